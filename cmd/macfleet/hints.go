@@ -19,7 +19,7 @@ var foreignCommands = map[string]string{
 	"trust": "use macfleet hosts forget-key HOST",
 
 	"get": useHosts, "list": useHosts, "ls": useHosts, "status": useHosts, "ps": useHosts, "nodes": useHosts, "servers": useHosts, "inventory": useHosts, "top": useHosts,
-	"describe": "use macfleet explain HOST", "inspect": "use macfleet explain HOST",
+	"describe": "use macfleet explain HOST", "inspect": "use macfleet explain HOST", "schema": "use macfleet explain --schema PATH",
 	"preview": "use macfleet plan", "diff": "use macfleet plan", "dry-run": "use macfleet plan", "refresh": "use macfleet drift",
 	"up": "use macfleet apply", "deploy": "use macfleet apply", "converge": "use macfleet apply", "sync": "use macfleet apply", "run": "use macfleet apply",
 	"history": "use macfleet runs", "events": "use macfleet show last", "output": "use macfleet show last",
@@ -30,7 +30,7 @@ var foreignCommands = map[string]string{
 	"format": "use macfleet fmt", "lint": "use macfleet validate", "check": "use macfleet validate for files, macfleet doctor for a host",
 	"workspace": "choose an environment with -e ENVIRONMENT", "stack": "choose an environment with -e ENVIRONMENT",
 	"state":   "macfleet has no state file; macfleet hosts lists the members, a moved block renames them",
-	"console": "use macfleet explain HOST for values",
+	"console": "use macfleet explain --schema for the language, macfleet explain HOST for values",
 	"import":  "write a host block with the server_id, then run macfleet plan (docs/configuration.md)",
 	"ssh":     notYet("ssh") + "use ssh USER@ADDRESS; macfleet hosts -o wide shows addresses",
 	"exec":    notYet("exec") + "use ssh USER@ADDRESS COMMAND; macfleet hosts -o wide shows addresses",

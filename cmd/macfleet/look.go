@@ -86,17 +86,33 @@ unknown.`,
 
 func explainCmd(env *app.Env) *cobra.Command {
 	var o app.ExplainOptions
-	c := &cobra.Command{Use: "explain HOST [STEP]", Short: "Explain one host: differences, values, where they come from",
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: arguments(env, app.AHost, app.AStep),
+	c := &cobra.Command{Use: "explain HOST [STEP]", Short: "Explain one host, or the configuration language (--schema)",
+		Args: func(c *cobra.Command, args []string) error {
+			if o.Schema {
+				return cobra.MaximumNArgs(1)(c, args)
+			}
+			return cobra.RangeArgs(1, 2)(c, args)
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if o.Schema {
+				return arguments(env, app.APath)(c, args, begun)
+			}
+			return arguments(env, app.AHost, app.AStep)(c, args, begun)
+		},
 		Long: `Observes one host and shows, for each step, the state, the differences, what
 apply would do and why, and every value with the file and line that set it. It
-changes nothing.`,
+changes nothing.
+
+With --schema it describes the configuration language instead: all blocks, or the
+block or attribute at a PATH such as fleet.group.type.`,
 		Example: `  macfleet explain acme-production-runners-m2-0bccd
-  macfleet explain acme-production-runners-m2-0bccd tart_kubelet --script`,
+  macfleet explain acme-production-runners-m2-0bccd tart_kubelet --script
+  macfleet explain --schema fleet.group.type`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Explain(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	c.Flags().StringVar(&o.Snapshot, "snapshot", "", "use the observation in `FILE` (made by plan --record), without network or credentials")
 	c.Flags().BoolVar(&o.Script, "script", false, "print the scripts that would run")
+	c.Flags().BoolVar(&o.Schema, "schema", false, "describe the configuration language, or the block or attribute at PATH")
 	return c
 }
 

@@ -14,7 +14,7 @@ type document struct {
 	Macfleet     *macfleetBlock     `hcl:"macfleet,block" says:"the name of the configuration"`
 	Variables    []variableBlock    `hcl:"variable,block"`
 	Environments []environmentBlock `hcl:"environment,block"`
-	Locals       []struct{}         `hcl:"locals,block"` // any arguments
+	Locals       []localsBlock      `hcl:"locals,block"`
 	Scaleway     *scalewayBlock     `hcl:"scaleway,block" says:"the zones and the prefix of the pool"`
 	Kubernetes   *kubernetesBlock   `hcl:"kubernetes,block"`
 	SSH          *sshBlock          `hcl:"ssh,block" says:"how hosts are reached"`

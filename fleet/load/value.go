@@ -150,7 +150,7 @@ func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, tag reflect.
 		return false
 	}
 	const summary = "Invalid duration"
-	least, most := cmp.Or(tag.Get("shortest"), "0s"), cmp.Or(tag.Get("longest"), "1h")
+	least, most := durationBounds(tag)
 	shortest, _ := time.ParseDuration(least) // a tag of ours, as the other
 	longest, _ := time.ParseDuration(most)
 	d, err := time.ParseDuration(text)
@@ -166,6 +166,11 @@ func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, tag reflect.
 		return true
 	}
 	return false
+}
+
+// durationBounds returns the shortest and the longest duration that the tags of a field allow.
+func durationBounds(tag reflect.StructTag) (shortest, longest string) {
+	return cmp.Or(tag.Get("shortest"), "0s"), cmp.Or(tag.Get("longest"), "1h")
 }
 
 // misfit returns "" when val is of the type want without a conversion that

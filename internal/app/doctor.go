@@ -63,11 +63,15 @@ func (env *Env) recordAnswers(file string, server inventory.Server, seen plan.Ho
 // ExplainOptions are the flags of explain.
 type ExplainOptions struct {
 	JSON, Script bool
-	Snapshot     string // file; empty: the world is looked at
+	Schema       bool   // the configuration language, and no host
+	Snapshot     string // file; empty: the world is observed
 }
 
 // Explain says everything about one host, in the world or in a recorded observation.
 func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
+	if o.Schema {
+		return env.explainSchema(o)
+	}
 	if err := cmp.Or(env.oneHost(), refuse(o.JSON && o.Script,
 		"--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")); err != nil {
 		return err

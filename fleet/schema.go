@@ -1,0 +1,275 @@
+package fleet
+
+import "strings"
+
+// A Description is what the reference, and macfleet explain --schema, say of an attribute or of a block.
+type Description struct {
+	Text    string // one sentence
+	Type    string // where the field's Go type does not tell it
+	Unit    string // of a number
+	Default string // as HCL, where no tag tells it
+	Example string // as HCL: the value of an attribute, the name of a block
+}
+
+// Described is a block that describes itself, under "", and its attributes by name. A test asks for each.
+type Described interface {
+	Describe() map[string]Description
+}
+
+// SchemaBlock is a block of the configuration language.
+type SchemaBlock struct {
+	Path        string // fleet.group
+	Name        string
+	Description // its Example is the block's name, "" where it has none
+	Required    bool
+	Many        bool // any number of them
+	Step        bool
+	Attributes  []SchemaAttribute
+	Blocks      []SchemaBlock
+}
+
+// SchemaAttribute is an attribute of a block.
+type SchemaAttribute struct {
+	Path        string // fleet.group.type
+	Name        string
+	Description // complete: with type and default
+	Required    bool
+}
+
+// Heading is how the block is written: fleet "NAME" { … }.
+func (b SchemaBlock) Heading() string {
+	if b.Example != "" {
+		return b.Name + " \"NAME\" { … }"
+	}
+	return b.Name + " { … }"
+}
+
+// Find returns the block, or the attribute, at a path below b such as fleet.group.type. A step may be named
+// without the block that it stands in: power.sleep.
+func (b SchemaBlock) Find(path string) (block *SchemaBlock, attribute *SchemaAttribute) {
+	for i, inner := range b.Blocks {
+		if inner.Path == path {
+			return &b.Blocks[i], nil
+		}
+		for j, a := range inner.Attributes {
+			if a.Path == path {
+				return nil, &inner.Attributes[j]
+			}
+		}
+		if block, attribute := inner.Find(path); block != nil || attribute != nil {
+			return block, attribute
+		}
+	}
+	if b.Path == "" && !strings.HasPrefix(path, stepsIn) {
+		return b.Find(stepsIn + path)
+	}
+	return nil, nil
+}
+
+// stepsIn begins the paths of steps in the block in which most of them are written.
+const stepsIn = "defaults."
+
+// Paths returns the paths of all blocks and attributes below b. Those of steps are given once, without the
+// block that they stand in.
+func (b SchemaBlock) Paths() []string {
+	var all []string
+	for _, inner := range b.Blocks {
+		if inner.Step && b.Path != strings.TrimSuffix(stepsIn, ".") {
+			continue
+		}
+		all = append(all, inner.Path)
+		for _, a := range inner.Attributes {
+			all = append(all, a.Path)
+		}
+		all = append(all, inner.Paths()...)
+	}
+	if b.Path != "" {
+		return all
+	}
+	for i, path := range all {
+		if short := strings.TrimPrefix(path, stepsIn); short != "os" {
+			all[i] = short
+		}
+	}
+	return all
+}
+
+// Describe describes the rented servers.
+func (Scaleway) Describe() map[string]Description {
+	return map[string]Description{
+		"":            {Text: "Where servers are rented, and which of them are free."},
+		"zones":       {Text: "Zones in which macfleet looks for servers.", Example: `["fr-par-1", "fr-par-3"]`},
+		"pool_prefix": {Text: "Servers whose name starts with this prefix are free to be claimed.", Example: `"acme-pool-"`},
+	}
+}
+
+// Describe describes the cluster.
+func (Kubernetes) Describe() map[string]Description {
+	return map[string]Description{
+		"":                      {Text: "The cluster whose Nodes the hosts are. Without it, hosts join no cluster."},
+		"context":               {Text: "Context of the kubeconfig; without it, the current context.", Example: `"acme-production"`},
+		"api_server":            {Text: "URL of the API server as hosts reach it; never a loopback address.", Example: `"https://api.acme.dev:6443"`},
+		"certificate_authority": {Text: "Certificates, in PEM form, that sign the API server's certificate; without it, as the cluster says.", Type: "string (PEM)", Example: `var.cluster_ca`},
+		"tls_server_name":       {Text: "Name in the API server's certificate, if it differs from the address.", Example: `"kubernetes.acme.dev"`},
+		"proxy_url":             {Text: "Proxy through which hosts reach the API server: http, https or socks5, without a password.", Example: `"http://proxy.acme.dev:3128"`},
+		"namespace":             {Text: "Namespace of macfleet's own objects. The hosts' accounts are in a second one, with the suffix -agents.", Default: `"macfleet"`, Example: `"macfleet"`},
+		"label_prefix":          {Text: "Domain of macfleet's labels and annotations on Nodes.", Default: `"macfleet.dev"`, Example: `"macs.acme.dev"`},
+		"pod_namespaces":        {Text: "Namespaces in which Pods for the hosts run; kubelets have rights there and nowhere else.", Default: `["default"]`, Example: `["ci"]`},
+	}
+}
+
+// Describe describes the Cluster API.
+func (CAPI) Describe() map[string]Description {
+	return map[string]Description{
+		"":          {Text: "Connection that a Cluster API inside the cluster needs to the same cluster."},
+		"cluster":   {Text: "Name of the Cluster object.", Example: `"acme"`},
+		"namespace": {Text: "Namespace of the Cluster object.", Default: `"default"`, Example: `"capi"`},
+	}
+}
+
+// Describe describes how hosts are reached.
+func (SSH) Describe() map[string]Description {
+	return map[string]Description{
+		"":            {Text: "How hosts are reached."},
+		"user":        {Text: "Login user on every host.", Default: `"m1"`, Example: `"m1"`},
+		"private_key": {Text: "The one private key that macfleet offers; without it, your own keys.", Example: `secret("k8s://macfleet/fleet-ssh/id_ed25519")`},
+		"via":         {Text: "Paths to a host, in order of preference: \"tailscale\", \"public\".", Default: `["public"]`, Example: `["tailscale", "public"]`},
+		"host_keys":   {Text: "Fingerprints of host keys, by the name or id of the server.", Example: `{ "acme-legacy-01" = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU" }`},
+	}
+}
+
+// Describe describes the deadlines of a connection.
+func (Timeouts) Describe() map[string]Description {
+	return map[string]Description{
+		"":          {Text: "Deadlines of a connection to a host."},
+		"dial":      {Text: "Time to open the connection.", Default: `"10s"`, Example: `"10s"`},
+		"handshake": {Text: "Time from the open connection to the login.", Default: `"15s"`, Example: `"15s"`},
+		"question":  {Text: "Time for one probe on the host, in whole seconds.", Default: `"10s"`, Example: `"10s"`},
+		"change":    {Text: "Time for one change on the host, in whole seconds.", Default: `"60s"`, Example: `"90s"`},
+		"exchange":  {Text: "Time for all probes together, beside the time of changes.", Default: `"60s"`, Example: `"60s"`},
+		"silence":   {Text: "Longest time without a byte from the host.", Default: `"20s"`, Example: `"20s"`},
+		"undo":      {Text: "Time in which a change that may cut the connection must be confirmed; after it the host undoes the change.", Default: `"60s"`, Example: `"60s"`},
+	}
+}
+
+// Describe describes a file that hosts get.
+func (Artifact) Describe() map[string]Description {
+	return map[string]Description{
+		"":        {Text: "A file that hosts receive: a program, or an archive of one. Unused artifacts are allowed.", Example: "tart"},
+		"version": {Text: "Version shown in plans and recorded on hosts.", Example: `"2.32.1"`},
+		"source":  {Text: "An https URL, or the path of a file relative to the configuration.", Example: `"https://releases.acme.dev/tart-2.32.1.tar.gz"`},
+		"sha256":  {Text: "Digest of the file, written by macfleet artifacts lock. Required once a fleet uses the artifact.", Example: `"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`},
+		"size":    {Text: "Size of the file, written by macfleet artifacts lock.", Unit: "bytes", Example: `24117248`},
+		"fetch":   {Text: "\"host\": each host downloads the URL (default for a URL). \"push\": macfleet uploads the file (default for a path).", Example: `"host"`},
+	}
+}
+
+// Describe describes drift that raises no alarm.
+func (Ignore) Describe() map[string]Description {
+	return map[string]Description{
+		"":       {Text: "Drift that raises no alarm until a date. Write step, code or both. apply still fixes it.", Example: "vendor-test"},
+		"step":   {Text: "Step, or another part of a host or cluster, whose drift is ignored.", Example: `"power"`},
+		"code":   {Text: "Reason code that is ignored.", Example: `"sleep-enabled"`},
+		"on":     {Text: "Selector of hosts, as in --on; without it, all hosts.", Example: `"fleet=builders"`},
+		"field":  {Text: "The one field of a difference that is ignored; without it, all fields.", Example: `"display sleep"`},
+		"owner":  {Text: "Who is responsible for the exception.", Example: `"team-ci"`},
+		"reason": {Text: "Why the drift is accepted.", Example: `"vendor test until Christmas"`},
+		"until":  {Text: "Last day on which it holds, in UTC; at most 180 days ahead.", Type: "date", Example: `"2026-12-31"`},
+	}
+}
+
+// Describe describes how a run goes over a fleet.
+func (Rollout) Describe() map[string]Description {
+	return map[string]Description{
+		"":                {Text: "How many hosts of a fleet are disturbed at the same time, and in which order."},
+		"max_unavailable": {Text: "Hosts that may be unavailable at the same time: a number, or a share of the Ready hosts.", Default: `"20%"`, Example: `"20%"`},
+		"canary":          {Text: "Hosts that go first; the others wait for them. 0: none.", Unit: "hosts", Default: `1`, Example: `1`},
+		"soak":            {Text: "How long the canary must stay Ready before the others start.", Default: `"0s"`, Example: `"15m"`},
+		"failure_budget":  {Text: "Failed hosts that are tolerated before no further host starts.", Unit: "hosts", Default: `0`, Example: `1`},
+		"min_ready":       {Text: "Hosts of the fleet that must stay Ready. 0: no such limit.", Unit: "hosts", Default: `0`, Example: `6`},
+		"order":           {Text: "\"name\": by group and name. \"idle\": hosts with the fewest Pods first.", Default: `"name"`, Example: `"idle"`},
+	}
+}
+
+// Describe describes what a single run may do.
+func (Guardrails) Describe() map[string]Description {
+	return map[string]Description{
+		"":              {Text: "Limits of a single run. What exceeds them is deferred to a later run; repairs are never deferred."},
+		"max_hosts":     {Text: "Hosts that one run may change; without it, any number.", Unit: "hosts", Example: `20`},
+		"max_disrupted": {Text: "Ready hosts of a fleet that one run may drain, reboot or wipe: a number or a share; without it, any number.", Example: `"25%"`},
+		"max_wipes":     {Text: "Hosts that one run may wipe.", Unit: "hosts", Default: `1`, Example: `1`},
+		"windows":       {Text: "When hosts may be drained, rebooted or wiped; without it, at any time.", Example: `["Mon-Fri 22:00-06:00 Europe/Paris"]`},
+	}
+}
+
+// Describe describes the step.
+func (Sudo) Describe() map[string]Description {
+	return map[string]Description{"": {Text: "The login user has passwordless sudo. Every fleet has this step unless it disables it."}}
+}
+
+// Describe describes the step.
+func (Hostname) Describe() map[string]Description {
+	return map[string]Description{"": {Text: "The host has the name of its server."}}
+}
+
+// Describe describes the step.
+func (Power) Describe() map[string]Description {
+	return map[string]Description{
+		"":                         {Text: "The Mac stays awake and logged in, and restarts after a power loss."},
+		"sleep":                    {Text: "Idle time before the system sleeps; 0: never.", Unit: "minutes", Example: `0`},
+		"display_sleep":            {Text: "Idle time before the display sleeps; 0: never.", Unit: "minutes", Example: `10`},
+		"disk_sleep":               {Text: "Idle time before disks sleep; 0: never.", Unit: "minutes", Example: `0`},
+		"screensaver":              {Text: "Idle time before the screen saver starts; 0: never.", Unit: "seconds", Example: `600`},
+		"auto_logout":              {Text: "Idle time before the session ends; 0: never.", Unit: "seconds", Example: `0`},
+		"restart_after_power_loss": {Text: "Whether the Mac restarts when power returns.", Example: `true`},
+	}
+}
+
+// Describe describes the step.
+func (AutoLogin) Describe() map[string]Description {
+	return map[string]Description{"": {Text: "The login user is logged in at the screen, also after a restart."}}
+}
+
+// Describe describes the step.
+func (VMFirewall) Describe() map[string]Description {
+	return map[string]Description{
+		"":           {Text: "Virtual machines reach no private networks and no metadata service."},
+		"anchor":     {Text: "Name of the pf anchor.", Example: `"macfleet"`},
+		"legacy":     {Text: "Anchors of other tools that this one replaces.", Default: `[]`, Example: `["com.acme.vm"]`},
+		"vm_sources": {Text: "Networks of the virtual machines.", Example: `["192.168.64.0/22"]`},
+		"block":      {Text: "Networks that virtual machines must not reach.", Example: `["10.0.0.0/8", "169.254.0.0/16"]`},
+	}
+}
+
+// Describe describes the step.
+func (Tart) Describe() map[string]Description {
+	return map[string]Description{
+		"":         {Text: "Tart is installed, complete and of this version."},
+		"artifact": {Text: "Archive of tart.app. Required here or in a level above.", Example: `artifact.tart`},
+	}
+}
+
+// Describe describes the step.
+func (TartKubelet) Describe() map[string]Description {
+	return map[string]Description{
+		"":         {Text: "The host is a Node of the cluster: tart-kubelet runs there, with an identity of its own."},
+		"artifact": {Text: "The tart-kubelet program. Required here or in a level above.", Example: `artifact.tart_kubelet`},
+		"max_pods": {Text: "Pods that may run on the host at the same time.", Unit: "Pods", Example: `2`},
+		"labels":   {Text: "Labels of the Node, beside those that macfleet sets itself.", Default: `{}`, Example: `{ "acme.dev/size" = "big" }`},
+		"legacy":   {Text: "launchd jobs that run the same program under other labels and are replaced.", Default: `[]`, Example: `["dev.tuist.tart-kubelet"]`},
+	}
+}
+
+// Describe describes what a Node does not offer.
+func (Reserve) Describe() map[string]Description {
+	return map[string]Description{
+		"":       {Text: "What the host keeps for itself; the Node offers the rest."},
+		"cpu":    {Text: "Cores.", Unit: "cores", Example: `2`},
+		"memory": {Text: "Memory, as Kubernetes writes it.", Example: `"2Gi"`},
+	}
+}
+
+// Describe describes the step.
+func (GithubRunner) Describe() map[string]Description {
+	return map[string]Description{"": {Text: "The host is a builder: its kubelet deletes no virtual machines, and no Pods run on it except those of DaemonSets."}}
+}
