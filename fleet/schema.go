@@ -155,7 +155,7 @@ func (Timeouts) Describe() map[string]Description {
 // Describe describes a file that hosts get.
 func (Artifact) Describe() map[string]Description {
 	return map[string]Description{
-		"":        {Text: "A file that hosts receive: a program, or an archive of one. Unused artifacts are allowed.", Example: "tart"},
+		"":        {Text: "A file that hosts receive: a program, or an archive of one. Unused artifacts are allowed.", Example: `"tart"`},
 		"version": {Text: "Version shown in plans and recorded on hosts.", Example: `"2.32.1"`},
 		"source":  {Text: "An https URL, or the path of a file relative to the configuration.", Example: `"https://releases.acme.dev/tart-2.32.1.tar.gz"`},
 		"sha256":  {Text: "Digest of the file, written by macfleet artifacts lock. Required once a fleet uses the artifact.", Example: `"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`},
@@ -167,7 +167,7 @@ func (Artifact) Describe() map[string]Description {
 // Describe describes drift that raises no alarm.
 func (Ignore) Describe() map[string]Description {
 	return map[string]Description{
-		"":       {Text: "Drift that raises no alarm until a date. Write step, code or both. apply still fixes it.", Example: "vendor-test"},
+		"":       {Text: "Drift that raises no alarm until a date. Write step, code or both. apply still fixes it.", Example: `"vendor-test"`},
 		"step":   {Text: "Step, or another part of a host or cluster, whose drift is ignored.", Example: `"power"`},
 		"code":   {Text: "Reason code that is ignored.", Example: `"sleep-enabled"`},
 		"on":     {Text: "Selector of hosts, as in --on; without it, all hosts.", Example: `"fleet=builders"`},

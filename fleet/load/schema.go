@@ -108,7 +108,7 @@ func (macfleetBlock) Describe() map[string]fleet.Description {
 
 func (variableBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
-		"":            {Text: "A value that environments, files and the command line can set.", Example: "runners"},
+		"":            {Text: "A value that environments, files and the command line can set.", Example: `"runners"`},
 		"type":        {Text: "Type of the value; without it, any type.", Type: "type", Default: "any", Example: "number"},
 		"default":     {Text: "Value if nothing else sets one. A variable without a default must be set.", Type: "any", Example: "3"},
 		"description": {Text: "What the variable is for.", Example: `"runners in this environment"`},
@@ -117,7 +117,7 @@ func (variableBlock) Describe() map[string]fleet.Description {
 
 func (environmentBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
-		"":            {Text: "An environment, chosen with -e. Where one exists, -e is required.", Example: "production"},
+		"":            {Text: "An environment, chosen with -e. Where one exists, -e is required.", Example: `"production"`},
 		"cluster_uid": {Text: "UID of the namespace kube-system: another cluster is an error.", Example: `"5a4d6b3c-0000-4000-8000-000000000002"`},
 		"project_id":  {Text: "Scaleway project of the servers; without it, SCW_DEFAULT_PROJECT_ID.", Example: `"5d6e8f70-1a2b-4c3d-8e4f-5a6b7c8d9e0f"`},
 		"variables":   {Text: "Values of variables in this environment.", Type: "map of values", Example: "{ runners = 9 }"},
@@ -142,7 +142,7 @@ const describedOS = "macOS family of the hosts. Required in the fleet or in defa
 
 func (fleetBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
-		"":        {Text: "A set of servers with one specification. Steps in it override those of defaults.", Example: "runners"},
+		"":        {Text: "A set of servers with one specification. Steps in it override those of defaults.", Example: `"runners"`},
 		"os":      {Text: describedOS, Example: `"Tahoe"`},
 		"disable": {Text: "Steps of defaults that this fleet does not have.", Default: "[]", Example: `["hostname"]`},
 	}
@@ -150,7 +150,7 @@ func (fleetBlock) Describe() map[string]fleet.Description {
 
 func (groupBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
-		"":         {Text: "The servers of a fleet that have one type. Steps in it override those of the fleet.", Example: "m2"},
+		"":         {Text: "The servers of a fleet that have one type. Steps in it override those of the fleet.", Example: `"m2"`},
 		"type":     {Text: "Server type at Scaleway.", Example: `"M2-L"`},
 		"replicas": {Text: "Number of servers.", Unit: "hosts", Example: "3"},
 	}
@@ -158,7 +158,7 @@ func (groupBlock) Describe() map[string]fleet.Description {
 
 func (hostBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
-		"":            {Text: "Adopts a server under its present name, or overrides values of one host.", Example: "acme-legacy-01"},
+		"":            {Text: "Adopts a server under its present name, or overrides values of one host.", Example: `"acme-legacy-01"`},
 		"server_id":   {Text: "Id of the server. Required to adopt one.", Example: `"8f1c2a44-0d3b-4c1e-9a77-2b6f0e5d4c31"`},
 		"environment": {Text: "Environment of an adopted server. Required where environments exist; refers to nothing.", Type: "string", Example: `"production"`},
 		"group":       {Text: "Group that an adopted server joins, without quotes.", Type: "reference", Example: "fleet.runners.group.m2"},

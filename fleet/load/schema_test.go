@@ -82,7 +82,7 @@ func sample(b fleet.SchemaBlock, choose chooser, inside string) string {
 	}
 	head := b.Name
 	if b.Example != "" {
-		head += " \"" + b.Example + "\""
+		head += " " + b.Example
 	}
 	text := head + " {}\n"
 	if body := lines.String() + inside; body != "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestExampleStep applies the example of docs/extending.md to a copy of the tree: it
-// touches nine files and no guard test, and passes the tests that concern it.
+// touches at most nine files and no guard test, and passes the tests that concern it.
 func TestExampleStep(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -27,14 +27,15 @@ func TestExampleStep(t *testing.T) {
 			t.Errorf("a step touches %s", f[1])
 		}
 	}
-	if n := len(files) + 1; n > 9 { // docs/codes.md is generated
+	if n := len(files); n > 9 { // beside docs/codes.md and docs/reference/configuration.md, which are generated
 		t.Errorf("a step touches %d files", n)
 	}
 	in(t, dir, "git", "apply", "docs/extending/step.patch")
 	// With -trimpath a package has one place in the build cache, whatever its folder is. Each
 	// package is built once: the guard tests write docs/codes.md in the run that reads it.
-	test := []string{"test", "-trimpath", "-vet=off", "-run", "Outline|Faults|Values|^TestScripts$|NoWish|Guest|OneStepOnePlace|EveryField|^TestCodes"}
+	test := []string{"test", "-trimpath", "-vet=off", "-run", "Outline|Faults|Values|^TestScripts$|NoWish|Guest|OneStepOnePlace|EveryField|^TestCodes|Schema|Reference"}
 	in(t, dir, "go", append(test, "./internal/archtest", "-update")...)
+	in(t, dir, "go", "test", "-trimpath", "-vet=off", "-run", "^TestReference$", "./fleet/load", "-update")
 	in(t, dir, "go", append(test, "./fleet/load", "./steps")...)
 }
 

@@ -73,7 +73,7 @@ func schemaExample(b fleet.SchemaBlock) string {
 		width = max(width, len(a.Name))
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "  %s%s {\n", b.Name, given(b.Example != "", " %q", b.Example))
+	fmt.Fprintf(&out, "  %s%s {\n", b.Name, given(b.Example != "", " %s", b.Example))
 	for _, a := range b.Attributes {
 		fmt.Fprintf(&out, "    %-*s = %s\n", width, a.Name, a.Example)
 	}
