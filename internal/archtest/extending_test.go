@@ -27,7 +27,7 @@ func TestExampleStep(t *testing.T) {
 			t.Errorf("a step touches %s", f[1])
 		}
 	}
-	if n := len(files); n > 9 { // beside docs/codes.md and docs/reference/configuration.md, which are generated
+	if n := len(files); n > 9 { // docs/codes.md and docs/reference/configuration.md are generated
 		t.Errorf("a step touches %d files", n)
 	}
 	in(t, dir, "git", "apply", "docs/extending/step.patch")
