@@ -1,5 +1,7 @@
 # make demo  tells the story in a simulated world; needs Go alone
 # make test  runs every test
+# make man   writes the man pages into man/
+# make reference writes docs/reference and docs/codes.md anew from the source
 # make lint  runs the checks that CI runs beside the tests
 # make race  runs the packages with goroutines under the race detector (needs a C compiler)
 # make strikes kills runs and scripts at each place, and lets them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
@@ -15,10 +17,17 @@ GO ?= go
 # Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test lint race strikes fuzz matrix bench conformance conformance-settings apiserver clean
+.PHONY: build demo man reference test lint race strikes fuzz matrix bench conformance conformance-settings apiserver clean
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
+
+# The generators are tests, which compare what is written with what would be.
+man:
+	$(GO) test ./cmd/macfleet -run '^TestManPages$$' -count 1 -man '$(abspath man)'
+
+reference:
+	$(GO) test ./cmd/macfleet ./fleet/load ./internal/archtest -run '^(TestReference|TestCodes)$$' -count 1 -update
 
 demo: build
 	sh examples/demo.sh bin/macfleet
