@@ -183,7 +183,7 @@ func shown(t *rapid.T, p *plan.Plan) string {
 	}
 	text.Drift(p, r)
 	text.Hosts(p, true)
-	if err := errors.Join(wire.Write(&b, wire.PlanOf(p)), view.WriteHosts(&b, p), view.WriteDrift(&b, p, r), view.WriteDriftMarkdown(&b, r), view.WriteDriftMetrics(&b, r)); err != nil {
+	if err := errors.Join(wire.Write(&b, wire.PlanOf(p)), view.WriteHosts(&b, p, view.HostsOptions{}), view.WriteDrift(&b, p, r), view.WriteDriftMarkdown(&b, r), view.WriteDriftMetrics(&b, r)); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -24,6 +24,7 @@ func completions(env *app.Env, root *cobra.Command) {
 		"format":      words(app.Forms()...),
 		"annotations": words("github"),
 		"output":      words(app.HostsFormats()...),
+		"sort-by":     words(app.HostsColumns()...),
 	} {
 		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 			if c.Flags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {

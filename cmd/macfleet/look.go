@@ -126,12 +126,18 @@ those that are not. A Node counts when its current kubelet process has reported.
 
 Exit codes with --wait: 0 all Ready, 1 error, 3 some are not Ready in time.`,
 		Example: `  macfleet hosts --on fleet=runners
+  macfleet hosts --sort-by state
   macfleet hosts -o json
+  macfleet hosts -w --on fleet=runners
   macfleet hosts --wait ready --timeout 10m`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Hosts(c.Context(), env, o) }}
 	f := c.Flags()
-	f.StringVarP(&o.Format, "output", "o", "", "output `FORMAT`: wide, json or name")
+	f.StringVarP(&o.Format, "output", "o", "", "output `FORMAT`: wide, json, yaml or name")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON document (same as -o json)")
+	f.BoolVar(&o.NoHeaders, "no-headers", false, "print rows only: no heading, no column names, no footer")
+	f.StringVar(&o.SortBy, "sort-by", "", "sort by `COLUMN`, for example state (worst first)")
+	f.BoolVarP(&o.Watch, "watch", "w", false, "keep watching; on a terminal the table is redrawn, in a pipe changed rows are printed")
+	f.DurationVar(&o.Interval, "interval", app.DefaultInterval, "how often --watch observes the hosts")
 	f.StringVar(&o.Wait, "wait", "", "wait until the Nodes of all selected hosts have the `STATE` ready")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "how long --wait waits")
 	sourceFlags(f, &o.Source)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/engine"
@@ -17,37 +19,105 @@ import (
 // HostsOptions are the flags of hosts.
 type HostsOptions struct {
 	Source
-	Format  string // one of HostsFormats; empty: a short table
-	JSON    bool   // an alias
-	Wait    string // state of Nodes that is waited for
-	Timeout time.Duration
+	Format    string // one of HostsFormats; empty: a short table
+	JSON      bool   // an alias
+	NoHeaders bool
+	SortBy    string // column; empty: the order of the configuration
+	Watch     bool
+	Interval  time.Duration // of Watch
+	Wait      string        // state of Nodes that is waited for
+	Timeout   time.Duration
 }
 
 // HostsFormats are the values of hosts --output.
-func HostsFormats() []string { return []string{"wide", "json", "name"} }
+func HostsFormats() []string { return []string{"wide", "json", "yaml", "name"} }
+
+// HostsColumns are the values of hosts --sort-by.
+func HostsColumns() []string { return mapped(view.HostColumns(), strings.ToLower) }
+
+// DefaultInterval is how often hosts --watch looks.
+const DefaultInterval = 15 * time.Second
+
+func (o *HostsOptions) check(c Call) error {
+	if o.JSON {
+		o.Format = cmp.Or(o.Format, "json")
+	}
+	return cmp.Or(
+		refuse(c.gave("timeout"), "--timeout needs --wait; fix: macfleet hosts --wait ready --timeout 10m"),
+		refuse(o.Format != "" && !slices.Contains(HostsFormats(), o.Format), "--output %s: use %s", o.Format, strings.Join(HostsFormats(), ", ")),
+		refuse(o.JSON && o.Format != "json", "--json and --output %s exclude each other", o.Format),
+		refuse(o.SortBy != "" && !slices.Contains(HostsColumns(), strings.ToLower(o.SortBy)), "--sort-by %s: columns are %s", o.SortBy, strings.Join(HostsColumns(), ", ")),
+		refuse(c.gave("interval") && !o.Watch, "--interval needs --watch"),
+		refuse(o.Watch && o.Source != (Source{}), "--watch does not work with --record or --snapshot"),
+		refuse(o.Watch && o.Format != "" && o.Format != "wide", "--watch prints a table; --output %s prints one document", o.Format),
+		refuse(o.Watch && o.Interval < time.Second, "--interval %s: must be at least 1s", o.Interval))
+}
+
+func (o HostsOptions) shown(now time.Time) view.HostsOptions {
+	return view.HostsOptions{Now: now, Wide: o.Format == "wide", Bare: o.NoHeaders, SortBy: o.SortBy}
+}
 
 // Hosts lists the members, or waits until their Nodes are Ready.
 func Hosts(ctx context.Context, env *Env, o HostsOptions) error {
 	if env.gave("wait") {
 		return waitReady(ctx, env, o)
 	}
-	if o.JSON {
-		o.Format = cmp.Or(o.Format, "json")
-	}
-	if err := cmp.Or(refuse(env.gave("timeout"), "--timeout is of --wait: write hosts --wait ready --timeout 10m"),
-		refuse(o.Format != "" && !slices.Contains(HostsFormats(), o.Format), "--output %s: write wide, json or name", o.Format)); err != nil {
+	if err := o.check(env.Call); err != nil {
 		return err
+	}
+	if o.Watch {
+		return env.watchHosts(ctx, o)
 	}
 	l, err := env.look(ctx, o.Source, need{Selection: env.Selection})
 	if err != nil {
 		return err
 	}
-	return env.answer(o.Format == "json", func(w io.Writer) error { return view.WriteHosts(w, l.plan) }, func(t *view.Text) {
-		if o.Format == "name" {
-			t.HostNames(l.plan)
-		} else {
-			t.Hosts(l.plan, o.Format == "wide")
+	shown := o.shown(l.taken)
+	switch o.Format {
+	case "json":
+		return env.answer(true, func(w io.Writer) error { return view.WriteHosts(w, l.plan, shown) }, nil)
+	case "yaml":
+		return env.answer(true, func(w io.Writer) error { return view.WriteHostsYAML(w, l.plan, shown) }, nil)
+	case "name":
+		return env.answer(false, nil, func(t *view.Text) { t.HostNames(l.plan, shown) })
+	}
+	return env.answer(false, nil, func(t *view.Text) { t.Hosts(l.plan, shown) })
+}
+
+// watchHosts shows the hosts again and again until a person stops it: in place on a terminal, else the rows that changed.
+func (env *Env) watchHosts(ctx context.Context, o HostsOptions) error {
+	var show func(*plan.Plan)
+	if _, ok := terminal(env.Out); !ok {
+		changes := new(view.HostChanges)
+		show = func(p *plan.Plan) { changes.Print(env.outText(), p, o.shown(env.Now())) }
+	} else {
+		frames := view.NewFrames(env.sink(env.Out), func() (columns, rows int) { return size(env.Out) })
+		show = func(p *plan.Plan) {
+			frames.Draw(func(w io.Writer, width int) {
+				view.NewText(w, width, !env.NoColor && view.Colour(true, os.Getenv)).Hosts(p, o.shown(env.Now()))
+			})
 		}
+	}
+	return env.with(ctx, need{Selection: env.Selection, readOnly: true}, func(looking context.Context, s *session) error {
+		p, err := s.look(looking, "")
+		for ; err == nil; err = env.unwritten() {
+			if p != nil {
+				show(p)
+			}
+			select {
+			case <-looking.Done():
+				return nil
+			case <-time.After(o.Interval):
+			}
+			var lookErr error
+			if _, p, lookErr = s.engine.Observe(looking); looking.Err() != nil {
+				return nil
+			} else if lookErr != nil {
+				env.errText().Warn(lookErr.Error())
+				p = nil
+			}
+		}
+		return err
 	})
 }
 

@@ -544,7 +544,7 @@ func disturbed(t *testing.T) []disturbance {
 		out = append(out, disturbance{tr.code, []picture{
 			shown("plan", func(v *view.Text) { v.Plan(p) }),
 			shown("drift", func(v *view.Text) { v.Drift(p, reported(p)) }),
-			shown("hosts", func(v *view.Text) { v.Hosts(p, false) }),
+			shown("hosts", func(v *view.Text) { v.Hosts(p, narrow) }),
 			shown("explain", explain),
 		}})
 	}

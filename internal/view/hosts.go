@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
-	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/internal/engine"
+	"sigs.k8s.io/yaml"
+
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -20,20 +20,28 @@ type HostRow struct {
 	Name      string `json:"name"`
 	Fleet     string `json:"fleet"`
 	Group     string `json:"group"`
-	Reachable string `json:"reachable"`           // yes, or the code of the trouble
-	Converged string `json:"converged"`           // yes, no, unknown, or the code of a refusal
-	Ready     string `json:"ready"`               // True, False, Unknown, no-node; "-" without a cluster
-	ReadyWhy  string `json:"ready_why,omitempty"` // why it is not True, where there is a Node
+	Reachable string `json:"reachable"` // yes, or the code of the trouble
+	Converged string `json:"converged"` // yes, no, unknown, or the code of a refusal
+	// State sums it up: in-sync, drifted, to-update, blocked, held, unknown or orphaned.
+	State HostState `json:"state"`
+	// Why is the most important reason why it is not in sync and Ready; "" = it is.
+	Why      string `json:"why,omitempty"`
+	Ready    string `json:"ready"`               // True, False, Unknown, no-node; "-" without a cluster
+	ReadyWhy string `json:"ready_why,omitempty"` // why it is not True, where there is a Node
 	// NodeTroubles are what else is wrong with its Node: a cordon, taints, conditions.
 	NodeTroubles []plan.Trouble `json:"node_troubles,omitempty"`
 	// ServerTroubles are what the provider says of its server: a deletion, a status that is not ready.
 	ServerTroubles []plan.Trouble `json:"server_troubles,omitempty"`
-	// PodsFailing counts its Pods whose virtual machines could not be made; nil: nobody knows.
+	// PodsRunning counts its Pods that run, PodsMost how many its kubelet takes; nil: not known.
+	PodsRunning *int `json:"pods_running,omitempty"`
+	PodsMost    *int `json:"pods_most,omitempty"`
+	// PodsFailing counts its Pods whose virtual machines could not be made; nil: not known.
 	PodsFailing *int `json:"pods_failing,omitempty"`
-	// Hold keeps everybody off the host, or did until a while ago; nil: nobody holds it.
+	// Hold blocks changes to the host, or did until a while ago; nil: there is none.
 	Hold *plan.Held `json:"hold,omitempty"`
-	// Token says how old its token for the cluster is; nil: it has none, or nobody knows.
+	// Token says how old its token for the cluster is; nil: it has none, or it is not known.
 	Token    *plan.TokenAge `json:"token,omitempty"`
+	KeySince time.Time      `json:"key_since,omitzero"` // when its SSH key was pinned; zero: it is not pinned
 	Type     string         `json:"type"`
 	Zone     string         `json:"zone"`
 	Address  string         `json:"address"`
@@ -43,21 +51,25 @@ type HostRow struct {
 	// Orphaned says that it has no place in the configuration any more; fleet and group are
 	// those that it had.
 	Orphaned bool `json:"orphaned,omitempty"`
+
+	brief []string // what stands for Why where that does not fit, the longest first
 }
 
-// HostRows returns the members of a plan in its order, and behind them those of ours that
-// have no place any more.
-func HostRows(p *plan.Plan) []HostRow {
+// HostRows returns the members of a plan in its order, and behind them orphaned members.
+func HostRows(p *plan.Plan, now time.Time) []HostRow {
 	rows := []HostRow{}
+	actions := byHost(p)
 	for _, h := range p.Hosts {
 		if !h.Member {
 			continue
 		}
 		os, _ := h.Seen.OSVersion.Get()
 		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged),
-			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address, Hold: h.Held,
+			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address, Hold: h.Held, Token: h.Token,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
-		r.Token = h.Token
+		if pin := h.Trust().Pin; pin != nil {
+			r.KeySince = pin.Since
+		}
 		state, why, known := h.Ready()
 		node, _ := h.Node.Get()
 		switch {
@@ -76,21 +88,22 @@ func HostRows(p *plan.Plan) []HostRow {
 				r.NodeTroubles = append(r.NodeTroubles, w.Trouble)
 			}
 		}
-		if _, read := h.Pods.Get(); read && h.Spec.Spec.JoinsCluster() {
-			r.PodsFailing = new(h.PodsFailing())
-		}
+		r.countPods(h)
 		if h.Unknown != nil {
 			r.Reachable = h.Unknown.Code.String()
 		}
 		if h.Refused != nil {
 			r.Converged = h.Refused.Code.String()
 		}
+		r.State = stateOf(h, actions[h.Server.ID])
+		r.Why, r.brief = r.because(h, actions[h.Server.ID], now)
 		rows = append(rows, r)
 	}
 	for _, o := range p.Orphans {
 		os, _ := o.Seen.OSVersion.Get()
-		r := HostRow{Name: o.Name, Fleet: o.Fleet, Group: o.Group, Reachable: "yes", Converged: o.Code.String(), Ready: o.Ready,
+		r := HostRow{Name: o.Name, Fleet: o.Fleet, Group: o.Group, Reachable: "yes", Converged: o.Code.String(), Ready: o.Ready, State: orphaned,
 			Type: o.Server.Type, Zone: o.Server.Zone, Address: o.Server.Address, Path: o.Seen.Path, ServerID: o.Server.ID, OS: os, Orphaned: true}
+		r.Why, r.brief = ofTrouble(&o.Trouble)
 		if o.Unknown != nil {
 			r.Reachable = o.Unknown.Code.String()
 		}
@@ -99,88 +112,20 @@ func HostRows(p *plan.Plan) []HostRow {
 	return rows
 }
 
-// tokenAge is how old a token is, in days.
-func tokenAge(a *plan.TokenAge) string {
-	if a == nil {
-		return "-"
-	}
-	return strconv.Itoa(a.Days) + " d"
-}
-
-// Hosts prints the members as a table, which is wide with what is known of the machine.
-func (t *Text) Hosts(p *plan.Plan, wide bool) {
-	rows := HostRows(p)
-	if len(rows) == 0 {
-		t.Say("No hosts: nothing was claimed yet, or the selection matches none.")
+func (r *HostRow) countPods(h plan.Host) {
+	pods, read := h.Pods.Get()
+	if !read || !h.Spec.Spec.JoinsCluster() {
 		return
 	}
-	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsFailing != nil })
-	held := slices.ContainsFunc(rows, func(r HostRow) bool { return r.heldBy() != "" })
-	cells := func(always []string, failing, hold string, more ...string) []string {
-		if pods {
-			always = append(always, failing)
-		}
-		if held {
-			always = append(always, hold)
-		}
-		if wide {
-			always = append(always, more...)
-		}
-		return always
-	}
-	table := [][]string{cells([]string{"NAME", "FLEET", "REACHABLE", "CONVERGED", "READY"}, "PODS FAILING", "HELD",
-		"GROUP", "TYPE", "ZONE", "ADDRESS", "PATH", "OS", "TOKEN", "SERVER")}
-	var late, troubled, servers []engine.NotReady
-	told := func(r HostRow, all []plan.Trouble) []engine.NotReady {
-		return mapped(all, func(x plan.Trouble) engine.NotReady {
-			return engine.NotReady{Host: plan.Host{Name: r.Name}, Why: x.Code.String() + ": " + x.Text}
-		})
-	}
-	for _, r := range rows {
-		troubled, servers = append(troubled, told(r, r.NodeTroubles)...), append(servers, told(r, r.ServerTroubles)...)
-		failing := "-"
-		if r.PodsFailing != nil {
-			failing = strconv.Itoa(*r.PodsFailing)
-		}
-		table = append(table, cells([]string{r.Name, r.Fleet, r.Reachable, r.Converged, r.Ready}, failing, cmp.Or(r.heldBy(), "-"),
-			r.Group, r.Type, r.Zone, r.Address, r.Path, r.OS, tokenAge(r.Token), r.ServerID))
-		if r.ReadyWhy != "" {
-			late = append(late, engine.NotReady{Host: plan.Host{Name: r.Name}, Why: r.ReadyWhy})
+	running := 0
+	for _, p := range pods {
+		if p.Works() && p.Phase == "Running" {
+			running++
 		}
 	}
-	t.uncovered(p.Coverage())
-	t.Table(table, "SERVER", "OS", "PATH", "ZONE", "TYPE", "GROUP", "TOKEN", "ADDRESS", "FLEET")
-	if len(late) > 0 {
-		t.Say("Not Ready:")
-		t.late(late)
-	}
-	if len(troubled) > 0 {
-		t.Say("Troubles of Nodes:")
-		t.late(troubled)
-	}
-	if len(servers) > 0 {
-		t.Say("Troubles of servers:")
-		t.late(servers)
-	}
-}
-
-// heldBy says by whom and until when the host is held, or "".
-func (r HostRow) heldBy() string {
-	switch {
-	case r.Hold == nil || r.Hold.Expired:
-		return ""
-	case r.Hold.Until.IsZero():
-		return "yes"
-	}
-	return fmt.Sprintf("by %s until %s", r.Hold.Who, r.Hold.Until.UTC().Format("2006-01-02 15:04"))
-}
-
-// HostNames prints one name a line.
-func (t *Text) HostNames(p *plan.Plan) {
-	for _, r := range HostRows(p) {
-		if !r.Orphaned { // no command takes the name of one
-			fmt.Fprintln(t.out, r.Name)
-		}
+	r.PodsRunning, r.PodsFailing = &running, new(h.PodsFailing())
+	if node, ok := h.Node.Get(); ok && node.Capacity.Pods > 0 {
+		r.PodsMost = &node.Capacity.Pods
 	}
 }
 
@@ -191,52 +136,60 @@ type HostsDocument struct {
 	Hosts    []HostRow     `json:"hosts"`    // the members, and those that have no place any more
 }
 
+// HostsOptions say how hosts are listed.
+type HostsOptions struct {
+	Now    time.Time
+	Wide   bool   // all columns
+	Bare   bool   // without the heading, the heads of the columns and the footer
+	SortBy string // head of a column in any case; empty: the order of the configuration
+}
+
+// rows returns the rows in the wanted order.
+func (o HostsOptions) rows(p *plan.Plan) []HostRow {
+	rows := HostRows(p, o.Now)
+	if o.SortBy == "" {
+		return rows
+	}
+	c := hostColumns(p.Names())[slices.Index(HostColumns(), strings.ToUpper(o.SortBy))]
+	slices.SortStableFunc(rows, func(a, b HostRow) int {
+		if c.order != nil {
+			return c.order(a, b)
+		}
+		return cmp.Compare(c.cell(a), c.cell(b))
+	})
+	return rows
+}
+
 // WriteHosts prints the members as one JSON object.
-func WriteHosts(out io.Writer, p *plan.Plan) error {
-	return wire.Write(out, HostsDocument{wire.HeadOf(p.Owner), p.Coverage(), HostRows(p)})
+func WriteHosts(out io.Writer, p *plan.Plan, o HostsOptions) error {
+	return wire.Write(out, o.document(p))
 }
 
-// NotReady shows who is waited for and why.
-func (t *Text) NotReady(at time.Time, late []engine.NotReady) {
-	t.sayf("%s: %s not Ready.", at.UTC().Format("15:04:05 UTC"), count(len(late), "Node"))
-	t.late(late)
+func (o HostsOptions) document(p *plan.Plan) HostsDocument {
+	return HostsDocument{wire.HeadOf(p.Owner), p.Coverage(), o.rows(p)}
 }
 
-func (t *Text) late(late []engine.NotReady) {
-	for _, same := range grouped(late, func(l engine.NotReady) string { return l.Why }) {
-		t.line(2, signUnknown, joined(same, func(l engine.NotReady) string { return l.Host.Name })+": "+same[0].Why)
+// WriteHostsYAML prints the same object as YAML.
+func WriteHostsYAML(out io.Writer, p *plan.Plan, o HostsOptions) error {
+	var text strings.Builder
+	if err := wire.Write(&text, o.document(p)); err != nil {
+		return err
 	}
-}
-
-// ReadyDocument says which Nodes are Ready, as one JSON object.
-type ReadyDocument struct {
-	wire.OwnedHead
-	Ready   bool       `json:"ready"`   // all of them are, and none is missing
-	Missing int        `json:"missing"` // servers that are wanted and not there
-	Hosts   []ReadyRow `json:"hosts"`   // those that join the cluster
-}
-
-// ReadyRow is one host that joins the cluster.
-type ReadyRow struct {
-	Name  string `json:"name"`
-	Fleet string `json:"fleet"`
-	Group string `json:"group"`
-	Ready bool   `json:"ready"`
-	Why   string `json:"why"` // "" = it is Ready
-}
-
-// WriteReady prints which Nodes are Ready as one JSON object.
-func WriteReady(out io.Writer, owner fleet.Owner, members []plan.Host, missing int, late []engine.NotReady) error {
-	d := ReadyDocument{OwnedHead: wire.HeadOf(owner), Ready: missing+len(late) == 0, Missing: missing, Hosts: []ReadyRow{}}
-	why := make(map[string]string)
-	for _, l := range late {
-		why[l.Host.Name] = l.Why
+	content, err := yaml.JSONToYAML([]byte(text.String()))
+	if err != nil {
+		return fmt.Errorf("write hosts as YAML: %w", err)
 	}
-	for _, h := range members {
-		if h.Spec.Spec.JoinsCluster() {
-			reason, waits := why[h.Name]
-			d.Hosts = append(d.Hosts, ReadyRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Ready: !waits, Why: reason})
+	if _, err := out.Write(content); err != nil {
+		return fmt.Errorf("write hosts: %w", err)
+	}
+	return nil
+}
+
+// HostNames prints one full name a line.
+func (t *Text) HostNames(p *plan.Plan, o HostsOptions) {
+	for _, r := range o.rows(p) {
+		if !r.Orphaned { // no command takes the name of one
+			fmt.Fprintln(t.out, r.Name)
 		}
 	}
-	return wire.Write(out, d)
 }

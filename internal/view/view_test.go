@@ -182,7 +182,7 @@ func crashing(v *view.Text) {
 		{Action: loops, OfNode: true, Err: errors.New("tart_kubelet-run ended with exit 70: tart-kubelet does not stay up"),
 			Remedy: "read /var/log/tart-kubelet.log on the host; macfleet apply --rollback --on name=" + loops.Host + " --step tart_kubelet brings back 0.4.0, which the host has kept"},
 		{Action: lost, OfNode: true, Err: errors.New("the connection broke")}}})
-	v.Hosts(p, false)
+	v.Hosts(p, narrow)
 }
 
 func clean() *plan.Plan {
@@ -222,7 +222,7 @@ func TestDocument(t *testing.T) {
 		golden(t, name, rest)
 	}
 	var b bytes.Buffer
-	if err := view.WriteHosts(&b, joining()); err != nil {
+	if err := view.WriteHosts(&b, joining(), narrow); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "joininghosts.json", b.String())

@@ -1,0 +1,111 @@
+package view_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestHostStates: what a plan says of a host is one word, the worst first.
+func TestHostStates(t *testing.T) {
+	t.Parallel()
+	got := make(map[string]view.HostState)
+	for _, r := range view.HostRows(everything(), narrow.Now) {
+		got[r.Name[len(r.Name)-5:]] = r.State
+		if (r.Why == "") != (r.State == "in-sync") {
+			t.Errorf("%s is %s: %q", r.Name, r.State, r.Why)
+		}
+	}
+	want := map[string]view.HostState{"00002": "drifted", "00003": "drifted", "00004": "unknown", "00005": "blocked", "00006": "blocked", "00007": "unknown", "0000b": "orphaned"}
+	for name, state := range want {
+		if got[name] != state {
+			t.Errorf("%s is %s, want %s", name, got[name], state)
+		}
+	}
+	p := everything()
+	for i := range p.Hosts {
+		p.Hosts[i].Held = &plan.Held{}
+		p.Hosts[i].Held.Who, p.Hosts[i].Held.Reason, p.Hosts[i].Held.Until = "sam@desk", "swap", narrow.Now.AddDate(0, 0, 2)
+	}
+	r := view.HostRows(p, narrow.Now)[0]
+	if r.State != "held" || r.Why != "held by sam@desk until 2026-11-24 05:19: swap" {
+		t.Errorf("a held host with a difference is %s: %s", r.State, r.Why)
+	}
+}
+
+func TestHostsFormats(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	v := view.NewText(&b, 0, false)
+	v.Hosts(everything(), view.HostsOptions{Now: narrow.Now, Bare: true, SortBy: "state"})
+	rows := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(rows) != 7 || !strings.Contains(rows[0], "unknown") || !strings.Contains(rows[6], "orphaned") {
+		t.Errorf("rows, the worst first:\n%s", b.String())
+	}
+	b.Reset()
+	if err := view.WriteHostsYAML(&b, everything(), narrow); err != nil {
+		t.Fatal(err)
+	}
+	var d view.HostsDocument
+	if err := yaml.Unmarshal(b.Bytes(), &d); err == nil && len(d.Hosts) != 7 {
+		t.Errorf("YAML of %d hosts", len(d.Hosts))
+	}
+	if !strings.Contains(b.String(), "\n  state: drifted\n") {
+		t.Errorf("YAML:\n%.400s", b.String())
+	}
+}
+
+// TestHostChanges prints the rows that changed, behind the time.
+func TestHostChanges(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	v := view.NewText(&b, 0, false)
+	c := new(view.HostChanges)
+	c.Print(v, everything(), narrow)
+	if n := strings.Count(b.String(), "\n"); n != 8 || !strings.HasPrefix(b.String(), "TIME  ") {
+		t.Errorf("at first %d lines:\n%s", n, b.String())
+	}
+	b.Reset()
+	c.Print(v, everything(), narrow)
+	if b.Len() > 0 {
+		t.Errorf("nothing changed:\n%s", b.String())
+	}
+	p := everything()
+	p.Hosts[1].Unknown, p.Orphans = &plan.Trouble{Code: plan.CodeUnreachable, Text: "no route to host"}, nil
+	c.Print(v, p, narrow)
+	if n := strings.Count(b.String(), "2026-11-22T05:19:00Z"); n != 2 || !strings.Contains(b.String(), "no route to host") || !strings.Contains(b.String(), "no member any more") {
+		t.Errorf("%d lines:\n%s", n, b.String())
+	}
+}
+
+// TestFrames: each frame takes the place of the one before, line by line, and is never higher than the terminal.
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	f := view.NewFrames(&b, func() (columns, rows int) { return 10, 5 })
+	draw := func(lines int) string {
+		b.Reset()
+		f.Draw(func(out io.Writer, width int) {
+			for i := range lines {
+				fmt.Fprintf(out, "%d %s\n", i, strings.Repeat("x", 2*width))
+			}
+		})
+		return b.String()
+	}
+	if got := draw(2); strings.Count(got, "\n") != 2 || strings.Contains(got, "\x1b[J") || strings.Contains(got, strings.Repeat("x", 9)) {
+		t.Errorf("the first frame: %q", got)
+	}
+	if got := draw(9); !strings.HasPrefix(got, "\x1b[2A") || strings.Count(got, "\n") != 4 || !strings.Contains(got, "… 6 more") {
+		t.Errorf("a frame that is too high: %q", got)
+	}
+	if got := draw(1); !strings.HasPrefix(got, "\x1b[4A") || !strings.HasSuffix(got, "\x1b[J") {
+		t.Errorf("a lower frame: %q", got)
+	}
+}

@@ -1,0 +1,133 @@
+package view
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// HostState is where a host stands, in one word.
+type HostState string
+
+// The states, the worst first.
+const (
+	unknown  HostState = "unknown" // it could not be compared
+	blocked  HostState = "blocked" // it differs, and a rule refuses the change
+	drifted  HostState = "drifted"
+	toUpdate HostState = "to-update"
+	held     HostState = "held" // it differs, and a person holds it
+	orphaned HostState = "orphaned"
+	inSync   HostState = "in-sync"
+)
+
+// HostStates are all of them, the worst first.
+func HostStates() []HostState {
+	return []HostState{unknown, blocked, drifted, toUpdate, held, orphaned, inSync}
+}
+
+// String is the state as people read it.
+func (s HostState) String() string { return strings.ReplaceAll(string(s), "-", " ") }
+
+// stateOf returns where a member stands, from what a plan would do there.
+func stateOf(h plan.Host, actions []plan.Action) HostState {
+	runs := slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Refusal == nil })
+	drift := slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Origin.Drift }) ||
+		slices.ContainsFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Drift })
+	switch {
+	case h.Unknown != nil:
+		return unknown
+	case len(actions) > 0 && h.Standing() != nil:
+		return held
+	case h.Refused != nil, len(actions) > 0 && !runs:
+		return blocked
+	case drift:
+		return drifted
+	case len(actions) > 0:
+		return toUpdate
+	case h.Converged == plan.Converged:
+		return inSync
+	case h.Converged == plan.Differs:
+		return toUpdate
+	}
+	return unknown
+}
+
+// because returns the most important reason why a member is not in sync and Ready, whole and in few words, the longest first.
+func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (whole string, brief []string) {
+	drift := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Origin.Drift })
+	moved := slices.IndexFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Drift })
+	refused := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Refusal != nil })
+	switch {
+	case h.Unknown != nil:
+		return ofTrouble(h.Unknown)
+	case h.Standing() != nil:
+		return ofHold(*h.Held, now)
+	case len(r.ServerTroubles) > 0:
+		return ofTrouble(&r.ServerTroubles[0])
+	case h.Refused != nil:
+		return ofTrouble(h.Refused)
+	case r.State == blocked && refused >= 0:
+		whole, brief = ofTrouble(actions[refused].Refusal)
+		return label(actions[refused]) + ": " + whole, brief
+	case drift >= 0:
+		return firstDifference(h, actions, drift)
+	case moved >= 0:
+		return ofTrouble(&h.Warnings[moved].Trouble)
+	case r.ReadyWhy != "":
+		return "not Ready: " + strings.TrimPrefix(r.ReadyWhy, "Ready is "), []string{"not Ready"}
+	case len(actions) > 0:
+		return firstDifference(h, actions, 0)
+	case len(r.NodeTroubles) > 0:
+		return ofTrouble(&r.NodeTroubles[0])
+	case len(h.Unread) > 0:
+		u := h.Unread[0]
+		return fmt.Sprintf("%s not compared: %s", u.Step, u.Why), []string{fmt.Sprintf("%s not compared", u.Step)}
+	case len(h.Warnings) > 0:
+		return ofTrouble(&h.Warnings[0].Trouble)
+	}
+	return "", nil
+}
+
+// dialed is what Go says before the cause when nothing answers.
+var dialed = regexp.MustCompile(`^dial [a-z0-9]+ \S+: (connect: )?`)
+
+// ofTrouble says what is wrong, with its code unless it is the plain case that nothing answers.
+func ofTrouble(x *plan.Trouble) (whole string, brief []string) {
+	text := dialed.ReplaceAllString(x.Text, "")
+	if x.Code == plan.CodeUnreachable {
+		return text, nil
+	}
+	return fmt.Sprintf("%s (%s)", text, x.Code), []string{x.Code.String()}
+}
+
+func ofHold(h plan.Held, now time.Time) (whole string, brief []string) {
+	if h.Who == "" || h.Until.IsZero() {
+		return "held " + h.String(), []string{"held"}
+	}
+	until := h.Until.UTC().Format("15:04")
+	if h.Until.Sub(now) >= 24*time.Hour {
+		until = h.Until.UTC().Format("2006-01-02 15:04")
+	}
+	short := fmt.Sprintf("held by %s until %s", h.Who, until)
+	return short + ": " + h.Reason, []string{short}
+}
+
+// firstDifference says what the action at i would change, and how many more there are.
+func firstDifference(h plan.Host, actions []plan.Action, i int) (whole string, brief []string) {
+	a := actions[i]
+	short := fmt.Sprintf("%s (%s)", label(a), a.Reason.Code)
+	whole = short
+	switch {
+	case len(a.Fields) > 0 && a.Origin.Drift:
+		whole = fmt.Sprintf("%s: %s %s (%s)", label(a), a.Fields[0].Name, value(h, a.Fields[0].Before), a.Reason.Code)
+	case len(a.Fields) > 0:
+		whole = fmt.Sprintf("%s: %s %s → %s (%s)", label(a), a.Fields[0].Name, value(h, a.Fields[0].Before), value(h, a.Fields[0].After), a.Reason.Code)
+	case a.Reason.Text != "":
+		whole = fmt.Sprintf("%s: %s (%s)", label(a), a.Reason.Text, a.Reason.Code)
+	}
+	return whole + given(len(actions) > 1, " +%d more", len(actions)-1), []string{short, a.Reason.Code.String()}
+}
