@@ -150,7 +150,7 @@ func (o HostsOptions) rows(p *plan.Plan) []HostRow {
 	if o.SortBy == "" {
 		return rows
 	}
-	c := hostColumns(p.Names())[slices.Index(HostColumns(), strings.ToUpper(o.SortBy))]
+	c := tableOfHosts(p.Names())[slices.Index(HostColumns(), strings.ToUpper(o.SortBy))]
 	slices.SortStableFunc(rows, func(a, b HostRow) int {
 		if c.order != nil {
 			return c.order(a, b)

@@ -24,8 +24,8 @@ type hostColumn struct {
 // whyColumn is the last column, whose text is shortened where it does not fit.
 const whyColumn = "WHY"
 
-// hostColumns are all columns.
-func hostColumns(names plan.Names) []hostColumn {
+// tableOfHosts returns all columns of the table of hosts.
+func tableOfHosts(names plan.Names) []hostColumn {
 	or := func(text string) string { return cmp.Or(text, "-") }
 	rank := func(r HostRow) int { return slices.Index(HostStates(), r.State) }
 	running := func(r HostRow) int {
@@ -64,7 +64,7 @@ func hostColumns(names plan.Names) []hostColumn {
 
 // HostColumns are the heads of all columns.
 func HostColumns() []string {
-	return mapped(hostColumns(plan.Names{}), func(c hostColumn) string { return c.head })
+	return mapped(tableOfHosts(plan.Names{}), func(c hostColumn) string { return c.head })
 }
 
 // hostCell is the shortest name of a host that every command takes, beside its fleet.
@@ -152,7 +152,7 @@ func (t *Text) Hosts(p *plan.Plan, o HostsOptions) {
 func (t *Text) hostTable(p *plan.Plan, rows []HostRow, names plan.Names, o HostsOptions) [][]string {
 	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsRunning != nil })
 	var columns []hostColumn
-	for _, c := range hostColumns(names) {
+	for _, c := range tableOfHosts(names) {
 		if c.head == "HOST" && o.Wide {
 			c.cell = func(r HostRow) string { return r.Name }
 		}
