@@ -116,6 +116,11 @@ func misread(line string) string {
 	for _, w := range regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`).FindAllString(found[1], -1) {
 		words = append(words, strings.Trim(w, `"'`))
 	}
+	return unparsed(words)
+}
+
+// unparsed says why macfleet does not take the words after its name, or "".
+func unparsed(words []string) string {
 	c, rest, err := tree().Find(words)
 	if err == nil {
 		err = c.ParseFlags(rest)

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/macfleet/macfleet/internal/app"
+)
+
+// fenced is a block of a page between two lines of backticks.
+type fenced struct {
+	page, kind, text string
+	line             int // of its first line
+	spec             string
+}
+
+// place names the block for a message.
+func (f fenced) place() string { return fmt.Sprintf("%s:%d", f.page, f.line) }
+
+// pages are the files that people read to learn macfleet, from the root of the repository.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "examples/ci/README.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join("../..", pattern))
+		must(t, err)
+		for _, name := range found {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(name), "../../"))
+		}
+	}
+	return all
+}
+
+// blocks returns the fenced blocks of a page. A block in a list is indented with it.
+func blocks(t *testing.T, page string) (out []fenced) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	must(t, err)
+	var open *fenced
+	indent, before := "", ""
+	for i, line := range strings.Split(string(text), "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case open == nil && strings.HasPrefix(trimmed, "```"):
+			indent, _, _ = strings.Cut(line, "`")
+			open = &fenced{page: page, kind: strings.TrimPrefix(trimmed, "```"), line: i + 2, spec: before}
+		case open != nil && trimmed == "```":
+			out = append(out, *open)
+			open = nil
+		case open != nil:
+			open.text += strings.TrimPrefix(line, indent) + "\n"
+		}
+		before = trimmed
+	}
+	if open != nil {
+		t.Errorf("%s: a block has no end", open.place())
+	}
+	return out
+}
+
+// Every command in the pages is one that macfleet takes, with flags that exist.
+func TestDocsCommands(t *testing.T) {
+	t.Parallel()
+	read := 0
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			switch b.kind {
+			case "sh":
+			case "hcl", "text", "go", "json", "promql":
+				continue
+			default:
+				t.Errorf("%s: a block is sh, hcl, text, go, json or promql, not %q", b.place(), b.kind)
+				continue
+			}
+			for _, words := range commandLines(t, b) {
+				read++
+				if why := unparsed(words); why != "" {
+					t.Errorf("%s: macfleet %s: %s", b.place(), strings.Join(words, " "), why)
+				}
+			}
+		}
+	}
+	if read < 100 {
+		t.Errorf("only %d commands were read", read)
+	}
+}
+
+// commandLines are the arguments of each macfleet that a block runs.
+func commandLines(t *testing.T, b fenced) (out [][]string) {
+	t.Helper()
+	file, err := syntax.NewParser().Parse(strings.NewReader(b.text), b.place())
+	if err != nil {
+		t.Errorf("%s: %v", b.place(), err)
+		return nil
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		words := make([]string, len(call.Args))
+		for i, w := range call.Args {
+			words[i] = plainWord(w)
+		}
+		if words[0] == "macfleet" || words[0] == "bin/macfleet" {
+			out = append(out, words[1:])
+		}
+		return true
+	})
+	return out
+}
+
+// plainWord is a word of a shell without its quotes.
+func plainWord(w *syntax.Word) (text string) {
+	for _, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			text += part.Value
+		case *syntax.SglQuoted:
+			text += part.Value
+		case *syntax.DblQuoted:
+			text += plainWord(&syntax.Word{Parts: part.Parts})
+		}
+	}
+	return text
+}
+
+// The runbook's first command works in each situation that can be practised, and names its code.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	w := newDocWorld(t)
+	w.runs(0, "init", "cluster", "--auto-approve")
+	w.runs(0, "apply", "--auto-approve")
+	runner := strings.Fields(w.runs(0, "hosts", "-o", "name", "--on", "fleet=runners"))[0]
+	w.host = runner[len(runner)-5:]
+	text, err := os.ReadFile("../../docs/runbook.md")
+	must(t, err)
+	practised := 0
+	for _, section := range strings.Split(string(text), "\n### ")[1:] {
+		title, _, _ := strings.Cut(section, "\n")
+		practise := regexp.MustCompile("(?m)^Practise: `sandbox inject (\\S+) (\\S+)`$").FindStringSubmatch(section)
+		command := regexp.MustCompile("```sh\nmacfleet ([^\n]*)\n").FindStringSubmatch(section)
+		code := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(title)
+		for _, part := range []string{"**Means:**", "**Do:**", "**Call someone"} {
+			if !strings.Contains(section, part) {
+				t.Errorf("%q lacks %s", title, part)
+			}
+		}
+		if practise == nil {
+			continue
+		}
+		practised++
+		w.runs(0, "sandbox", "inject", w.host, practise[2])
+		if said := w.runs(3, strings.Fields(strings.ReplaceAll(command[1], practise[1], w.host))...); !strings.Contains(said, code[1]) {
+			t.Errorf("%s: macfleet %s does not name the code:\n%s", title, command[1], said)
+		}
+		w.runs(0, "sandbox", "heal")
+		w.runs(0, "apply", "--auto-approve", "--on", "name="+w.host) // some incidents leave a trace
+	}
+	if practised < 12 {
+		t.Errorf("only %d situations can be practised", practised)
+	}
+}
+
+// docWorld is a simulated world in which pages are tried.
+type docWorld struct {
+	t     *testing.T
+	place []string
+	host  string // the end of a runner's name
+}
+
+// newDocWorld makes the smaller environment of the example, whose hosts may be drained at any time.
+func newDocWorld(t *testing.T) *docWorld {
+	dir := t.TempDir()
+	w := &docWorld{t: t, place: []string{"-C", "../../examples/three-fleets", "-e", "canary",
+		"--sandbox=" + filepath.Join(dir, "world"), "--runs-dir", filepath.Join(dir, "runs")}}
+	return w
+}
+
+// runs runs macfleet and returns what it prints.
+func (w *docWorld) runs(exit int, args ...string) string {
+	w.t.Helper()
+	var said bytes.Buffer
+	if got := run(w.t.Context(), append(args, w.place...), app.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); got != exit {
+		w.t.Fatalf("macfleet %s: exit %d, wanted %d\n%s", strings.Join(args, " "), got, exit, said.String())
+	}
+	return said.String()
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+var updateDocs = flag.Bool("docs.update", false, "write what the tutorial's commands print into its excerpts")
+
+// statement is a command of the tutorial with the exit code that its comment names.
+type statement struct {
+	text, place string
+	exit        int
+}
+
+// statements are the commands of a block, in order.
+func statements(t *testing.T, b fenced) (out []statement) {
+	t.Helper()
+	file, err := syntax.NewParser().Parse(strings.NewReader(b.text), b.place())
+	must(t, err)
+	for _, s := range file.Stmts {
+		rest, _, _ := strings.Cut(b.text[s.End().Offset():], "\n")
+		one := statement{text: b.text[s.Pos().Offset():s.End().Offset()], place: fmt.Sprintf("%s:%d", b.page, b.line+int(s.Pos().Line())-1)}
+		if m := regexp.MustCompile(`^\s*# exit (\d+)$`).FindStringSubmatch(rest); m != nil {
+			one.exit, _ = strconv.Atoi(m[1])
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// The tutorial's commands work one by one in a folder with nothing but the examples, with the exit codes
+// that it names, and print what it shows.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	const page = "docs/tutorial.md"
+	dir := t.TempDir()
+	must(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")))
+	must(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
+	script := "make() { [ \"$*\" = build ]; }\nout=$PWD/out\n" // macfleet is built already
+	printed := 0
+	excerpts := make(map[int]fenced) // by the number of the command that prints it
+	for _, b := range blocks(t, page) {
+		if b.kind == "text" && strings.HasPrefix(b.spec, "<!-- output") {
+			excerpts[printed] = b
+		}
+		if b.kind != "sh" {
+			continue
+		}
+		for _, s := range statements(t, b) {
+			printed++
+			script += fmt.Sprintf("{ %s\n} >$out/%d 2>&1; code=$?\n[ $code = %d ] || { echo '%s: exit' $code; cat $out/%[2]d; exit 1; }\n",
+				s.text, printed, s.exit, s.place)
+		}
+	}
+	sh := exec.CommandContext(t.Context(), "sh", "-c", script)
+	sh.Dir = dir
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "MACFLEET_") && !strings.HasPrefix(e, "HOME=") {
+			sh.Env = append(sh.Env, e)
+		}
+	}
+	sh.Env = append(sh.Env, "HOME="+dir)
+	if said, err := sh.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for n := printed; n > 0; n-- { // from the last on, so that what is rewritten moves none of the others
+		b, ok := excerpts[n]
+		if !ok {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "out", strconv.Itoa(n)))
+		must(t, err)
+		want := excerpt(t, b, strings.ReplaceAll(string(text), dir+"/my-fleet/", ""))
+		if *updateDocs {
+			rewrite(t, b, want)
+		} else if lasting(b.text) != lasting(want) {
+			t.Errorf("%s shows\n%s\nand the command prints (-docs.update writes it)\n%s", b.place(), b.text, want)
+		}
+	}
+}
+
+// excerpt is the part of an output that a block shows: all of it, or its "first N" and "last N" lines.
+func excerpt(t *testing.T, b fenced, text string) string {
+	t.Helper()
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	count := func(which string) int {
+		m := regexp.MustCompile(which + ` (\d+)`).FindStringSubmatch(b.spec)
+		if m == nil {
+			return 0
+		}
+		n, err := strconv.Atoi(m[1])
+		must(t, err)
+		return n
+	}
+	first, last := count("first"), count("last")
+	if first+last == 0 || first+last >= len(lines) {
+		return strings.Join(lines, "\n") + "\n"
+	}
+	var shown []string
+	if shown = append(shown, lines[:first]...); first > 0 {
+		shown = append(shown, "…")
+	}
+	return strings.Join(append(shown, lines[len(lines)-last:]...), "\n") + "\n"
+}
+
+// lasting is what of a text is the same in every run: without figures, ids, keys and times.
+func lasting(text string) string {
+	text = regexp.MustCompile(`\S*\d\S*|\S+@\S+|\b[a-z]{10}\b`).ReplaceAllString(text, "N")
+	return strings.TrimSpace(regexp.MustCompile(`\s+|[#.]{3,}`).ReplaceAllString(text, " "))
+}
+
+// rewrite puts a text into the block of a page. Blocks above it stay where they are.
+func rewrite(t *testing.T, b fenced, text string) {
+	t.Helper()
+	name := filepath.Join("../..", b.page)
+	page, err := os.ReadFile(name)
+	must(t, err)
+	lines := strings.SplitAfter(string(page), "\n")
+	end := b.line - 1 + strings.Count(b.text, "\n")
+	must(t, os.WriteFile(name, []byte(strings.Join(lines[:b.line-1], "")+text+strings.Join(lines[end:], "")), 0o644))
+}
