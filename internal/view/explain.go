@@ -13,51 +13,114 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Explain shows one host with every value, where it was written, what was seen,
-// what would be done and why. With a step it shows that step alone.
+// Explain shows one host: the verdict, what differs and what apply would do about it, then every value with the
+// place that set it, and the machine. With a step it shows only that step, in full.
 func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 	h := x.Host
-	standing := "to be claimed from the pool as a member"
-	if h.Member {
-		standing = "a member"
-	}
-	t.styled(0, "", t.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", standing, h.Fleet, h.Group)))
-	if only == "" {
-		t.machine(x)
-		if h.Unknown != nil || h.Refused != nil {
-			for _, r := range troubles(h) {
-				t.line(2+2*r.depth, r.sign, ofHost("", h).exact(r))
+	member := given(!h.Member, "to be claimed from the pool as ") + "a member"
+	t.styled(0, "", t.strong.Render(h.Name)+printable(fmt.Sprintf(", %s of fleet %s, group %s", member, h.Fleet, h.Group)))
+	if only != "" {
+		for _, s := range x.Steps {
+			if s.ID == only {
+				t.blank()
+				t.step(h, s)
 			}
 		}
-		for _, a := range x.Actions {
-			t.blank()
-			t.line(0, string(a.Kind.Sign()), label(a))
-			for _, f := range a.Fields {
-				t.detail("differs", differs(f))
-			}
-			t.why(a)
-			t.refused(a)
-		}
+		return
 	}
+	t.verdictOf(x)
+	for _, a := range x.Actions {
+		t.blank()
+		t.line(0, string(a.Kind.Sign()), label(a))
+		t.detail("differs", mapped(a.Fields, differs)...)
+		t.why(a)
+		t.refused(a)
+	}
+	var settled []doctor.StepExplanation
+	var absent []string
 	for _, s := range x.Steps {
-		if only == "" || s.ID == only {
+		switch {
+		case s.Action != nil || len(s.Finding.Unread) > 0 || len(s.Finding.Warnings) > 0:
 			t.blank()
 			t.step(h, s)
+		case s.Wanted:
+			settled = append(settled, s)
+		default:
+			absent = append(absent, string(s.ID))
 		}
 	}
+	for _, s := range settled {
+		t.blank()
+		sign, state := verdict(s)
+		t.line(0, sign, string(s.ID)+": "+state)
+		t.values(s)
+		t.detail("verified", lastVerified(h, s))
+	}
+	if len(absent) > 0 {
+		t.blank()
+		t.line(0, "", "Not configured: "+strings.Join(absent, ", "))
+	}
+	t.machine(x)
+}
+
+// verdictOf says first what an explanation comes to, and what to do about it.
+func (t *Text) verdictOf(x doctor.Explanation) {
+	h := x.Host
+	var differ, open, blocked []string
+	compared := 0
+	for _, s := range x.Steps {
+		_, state := verdict(s)
+		switch {
+		case s.Action != nil:
+			differ = append(differ, fmt.Sprintf("%s (%s)", s.ID, state))
+			if s.Action.Refusal != nil {
+				blocked = append(blocked, string(s.ID))
+			}
+		case s.Wanted && !s.Compared():
+			open = append(open, string(s.ID))
+		}
+		if s.Wanted && s.Compared() {
+			compared++
+		}
+	}
+	others := mapped(x.Actions, func(a plan.Action) string { return label(a) })
+	switch {
+	case h.Unknown != nil:
+		t.trouble(signUnknown, "not compared", h.Unknown)
+		return
+	case h.Refused != nil:
+		t.trouble(signRefused, "blocked", h.Refused)
+	case len(differ)+len(others) > 0:
+		t.line(2, signUpdate, listed("; ", given(len(differ) > 0, "%d of %s: %s", len(differ), count(compared, "step"), strings.Join(differ, ", ")), strings.Join(others, ", ")))
+		if len(blocked) < len(differ)+len(others) {
+			t.line(4, "", "fix: macfleet apply --on name="+h.Name)
+		}
+	case len(open) == 0:
+		t.line(2, "=", "in sync: "+count(compared, "step")+" compared, nothing to do")
+	}
+	if len(open) > 0 {
+		t.line(2, signUnknown, "not compared: "+strings.Join(open, ", "))
+	}
+}
+
+// trouble shows why a host could not be compared, or must not be changed.
+func (t *Text) trouble(sign, state string, x *plan.Trouble) {
+	t.line(2, sign, state+": "+x.Text+" ["+x.Code.String()+"]")
+	t.pair(4, 5, "fix:", x.Remedy)
 }
 
 func (t *Text) machine(x doctor.Explanation) {
 	h := x.Host
+	t.section("Host")
 	said := func(word, text string) { t.pair(2, 9, word, text) }
 	for _, v := range []doctor.Effective{x.Type, x.OS} {
-		said(v.Path, fmt.Sprintf("%s, written in %s", v.Text, listed(" ", string(v.Level), place(v))))
+		said(v.Path, fmt.Sprintf("%s, set in %s", v.Text, listed(" ", string(v.Level), place(v))))
 	}
 	said("server", fmt.Sprintf("%s, type %s in %s, status %s%s", h.Server.ID, h.Server.Type, h.Server.Zone, h.Server.Status,
-		given(h.Server.Name != h.Name, ", now called %s", h.Server.Name)))
+		given(h.Server.Name != h.Name, ", currently named %s", h.Server.Name)))
 	for _, w := range h.Warnings {
 		if w.OfServer {
-			said("warning", w.Code.String()+": "+w.Text)
+			said("warning", w.Text+" ["+w.Code.String()+"]")
 		}
 	}
 	said("address", h.Server.Address+given(h.Unknown == nil && h.Seen.Path != "", ", reached by %s", h.Seen.Path))
@@ -67,64 +130,83 @@ func (t *Text) machine(x doctor.Explanation) {
 	said("host key", h.Seen.Fingerprint+", "+given(!h.Seen.Pinned, "not ")+"pinned")
 	os, _ := h.Seen.OSVersion.Get()
 	serial, _ := h.Seen.Serial.Get()
-	said("macOS", cmp.Or(os, "not known")+", serial number "+cmp.Or(serial, "not known"))
+	said("macOS", cmp.Or(os, "unknown")+", serial number "+cmp.Or(serial, "unknown"))
 	m, marked := h.Seen.Marker.Get()
-	said("marker", cmp.Or(given(marked, "of %s, written by macfleet %s", m.Owner(), m.Version),
+	said("marker", cmp.Or(given(marked, "owner %s, written by macfleet %s", m.Owner(), m.Version),
 		given(h.Seen.Marker.IsUnread(), "not read: %s", h.Seen.Marker.Why()), "none"))
 }
 
-// detail prints what is said of a step or an action, behind a word.
+// detail prints lines about a step or an action, behind a word.
 func (t *Text) detail(word string, lines ...string) {
 	for _, line := range lines {
 		if line != "" {
-			t.pair(4, 7, word, line)
+			t.pair(4, 9, word, line)
 			word = ""
 		}
 	}
 }
 
-func (t *Text) why(a plan.Action) { t.detail("why", a.Reason.Code.String()+": "+a.Reason.Text) }
+func (t *Text) why(a plan.Action) { t.detail("why", a.Reason.Text+" ["+a.Reason.Code.String()+"]") }
 
 func (t *Text) refused(a plan.Action) {
 	if x := a.Refusal; x != nil {
-		t.detail("refused", x.Code.String()+": "+x.Text)
-		t.detail("to do", x.Remedy)
+		t.detail("blocked", x.Text+" ["+x.Code.String()+"]")
+		t.detail("fix:", x.Remedy)
 	}
 }
 
+// step shows a step in full: differences first, then values, then what was observed.
 func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 	sign, state := verdict(s)
 	t.line(0, sign, string(s.ID)+": "+state)
+	for _, u := range s.Finding.Unread {
+		t.detail("unread", u.Probe+": "+u.Why, given(u.Bytes != "", "it printed %q", wire.Shortened(u.Bytes)))
+	}
+	for _, w := range s.Finding.Warnings {
+		t.detail("warning", w.Text+" ["+w.Code.String()+"]")
+	}
+	var changed []string
+	for _, c := range s.Finding.Changes {
+		changed = append(changed, mapped(c.Fields, func(f plan.Field) string { return differs(f) + setAt(s, f) })...)
+	}
+	t.detail("differs", changed...)
+	if a := s.Action; a != nil {
+		t.why(*a)
+		t.detail("apply", mapped(a.Changes, func(c plan.Change) string {
+			return fmt.Sprintf("runs %s as %s [%s]", c.Command.Name, asWhom(h, c.Command), c.Reason.Code)
+		})...)
+		t.detail("impact", a.Disruption.String())
+		t.detail("undo", a.Undo())
+		t.refused(*a)
+	}
+	t.values(s)
+	t.detail("observed", strings.Split(s.Finding.Facts, "\n")...)
+	t.detail("verified", lastVerified(h, s))
+}
+
+// values shows each value of a step with the level, the file and the line that set it.
+func (t *Text) values(s doctor.StepExplanation) {
 	t.columns(4, mapped(s.Values, func(v doctor.Effective) []string {
 		if v.Text == "" {
 			return []string{v.Path, "{}", string(v.Level), place(v)}
 		}
 		return []string{strings.TrimPrefix(v.Path, string(s.ID)+"."), v.Text, string(v.Level), place(v)}
 	}))
-	t.detail("seen", strings.Split(s.Finding.Facts, "\n")...)
-	for _, u := range s.Finding.Unread {
-		t.detail("unread", u.Probe+": "+u.Why, given(u.Bytes != "", "it printed %q", wire.Shortened(u.Bytes)))
+}
+
+// setAt says where the value was set that a field should have: "  (host hosts.fleet.hcl:3)". A field that no
+// attribute is named like comes from the block.
+func setAt(s doctor.StepExplanation, f plan.Field) string {
+	if len(s.Values) == 0 {
+		return ""
 	}
-	for _, w := range s.Finding.Warnings {
-		t.detail("warning", w.Code.String()+": "+w.Text)
+	at := s.Values[0]
+	for _, v := range s.Values {
+		if v.Path == string(s.ID)+"."+strings.ReplaceAll(f.Name, " ", "_") {
+			at = v
+		}
 	}
-	var changed []string
-	for _, c := range s.Finding.Changes {
-		changed = append(changed, mapped(c.Fields, differs)...)
-	}
-	t.detail("differs", changed...)
-	if a := s.Action; a != nil {
-		t.detail("would", mapped(a.Changes, func(c plan.Change) string {
-			return fmt.Sprintf("run %s as %s (%s)", c.Command.Name, asWhom(h, c.Command), c.Reason.Code)
-		})...)
-		t.why(*a)
-		t.detail("harm", a.Disruption.String())
-		t.detail("undo", a.Undo())
-		t.refused(*a)
-	}
-	if h.Unknown == nil && (s.Wanted || s.Proof != nil) {
-		t.detail("proof", proof(s))
-	}
+	return "  (" + listed(" ", string(at.Level), place(at)) + ")"
 }
 
 func differs(f plan.Field) string {
@@ -138,37 +220,42 @@ func asWhom(h plan.Host, c plan.Command) string {
 	return string(c.As)
 }
 
+// verdict is the state of a step in one word or two.
 func verdict(s doctor.StepExplanation) (sign, state string) {
 	switch {
 	case len(s.Finding.Unread) > 0:
 		return signUnknown, "not compared"
 	case s.Action != nil:
-		return string(s.Action.Kind.Sign()), "differs"
+		state = cmp.Or(listed(" and ", given(s.Action.Origin.Drift, "drifted"), given(s.Action.Origin.Pending, "to update")), "differs")
+		return string(s.Action.Kind.Sign()), state + given(s.Action.Refusal != nil, ", blocked")
 	case !s.Wanted:
-		return "", "not in the configuration"
+		return "", "not configured"
 	case !s.Compared():
 		return signUnknown, "not compared"
 	}
-	return "=", "matches"
+	return "=", "in sync"
 }
 
-// proof says what the marker holds of a step, and what moved since.
-func proof(s doctor.StepExplanation) string {
-	if s.Proof == nil {
-		return "none yet"
+// lastVerified says when a step was last verified by the host's marker, and what changed since.
+func lastVerified(h plan.Host, s doctor.StepExplanation) string {
+	switch {
+	case h.Unknown != nil || !s.Wanted && s.Proof == nil:
+		return ""
+	case s.Proof == nil:
+		return "never"
 	}
-	text := "at a time that was not noted"
+	text := "at an unknown time"
 	if !s.Proof.At.IsZero() {
 		text = moment(s.Proof.At)
 	}
-	moved := listed(" and ", given(s.Proof.HostMoved, "the host"), given(s.Proof.ConfigurationMoved, "the configuration"))
+	changed := listed(" and ", given(s.Proof.HostMoved, "the host"), given(s.Proof.ConfigurationMoved, "the configuration"))
 	switch {
 	case !s.Compared():
 		return text
-	case moved == "":
-		return text + "; nothing moved since"
+	case changed == "":
+		return text + ", nothing changed since"
 	}
-	return text + "; since then " + moved + " moved"
+	return text + "; " + changed + given(s.Proof.HostMoved && s.Proof.ConfigurationMoved, " have") + given(s.Proof.HostMoved != s.Proof.ConfigurationMoved, " has") + " changed since"
 }
 
 // place returns "file:line", or nothing for a value that nobody wrote.
@@ -181,12 +268,12 @@ func (t *Text) Scripts(x doctor.Explanation, only plan.StepID) {
 		switch {
 		case only != "" && s.ID != only:
 		case s.Wanted && !s.Compared():
-			t.comment(fmt.Sprintf("%s: could not be compared, so nothing would run", s.ID))
+			t.comment(fmt.Sprintf("%s: not compared, so nothing would run", s.ID))
 		case s.Action == nil:
 			t.comment(fmt.Sprintf("%s: no difference, so nothing would run", s.ID))
 		default:
 			if r := s.Action.Refusal; r != nil {
-				t.comment(fmt.Sprintf("%s: refused (%s), so nothing would run; without that:", s.ID, r.Code))
+				t.comment(fmt.Sprintf("%s: blocked (%s), so nothing would run now. It would be:", s.ID, r.Code))
 			}
 			for _, c := range s.Action.Changes {
 				t.comment(fmt.Sprintf("%s, as %s on %s", c.Command.Name, asWhom(x.Host, c.Command), x.Host.Name))
