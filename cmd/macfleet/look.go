@@ -79,6 +79,7 @@ unknown.`,
   macfleet doctor acme-production-runners-m2-0bccd --record answers.json`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Doctor(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
+	c.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "list the checks that are ok, too")
 	c.Flags().StringVar(&o.Record, "record", "", "save the answers to a new `FILE`")
 	c.Flags().BoolVar(&o.Force, "force", false, "overwrite the file of --record")
 	return c

@@ -15,9 +15,10 @@ import (
 
 // DoctorOptions are the flags of doctor.
 type DoctorOptions struct {
-	JSON   bool
-	Record string // file to keep the answers in; empty: they are not kept
-	Force  bool
+	JSON    bool
+	Verbose bool   // list the checks that are ok, too
+	Record  string // file to keep the answers in; empty: they are not kept
+	Force   bool
 }
 
 // Doctor looks at one host and says what is wrong with it.
@@ -36,7 +37,7 @@ func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
 			return err
 		}
 		checkup := doctor.Examine(s.config, steps.For, snap, server.ID, p)
-		err = env.answer(o.JSON, func(w io.Writer) error { return view.WriteCheckup(w, checkup) }, func(t *view.Text) { t.Checkup(checkup) })
+		err = env.answer(o.JSON, func(w io.Writer) error { return view.WriteCheckup(w, checkup) }, func(t *view.Text) { t.Checkup(checkup, o.Verbose) })
 		if err == nil && o.Record != "" {
 			err = env.recordAnswers(o.Record, server, snap.Hosts[server.ID])
 		}

@@ -1,5 +1,5 @@
-// Package doctor looks at what was seen of one host: whether it is well, and what every
-// value and difference of it rests on. It is pure.
+// Package doctor judges what was observed on one host: its problems, and where each of its
+// values and differences comes from. It is pure.
 package doctor
 
 import (
@@ -24,15 +24,15 @@ const (
 	OK      State = "ok"
 	Problem State = "problem" // something is wrong, or differs from what is wanted
 	Warning State = "warning" // worth knowing; no apply changes it
-	Unknown State = "unknown" // nobody knows: it was not asked, or the answer says nothing
+	Unknown State = "unknown" // not compared: it was not asked, or the answer cannot be read
 )
 
 // Check is one thing that was looked at on a host.
 type Check struct {
-	Name    string    `json:"name"` // what was looked at: inventory, connection, …, or "step" and its id
+	Name    string    `json:"name"` // what was checked: inventory, connection, …, or "step" and its id
 	State   State     `json:"state"`
-	Code    plan.Code `json:"code,omitzero"`     // of the difference or the trouble, as plan says it; empty when it is ok
-	Refused plan.Code `json:"refused,omitzero"`  // why apply does not remove the difference; empty: it does, or Code says it
+	Code    plan.Code `json:"code,omitzero"`     // of the difference or the trouble, as plan reports it; empty when it is ok
+	Refused plan.Code `json:"refused,omitzero"`  // why apply refuses to remove the difference; empty: it removes it, or Code says why
 	Text    string    `json:"text"`              // what was found
 	Remedy  string    `json:"remedy,omitempty"`  // what to type or do next; empty when it is ok
 	Bytes   string    `json:"printed,omitempty"` // what a tool printed, where a step could not read it; in a document at most 500 bytes of it
@@ -40,8 +40,8 @@ type Check struct {
 
 // Checkup is the check list of one server.
 type Checkup struct {
-	Name     string  `json:"name"`   // the name it should bear
-	Server   string  `json:"server"` // as the provider calls it now
+	Name     string  `json:"name"`   // the name it should have
+	Server   string  `json:"server"` // its present name at the provider
 	ServerID string  `json:"server_id"`
 	Healthy  bool    `json:"healthy"` // every check is ok
 	Checks   []Check `json:"checks"`
@@ -58,19 +58,18 @@ func (c Checkup) Count(state State) int {
 	return n
 }
 
-// ClockProbe asks a host what time it is. It belongs to no step: only a checkup
-// asks it.
+// ClockProbe asks a host for the time. It belongs to no step; only a checkup uses it.
 func ClockProbe() plan.Probe {
 	return plan.Probe{ID: "checkup.clock", Command: plan.Command{Name: "clock", Script: "date +%s\n", As: plan.Login}}
 }
 
-// Examine judges what was seen of one server, whatever its role, for a person. A host
-// that was not asked has only unknown checks beyond the inventory. p is the plan of the server
-// and the same snapshot; nil where none could be made, or the server is no member.
+// Examine judges what was observed on one server, whatever its role. A host that was not asked
+// has only unknown checks besides the inventory. p is the plan of the server from the same
+// snapshot; nil where none could be made, or the server is not a member.
 func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string, p *plan.Plan) Checkup {
 	e := examination{cfg: cfg, of: plan.SubjectOf(cfg, snap, serverID)}
 	if e.of.Seen.Trouble == nil {
-		e.of.Seen.Trouble = e.of.Strange() // what it says of itself counts for nothing then
+		e.of.Seen.Trouble = e.of.Strange() // then what it says of itself does not count
 	}
 	var planned plan.Host
 	if p != nil {
@@ -90,7 +89,7 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 	case e.planned:
 		e.advice(p, planned, steps)
 	case e.of.Member:
-		e.bad("steps", Unknown, "run macfleet plan: it says why", "not compared: no plan can be made")
+		e.bad("steps", Unknown, "macfleet plan (it says why)", "not compared: no plan can be made")
 	default:
 		for _, s := range steps {
 			e.spare(s)
@@ -106,7 +105,7 @@ type examination struct {
 	cfg    *fleet.Config
 	of     plan.Subject
 	pinned bool // a host key is pinned
-	// planned says that the plan has the host: what differs, the plan says.
+	// planned says that the plan has the host, and so its differences.
 	planned bool
 	checks  []Check
 }
@@ -119,26 +118,26 @@ func (e *examination) bad(name string, state State, remedy, format string, args 
 	e.checks = append(e.checks, Check{Name: name, State: state, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// trouble enters a trouble that something else than the plan has found.
+// trouble enters a trouble that was found elsewhere than in the plan.
 func (e *examination) trouble(name string, t *plan.Trouble) {
 	e.checks = append(e.checks, Check{Name: name, State: Problem, Code: t.Code, Text: t.Text, Remedy: t.Remedy})
 }
 
 func (e *examination) inventory() {
 	s := e.of.Server
-	role := "in no pool and no fleet"
+	role := "not managed: in no pool and no fleet"
 	switch {
 	case e.of.Member:
 		role = "member of " + e.of.Fleet.Name + "." + e.of.Group.Name
 	case e.of.Pooled:
 		role = "in the pool"
 	case e.of.Orphan != nil:
-		role = "ours, without a place in the configuration"
+		role = "orphaned member: no place in the configuration"
 	}
 	text := fmt.Sprintf("%s in %s, address %s, status %s, delivered %t; %s", s.Type, s.Zone, cmp.Or(s.Address, "none"), s.Status, s.Delivered, role)
 	switch {
 	case e.of.Member && e.of.Name != s.Name:
-		e.bad("inventory", Problem, "give it its name back: macfleet apply --on name="+e.of.Name, "%s; Scaleway calls it %s", text, s.Name)
+		e.bad("inventory", Problem, "macfleet apply --on name="+e.of.Name+" (renames it back)", "%s; its name at Scaleway is %s", text, s.Name)
 	case e.of.Orphan != nil:
 		e.trouble("inventory", e.of.Orphan.Code.Trouble(text+"; "+e.of.Orphan.Text, e.of.Orphan.Remedy))
 	default:
@@ -154,7 +153,7 @@ func (e *examination) inventory() {
 	}
 }
 
-// cluster tells what the cluster says, where the configuration has one.
+// cluster checks the host's Node, where the configuration has a cluster.
 func (e *examination) cluster() {
 	node, ok := e.of.Node.Get()
 	switch {
@@ -163,10 +162,10 @@ func (e *examination) cluster() {
 	case ok:
 		e.ok("node", "Ready")
 	case e.of.Node.IsUnread():
-		e.bad("node", Unknown, "look at the cluster", "%s", e.of.Node.Why())
+		e.bad("node", Unknown, "kubectl get nodes", "not read: %s", e.of.Node.Why())
 	}
 	if e.of.Seen.Trouble == nil {
-		return // the plan's findings have them
+		return // they come with the findings of the plan
 	}
 	for _, w := range e.of.Warnings {
 		if w.OfServer {
@@ -176,23 +175,23 @@ func (e *examination) cluster() {
 	}
 }
 
-// root tells how root is to be had. A server as the provider delivers it asks for
-// a password, and its claim sets that right.
+// root checks passwordless sudo. A server as the provider delivers it asks for a password; its
+// claim corrects that.
 func (e *examination) root() {
 	t := plan.MissingSudo()
 	switch {
 	case e.of.Seen.Root:
-		e.ok("root", "to be had without a password")
+		e.ok("root", "passwordless sudo works")
 	case !e.of.Spec.Spec.GrantsRoot():
 		e.trouble("root", t)
 	case e.of.Member:
-		e.bad("root", Problem, "macfleet apply --on name="+e.of.Name, "not to be had without a password")
+		e.bad("root", Problem, "macfleet apply --on name="+e.of.Name, "passwordless sudo is missing")
 	default:
-		e.ok("root", "not without a password yet, as the provider delivers its servers")
+		e.ok("root", "sudo asks for the password, as on every server that Scaleway delivers")
 	}
 }
 
-// machine tells what kind of Mac it is.
+// machine checks macOS and the serial number.
 func (e *examination) machine() {
 	e.root()
 	version, read := e.of.Seen.OSVersion.Get()
@@ -201,9 +200,9 @@ func (e *examination) machine() {
 	case !read:
 		e.bad("macos", Unknown, "run sw_vers on the host", "%s", e.of.Seen.OSVersion.Why())
 	case family == "":
-		e.bad("macos", Unknown, "look for a newer macfleet", "%s, a family that macfleet %s does not know", version, fleet.Version)
+		e.bad("macos", Unknown, "upgrade macfleet", "%s: macfleet %s does not know this family", version, fleet.Version)
 	case e.of.Member && family != e.of.Fleet.OS:
-		e.bad("macos", Problem, "set os of the fleet", "%s (%s), %s wants %s", version, family, e.of.Fleet.Name, e.of.Fleet.OS)
+		e.bad("macos", Problem, "correct os of the fleet, or update macOS on the host", "%s (%s); fleet %s wants %s", version, family, e.of.Fleet.Name, e.of.Fleet.OS)
 	default:
 		e.ok("macos", "%s (%s)", version, family)
 	}
@@ -214,7 +213,7 @@ func (e *examination) machine() {
 	}
 }
 
-// ownership tells whose the host is.
+// ownership checks the marker and the claim.
 func (e *examination) ownership() {
 	marker, marked := e.of.Seen.Marker.Get()
 	trouble := plan.NotOurs(e.cfg, &e.of.Host)
@@ -223,11 +222,11 @@ func (e *examination) ownership() {
 		e.trouble("marker", trouble)
 		trouble = nil
 	case marked:
-		e.ok("marker", "%s of %s; proven: %s", marker.Name, marker.Owner(), proven(marker))
+		e.ok("marker", "%s of %s; verified: %s", marker.Name, marker.Owner(), verified(marker))
 	case e.of.Member:
-		e.bad("marker", Problem, "macfleet apply --on name="+e.of.Name, "the server bears our name and the host has no marker")
+		e.bad("marker", Problem, "macfleet apply --on name="+e.of.Name, "the server has a name of this configuration, and the host has no marker")
 	default:
-		e.ok("marker", "none, as it should be for a server that is nobody's")
+		e.ok("marker", "none, as expected for a server without an owner")
 	}
 	claim, claimed := e.of.Seen.Claim.Get()
 	switch {
@@ -238,26 +237,25 @@ func (e *examination) ownership() {
 	case claimed && marked:
 		e.ok("claim", "as %s", claim.Name)
 	case claimed:
-		e.bad("claim", Problem, "macfleet apply --on name="+claim.Name, "an earlier run claimed it as %s and did not finish", claim.Name)
+		e.bad("claim", Problem, "macfleet apply --on name="+claim.Name, "an earlier run began to claim it as %s and did not finish", claim.Name)
 	default:
 		e.ok("claim", "none")
 	}
 }
 
-// proven lists the steps whose proof the marker holds.
-func proven(m plan.Marker) string {
+// verified lists the steps that the marker says were verified.
+func verified(m plan.Marker) string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(m.Steps)) {
 		ids = append(ids, string(id))
 	}
-	return cmp.Or(strings.Join(ids, ", "), "nothing yet")
+	return cmp.Or(strings.Join(ids, ", "), "none yet")
 }
 
-// maxSkew is how far a host's clock may be off: logins and certificates start
-// to fail minutes beyond.
+// maxSkew is how far a host's clock may be off: a few minutes more, and logins and certificates fail.
 const maxSkew = time.Minute
 
-// clock compares the host's clock with ours; the answer took seconds at most.
+// clock compares the host's clock with the local one; the answer took seconds at most.
 func (e *examination) clock() {
 	said := e.of.Seen.Facts.Get(ClockProbe().ID)
 	answer, ok := said.Get()
@@ -266,12 +264,12 @@ func (e *examination) clock() {
 	case !ok:
 		e.bad("clock", Unknown, "run date on the host", "%s", said.Why())
 	case err != nil || answer.Exit != 0:
-		e.bad("clock", Unknown, "run date on the host", "date +%%s ended with exit %d and no number", answer.Exit)
+		e.bad("clock", Unknown, "run date on the host", "date +%%s printed no number (exit %d)", answer.Exit)
 		e.checks[len(e.checks)-1].Bytes = answer.Stdout + answer.Stderr
 	case off.Abs() > maxSkew:
-		e.bad("clock", Problem, "set it on the host: sudo sntp -sS time.apple.com", "the host's clock is off by %s", off)
+		e.bad("clock", Problem, "on the host: sudo sntp -sS time.apple.com", "off by %s", off)
 	default:
-		e.ok("clock", "within a minute of this machine's")
+		e.ok("clock", "less than a minute off")
 	}
 }
 
@@ -287,12 +285,12 @@ func (e *examination) unreadRemedy(u plan.Unread) string {
 	case plan.NeedsRoot:
 		return plan.MissingSudo().Remedy
 	case whyStopped:
-		return "run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block"
+		return "run the command again; if it fails again, raise question in the timeouts of the ssh block"
 	case whyCutOff:
-		return "run the command again; if it stays, log in by hand and see what the login shell prints"
+		return "run the command again; if it fails again, log in with ssh and see what the login shell prints"
 	}
-	// The present name: it is the one that is found without the host's marker.
-	return "record it (macfleet doctor " + e.of.Server.Name + " --record FILE) and report it"
+	// The present name is found without the host's marker, too.
+	return "macfleet doctor " + e.of.Server.Name + " --record FILE, and report it with the file"
 }
 
 func count(n int, noun string) string {
@@ -305,9 +303,9 @@ func count(n int, noun string) string {
 // stage is one check of a conversation.
 type stage struct {
 	name   string
-	well   string   // what is said where it is well
+	well   string   // the text where it is ok
 	failed string   // why nothing else was asked, where it failed
-	at     []string // codes of the troubles that end a conversation here: all before is well
+	at     []string // codes of the troubles that end a conversation here: all stages before are ok
 	early  []string // those of this stage that may come before anything is dialled
 }
 
@@ -315,32 +313,31 @@ type stage struct {
 // lists the codes.
 func (e *examination) stages() []stage {
 	seen := e.of.Seen
-	// No address: the ssh configuration or the tailnet may have had another one than the
-	// inventory. Of a conversation that ended later nobody says which path it was.
-	answers, key := "the host answers", seen.Fingerprint+", not pinned yet: an apply that works on the host pins it"
+	// No address: that of the ssh configuration or the tailnet may differ from the inventory's. The
+	// path of a conversation that ended later is not known.
+	answers, key := "the host answers", seen.Fingerprint+", not pinned yet; the first apply on the host pins it"
 	if seen.Path != "" {
 		answers += " (path: " + seen.Path + ")"
 	}
 	switch {
 	case seen.Fingerprint == "" && e.pinned:
-		key = "it is the pinned one"
+		key = "the pinned one"
 	case seen.Fingerprint == "":
-		key = "none is pinned yet, so any is taken"
+		key = "none pinned yet"
 	case seen.Pinned:
 		key = seen.Fingerprint + ", the pinned one"
 	}
 	return []stage{
 		{"connection", answers, "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
 		{"ssh", "an ssh server answers", "no ssh server answers", []string{"no-ssh-answer"}, nil},
-		{"host key", key, "the host key is in doubt", []string{"wrong-host-key", "host-key-unknown"}, []string{"damaged-pin"}},
-		{"authentication", "user " + e.cfg.SSH.User + " was let in", "no login is possible", []string{"key-refused"}, []string{"no-key"}},
-		{"answers", "all questions were answered in one command", "the conversation broke off", []string{"connection-lost"}, nil},
+		{"host key", key, "the host key is not trusted", []string{"wrong-host-key", "host-key-unknown"}, []string{"damaged-pin"}},
+		{"authentication", "logged in as " + e.cfg.SSH.User, "login failed", []string{"key-refused"}, []string{"no-key"}},
+		{"answers", "the host answered all questions", "the connection was lost", []string{"connection-lost"}, nil},
 	}
 }
 
-// connection tells how far the conversation came. Only what was looked at is
-// well: the rest nobody knows, and nothing at all where the trouble's code is a
-// strange one.
+// connection checks how far the conversation came. Stages before the one that failed are ok, those
+// after it are unknown; with a code of no stage all are unknown.
 func (e *examination) connection() {
 	all := e.stages()
 	failed, passed := len(all), len(all)
@@ -369,7 +366,7 @@ func (e *examination) connection() {
 			e.trouble(s.name, t)
 			e.checks[len(e.checks)-1].State = Unknown
 		default:
-			e.bad(s.name, Unknown, "", "not known either")
+			e.bad(s.name, Unknown, "", "not known")
 		}
 	}
 }

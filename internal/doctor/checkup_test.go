@@ -188,21 +188,21 @@ func TestExamineWords(t *testing.T) {
 		{"the tailnet", "connection", "the host answers (path: tailscale)", "", path("tailscale")},
 		{"a HostName", "connection", "the host answers (path: public)", "", path("public")},
 		{"a jump host", "connection", "the host answers (path: public through bastion)", "", path("public through bastion")},
-		{"refused, no pin", "host key", "none is pinned yet, so any is taken", "", trouble("key-refused")},
-		{"refused, pinned", "host key", "it is the pinned one", "", pinned("key-refused")},
+		{"refused, no pin", "host key", "none pinned yet", "", trouble("key-refused")},
+		{"refused, pinned", "host key", "the pinned one", "", pinned("key-refused")},
 		{"behind the connection", "answers", "not asked: there is no connection", "", trouble("unreachable")},
 		{"behind ssh", "answers", "not asked: no ssh server answers", "", trouble("no-ssh-answer")},
-		{"before the host key", "connection", "not asked: the host key is in doubt", "", trouble("damaged-pin")},
-		{"without a key", "connection", "not asked: no login is possible", "", trouble("no-key")},
-		{"clock", "clock", "within a minute of this machine's", "", func(*world, *plan.HostSeen) {}},
-		{"another macOS", "macos", "15.7 (Sequoia), macos wants Tahoe", "set the group back, or replace the server by hand: give this one back to the pool and let macfleet claim another",
+		{"before the host key", "connection", "not asked: the host key is not trusted", "", trouble("damaged-pin")},
+		{"without a key", "connection", "not asked: login failed", "", trouble("no-key")},
+		{"clock", "clock", "less than a minute off", "", func(*world, *plan.HostSeen) {}},
+		{"another macOS", "macos", "15.7 (Sequoia); fleet macos wants Tahoe", "set the group back, or replace the server by hand: give this one back to the pool and let macfleet claim another",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
 		{"root", "step alpha", "not compared: alpha.get: needs root", `run without --step and without disable = ["sudo"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)`, unread("needs root")},
 		{"hung", "step alpha", "not compared: alpha.get: it did not answer in time and was stopped",
-			"run the command again; if it stays, see on the host what the tool waits for, or raise question in timeouts of the ssh block",
+			"run the command again; if it fails again, raise question in the timeouts of the ssh block",
 			unread("it did not answer in time and was stopped")},
-		{"cut off", "step alpha", "not compared: alpha.get: the answer was cut off", "run the command again; if it stays, log in by hand and see what the login shell prints", unread("the answer was cut off")},
-		{"something else", "step alpha", "not compared: alpha.get: strange", "record it (macfleet doctor " + name + " --record FILE) and report it", unread("strange")},
+		{"cut off", "step alpha", "not compared: alpha.get: the answer was cut off", "run the command again; if it fails again, log in with ssh and see what the login shell prints", unread("the answer was cut off")},
+		{"something else", "step alpha", "not compared: alpha.get: strange", "macfleet doctor " + name + " --record FILE, and report it with the file", unread("strange")},
 	} {
 		w := newWorld()
 		w.member(1)
@@ -233,7 +233,7 @@ func TestUnreadReasons(t *testing.T) {
 		w := newWorld()
 		w.member(1)
 		w.change(1, func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) })
-		if _, by := w.examined(t, 1); strings.HasPrefix(by["step alpha"].Remedy, "record it") {
+		if _, by := w.examined(t, 1); strings.Contains(by["step alpha"].Remedy, "--record FILE") {
 			t.Errorf("%s: %s", why, by["step alpha"].Remedy)
 		}
 	}
@@ -255,11 +255,11 @@ func TestExamineRoles(t *testing.T) {
 	})
 	w.notReady(3)
 	for n, want := range map[int]struct{ states, inventory, marker string }{
-		1: {"", "in the pool", "nobody's"},
-		2: {"", "in no pool and no fleet", "nobody's"},
-		3: {"inventory problem, node problem", "Scaleway calls it acme-by-hand", "proven: alpha, beta"},
-		4: {"inventory problem", "status reinstalling", "nobody's"},
-		5: {"claim problem", "in the pool", "nobody's"},
+		1: {"", "in the pool", "without an owner"},
+		2: {"", "in no pool and no fleet", "without an owner"},
+		3: {"inventory problem, node problem", "its name at Scaleway is acme-by-hand", "verified: alpha, beta"},
+		4: {"inventory problem", "status reinstalling", "without an owner"},
+		5: {"claim problem", "in the pool", "without an owner"},
 	} {
 		states, by := w.examined(t, n)
 		if states != want.states || !strings.Contains(by["inventory"].Text, want.inventory) || !strings.Contains(by["marker"].Text, want.marker) {

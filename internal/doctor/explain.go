@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Explanation is everything that a plan rests on, of one host.
+// Explanation is what the plan of one host is made from.
 type Explanation struct {
 	Owner   fleet.Owner
 	Host    plan.Host
@@ -38,23 +38,23 @@ type StepExplanation struct {
 	Proof   *Proof       `json:"-"`      // nil: there is none
 }
 
-// Proof is a step's last proof by the host's marker, and what changed since as far as the
-// step could be compared.
+// Proof says when a step was last verified, by the host's marker, and what changed since, as far
+// as the step could be compared.
 type Proof struct {
 	At                 time.Time `json:"at,omitzero"`
 	HostMoved          bool      `json:"host_moved"`
 	ConfigurationMoved bool      `json:"configuration_moved"`
 }
 
-// Compared reports whether anything was compared: not where the configuration
-// lacks the block, or the host or an answer was not to be had.
+// Compared reports whether anything was compared: not where the configuration lacks the block, or
+// the host or an answer could not be read.
 func (s StepExplanation) Compared() bool {
 	return len(s.Finding.Unread) == 0 && s.Finding.Facts != ""
 }
 
 // Explain explains one host, by any name that plan.Find takes. The snapshot must
 // hold what plan.Next asks for; a host that could not be asked is explained as far as
-// it is known. The error says what the server of that name is instead.
+// it is known. Where the server is no host of the plan, the error says what it is.
 func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name string) (Explanation, error) {
 	server, err := plan.Find(cfg, snap, name)
 	if err != nil {
@@ -108,16 +108,16 @@ func effective(spec fleet.Spec, sources fleet.Sources, step plan.StepID) []Effec
 	return out
 }
 
-// notAHost says what a server is that is no host of the plan.
+// notAHost says what a server is that the plan does not have as a host.
 func notAHost(p *plan.Plan, server inventory.Server) error {
 	if i := slices.IndexFunc(p.Orphans, func(o plan.Orphan) bool { return o.Server.ID == server.ID }); i >= 0 {
 		o := p.Orphans[i]
-		return fmt.Errorf("%s has no place in the configuration, so nothing is wanted of it: %w", server.Name, &o.Trouble)
+		return fmt.Errorf("%s is an orphaned member, so nothing is compared: %w", server.Name, &o.Trouble)
 	}
 	if slices.ContainsFunc(p.Strays, func(s inventory.Server) bool { return s.ID == server.ID }) {
-		return fmt.Errorf("%s is a stray: it is in no pool and no fleet, and the configuration wants nothing of it; adopt it with a host block, or leave it", server.Name)
+		return fmt.Errorf("%s is not managed: it is in no pool and no fleet; fix: adopt it with a host block", server.Name)
 	}
-	return fmt.Errorf("%s is in the pool and no claim takes it: the configuration wants nothing of it; macfleet doctor %s looks at it", server.Name, server.Name)
+	return fmt.Errorf("%s is a free pool server; no fleet uses it; fix: macfleet doctor %s checks it", server.Name, server.Name)
 }
 
 // Step returns one step of an explanation. The error lists the steps.

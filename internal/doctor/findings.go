@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// advice enters what the plan says of a member: its differences, what refuses them, and its warnings. The
-// code and the remedy are the plan's, so that doctor never advises anything else than plan does.
+// advice enters what the plan has of a member: its differences, why they are refused, and its warnings. Code
+// and remedy are those of the plan, so doctor never advises anything else than plan does.
 func (e *examination) advice(p *plan.Plan, h plan.Host, all []plan.Step) {
 	byStep := make(map[plan.StepID]plan.Action)
 	for _, a := range p.Actions {
@@ -43,7 +43,7 @@ func (e *examination) advice(p *plan.Plan, h plan.Host, all []plan.Step) {
 		e.find(Check{Name: "host", State: Problem, Code: r.Code, Text: r.Text, Remedy: r.Remedy})
 	}
 	for _, u := range p.Unread {
-		e.find(Check{Name: "cluster", State: Unknown, Code: plan.CodeUnread, Text: "not compared: " + u.Probe + ": " + u.Why, Remedy: "look at the cluster"})
+		e.find(Check{Name: "cluster", State: Unknown, Code: plan.CodeUnread, Text: "not compared: " + u.Probe + ": " + u.Why, Remedy: "macfleet plan (it says which right or object is missing)"})
 	}
 	if held := h.Standing(); held != nil {
 		t := held.Trouble(h.Name)
@@ -56,8 +56,8 @@ func (e *examination) names(code plan.Code) bool {
 	return slices.ContainsFunc(e.checks, func(c Check) bool { return c.Code == code || c.Refused == code })
 }
 
-// find enters a finding. Where a check of that name has found the same already, in words of its own, the
-// finding gives it the code and the remedy.
+// find enters a finding. Where a check of that name reports the same already, in words of its own, it gets
+// the code and the remedy of the finding.
 func (e *examination) find(c Check) {
 	last := -1
 	for i := range e.checks {
@@ -81,7 +81,7 @@ func subjectOf(a plan.Action) string {
 	switch a.Kind {
 	case plan.RenameServer:
 		return "inventory"
-	case plan.ReplaceServer: // what is another than the group wants
+	case plan.ReplaceServer: // its type or macOS is not what the group wants
 		if slices.ContainsFunc(a.Fields, func(f plan.Field) bool { return f.Name == "os" }) {
 			return "macos"
 		}
@@ -96,7 +96,7 @@ func subjectOf(a plan.Action) string {
 
 func stepName(id plan.StepID) string { return "step " + string(id) }
 
-// difference is the finding of an action: what differs, by the plan's code, and what removes it.
+// difference is the finding of an action: what differs, with the code of the plan, and the fix.
 func difference(name string, a plan.Action) Check {
 	c := Check{Name: name, State: Problem, Code: a.Reason.Code, Text: moved(a), Remedy: "macfleet apply --on name=" + a.Host}
 	if r := a.Refusal; r != nil {
@@ -105,7 +105,7 @@ func difference(name string, a plan.Action) Check {
 			c.Refused = r.Code
 		}
 		if !strings.Contains(c.Text, r.Text) {
-			c.Text += given(c.Refused != plan.Code{}, "; refused, "+r.Code.String()) + given(c.Refused == plan.Code{}, "; refused") + ": " + r.Text
+			c.Text += given(c.Refused != plan.Code{}, "; blocked, "+r.Code.String()) + given(c.Refused == plan.Code{}, "; blocked") + ": " + r.Text
 		}
 	}
 	if a.AfterRoot {
@@ -114,7 +114,7 @@ func difference(name string, a plan.Action) Check {
 	return c
 }
 
-// moved says what differs, and why where the fields do not say it.
+// moved says what differs: the fields, and the reason where they do not say it.
 func moved(a plan.Action) string {
 	var fields []string
 	text := a.Reason.Text
@@ -134,14 +134,14 @@ func given(is bool, text string) string {
 	return ""
 }
 
-// step tells what came of one step of a member: what could not be compared, what differs, or that nothing does.
+// step checks one step of a member: what could not be compared, what differs, or that it is in sync.
 func (e *examination) step(s plan.Step, h plan.Host, a plan.Action) {
 	probes, name := s.Probes(), stepName(s.ID())
 	if len(probes) == 0 && a.Kind == "" {
-		return // the configuration wants nothing of it
+		return // the configuration does not have it
 	}
 	if !h.Asked {
-		e.bad(name, Unknown, cmp.Or(h.Refused, &plan.Trouble{}).Remedy, "not compared: the host is refused")
+		e.bad(name, Unknown, cmp.Or(h.Refused, &plan.Trouble{}).Remedy, "not compared: the host is blocked")
 		return
 	}
 	unread := s.Diff(h.View(s.ID())).Unread
@@ -150,11 +150,11 @@ func (e *examination) step(s plan.Step, h plan.Host, a plan.Action) {
 	case a.Kind != "" && !(a.AfterRoot && len(unread) > 0):
 		e.checks = append(e.checks, difference(name, a))
 	case len(unread) == 0:
-		e.ok(name, "%s read, no difference", count(len(probes), "answer"))
+		e.ok(name, "in sync (%s read)", count(len(probes), "answer"))
 	}
 }
 
-// unread tells of answers that a step could not read.
+// unread enters the answers that a step could not read.
 func (e *examination) unread(name string, all []plan.Unread) {
 	for _, u := range all {
 		e.bad(name, Unknown, e.unreadRemedy(u), "not compared: %s: %s", u.Probe, u.Why)
@@ -165,7 +165,7 @@ func (e *examination) unread(name string, all []plan.Unread) {
 	}
 }
 
-// spare tells whether a step could read its answers on a server that is no member: nothing is wanted of it.
+// spare checks that a step can read its answers on a server that is not a member.
 func (e *examination) spare(s plan.Step) {
 	if len(s.Probes()) == 0 {
 		return
@@ -173,6 +173,6 @@ func (e *examination) spare(s plan.Step) {
 	unread := s.Diff(e.of.View(s.ID())).Unread
 	e.unread(stepName(s.ID()), unread)
 	if len(unread) == 0 {
-		e.ok(stepName(s.ID()), "%s read, nothing is wanted of a server that is no member", count(len(s.Probes()), "answer"))
+		e.ok(stepName(s.ID()), "%s read; not compared, the server is not a member", count(len(s.Probes()), "answer"))
 	}
 }

@@ -25,7 +25,7 @@ func sick() doctor.Checkup {
 		{Name: "clock", State: doctor.Unknown, Text: "it did not answer in time and was stopped", Remedy: "run date on the host"},
 		{Name: "step power", State: doctor.Problem, Text: "power.settings: pmset said something new", Bytes: "Sleep: no\x1b[31m\n" + strings.Repeat("x", 900),
 			Remedy: report},
-		{Name: "step update", State: doctor.Unknown, Text: "update.settings: strange", Remedy: report},
+		{Name: "step update", State: doctor.Problem, Text: "update.settings: strange", Remedy: report},
 	}}
 }
 
@@ -33,8 +33,8 @@ func sick() doctor.Checkup {
 // for programs.
 func TestCheckup(t *testing.T) {
 	t.Parallel()
-	text := shown("doctor", func(v *view.Text) { v.Checkup(sick()) }).draw(terminal{})
-	if n := strings.Count(text, "do: record it"); n != 1 {
+	text := shown("doctor", func(v *view.Text) { v.Checkup(sick(), false) }).draw(terminal{})
+	if n := strings.Count(text, "fix: record it"); n != 1 {
 		t.Errorf("the remedy of two checks stands %d times", n)
 	}
 	var b bytes.Buffer

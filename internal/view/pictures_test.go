@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/view"
 )
@@ -82,7 +83,11 @@ func pictures(t *testing.T) []picture {
 		},
 		"scripts": func(v *view.Text) { v.PlanScripts(everything()) },
 		"drains":  drains,
-		"doctor":  func(v *view.Text) { v.Checkup(sick()) },
+		"doctor": func(v *view.Text) {
+			v.Checkup(sick(), false)
+			v.Checkup(doctor.Checkup{Name: "acme-pool-03", Server: "acme-pool-03", Healthy: true, Checks: sick().Checks[1:3]}, true)
+			v.Checkup(doctor.Checkup{Name: "acme-pool-03", Server: "acme-pool-03", Checks: sick().Checks[1:4]}, false)
+		},
 		"planfile": func(v *view.Text) {
 			f := kept()
 			v.Kept("plan.json", f)
