@@ -1,68 +1,74 @@
 #!/bin/sh
-# Tells macfleet's story in a simulated world: from an empty cluster and a pool of
-# sixteen machines to thirteen Ready Nodes in three fleets, and through nine
-# incidents. Needs only the program, checks every exit code, and ends by itself.
+# Shows macfleet in a simulated world: from an empty cluster and a pool of sixteen
+# machines to thirteen Ready Nodes in three fleets, then nine incidents and their
+# repair. Needs only the program, checks every exit code, and ends by itself. The
+# world is deleted at the end; records and logs are kept in the folder it names.
 set -eu
 
 macfleet=${1:?usage: demo.sh path/to/macfleet}
 here=$(cd "$(dirname "$0")" && pwd)
-world=$(mktemp -d "${TMPDIR:-/tmp}/macfleet-demo.XXXXXX")
+base=${TMPDIR:-/tmp}
+world=$(mktemp -d "${base%/}/macfleet-demo.XXXXXX")
+runs=$world.runs
 trap 'rm -rf "$world"' EXIT
 
-fleet() { "$macfleet" -C "$here/three-fleets" -e production --sandbox="$world/sandbox" --runs-dir "$world/runs" "$@"; }
+fleet() { "$macfleet" -C "$here/three-fleets" -e production --sandbox="$world/sandbox" --runs-dir "$runs" "$@"; }
 
-tell() { printf '\n\n=== %s\n\n' "$*"; }
+title() { printf '\n=== %s\n\n' "$*"; }
 
-# run WANTED-EXIT COMMAND... shows a command, runs it, and insists on its exit code.
+# run EXIT COMMAND... prints a command, runs it, and checks its exit code.
 run() {
-  wanted=$1
+  expected=$1
   shift
   printf '$ macfleet %s\n' "$*"
   got=0
   fleet "$@" || got=$?
   printf '(exit %s)\n\n' "$got"
-  if [ "$got" != "$wanted" ]; then
-    printf 'demo: exit %s was wanted\n' "$wanted" >&2
+  if [ "$got" != "$expected" ]; then
+    printf 'demo: exit %s was expected\n' "$expected" >&2
     exit 1
   fi
 }
 
-# host FLEET N prints the name of a fleet's Nth member.
-host() { fleet hosts -o name --on "fleet=$1" | sed -n "$2p"; }
+# inject FLEET N INCIDENT breaks a fleet's Nth member.
+inject() {
+  host=$(fleet hosts -o name --on "fleet=$1" | sed -n "$2p")
+  printf '$ macfleet sandbox inject %s %s\n' "$host" "$3"
+  fleet sandbox inject "$host" "$3" >/dev/null
+}
 
-tell 'Prepare the cluster: an SSH key, and the rights of the hosts and of macfleet.'
+title 'Prepare the cluster: an SSH key, accounts and roles.'
 run 0 init cluster --auto-approve
 
-tell 'What would change? A plan changes nothing.'
-run 0 plan
-
-tell 'Apply it: 13 hosts from a pool of 16 become Nodes, and each is verified by observing it again.'
+title 'Apply: 13 hosts from a pool of 16 become Nodes. Each one is observed again to verify it.'
 run 0 apply --auto-approve
 
-tell 'A second plan: one line.'
+title 'Nothing is left to do.'
 run 0 plan
 run 0 hosts
 
-tell 'A bad night.'
-run 0 sandbox inject "$(host runners 1)" sleep-enabled
-run 0 sandbox inject "$(host runners 2)" hostname-edited
-run 0 sandbox inject "$(host runners 3)" marker-missing
-run 0 sandbox inject "$(host runners 4)" foreign-marker
-run 0 sandbox inject "$(host runners 5)" token-revoked
-run 0 sandbox inject "$(host runners 6)" stale-binary-running
-run 0 sandbox inject "$(host builders 1)" renamed-by-hand
-run 0 sandbox inject "$(host builders 2)" unreachable
-run 0 sandbox inject "$(host macos 1)" wrong-host-key
+title 'A bad night: nine incidents.'
+inject runners 1 sleep-enabled
+inject runners 2 hostname-edited
+inject runners 3 marker-missing
+inject runners 4 foreign-marker
+inject runners 5 token-revoked
+inject runners 6 stale-binary-running
+inject builders 1 renamed-by-hand
+inject builders 2 unreachable
+inject macos 1 wrong-host-key
 
-tell 'What changed outside macfleet? Exit code 2 is drift.'
+title 'What changed outside macfleet? Exit code 2 means drift.'
 run 2 drift
 
-tell 'Repair what can be repaired, refuse the rest and say what to do. Exit code 3.'
+title 'Repair what can be repaired, skip the rest and say what to do. Exit code 3: not everything is done.'
 run 3 apply --auto-approve
 
-tell 'A person plugs the cables in again and finds out who owns the host.'
+title 'Someone plugs the cable in again and finds out who owns the fourth runner.'
 run 0 sandbox heal
 
-tell 'All is well.'
+title 'All is well.'
 run 0 drift
 run 0 hosts --wait ready
+
+printf 'Records and logs of this demo: %s\n' "$runs"
