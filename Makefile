@@ -1,11 +1,12 @@
-# make demo  tells the story in a simulated world; needs Go alone
+# make demo  shows macfleet in a simulated world; needs only Go
 # make test  runs every test
 # make man   writes the man pages into man/
-# make reference writes docs/reference and docs/codes.md anew from the source
-# make lint  runs the checks that CI runs beside the tests
+# make reference writes docs/reference and docs/codes.md from the source
+# make lint  runs the checks that CI runs besides the tests
 # make race  runs the packages with goroutines under the race detector (needs a C compiler)
 # make strikes kills runs and scripts at each place, and lets them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
-# make matrix lets each fault befall a roll at each place where it can (10 minutes)
+# make pictures draws the pictures of the pages from real runs (Linux)
+# make matrix injects each fault at every point of a rollout (10 minutes)
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
@@ -17,7 +18,7 @@ GO ?= go
 # Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo man reference test lint race strikes fuzz matrix bench conformance conformance-settings apiserver clean
+.PHONY: build demo man reference test lint race strikes fuzz matrix bench conformance conformance-settings apiserver pictures clean
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -29,12 +30,17 @@ man:
 reference:
 	$(GO) test ./cmd/macfleet ./fleet/load ./internal/archtest -run '^(TestReference|TestCodes)$$' -count 1 -update
 
+# docs/images/plan.sh runs macfleet on a terminal of a given width.
+pictures: build
+	$(GO) build -o bin/picture ./internal/picture
+	sh docs/images/plan.sh
+
 demo: build
 	sh examples/demo.sh bin/macfleet
 
 # Without symbols for a debugger a test links twice as fast; its stack traces stay. With
 # -trimpath the test that builds a copy of the tree finds all packages built. make lint vets
-# all packages, so that each test need not.
+# all packages, so the tests do not.
 TESTFLAGS ?= -vet=off -trimpath -ldflags '-s -w'
 
 # Each package stays below Go's own limit of ten minutes. CI gives more: its machines may be
@@ -63,7 +69,7 @@ lint:
 	shellcheck --shell=sh --exclude=SC2154 $$(find . -path '*/scripts/*.sh' -not -path '*/shared/*')
 	shellcheck --shell=sh --exclude=SC2034,SC2154 $$(find . -path '*/scripts/shared/*.sh')
 
-# A corpus lies beside each test, in testdata/fuzz.
+# A corpus is next to each test, in testdata/fuzz.
 FUZZTIME ?= 60s
 fuzz:
 	$(GO) test ./steps/pf -run '^$$' -fuzz '^FuzzRewrite$$' -fuzztime $(FUZZTIME)
@@ -92,7 +98,7 @@ conformance-settings:
 apiserver:
 	.ci/apiserver
 
-# ROWS=ssh,plan measures these alone; BENCH=-rounds=9 passes more flags.
+# ROWS=ssh,plan measures only these; BENCH=-rounds=9 passes more flags.
 bench:
 	$(GO) run ./internal/bench $(if $(ROWS),-rows $(ROWS)) $(BENCH)
 

@@ -1,5 +1,5 @@
-# One Mac mini that was there before macfleet: it is adopted under the name that
-# it has, and one of its values is its own. There is no cluster. Try it:
+# One Mac mini that existed before macfleet: it is adopted under its present name,
+# and overrides one value. There is no cluster. Try it:
 #
 #     macfleet -C examples/adopt --sandbox apply
 #     macfleet -C examples/adopt --sandbox explain acme-legacy-01

@@ -21,7 +21,7 @@ ssh {
   private_key = secret("env://ACME_FLEET_KEY")
 
   timeouts {
-    undo = "60s" # a firewall that cuts the line is taken back by the host after this
+    undo = "60s" # the host undoes a firewall that cuts the connection after this time
   }
 }
 
@@ -41,7 +41,7 @@ fleet "runners" {
 
   vm_firewall {
     anchor     = "acme.runners"
-    legacy     = ["tuist.runners"] # blocks of an earlier tool, which are taken over
+    legacy     = ["tuist.runners"] # blocks of an earlier tool that macfleet replaces
     vm_sources = ["192.168.64.0/22"]
     block      = ["10.0.0.0/8", "172.16.0.0/12", "169.254.0.0/16"]
   }

@@ -1,6 +1,6 @@
 # Three fleets of Mac minis that are Nodes of a Kubernetes cluster: Macs for
 # services, runners for customers' jobs, and builders that bake virtual machine
-# images. Each Pod on them is one virtual machine. Try it without an account:
+# images. Each Pod is one virtual machine. Try it without an account:
 #
 #     macfleet -C examples/three-fleets -e production --sandbox init cluster
 #     macfleet -C examples/three-fleets -e production --sandbox apply
