@@ -23,7 +23,7 @@ func (l *loader) artifacts(blocks []artifactBlock, sc *scope) []fleet.Artifact {
 		isURL := l.artifactSource(b)
 		switch {
 		case b.Fetch == fleet.FetchHost && !isURL && b.Place.good["source"]:
-			l.fault(b.Place.at("fetch"), "Invalid fetch", "Hosts cannot download a file that lies beside the configuration. Write fetch = \"push\" or leave it out, or give the source an https URL.")
+			l.fault(b.Place.at("fetch"), "Invalid fetch", "Hosts cannot download a local file. Write fetch = \"push\", leave it out, or use an https URL as the source.")
 		case b.Fetch == "" && isURL:
 			b.Fetch = fleet.FetchHost
 		case b.Fetch == "":
@@ -57,15 +57,15 @@ func (l *loader) artifactSource(b artifactBlock) bool {
 	}
 	switch {
 	case err != nil:
-		l.fault(at, summary, "This URL cannot be read. Write an https URL, or the path of a file beside the configuration.")
+		l.fault(at, summary, "This URL is invalid. Write an https URL, or the path of a file relative to the configuration.")
 	case u.User != nil:
-		l.fault(at, summary, "The URL of an artifact must hold no user and no password: it stands in plans, and on the hosts everybody can see it. Download the file yourself and give its path.")
+		l.fault(at, summary, "The URL of an artifact must not contain a user or a password, because plans show it and every user of a host can see it. Download the file yourself and use its path.")
 	case u.RawQuery != "" || u.Fragment != "":
-		l.fault(at, summary, "The URL of an artifact must end with its path: what stands behind ? or # may be a signature, and on the hosts everybody can see it. Download the file yourself and give its path.")
+		l.fault(at, summary, "The URL of an artifact must not contain ? or #: what follows may be a signature, and every user of a host can see it. Download the file yourself and use its path.")
 	case u.Scheme != "https":
-		l.fault(at, summary, "%s is not an https URL, so whoever stands between could change the file. Write https://.", quoted(b.Source))
+		l.fault(at, summary, "%s is not an https URL, so the file could be changed on its way. Write https://.", quoted(b.Source))
 	case u.Hostname() == "" || strings.ContainsFunc(b.Source, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		l.fault(at, summary, "%s is not a whole URL in plain characters. Write one such as \"https://releases.acme.dev/tart.tar.gz\", with what is not ASCII percent-encoded.", quoted(b.Source))
+		l.fault(at, summary, "%s is not a complete URL in ASCII characters. Write one such as \"https://releases.acme.dev/tart.tar.gz\", with other characters percent-encoded.", quoted(b.Source))
 	}
 	return true
 }
@@ -76,9 +76,9 @@ func fileFault(path string) string {
 	case strings.TrimSpace(path) == "":
 		return "it is empty"
 	case strings.HasPrefix(path, "~"):
-		return "no home directory is filled in for ~; write a path relative to the configuration's directory"
+		return "~ is not expanded; write a path relative to the configuration's directory"
 	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return "it holds a control character"
+		return "it contains a control character"
 	case strings.HasSuffix(path, "/"):
 		return "it is a directory, and an artifact is one file"
 	}
@@ -102,9 +102,9 @@ func (l *loader) locked(cfg *fleet.Config, blocks []artifactBlock) {
 	used := cfg.ArtifactUses()
 	for _, b := range blocks {
 		in := len(used[b.Name]) > 0
-		delete(used, b.Name) // of two with one name, the first is meant
+		delete(used, b.Name) // of two with one name, the first counts
 		if in && !b.Place.written("sha256") && !l.mayStand("sha256") {
-			l.fault(b.Place.header(), "Artifact not locked", "The artifact %s is in use and has no sha256, so a host could not tell the right file from another. Run macfleet artifacts lock, which writes it here.", quoted(b.Name))
+			l.fault(b.Place.header(), "Artifact not locked", "The artifact %s is in use and has no sha256, so hosts cannot verify the file. Run macfleet artifacts lock to write it.", quoted(b.Name))
 		}
 	}
 }

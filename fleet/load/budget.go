@@ -69,8 +69,8 @@ func (b *budget) spendArgument(name string, v cty.Value) bool {
 	return b.spend(elements, text, fmt.Sprintf("this argument of %s()", name))
 }
 
-// looking are the functions that copy nothing, and shallow those that copy no more of a list or
-// map than what stands in it itself.
+// looking are the functions that copy nothing, and shallow those that copy only the direct elements of a list or
+// map.
 var (
 	looking = []string{"contains", "element", "index", "length", "lookup", "strlen"}
 	shallow = []string{"coalescelist", "concat", "keys", "merge", "reverse", "slice", "values", "zipmap"}
@@ -78,7 +78,7 @@ var (
 
 // metered is an expression that charges the budget whenever it is evaluated. Whatever walks
 // expressions takes it for parentheses. It panics when the budget is spent, because a for
-// would go on with its next element after an error.
+// would continue with its next element after an error.
 type metered struct {
 	*hclsyntax.ParenthesesExpr
 	budget *budget
@@ -96,7 +96,7 @@ func (m *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return val, diags
 }
 
-// place notes where an expression went beyond the budget. Of a call that did so the last fault tells.
+// place notes where an expression went beyond the budget. For a call, the last diagnostic has the place.
 func (b *budget) place(diags hcl.Diagnostics, otherwise hcl.Range) {
 	if b.over == "" || b.at != nil {
 		return
@@ -147,7 +147,7 @@ func (b *budget) meter(expr hclsyntax.Expression) {
 	})
 }
 
-// nodesIn counts the parts of an expression: what one evaluation makes at most, beside
+// nodesIn counts the parts of an expression: what one evaluation makes at most, without
 // what its own loops and calls charge.
 func nodesIn(node hclsyntax.Node) (n int) {
 	_ = hclsyntax.VisitAll(node, func(hclsyntax.Node) hcl.Diagnostics {
@@ -173,7 +173,7 @@ func (b *budget) charged(name string, f function.Function) function.Function {
 	})
 }
 
-// costs returns how much a function makes at most beside what its arguments hold.
+// costs returns how much a function makes at most in addition to its arguments.
 func costs(name string, args []cty.Value) (elements, text int) {
 	texts := make([]string, len(args)) // "" for any other value
 	for i, arg := range args {
@@ -227,7 +227,7 @@ func formatted(format string, args []cty.Value) int {
 func matched(pattern, text string) int {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return 0 // the function says so
+		return 0 // the function reports it
 	}
 	groups := re.NumSubexp() + 1
 	return times(groups, len(re.FindAllStringIndex(text, maxElements/groups+1)))

@@ -11,8 +11,8 @@ import (
 // linuxType is the type of Mac mini that runs Linux.
 const linuxType = "M2-L-ASAHI"
 
-// offered warns of names that Scaleway was not known to offer when this version was made. It may offer them by now, so
-// they are doubtful and no faults.
+// offered warns of names that Scaleway did not offer when this version was built. It may offer them now, so these are
+// warnings, not errors.
 func (l *loader) offered(defaults defaultsBlock, fleets []fleetBlock) {
 	l.offeredOS(defaults.Place, defaults.OS)
 	for _, f := range fleets {
@@ -21,7 +21,7 @@ func (l *loader) offered(defaults defaultsBlock, fleets []fleetBlock) {
 			switch {
 			case !g.Place.good["type"]:
 			case g.Type == linuxType:
-				l.warn(g.Place.at("type"), "Type without macOS", "Servers of the type %q run Linux, and macfleet sets up macOS. Choose another type.", g.Type)
+				l.warn(g.Place.at("type"), "Type without macOS", "Servers of type %q run Linux; macfleet manages macOS. Choose another type.", g.Type)
 			default:
 				l.doubt(g.Place.at("type"), "server type", g.Type, fleet.ServerTypes())
 			}
@@ -47,7 +47,7 @@ func (l *loader) offeredZones(b scalewayBlock) {
 
 func (l *loader) doubt(at hcl.Range, what, name string, known []string) {
 	if !slices.Contains(known, name) {
-		l.warn(at, "Not known to be offered", "This version of macfleet does not know that Scaleway offers the %s %s.%s It knows %s. If Scaleway offers it by now, ignore this.",
+		l.warn(at, "Unknown "+what, "This version of macfleet does not know the %s %s.%s Known: %s. If Scaleway offers it now, ignore this warning.",
 			what, quoted(name), didYouMean(fleet.Nearest(name, known)), listed(known))
 	}
 }

@@ -50,14 +50,14 @@ func decodeAll[T any](l *loader, blocks []*hclsyntax.Block, sc *scope, otherwise
 	return all
 }
 
-// decodeOnly decodes the blocks of a type that must be alone and returns the
+// decodeOnly decodes the blocks of a type that may appear only once and returns the
 // first, or what holds without any. That there are more is reported where they are collected.
 func decodeOnly[T any](l *loader, blocks []*hclsyntax.Block, sc *scope, otherwise T) T {
 	return append(decodeAll(l, blocks, sc, otherwise), otherwise)[0]
 }
 
 // decode reads a block into a struct whose hcl tags describe it. A faulty
-// argument leaves its field as it is. first holds the names of the blocks beside it.
+// argument leaves its field as it is. first holds the names of its sibling blocks.
 func (l *loader) decode(block *hclsyntax.Block, sc *scope, target reflect.Value, first map[string]hcl.Range) place {
 	sh := shapeOf(block.Type, target.Type())
 	attrs, blocks := l.check(block.Body, sh, block.DefRange())

@@ -23,7 +23,7 @@ func (l *loader) warn(at hcl.Range, summary, detail string, args ...any) {
 	l.report(hcl.DiagWarning, &at, summary, detail, args)
 }
 
-// faultOutside reports an error that stands in no file.
+// faultOutside reports an error that has no place in a file.
 func (l *loader) faultOutside(summary, detail string, args ...any) {
 	l.report(hcl.DiagError, nil, summary, detail, args)
 }
@@ -48,7 +48,7 @@ func (l *loader) take(diags hcl.Diagnostics, at hcl.Range) {
 // text is read twice, such as a variable file given twice.
 func (l *loader) finish() hcl.Diagnostics {
 	if l.unknown && !l.diags.HasErrors() {
-		l.faultOutside("Value not known", "Some value of the configuration could not be determined, and no reason was found. Please report this with the configuration.")
+		l.faultOutside("Value not known", "A value of the configuration could not be determined, and no reason was found. This is a bug: please report it with the configuration.")
 	}
 	slices.SortStableFunc(l.diags, compareDiagnostics)
 	return slices.CompactFunc(l.diags, func(a, b *hcl.Diagnostic) bool { return compareDiagnostics(a, b) == 0 })
@@ -110,10 +110,10 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// sortedKeys returns the keys of m in order.
+// sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// hasWord reports whether word stands in text between other characters than
+// hasWord reports whether text contains word between characters other than
 // those of names. A nil text, of which nothing is known, has every word.
 func hasWord(text []byte, word string) bool {
 	words := bytes.FieldsFunc(text, func(r rune) bool {

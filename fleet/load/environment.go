@@ -16,7 +16,7 @@ type environments struct {
 	all    []environmentBlock // without duplicates, in order
 	names  []string           // of all
 	chosen environmentBlock   // the zero block: none, or the choice is faulty
-	// settled is false when nobody knows which environment is meant.
+	// settled is false when it is unknown which environment is meant.
 	settled bool
 }
 
@@ -34,11 +34,11 @@ func (l *loader) environments(blocks []*hclsyntax.Block) environments {
 	switch {
 	case envs.settled:
 	case want != "":
-		l.unknownEnvironment(nil, want, envs, fmt.Sprintf("The environment %s is chosen, but the configuration defines none. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
+		l.unknownEnvironment(nil, want, envs, fmt.Sprintf("The configuration defines no environments, so -e %s does not apply. Leave out -e, or write environment %[1]s { … }.", quoted(want)))
 	case len(envs.names) == 0:
 		envs.settled = !l.mayStand("environment")
 	default:
-		l.faultOutside("No environment chosen", "The configuration defines environments, so one must be chosen with -e: %s.", listed(envs.names))
+		l.faultOutside("No environment chosen", "The configuration defines environments. Choose one with -e: %s.", listed(envs.names))
 	}
 	return envs
 }

@@ -52,7 +52,7 @@ func (b *budget) functions() map[string]function.Function {
 }
 
 // calls reports whether all functions that an expression calls exist and
-// secret() is called only where its result is wanted.
+// secret() is called only where its result is used.
 func (l *loader) calls(expr hclsyntax.Expression, use purpose) bool {
 	sound := true
 	allowed := map[*hclsyntax.FunctionCallExpr]bool{}

@@ -33,7 +33,7 @@ type roster struct {
 	ids    map[string]hcl.Range
 }
 
-// groups are all groups, with their fleets' names, in order.
+// groups are all groups, with their fleets' names, as written.
 func (r *roster) groups() (all []fleetGroup) {
 	for _, f := range r.fleets {
 		for _, g := range f.Groups {
@@ -103,7 +103,7 @@ func (r *roster) label(b hostBlock) bool {
 	sound := !b.Place.twice && fleet.IsDNSLabel(b.Name)
 	if r.pool != "" && strings.HasPrefix(b.Name, r.pool) {
 		sound = false
-		r.fault(b.Place.label(), "Host in the pool", "Servers whose name starts with %s are free to be claimed, so no fleet can hold %s. Rename the server first, or choose another pool_prefix.", quoted(r.pool), quoted(b.Name))
+		r.fault(b.Place.label(), "Host in the pool", "Servers whose name starts with %s are free to be claimed, so a fleet cannot own %s. Rename the server first, or choose another pool_prefix.", quoted(r.pool), quoted(b.Name))
 	}
 	return sound
 }
@@ -115,14 +115,14 @@ func (r *roster) serverID(b hostBlock) bool {
 	case b.ServerID == "":
 		return !b.Place.written("server_id")
 	case other != (hcl.Range{}):
-		r.fault(at, "Duplicate server", "Two host blocks name the server %s: the other is at %s. A server has one name: remove one block.", quoted(b.ServerID), where(other))
+		r.fault(at, "Duplicate server", "Two host blocks have the server_id %s; the other is at %s. Remove one block.", quoted(b.ServerID), where(other))
 		return false
 	}
 	r.ids[b.ServerID] = at
 	return b.Place.good["server_id"]
 }
 
-// owned checks what a block says beside what its name says.
+// owned checks what a block says against what its name says.
 func (r *roster) owned(b hostBlock, named seat, suffix string, written seat) (seat, bool) {
 	faults := len(r.diags)
 	if b.Environment != nil && written.environment != named.environment {
@@ -135,16 +135,16 @@ func (r *roster) owned(b hostBlock, named seat, suffix string, written seat) (se
 		return seat{}, false
 	}
 	if id := b.ServerID; id != "" && !strings.HasPrefix(id, suffix) {
-		r.fault(b.Place.at("server_id"), ownedName, "The name %s belongs to a server whose id begins with %q, and this is another one. Correct the id or the name.", quoted(b.Name), suffix)
+		r.fault(b.Place.at("server_id"), ownedName, "The name %s belongs to a server whose id begins with %q, but this is a different server. Correct the id or the name.", quoted(b.Name), suffix)
 	}
 	body := b.Place.block.Body
 	if !b.Place.written("server_id") && !b.Place.written("password") && len(body.Blocks) == 0 && len(body.Attributes) == len(b.Place.attrs) {
-		r.fault(b.Place.header(), "Empty block", "This block says nothing: the name of the host already says where it belongs. Write what the host has of its own, such as power { … }, or remove the block.")
+		r.fault(b.Place.header(), "Empty block", "This block has no effect: the name of the host already says where it belongs. Write what only this host has, such as power { … }, or remove the block.")
 	}
 	return named, len(r.diags) == faults
 }
 
-// foreign reports whether the block of a server with a name of its own says
+// foreign reports whether the block of a server with a foreign name says
 // which server it is, and where it belongs.
 func (r *roster) foreign(b hostBlock) bool {
 	if !b.Place.written("server_id") {
@@ -155,10 +155,10 @@ func (r *roster) foreign(b hostBlock) bool {
 	}
 	placeless, homeless := b.Group == nil, len(r.envs.all) > 0 && b.Environment == nil
 	if placeless && !r.mayStand("group") {
-		r.fault(b.Place.header(), missingArg, "The name %s does not say where the host belongs. Write the group that the server joins: group = %s.", quoted(b.Name), r.example(""))
+		r.fault(b.Place.header(), missingArg, "The name %s does not say which group the host belongs to. Write it: group = %s.", quoted(b.Name), r.example(""))
 	}
 	if homeless && !r.mayStand("environment") {
-		r.fault(b.Place.header(), missingArg, "An adopted host belongs to one environment, and this name does not say to which. Write environment = %q.", r.envs.all[0].Name)
+		r.fault(b.Place.header(), missingArg, "An adopted host belongs to one environment, and its name does not say which. Write environment = %q.", r.envs.all[0].Name)
 	}
 	return !placeless && !homeless
 }
@@ -189,7 +189,7 @@ func (r *roster) correct(name string) string {
 }
 
 // room reports groups that want fewer servers than are adopted into them: the
-// next plan would have to give one back.
+// next plan would have to release one.
 func (r *roster) room(adopted map[seat][]hostBlock) {
 	for _, g := range r.groups() {
 		blocks := adopted[seat{r.envs.chosen.Name, g.fleet, g.Name}]
@@ -205,7 +205,7 @@ func (r *roster) room(adopted map[seat][]hostBlock) {
 // next: the same server in two of them would have two masters.
 const unchanging = "a host belongs to the same environment whichever is chosen. Write the environment's name in quotes"
 
-// environment reads which environment a host is said to belong to, "" where the
+// environment reads which environment a host belongs to, "" where the
 // block does not say. It reports false for a fault.
 func (r *roster) environment(b hostBlock) (string, bool) {
 	attr := b.Place.attrs["environment"]
@@ -225,7 +225,7 @@ func (r *roster) environment(b hostBlock) (string, bool) {
 }
 
 // group reads the reference fleet.NAME.group.NAME, "" where the block has none.
-// It reports false for a fault. The reference is not evaluated: fleets are no
+// It reports false for a fault. The reference is not evaluated: fleets are not
 // values.
 func (r *roster) group(b hostBlock) (fleetName, group string, ok bool) {
 	if b.Group == nil {
@@ -236,9 +236,9 @@ func (r *roster) group(b hostBlock) (fleetName, group string, ok bool) {
 	parts := path(b.Group)
 	switch text, isText := literal(b.Group); {
 	case isText:
-		r.fault(at, summary, "The group is a reference, not a text. Write it without quotes: group = %s.", r.example(text))
+		r.fault(at, summary, "The group is a reference, not a string. Write it without quotes: group = %s.", r.example(text))
 	case len(parts) != 4 || parts[0] != "fleet" || parts[2] != "group":
-		r.fault(at, summary, "The group is a reference of the form fleet.NAME.group.NAME. Write it so: group = %s.", r.example(""))
+		r.fault(at, summary, "The group must have the form fleet.NAME.group.NAME, such as group = %s.", r.example(""))
 	case r.exists(at, parts[1], parts[3], ""):
 		return parts[1], parts[3], true
 	}

@@ -24,14 +24,14 @@ func (l *loader) kubernetes(blocks []*hclsyntax.Block, sc *scope) *fleet.Kuberne
 	k := &b.Kubernetes
 	for i, ns := range k.PodNamespaces {
 		if b.Place.written("pod_namespaces") && (ns == k.Namespace || ns == fleet.AgentNamespace(k.Namespace)) {
-			l.fault(elementRange(b.Place.attrs["pod_namespaces"].Expr, i), "Invalid namespace of Pods", "%s cannot be a namespace of Pods that run on the hosts: it is macfleet's own. Whoever is root on one host reads the Secrets of these namespaces, and would have the fleet's key or the other hosts' tokens.", quoted(ns))
+			l.fault(elementRange(b.Place.attrs["pod_namespaces"].Expr, i), "Invalid namespace of Pods", "%s cannot be a namespace of Pods that run on the hosts: it is macfleet's own. Root on one host can read the Secrets of these namespaces, and would get the fleet's key or the other hosts' tokens.", quoted(ns))
 		}
 	}
 	slices.Sort(k.PodNamespaces)
 	if b.CAPI.Place.block != nil {
 		k.CAPI = &b.CAPI.CAPI
 		if slices.Contains(k.PodNamespaces, k.CAPI.Namespace) {
-			l.warn(b.CAPI.Place.header(), "Readable by hosts", "Pods for the hosts run in the namespace %s too, so whoever is root on one host can read the Secret %s-kubeconfig there, which may drain and delete Nodes. Set pod_namespaces to namespaces of their own.", quoted(k.CAPI.Namespace), k.CAPI.Cluster)
+			l.warn(b.CAPI.Place.header(), "Readable by hosts", "Pods for the hosts also run in the namespace %s, so root on one host can read the Secret %s-kubeconfig there, which can drain and delete Nodes. Set pod_namespaces to separate namespaces.", quoted(k.CAPI.Namespace), k.CAPI.Cluster)
 		}
 	}
 	return k
@@ -78,26 +78,26 @@ func apiServerFault(text string) string {
 	return fleet.AddressFault(u.Hostname())
 }
 
-// proxyFault returns why text is no URL of a proxy, or "". A proxy may be on the host itself.
+// proxyFault returns why text is not the URL of a proxy, or "". A proxy may be on the host itself.
 func proxyFault(text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "":
 		return "it is not a URL"
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
-		return "it is no http, https or socks5 URL"
+		return "it is not an http, https or socks5 URL"
 	case u.User != nil:
-		return "it holds a password, which would stand in the plan; let the proxy know hosts by their addresses"
+		return "it contains a password, which plans would show; let the proxy identify hosts by their addresses"
 	case u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
 		return "it has more than a host and a port"
 	}
 	return ""
 }
 
-// authorityFault returns why text holds no certificates, or "".
+// authorityFault returns why text contains no certificates, or "".
 func authorityFault(text string) string {
 	if !x509.NewCertPool().AppendCertsFromPEM([]byte(text)) {
-		return "it holds no certificate in PEM form"
+		return "it contains no certificate in PEM form"
 	}
 	return ""
 }

@@ -121,7 +121,7 @@ type guardrailsBlock struct {
 	Windows []string `hcl:"windows,optional" is:"window" least:"1"`
 }
 
-// A phrase is how a fault of a text is told whose kind the tag "is" names.
+// A phrase is the message for a wrong value whose kind is named by the tag "is".
 type phrase struct {
 	wrong   func(text string) string // why it is; nil: as package fleet judges the kind
 	summary string
@@ -139,14 +139,14 @@ var phrases = map[string]phrase{
 		detail: "The argument %[1]q cannot be used: %[3]s. Write the certificate that signs the API server's, such as <<-PEM … PEM."},
 	"proxy": {wrong: proxyFault, summary: "Invalid proxy",
 		detail: "%[2]s cannot be the proxy to the API server: %[3]s. Write it as hosts reach it, such as \"http://proxy.acme.dev:3128\"."},
-	"server_name": {wrong: because(func(text string) bool { return !fleet.IsDomain(text) }, "it is no domain"), summary: "Invalid server name",
+	"server_name": {wrong: because(func(text string) bool { return !fleet.IsDomain(text) }, "it is not a domain"), summary: "Invalid server name",
 		detail: "The argument %[1]q must be a name in the API server's certificate, such as \"kubernetes.acme.dev\", not %[2]s."},
 	"configuration": {wrong: func(text string) string { return fleet.CheckText("owner", text) }, summary: "Invalid name",
 		detail: "The name of the configuration cannot be %[2]s: %[3]s."},
 	"context": {wrong: because(func(text string) bool { return text == "" }, "it is empty"), summary: "Empty text",
 		detail: "The argument %[1]q must not be empty. Name a context of the kubeconfig, or leave it out for the current one."},
-	"day": {wrong: because(func(text string) bool { return parseDay(text).IsZero() }, "it is no day"), summary: "Invalid day",
-		detail: "The argument %[1]q must be a day such as \"2026-12-31\", not %[2]s. The ignore holds until that day ends, in UTC."},
+	"day": {wrong: because(func(text string) bool { return parseDay(text).IsZero() }, "it is not a date"), summary: "Invalid date",
+		detail: "The argument %[1]q must be a date such as \"2026-12-31\", not %[2]s. The ignore block is valid until the end of that day, in UTC."},
 	"dns": {summary: "Invalid name", detail: "The argument %[1]q must not be %[2]s: %[3]s."},
 	"fetch": {wrong: oneOf(fleet.FetchHost, fleet.FetchPush), summary: "Invalid fetch",
 		detail: "The argument %[1]q must be \"host\" (each host downloads it) or \"push\" (macfleet uploads it), not %[3]s"},
@@ -161,17 +161,17 @@ var phrases = map[string]phrase{
 	"os": {wrong: familyFault, summary: "Invalid os", detail: "%[2]s %[3]s"},
 	"pod_namespace": {wrong: fleet.CheckPodNamespace, summary: "Invalid namespace of Pods", once: "namespace",
 		detail: "%[2]s cannot be a namespace of Pods that run on the hosts: %[3]s.",
-		empty:  "The argument %[1]q must name at least one namespace: Pods run on the hosts only there. Leave it out for \"default\"."},
+		empty:  "The argument %[1]q must name at least one namespace, because Pods run on the hosts only there. Leave it out for \"default\"."},
 	"selector": {wrong: func(text string) string { _, err := fleet.SelectorTerms(text); return reason(err) }, summary: "Invalid selector", detail: "%[3]s."},
 	"step":     {wrong: stepFault, summary: "Unknown step", detail: "No step is named %[3]s"},
 	"type":     {wrong: typeFault, summary: "Invalid type", detail: "%[2]s is not a server type: %[3]s"},
 	"user":     {summary: "Invalid user", detail: "%[2]s is not the name of a user: %[3]s."},
 	"uuid": {summary: "Invalid id",
 		detail: "The argument %[1]q must be a UUID in lower case, such as 5d6e0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6, not %[2]s."},
-	"via": {wrong: oneOf("tailscale", "public"), summary: "Unknown path", once: "path", detail: "No path to a host is named %[3]s There is tailscale, public.",
-		empty: "The argument %[1]q must name at least one path: tailscale, public."},
+	"via": {wrong: oneOf("tailscale", "public"), summary: "Unknown path", once: "path", detail: "No path to a host is named %[3]s The paths are tailscale and public.",
+		empty: "The argument %[1]q must name at least one path: tailscale or public."},
 	"window": {wrong: func(text string) string { _, err := fleet.ParseWindow(text); return reason(err) }, summary: "Invalid window", detail: "%[3]s.",
-		empty: "The argument %[1]q must hold at least one window: in none nothing could ever be drained. Leave it out where hosts may be disturbed at any time."},
+		empty: "The argument %[1]q must contain at least one window, or no host could ever be drained. Leave it out if hosts may be disturbed at any time."},
 	"zone": {summary: "Invalid zone", once: "zone", detail: "%[2]s is not the name of a zone: %[3]s.",
 		empty: "The argument %[1]q must name at least one zone, such as \"fr-par-1\"."},
 }

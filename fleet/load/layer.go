@@ -10,7 +10,7 @@ import (
 )
 
 // steps is the shape of what holds the blocks of all steps, which are known by
-// reflection alone: a new field of fleet.Spec needs no change here.
+// reflection only: a new field of fleet.Spec needs no change here.
 var steps = shapeOf("", reflect.TypeFor[fleet.Spec]())
 
 // stepNames returns the ids of all steps in the order of fleet.Spec.
@@ -72,14 +72,14 @@ func overlay(dst, src reflect.Value) {
 }
 
 // A layer is what one level says of the steps, or several of them one over the
-// other, and where each value stands. Values and sources are merged by one rule:
-// what is written nearer to the host wins.
+// other, and where each value was written. Values and sources are merged by one rule:
+// the value nearer to the host wins.
 type layer struct {
 	spec    fleet.Spec
 	sources fleet.Sources
 }
 
-// layerOf is what a block of that level says of the steps, and beside them. An
+// layerOf is what a block of that level says about the steps and its other attributes. An
 // argument that is written has a value other than the field's zero, so the sources are
 // those of what overlay lets win; a test holds the fields to it.
 func (l *loader) layerOf(level fleet.Level, at place, spec fleet.Spec) layer {

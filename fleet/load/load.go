@@ -3,7 +3,7 @@
 // fs.FS and does nothing else; the same input gives the same output.
 //
 // It collects every fault it can find. What a fault leaves without a value is
-// unknown from there on, and nothing is said about unknown values: so one fault
+// unknown from there on, and unknown values cause no diagnostics: so one fault
 // is one diagnostic and hides none elsewhere.
 package load
 
@@ -27,7 +27,7 @@ type Options struct {
 	Vars        []string           // "name=value"; a later one wins
 	Version     string             // macfleet's own, for required_version; "" = not checked
 	Unlocked    bool               // an artifact may be in use without its sha256
-	Evaluating  func(place string) // is told the place of each expression before it is evaluated; nil: nobody is
+	Evaluating  func(place string) // receives the place of each expression before it is evaluated; may be nil
 }
 
 // VarFile is a file of variables: attributes in HCL, read by the caller.
@@ -43,8 +43,8 @@ type Result struct {
 	// the configuration's files, the variable files, and the texts of variables
 	// from --var and from the environment.
 	Files map[string]*hcl.File
-	// Ends are where ignore blocks say until when they hold, by their names: whoever
-	// knows what day it is judges that.
+	// Ends are the places of the until attributes of ignore blocks, by their names. The caller knows
+	// the date and judges them.
 	Ends map[string]hcl.Range
 }
 
@@ -106,7 +106,7 @@ type loader struct {
 	opts      Options
 	files     map[string]*hcl.File
 	ends      map[string]hcl.Range       // of ignore blocks
-	lines     map[fleet.Source]hcl.Range // what stands where a value of a step comes from
+	lines     map[fleet.Source]hcl.Range // the range that a value of a step comes from
 	functions map[string]function.Function
 	budget    budget
 	diags     hcl.Diagnostics
@@ -115,7 +115,7 @@ type loader struct {
 	// what is missing elsewhere may stand there.
 	lost  [][]byte
 	maybe map[string]bool
-	// unknown is set when a value was passed over because it is unknown.
+	// unknown is set when a value was skipped because it is unknown.
 	unknown bool
 }
 
@@ -141,7 +141,7 @@ func (l *loader) suspect(name string) {
 }
 
 // mayStand reports whether the thing of that name may stand in what was not
-// understood: then its absence is no fault.
+// understood: then its absence is not a fault.
 func (l *loader) mayStand(name string) bool {
 	if l.maybe[name] {
 		return true

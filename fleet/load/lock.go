@@ -20,8 +20,8 @@ type Pin struct {
 
 // Lock writes pins into the artifact blocks of a file, by their names, and
 // returns the new text. Nothing else changes, and line ends are LF or CRLF as they
-// were; a text in the canonical layout stays in it. Names that the file has no
-// block of are passed over. The error names an argument that is not written out,
+// were; a text in the canonical layout stays in it. Names without a block
+// in the file are skipped. The error names an argument that is not a literal,
 // such as a reference: a digest cannot stand in for it.
 func Lock(name string, src []byte, pins map[string]Pin) ([]byte, error) {
 	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
@@ -44,7 +44,7 @@ func Lock(name string, src []byte, pins map[string]Pin) ([]byte, error) {
 		for _, value := range [][2]string{{"sha256", strconv.Quote(pin.SHA256)}, {"size", strconv.FormatInt(pin.Size, 10)}} {
 			e, ok := setting(src, block, value[0], value[1])
 			if !ok {
-				return nil, fmt.Errorf("%s: %s of artifact %q is not written out, so it cannot be replaced; write the value itself", name, value[0], block.Labels[0])
+				return nil, fmt.Errorf("%s: %s of artifact %q is not a literal value, so it cannot be replaced; write the value itself", name, value[0], block.Labels[0])
 			}
 			edits = append(edits, e)
 		}

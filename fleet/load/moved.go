@@ -15,7 +15,7 @@ type movedBlock struct {
 }
 
 // moves reads the moved blocks. Where hosts come from must be gone, and where they go must
-// be there, or have moved on.
+// exist, or have moved on.
 func (r *roster) moves(blocks []movedBlock) []fleet.Move {
 	var all []fleet.Move
 	var read []movedBlock
@@ -29,11 +29,11 @@ func (r *roster) moves(blocks []movedBlock) []fleet.Move {
 			r.fault(b.To.Range(), "Invalid move", "A group moves to a group, and a fleet to a fleet. Write both as fleet.NAME, or both as fleet.NAME.group.NAME.")
 			continue
 		case r.there(from):
-			r.fault(b.From.Range(), "Nothing moved", "%s is still in the configuration, so its hosts stay. Remove this block, or rename that one.", spotReference(from))
+			r.fault(b.From.Range(), "Nothing moved", "%s still exists in the configuration, so its hosts stay there. Remove this moved block, or rename %[1]s.", spotReference(from))
 			continue
 		}
 		if i := slices.IndexFunc(all, func(m fleet.Move) bool { return m.From == from }); i >= 0 {
-			r.fault(b.From.Range(), "Moved twice", "Another moved block takes the hosts of %s elsewhere: it is at %s. Remove one.", spotReference(from), where(read[i].From.Range()))
+			r.fault(b.From.Range(), "Moved twice", "The moved block at %[2]s already moves the hosts of %[1]s. Remove one of the two.", spotReference(from), where(read[i].From.Range()))
 			continue
 		}
 		all, read = append(all, fleet.Move{From: from, To: to}), append(read, b)
@@ -41,15 +41,15 @@ func (r *roster) moves(blocks []movedBlock) []fleet.Move {
 	for i, m := range all {
 		switch arrives, circles := r.arrives(m, all); {
 		case circles:
-			r.fault(read[i].To.Range(), "Moved in a circle", "The moved blocks lead from %s back to where they began. Let one of them name a group or fleet that is there.", spotReference(m.To))
+			r.fault(read[i].To.Range(), "Cycle of moves", "The moved blocks form a cycle through %s. Let one of them name an existing group or fleet.", spotReference(m.To))
 		case !arrives:
-			r.fault(read[i].To.Range(), "Moved to nowhere", "There is no %s, and no moved block takes it on.%s", spotReference(m.To), r.nearestSpot(m.To))
+			r.fault(read[i].To.Range(), "Unknown destination", "%s does not exist, and no moved block moves it on.%s", spotReference(m.To), r.nearestSpot(m.To))
 		}
 	}
 	return all
 }
 
-// arrives reports whether a move leads to what is there, over others if need be.
+// arrives reports whether a move leads to an existing place, also through other moves.
 func (r *roster) arrives(m fleet.Move, all []fleet.Move) (arrives, circles bool) {
 	for range all {
 		if r.there(m.To) || r.mayStand(m.To.Fleet) || m.To.Group != "" && r.mayStand(m.To.Group) {
@@ -72,7 +72,7 @@ func (r *roster) arrives(m fleet.Move, all []fleet.Move) (arrives, circles bool)
 
 // spot reads the reference fleet.NAME or fleet.NAME.group.NAME.
 func (r *roster) spot(expr hclsyntax.Expression) (fleet.Place, bool) {
-	if expr == nil { // it is missing, which was said
+	if expr == nil { // it is missing, which was reported
 		return fleet.Place{}, false
 	}
 	parts := path(expr)
@@ -83,9 +83,9 @@ func (r *roster) spot(expr hclsyntax.Expression) (fleet.Place, bool) {
 		return fleet.Place{Fleet: parts[1], Group: parts[3]}, true
 	}
 	if _, isText := literal(expr); isText {
-		r.fault(expr.Range(), "Invalid move", "This is a reference, not a text. Write it without quotes, such as fleet.runners.group.m2 or fleet.runners.")
+		r.fault(expr.Range(), "Invalid move", "This must be a reference, not a string. Write it without quotes, such as fleet.runners.group.m2 or fleet.runners.")
 	} else {
-		r.fault(expr.Range(), "Invalid move", "This is a reference of the form fleet.NAME or fleet.NAME.group.NAME, such as fleet.runners.group.m2.")
+		r.fault(expr.Range(), "Invalid move", "This must have the form fleet.NAME or fleet.NAME.group.NAME, such as fleet.runners.group.m2.")
 	}
 	return fleet.Place{}, false
 }

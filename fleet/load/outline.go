@@ -25,8 +25,8 @@ type Names struct {
 
 // Outline reads the names of a directory without evaluating anything, so it
 // needs no environment and no variable. It never fails: of a file with a syntax
-// fault it takes what the parser could make out, and what cannot be read at all
-// is passed over.
+// fault it takes what the parser could make out, and what cannot be read
+// is skipped.
 func Outline(fsys fs.FS) Names {
 	n := Names{Steps: stepNames()}
 	// The labels of blocks, and the texts of arguments, by where they stand.

@@ -22,7 +22,7 @@ This page is generated from the language itself: ` + "`go test ./fleet/load -run
 const stepsHead = `
 ## Steps
 
-A step is one concern on a host. Its block stands in ` + "`defaults`, `fleet`, `group` or `host`" + `; the nearest one wins, attribute by
+A step is one concern on a host. Its block is in ` + "`defaults`, `fleet`, `group` or `host`" + `; the nearest one wins, attribute by
 attribute. [steps.md](../steps.md) says what each step does on a host.
 `
 

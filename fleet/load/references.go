@@ -23,7 +23,7 @@ func (l *loader) reference(tr hcl.Traversal, sc *scope, use purpose) bool {
 	val, known := sc.values[root][name]
 	switch {
 	case sc.closed != "":
-		l.fault(tr.SourceRange(), "Reference not possible", "Nothing can be referred to here, because %s.%s", sc.closed, quotesHint(tr))
+		l.fault(tr.SourceRange(), "Reference not possible", "A reference is not possible here, because %s.%s", sc.closed, quotesHint(tr))
 	case root == "artifact" && use != asArtifact:
 		l.fault(tr.SourceRange(), "Artifact not allowed here", "An artifact can only be the whole value of an argument that takes one, such as artifact in a tart_kubelet block.")
 	case !slices.Contains(roots, root):
@@ -76,7 +76,7 @@ func (l *loader) unknownRoot(tr hcl.Traversal, root string) {
 	if suggestion == "" {
 		help = " References begin with var, local, env or artifact." + quotesHint(tr)
 	}
-	l.fault(tr[:1].SourceRange(), "Unknown reference", "There is nothing named %s.%s", quoted(root), help)
+	l.fault(tr[:1].SourceRange(), "Unknown reference", "Nothing is named %s.%s", quoted(root), help)
 }
 
 // noEnv reports why env.name has no value.
@@ -102,7 +102,7 @@ func offer(prefix, suggestion string, names []string) string {
 	case len(names) == 0:
 		return " None is declared."
 	}
-	return " There is " + listed(names) + "."
+	return " Known: " + listed(names) + "."
 }
 
 func example(root string, sc *scope) string {
@@ -117,7 +117,7 @@ func quotesHint(tr hcl.Traversal) string {
 	if len(tr) > 1 {
 		return ""
 	}
-	return fmt.Sprintf(" If the text %s is meant, put it in quotes.", quoted(tr.RootName()))
+	return fmt.Sprintf(" If you mean the string %s, put it in quotes.", quoted(tr.RootName()))
 }
 
 // scope is what an expression may refer to.
@@ -130,7 +130,7 @@ type scope struct {
 	chosen string // name of the environment; may be ""
 }
 
-// Reasons for a closed scope. Each completes "Nothing can be referred to here".
+// Reasons for a closed scope. Each completes "A reference is not possible here, because".
 const (
 	before  = "this is read before variables, locals and the environment have values. Write the value itself"
 	outside = "this value comes from outside the configuration"
@@ -191,11 +191,11 @@ func (l *loader) evaluated(expr hclsyntax.Expression, ctx *hcl.EvalContext) (val
 		l.budget.place(diags, expr.Range())
 	}
 	switch {
-	case l.budget.over != "": // finish drops what is said twice
+	case l.budget.over != "": // finish drops duplicates
 		l.report(hcl.DiagError, l.budget.at, tooMuch, "%s", []any{l.budget.over})
 		return cty.DynamicVal, nil, false
 	case !ok:
-		l.fault(expr.Range(), "Unusable expression", "This expression cannot be evaluated. Write it in another way.")
+		l.fault(expr.Range(), "Unusable expression", "This expression cannot be evaluated. Rewrite it.")
 	}
 	return val, diags, ok
 }
@@ -210,7 +210,7 @@ func tooLargeValue(val cty.Value) bool {
 
 // sound reports whether all that an expression refers to exists and has a
 // value. It says what does not, once and with a suggestion, so that the
-// evaluator never gets to it.
+// evaluator never sees it.
 func (l *loader) sound(expr hclsyntax.Expression, sc *scope, use purpose) bool {
 	sound := true
 	for _, tr := range expr.Variables() {
@@ -220,7 +220,7 @@ func (l *loader) sound(expr hclsyntax.Expression, sc *scope, use purpose) bool {
 }
 
 // guarded runs f and reports false when it panics: the HCL and cty libraries do
-// so on some input that no one writes in earnest.
+// so on some unusual input.
 func guarded(f func()) (ok bool) {
 	defer func() {
 		if recover() != nil {

@@ -45,13 +45,13 @@ func parseShare(val cty.Value) (fleet.Share, bool) {
 	return fleet.Share{}, false
 }
 
-// ignores reads the drift that raises no alarm for some time. How far ahead a day
-// may lie is judged when drift is looked for: what is loaded knows no time.
+// ignores reads the drift that raises no alarm for some time. How far ahead a date
+// may be is checked by drift, because loading uses no clock.
 func (l *loader) ignores(blocks []*hclsyntax.Block, sc *scope) []fleet.Ignore {
 	var out []fleet.Ignore
 	for _, b := range decodeAll(l, blocks, sc, ignoreBlock{}) {
 		if !b.Place.written("step") && !b.Place.written("code") {
-			l.fault(b.Place.header(), missingArg, "An ignore block says what it is about: write step, code, or both.")
+			l.fault(b.Place.header(), missingArg, "An ignore block needs step, code, or both.")
 		}
 		b.Ignore.Until, l.ends[b.Name] = parseDay(b.Until), b.Place.at("until")
 		out = append(out, b.Ignore)
@@ -59,7 +59,7 @@ func (l *loader) ignores(blocks []*hclsyntax.Block, sc *scope) []fleet.Ignore {
 	return out
 }
 
-// parseDay returns when a day begins in UTC, or the zero time of what is no day.
+// parseDay returns when a day begins in UTC, or the zero time if text is not a date.
 func parseDay(text string) time.Time {
 	day, _ := time.Parse(time.DateOnly, text)
 	return day

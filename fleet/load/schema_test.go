@@ -138,7 +138,7 @@ func certificate() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// TestSchemaExamples reads all examples with the loader, together and each attribute alone, and shows that a
+// TestSchemaExamples reads all examples with the loader, together and each attribute by itself, and shows that a
 // default that is written out changes nothing.
 func TestSchemaExamples(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ func (l *loader) requiredVersion(text string, at hcl.Range) {
 	const summary = "Unsupported version"
 	constraint, err := semver.NewConstraint(text)
 	if err != nil {
-		l.fault(at, "Invalid version constraint", "%s is no version constraint. Write one such as \">= 0.1.0\" or \"~> 0.1\".", quoted(text))
+		l.fault(at, "Invalid version constraint", "%s is not a version constraint. Write one such as \">= 0.1.0\" or \"~> 0.1\".", quoted(text))
 		return
 	}
 	if l.opts.Version == "" {
@@ -62,7 +62,7 @@ func (l *loader) poolPrefix(b scalewayBlock, owners []fleet.Owner) bool {
 	const summary = "Invalid pool prefix"
 	at := b.Place.at("pool_prefix")
 	if b.PoolPrefix == "" {
-		l.fault(at, summary, "The argument %q must not be empty: every server of the project would count as one of the pool.", "pool_prefix")
+		l.fault(at, summary, "The argument %q must not be empty: every server of the project would belong to the pool.", "pool_prefix")
 		return false
 	}
 	for _, o := range owners {
@@ -90,7 +90,7 @@ func owners(name string, environments []string) []fleet.Owner {
 func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kubernetes) fleet.SSH {
 	b := decodeOnly(l, blocks, sc, sshBlock{SSH: fleet.SSH{User: "m1", Via: []string{"public"}}})
 	if ref := b.PrivateKey; k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
-		l.fault(b.Place.at("private_key"), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so whoever is root on one host could read the key to all of them there. Keep it in %s, or leave %[1]s out of pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
+		l.fault(b.Place.at("private_key"), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so root on one host could read the key to all hosts there. Keep it in %s, or remove %[1]s from pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
 	}
 	return b.SSH
 }

@@ -88,9 +88,9 @@ func (sh shape) inside() string {
 }
 
 // homes says where in the whole language a name may stand: as a block, or as an
-// argument; where it may not stand so at all, then in the other way.
+// argument; if neither fits, then in the other form.
 func homes(name string, block bool) []string {
-	places := map[bool][]string{} // by whether it stands there as a block
+	places := map[bool][]string{} // by whether it is a block there
 	var visit func(shape)
 	visit = func(sh shape) {
 		if m := sh.member(name); m.name != "" {

@@ -32,7 +32,7 @@ const (
 )
 
 // assign evaluates an argument into a field with those tags and reports whether it
-// has a value of the field's type. Types are not converted: "2" is no number.
+// has a value of the field's type. Types are not converted: "2" is not a number.
 func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, tag reflect.StructTag, field reflect.Value) bool {
 	switch field.Type() {
 	case reflect.TypeFor[hclsyntax.Expression]():
@@ -70,7 +70,7 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, tag reflect.Struct
 	return l.convert(attr, val, field) && l.texts(attr, tag, field)
 }
 
-// capsule evaluates an argument whose value is one of ours inside a cty value. wrong
+// capsule evaluates an argument whose value is a Go value inside a cty value. wrong
 // reports a value of any other type.
 func (l *loader) capsule(attr *hclsyntax.Attribute, sc *scope, use purpose, want cty.Type, field reflect.Value, wrong func(*hclsyntax.Attribute, *scope, cty.Value)) bool {
 	val, ok := l.value(attr, sc, use)
@@ -151,7 +151,7 @@ func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, tag reflect.
 	}
 	const summary = "Invalid duration"
 	least, most := durationBounds(tag)
-	shortest, _ := time.ParseDuration(least) // a tag of ours, as the other
+	shortest, _ := time.ParseDuration(least) // a constant tag, as the other
 	longest, _ := time.ParseDuration(most)
 	d, err := time.ParseDuration(text)
 	switch at := attr.Expr.Range(); {
@@ -160,7 +160,7 @@ func (l *loader) duration(attr *hclsyntax.Attribute, val cty.Value, tag reflect.
 	case d < shortest || d > longest:
 		l.fault(at, summary, "The argument %q must be from %s to %s, not %s.", attr.Name, least, most, quoted(text))
 	case shortest >= time.Second && d%time.Second != 0:
-		l.fault(at, summary, "The argument %q must be whole seconds, because the host counts them, not %s.", attr.Name, quoted(text))
+		l.fault(at, summary, "The argument %q must be in whole seconds, not %s.", attr.Name, quoted(text))
 	default:
 		field.SetInt(int64(d))
 		return true
@@ -203,9 +203,9 @@ func misfit(val cty.Value, want cty.Type) (i int, have string) {
 	return -1, ""
 }
 
-// primitives are one value of a type, and several. Other types are no keys of a map.
+// primitives are one value of a type, and several. Other types cannot be elements.
 var primitives = map[cty.Type][2]string{
-	cty.String: {"a text", "texts"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"},
+	cty.String: {"a string", "strings"}, cty.Number: {"a number", "numbers"}, cty.Bool: {"true or false", "booleans"},
 }
 
 // typeName names a type for a sentence.
@@ -272,7 +272,7 @@ func hostKeyFault(text string) string {
 	if fingerprint.MatchString(text) {
 		return ""
 	}
-	return "it is no fingerprint as ssh-keygen -lf prints it, such as \"SHA256:…\" with 43 characters behind the colon"
+	return "it is not a fingerprint as ssh-keygen -lf prints it, such as \"SHA256:…\" with 43 characters after the colon"
 }
 
 // texts checks a text, or each of a list or a map, by the tags of its field.
@@ -289,19 +289,19 @@ func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field r
 	case map[string]string:
 		for _, key := range sortedKeys(value) {
 			if why := entryFault(kind, key, value[key]); why != "" {
-				l.fault(attr.Expr.Range(), invalidValue, "The argument %q must not hold %s = %s: %s.", attr.Name, quoted(key), quoted(value[key]), why)
+				l.fault(attr.Expr.Range(), invalidValue, "The argument %q must not contain %s = %s: %s.", attr.Name, quoted(key), quoted(value[key]), why)
 			}
 		}
 	case []string:
 		if least := bound(tag, "least", 0); len(value) < int(least) {
-			l.fault(attr.Expr.Range(), "Empty list", cmp.Or(p.empty, "The argument %q must hold at least %[2]d. Leave it out to have its default."), attr.Name, least)
+			l.fault(attr.Expr.Range(), "Empty list", cmp.Or(p.empty, "The argument %q must contain at least %[2]d. Leave it out for the default."), attr.Name, least)
 		}
 		for i, text := range value {
 			at := elementRange(attr.Expr, i)
 			if p.once != "" && slices.Index(value, text) < i {
 				l.fault(at, "Duplicate "+p.once, "The %s %q is listed twice. Remove one.", p.once, text)
 			} else {
-				each(at, text, "hold")
+				each(at, text, "contain")
 			}
 		}
 	default:
@@ -334,11 +334,11 @@ func secretFunction() function.Function {
 // noSecret reports a value where a secret must be.
 func (l *loader) noSecret(attr *hclsyntax.Attribute, _ *scope, val cty.Value) {
 	l.mask(attr.Expr.Range())
-	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a secret, not %s. A secret never stands in a configuration: write secret(\"…\") with the place where it is found, for example secret(\"file://path\").", attr.Name, typeName(val.Type()))
+	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be a secret, not %s. Never write a secret into the configuration: write secret(\"…\") with its location, for example secret(\"file://path\").", attr.Name, typeName(val.Type()))
 }
 
 // mask stars a text out in what is kept of its file, so that a diagnostic can
-// show the line and not the secret that somebody wrote there.
+// show the line without the secret that was written there.
 func (l *loader) mask(rng hcl.Range) {
 	for i, b := range l.source(rng) {
 		if b != '"' && b != '\n' {
@@ -348,7 +348,7 @@ func (l *loader) mask(rng hcl.Range) {
 }
 
 // secretCalls marks the calls of secret() whose result is the value of the
-// whole expression: alone, in parentheses, or as a branch of a condition.
+// whole expression: by itself, in parentheses, or as a branch of a condition.
 func secretCalls(expr hclsyntax.Expression, found map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := expr.(type) {
 	case *hclsyntax.FunctionCallExpr:

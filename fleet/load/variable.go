@@ -84,7 +84,7 @@ func (l *loader) declare(b variableBlock) *variable {
 	}
 	var diags hcl.Diagnostics
 	if loops(b.Type) || !guarded(func() { v.typ, v.defaults, diags = typeexpr.TypeConstraintWithDefaults(b.Type) }) {
-		l.fault(b.Type.Range(), "Invalid type specification", "This is no type. Write a type such as string, number, bool or list(string).")
+		l.fault(b.Type.Range(), "Invalid type specification", "This is not a type. Write a type such as string, number, bool or list(string).")
 		v.faulty = true
 		return v
 	}
@@ -113,7 +113,7 @@ func loops(expr hclsyntax.Expression) (found bool) {
 	return found
 }
 
-// variable returns the value of v, unknown where it is not to be had.
+// variable returns the value of v, unknown if it has none.
 func (l *loader) variable(v *variable, envs environments) cty.Value {
 	own := cty.DynamicVal
 	if v.Default != nil {
@@ -125,7 +125,7 @@ func (l *loader) variable(v *variable, envs environments) cty.Value {
 	case !envs.settled && (v.maybe || l.mayStand(v.Name)):
 		return cty.DynamicVal // an environment may give it
 	case v.Default == nil && !l.mayStand(v.Name):
-		l.fault(v.Place.header(), "No value for variable", "The variable %q has no default and no value. Give one with --var %[1]s=…, in a file for --var-file, in the environment variable MACFLEET_VAR_%[1]s, or in variables of an environment block.", v.Name)
+		l.fault(v.Place.header(), "No value for variable", "The variable %q has no default and no value. Set it with --var %[1]s=…, --var-file, MACFLEET_VAR_%[1]s, or variables in an environment block.", v.Name)
 	}
 	return own
 }
@@ -139,7 +139,7 @@ func (l *loader) fit(v *variable, val cty.Value, at hcl.Range, what string) cty.
 		l.fault(at, nullValue, "%s of the variable %q must not be null. Give it a value, or leave it out.", what, v.Name)
 		return cty.DynamicVal
 	}
-	err := errors.New("it cannot be converted")
+	err, have := errors.New("it cannot be converted"), val
 	guarded(func() {
 		if v.defaults != nil {
 			val = v.defaults.Apply(val)
@@ -147,14 +147,28 @@ func (l *loader) fit(v *variable, val cty.Value, at hcl.Range, what string) cty.
 		val, err = convert.Convert(val, v.typ)
 	})
 	switch {
+	case err != nil && v.typ.IsPrimitiveType():
+		is := typeName(have.Type())
+		if text, isText := textOf(have); isText {
+			is = quoted(text)
+		}
+		l.fault(at, wrongType, "%s of the variable %q must be %s; %s is not.", what, v.Name, described(v.typ), is)
 	case err != nil:
-		l.fault(at, wrongType, "%s of the variable %q does not have the type %s: %s.", what, v.Name, typeexpr.TypeString(v.typ), withPath(err))
+		l.fault(at, wrongType, "%s of the variable %q must be %s: %s.", what, v.Name, described(v.typ), withPath(err))
 	case tooLargeValue(val):
 		l.fault(at, tooLarge, "%s of the variable %q is larger than %d bytes.", what, v.Name, maxFile)
 	default:
 		return val
 	}
 	return cty.DynamicVal
+}
+
+// described names the type of a variable for a sentence: "a number", or "of type list(string)".
+func described(t cty.Type) string {
+	if t.IsPrimitiveType() {
+		return typeName(t)
+	}
+	return "of type " + typeexpr.TypeString(t)
 }
 
 // withPath says which part of a value an error concerns.
@@ -187,7 +201,7 @@ func (vs variables) ofEnvironment(e environmentBlock, chosen bool) {
 	}
 	object, ok := e.Variables.(*hclsyntax.ObjectConsExpr)
 	if !ok {
-		vs.fault(e.Variables.Range(), wrongType, "The argument %q must be written out as a map, { name = value, … }.", "variables")
+		vs.fault(e.Variables.Range(), wrongType, "The argument %q must be a literal map, { name = value, … }.", "variables")
 		return
 	}
 	first := map[string]hcl.Range{}
@@ -279,15 +293,15 @@ func (l *loader) receive(v *variable, g given) cty.Value {
 		expr, diags = hclsyntax.ParseExpression(content, g.origin, hcl.InitialPos)
 	}
 	if diags.HasErrors() {
-		l.fault(whole, invalidValue, "The variable %q is not of type string, so this text must be an HCL expression: %s", v.Name, diags.Errs()[0].(*hcl.Diagnostic).Detail)
+		l.fault(whole, invalidValue, "The variable %q, declared at %s, must be %s, written as HCL: %s", v.Name, where(v.Place.header()), described(v.typ), diags.Errs()[0].(*hcl.Diagnostic).Detail)
 		return cty.DynamicVal
 	}
 	if tr := expr.Variables(); len(tr) > 0 {
-		hint := ""
 		if v.typ == cty.DynamicPseudoType {
-			hint = quotesHint(tr[0])
+			l.fault(whole, invalidValue, "The value of the variable %q cannot refer to anything, because %s.%s", v.Name, outside, quotesHint(tr[0]))
+		} else {
+			l.fault(whole, invalidValue, "The variable %q, declared at %s, must be %s; %s is not.", v.Name, where(v.Place.header()), described(v.typ), quoted(g.text))
 		}
-		l.fault(whole, invalidValue, "The variable %q has the type %s, so this text must be an expression of that type, which can refer to nothing.%s", v.Name, typeexpr.TypeString(v.typ), hint)
 		return cty.DynamicVal
 	}
 	return l.fit(v, l.eval(expr, &scope{closed: outside}, plain), expr.Range(), "The value")

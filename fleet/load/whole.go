@@ -9,25 +9,25 @@ import (
 
 // joining checks what shows only when all levels are merged: whether a host that
 // becomes a Node has all that this takes. What many groups inherit from one place
-// is one fault, which stands at that place.
+// is one fault, reported at that place.
 func (l *loader) joining(cfg *fleet.Config) {
 	for _, of := range cfg.Specs() {
 		for _, step := range of.Spec.WithoutArtifact() {
 			if _, written := of.Sources[step+".artifact"]; written || l.mayStand("artifact") {
 				continue // its value is faulty
 			}
-			l.fault(l.lines[of.Sources.Of(step)], missingArg, "The argument \"artifact\" is required in a %s block, or in one that it inherits from. Write artifact = artifact.NAME, with the name of an artifact block.", step)
+			l.fault(l.lines[of.Sources.Of(step)], missingArg, "The argument \"artifact\" is required in a %s block, or in a level above. Write artifact = artifact.NAME, with the name of an artifact block.", step)
 		}
 		switch {
 		case !of.Spec.JoinsCluster():
 		case cfg.Kubernetes != nil:
 			for _, key := range sortedKeys(of.Spec.TartKubelet.Labels) {
 				if fleet.Under(key, cfg.Kubernetes.LabelPrefix) {
-					l.fault(l.lines[of.Sources.Of(kubelet+".labels")], invalidValue, "The argument \"labels\" must not hold %s: labels under %s are macfleet's own. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
+					l.fault(l.lines[of.Sources.Of(kubelet+".labels")], invalidValue, "The argument \"labels\" must not contain %s: labels under %s belong to macfleet. Choose another domain, or another label_prefix in the kubernetes block.", quoted(key), cfg.Kubernetes.LabelPrefix)
 				}
 			}
 		case !l.mayStand("kubernetes"):
-			l.fault(l.lines[of.Sources.Of(kubelet)], "Missing block", "A host with %s becomes a Node, and the configuration has no kubernetes block, which says of which cluster. Write one, or remove this block.", kubelet)
+			l.fault(l.lines[of.Sources.Of(kubelet)], "Missing block", "A host with %s becomes a Node, but the configuration has no kubernetes block. Write one, or remove this block.", kubelet)
 		}
 	}
 }
@@ -54,14 +54,14 @@ func (l *loader) lengths(own macfleetBlock, envs []environmentBlock, fleets []fl
 		if len(own.Name) > len(owner.Environment) {
 			at = own.Place.at("name")
 		}
-		l.fault(at, summary, "The names of servers begin with the configuration's name and the environment's, here %d characters together, and a name has at most %d: too few are left for fleet, group and id. Shorten one of the two.", len(owner.String()), fleet.MaxName)
+		l.fault(at, summary, "Server names begin with the names of configuration and environment, here %d characters, and have at most %d characters: too few remain for fleet, group and id. Shorten one of the two.", len(owner.String()), fleet.MaxName)
 		return
 	}
 	for _, f := range fleets {
 		for _, g := range f.Groups {
 			host := owner.HostName(f.Name, g.Name, serverID)
 			if len(host) > fleet.MaxName && wrong("part", f.Name) == "" && wrong("part", g.Name) == "" {
-				l.fault(g.Place.label(), summary, "Servers of this group are named like %q, which has %d characters; at most %d are possible. Shorten the fleet's or the group's name.", host, len(host), fleet.MaxName)
+				l.fault(g.Place.label(), summary, "Servers of this group have names such as %q with %d characters; the limit is %d. Shorten the fleet's or the group's name.", host, len(host), fleet.MaxName)
 			}
 		}
 	}
