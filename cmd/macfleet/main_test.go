@@ -18,9 +18,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/internal/secret"
 )
 
 func TestMain(m *testing.M) {
+	secret.CheapSeals()
 	// Under the race detector every program sleeps for a second before it ends, so that
 	// a report may be written to its end. There are hundreds of them here.
 	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20")); err != nil {

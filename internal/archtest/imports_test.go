@@ -232,3 +232,19 @@ func TestOnlyMainExits(t *testing.T) {
 		})
 	}
 }
+
+// TestSealsAreCheapInTestsAlone keeps secret.CheapSeals out of the program.
+func TestSealsAreCheapInTestsAlone(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "CheapSeals" {
+				t.Errorf("%s: tests alone make seals that protect nothing", s.fset.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}

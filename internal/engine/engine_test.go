@@ -28,7 +28,10 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-func TestMain(m *testing.M) { maintest.Main(m) }
+func TestMain(m *testing.M) {
+	secret.CheapSeals()
+	maintest.Main(m)
+}
 
 const (
 	project = "5d6e8f70-1b2c-4d3e-8f90-a1b2c3d4e5f6"
