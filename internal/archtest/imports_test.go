@@ -233,8 +233,8 @@ func TestOnlyMainExits(t *testing.T) {
 	}
 }
 
-// TestSealsAreCheapInTestsAlone keeps secret.CheapSeals out of the program.
-func TestSealsAreCheapInTestsAlone(t *testing.T) {
+// TestOnlyTestsMakeCheapSeals keeps secret.CheapSeals out of the program.
+func TestOnlyTestsMakeCheapSeals(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.test {
@@ -242,7 +242,7 @@ func TestSealsAreCheapInTestsAlone(t *testing.T) {
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "CheapSeals" {
-				t.Errorf("%s: tests alone make seals that protect nothing", s.fset.Position(n.Pos()))
+				t.Errorf("%s: only tests may make seals that protect nothing", s.fset.Position(n.Pos()))
 			}
 			return true
 		})
