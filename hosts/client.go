@@ -1,5 +1,5 @@
-// Package hosts is the only way to a Mac: it dials, checks host keys, asks all
-// questions of a host in one exec, and runs changes. Nothing else speaks SSH.
+// Package hosts is the only package that connects to Macs over SSH: it dials, checks host keys,
+// runs all probes of a host in one exec, and runs changes.
 package hosts
 
 import (
@@ -21,66 +21,62 @@ import (
 	"github.com/macfleet/macfleet/hosts/tailnet"
 )
 
-// Dial opens a TCP connection; it is net.Dialer.DialContext outside tests and
-// the sandbox.
+// Dial opens a TCP connection: net.Dialer.DialContext, except in tests and the sandbox.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// DefaultStarts is how many connections may be under way at once. Each goes to a Mac of
-// its own, and those behind a jump host share one connection to it; so the limit is for
-// the line, and for the CPU here. Far hosts take a second each to let somebody in.
+// DefaultStarts limits concurrent logins, because of this machine's CPU and network. A login
+// to a distant host takes about a second.
 const DefaultStarts = 192
 
-// DefaultUploads is how many files may be on their way at once: they share one
-// line out of an office.
+// DefaultUploads limits concurrent uploads, which share one uplink.
 const DefaultUploads = 4
 
-// Deadlines bound every phase of a conversation.
+// Deadlines are the time limits of all phases.
 type Deadlines struct {
-	Dial      time.Duration // until the TCP connection stands
-	Handshake time.Duration // from there until the authentication is done
+	Dial      time.Duration // until the TCP connection is open
+	Handshake time.Duration // from there until the login is done
 	Question  time.Duration // one probe, on the host; whole seconds, at least one
 	Change    time.Duration // one change, on the host; whole seconds, at least one
-	Exchange  time.Duration // one exec with all its questions, beyond the changes' own time
-	Silence   time.Duration // without a byte from the host, keepalive answers included
-	Undo      time.Duration // until a change that may cut the line is confirmed; whole seconds
-	Return    time.Duration // beyond that, until a host that takes a change back or restarts answers again
+	Exchange  time.Duration // one exec with all its probes, beyond the changes' own time
+	Silence   time.Duration // without data from the host, including keepalive answers
+	Undo      time.Duration // until a change that may cut the connection is confirmed; whole seconds
+	Return    time.Duration // beyond that, until a host that undoes a change or restarts answers again
 	Job       time.Duration // one detached change
 }
 
-// DefaultUndo is how long a change may stay unconfirmed.
+// DefaultUndo is the time limit for confirming a change.
 const DefaultUndo = 60 * time.Second
 
-// DefaultDeadlines are made for hosts on another continent. The handshake's is
-// shorter than that of silence, so that a host which never answers is always
-// ended by the same one.
+// DefaultDeadlines suit hosts on another continent. Handshake is shorter than Silence, so that
+// a host that never answers always fails with the same one.
 func DefaultDeadlines() Deadlines {
 	return Deadlines{Dial: 10 * time.Second, Handshake: 15 * time.Second, Question: 10 * time.Second,
 		Change: 60 * time.Second, Exchange: 60 * time.Second, Silence: 20 * time.Second,
 		Undo: DefaultUndo, Return: 5 * time.Minute, Job: time.Hour}
 }
 
-// Options are what a Client needs. A zero field is as usual.
+// Options configure a Client. A zero field means the default.
 type Options struct {
 	User      string     // login user
-	Key       ssh.Signer // the configuration's key; nil: it names none
-	KeySource string     // where Key was found, for messages
+	Key       ssh.Signer // the configuration's key; nil: none
+	KeySource string     // source of Key, for messages
 	Dial      Dial
 	Deadlines Deadlines
-	Prologue  string // in front of every script
-	// Config returns what the person's own ssh configuration says of a machine that has one
-	// or more names: it is sshconfig.Config.Lookup; nil: none counts.
+	Prologue  string // precedes every script
+	// Config returns the settings of the person's own ssh configuration for a machine with one
+	// or more names (sshconfig.Config.Lookup); nil: it is ignored.
 	Config   func(user string, names ...string) (sshconfig.Settings, error)
-	Agent    string                                         // socket of the ssh agent; empty: none is asked
+	Agent    string                                         // socket of the ssh agent; empty: none
 	Via      []string                                       // paths in order of preference; usually Public alone
-	Tailnet  func(context.Context) (tailnet.Devices, error) // what the tailnet has; usually what this machine's Tailscale says
-	Starts   int                                            // connections that are not logged in yet, at once
-	Uploads  int                                            // files on their way to hosts at once
-	Progress func(Progress)                                 // of uploads; called often, from many goroutines
-	Log      *slog.Logger                                   // of connections and execs, without what was said
-	// ArtifactFolder says where a server keeps its artifacts, by its id; nil: in
-	// fleet.ArtifactFolder. Many servers on one machine need a folder each.
+	Tailnet  func(context.Context) (tailnet.Devices, error) // devices of the tailnet; by default from this machine's Tailscale
+	Starts   int                                            // concurrent logins
+	Uploads  int                                            // concurrent uploads
+	Progress func(Progress)                                 // of uploads; called often and concurrently
+	Log      *slog.Logger                                   // logs connections and execs, without their content
+	// ArtifactFolder returns a server's artifact folder by its id; nil:
+	// fleet.ArtifactFolder. Simulated servers on one machine need separate folders.
 	ArtifactFolder func(server string) string
-	Poll           time.Duration // between two looks at what goes on on a host
+	Poll           time.Duration // polling interval on a host
 }
 
 // Client connects to hosts. It is safe for concurrent use.
@@ -88,19 +84,19 @@ type Client struct {
 	opts    Options
 	stats   stats
 	mu      sync.Mutex
-	spent   map[string]Spent // by host id, as a host gets another name with a claim
-	starts  chan struct{}    // holds one for each connection that is not logged in yet
-	uploads chan struct{}    // holds one for each file on its way
+	spent   map[string]Spent // by server id, as a claim renames the host
+	starts  chan struct{}    // slots of logins
+	uploads chan struct{}    // slots of uploads
 	turns   turns
-	files   sync.Map // what IdentityFiles hold, by path: each is read once
-	agents  sync.Map // the keys of ssh agents, by socket: each is asked once
-	epochs  sync.Map // what hosts gave to runs that had none, an int64 by host and run
+	files   sync.Map // contents of IdentityFiles by path: each is read once
+	agents  sync.Map // keys of ssh agents by socket: each is asked once
+	epochs  sync.Map // epochs assigned by hosts, an int64 by host and run
 	jumps   jumps
 	tailnet localTailnet
 	now     func() time.Time
 }
 
-// usual is what Options leave open.
+// usual returns the default Options.
 func usual() Options {
 	return Options{
 		KeySource: "the configuration", Prologue: DefaultPrologue, Via: []string{Public},
@@ -122,7 +118,7 @@ func complete(s, usual reflect.Value) {
 	}
 }
 
-// New returns a Client. What Options leave open is as usual.
+// New returns a Client.
 func New(o Options) *Client {
 	complete(reflect.ValueOf(&o).Elem(), reflect.ValueOf(usual()))
 	c := &Client{opts: o, spent: make(map[string]Spent), now: time.Now,
@@ -135,9 +131,9 @@ func New(o Options) *Client {
 
 // Stats counts what a Client has done.
 type Stats struct {
-	Connections int64 // TCP connections that stood
+	Connections int64 // opened TCP connections
 	Execs       int64
-	Turns       int64 // round trips: how often bytes came in after bytes went out
+	Turns       int64 // round trips
 	Sent        int64 // bytes on the wire
 	Received    int64
 }
@@ -150,10 +146,10 @@ func (c *Client) Stats() Stats {
 		Sent: c.stats.sent.Load(), Received: c.stats.received.Load()}
 }
 
-// Spent is the time that went into one host, over all of its connections.
+// Spent is the time spent on one host, over all its connections.
 type Spent struct {
 	Host      string
-	Dial      time.Duration // until TCP connections stood, or did not
+	Dial      time.Duration // TCP connections, successful or not
 	Handshake time.Duration // SSH handshakes, authentication included
 	Exec      time.Duration // execs
 }
@@ -161,8 +157,7 @@ type Spent struct {
 // Total returns the sum of all phases.
 func (s Spent) Total() time.Duration { return s.Dial + s.Handshake + s.Exec }
 
-// spend enters the time since a phase of a host began. Of the phases it knows
-// Dialing, Handshaking and Talking.
+// spend adds the time since a phase of a host started: Dialing, Handshaking or Talking.
 func (c *Client) spend(t Target, in Phase, began time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +168,7 @@ func (c *Client) spend(t Target, in Phase, began time.Time) {
 	c.spent[t.id()] = s
 }
 
-// Spent returns the time that went into each host so far, sorted by name.
+// Spent returns the time spent on each host so far, sorted by name.
 func (c *Client) Spent() []Spent {
 	c.mu.Lock()
 	defer c.mu.Unlock()

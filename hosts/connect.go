@@ -13,53 +13,52 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Target is a host to connect to. The server's present name and address are what
-// the ssh configuration and the tailnet are asked for.
+// Target is a host to connect to. The ssh configuration and the tailnet are looked up by the
+// server's current name and address.
 type Target struct {
 	Server inventory.Server
-	Name   string // for messages, where it is not the server's
-	// Trust is what is known of its key. Where that is nothing at all, any key is taken.
+	Name   string // for messages, if it is not the server's
+	// Trust is what is known about its key. If nothing is known, any key is accepted.
 	Trust plan.Trust
-	// Run is whose changes go over the connection: the host is entered, and refuses
-	// whatever this run sends once a newer one entered. nil: nothing is changed.
+	// Run is the run whose changes go over the connection. The host refuses them once a newer
+	// run has entered it. nil: the connection only reads.
 	Run *plan.Run
-	// From is the id of a run that this one takes the host from, though the host keeps
-	// its lock; empty: none.
+	// From is the id of a run whose lock on the host is taken over; empty: none.
 	From string
 
-	shown *string // takes the key that is shown, and the login goes no further; nil: it is compared
-	any   bool    // all types of keys are asked for
+	shown *string // receives the shown key and stops the login; nil: the key is compared
+	any   bool    // request all key types
 }
 
 func (t Target) name() string { return cmp.Or(t.Name, t.Server.Name) }
 
-// id stays the same when the host gets another name.
+// id stays the same if the host is renamed.
 func (t Target) id() string { return cmp.Or(t.Server.ID, t.Server.Name) }
 
-// Conn is one connection to a host. It is used by one goroutine at a time.
+// Conn is one connection to a host. It must not be used concurrently.
 type Conn struct {
 	client  *Client
 	target  Target
 	wire    *watched
 	through *jump  // the jump host before it; nil: none
 	via     string // the path's name
-	path    string // as people read it, with what kept those before it from working
+	path    string // for display, with why earlier paths failed
 	ssh     *ssh.Client
 	key     ssh.PublicKey
 	stop    context.CancelFunc // ends the keepalives
 	ended   <-chan struct{}    // closed: the connection is gone
-	marker  string             // the host's marker as it was seen or written last; empty: nobody knows
+	marker  string             // the host's marker as last read or written; empty: unknown
 }
 
-// Connect opens a connection over the first path that works. One key is offered,
-// once, because the provider bans an address after failed logins: a host that
-// refused it is not asked again by this Client. The error is an *Error.
+// Connect opens a connection over the first path that works. It offers one key once, because
+// hosts ban addresses after failed logins, and never retries a host that refused it. The error
+// is an *Error.
 func (c *Client) Connect(ctx context.Context, t Target) (*Conn, error) {
 	return c.along(ctx, t, c.opts.Via...)
 }
 
-// along opens a connection over the first of these paths that works: one at a time to
-// a host, and none to one that refused the key. The error is an *Error.
+// along opens a connection over the first of these paths that works: one at a time per host,
+// and none to a host that refused the key. The error is an *Error.
 func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, error) {
 	if _, err := t.pinned(); err != nil && t.shown == nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 	return nil, failed
 }
 
-// connect tries the paths in their order, as long as no key was offered.
+// connect tries the paths in order until a key was offered.
 func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, *Error) {
 	said, err := c.opts.Config(c.opts.User, t.Server.Name, t.Server.Address)
 	if err != nil {
@@ -127,21 +126,21 @@ func (c *Client) over(ctx context.Context, r route, t Target, key loginKey) (*Co
 }
 
 // pinned returns the key that the host must show; nil: any. The error is an *Error for a
-// pin that cannot be read: without it nobody knows which key that is.
+// malformed pin.
 func (t Target) pinned() (ssh.PublicKey, error) {
 	if t.Trust.Pin == nil {
 		return nil, nil
 	}
 	key, err := parseKey(t.Trust.Pin.Key)
 	if err != nil {
-		return nil, t.fails(codeDamagedPin, HostKey, fmt.Errorf("the pin of %s cannot be read: %w", t.Trust.Pin.Name, err),
-			"compare the host's key by another way, then: macfleet hosts forget-key "+t.Trust.Pin.Name)
+		return nil, t.fails(codeDamagedPin, HostKey, fmt.Errorf("the pinned key of %s is malformed: %w", t.Trust.Pin.Name, err),
+			"verify the host's key, over VNC for example, then: macfleet hosts forget-key "+t.Trust.Pin.Name)
 	}
 	return key, nil
 }
 
-// accept compares a host's key with all that is known of it. A host that is met for the first
-// time may show any key: plan shows it, and apply pins it before it sends anything.
+// accept compares a host's key with what is known about it. A new host may show any key: plan
+// displays it, and apply pins it before it sends anything.
 func (t Target) accept(key ssh.PublicKey) error {
 	if t.shown != nil {
 		*t.shown = keyText(key)
@@ -167,18 +166,18 @@ func (t Target) accept(key ssh.PublicKey) error {
 	return nil
 }
 
-const somebodyElse = "; otherwise somebody else answers at this address: do not go on"
+const somebodyElse = "; otherwise another machine answers at this address: do not continue"
 
-// strange says that a machine shows another key than the one that is known.
+// strange returns the error for a machine that shows an unexpected key.
 func (t Target) strange(err error, remedy string) *Error {
 	return t.fails(plan.CodeWrongHostKey, HostKey, err, remedy).asFinal()
 }
 
-// errShown ends a handshake that was made for the host's key alone.
-var errShown = errors.New("the host has shown its key")
+// errShown stops a handshake that only reads the host's key.
+var errShown = errors.New("the host key was read")
 
-// Key returns the key that a host offers, "type base64", and does not log in. Of several keys it
-// is the one of the type that is known, where the host still has one.
+// Key returns the key that a host shows, "type base64", without logging in. It prefers the known
+// key's type.
 func (c *Client) Key(ctx context.Context, t Target) (string, error) {
 	var shown string
 	t.shown = &shown
@@ -193,30 +192,30 @@ func (c *Client) Key(ctx context.Context, t Target) (string, error) {
 	return "", err
 }
 
-// Close ends the connection. It is safe to call on a broken one.
+// Close closes the connection. It is safe to call on a broken one.
 func (c *Conn) Close() {
 	c.stop()
-	_ = c.ssh.Close() // a connection that broke is closed already
+	_ = c.ssh.Close() // a broken connection is closed already
 }
 
-// turns lets one connection at a time be made to a host, and remembers for the
-// life of the Client who refused a key: fail2ban on the Macs bans an address
-// after a few refusals, on all its ports and until a reboot.
+// turns allows one connection attempt at a time per host, and remembers which hosts refused a
+// key: fail2ban on the Macs bans an address after a few refusals, on all ports and until a
+// reboot.
 type turns struct{ all sync.Map } // a *turn by the host's id
 
 type turn struct {
-	busy    chan struct{} // holds one while a connection is made
-	refused *Error        // touched by who holds busy
+	busy    chan struct{} // held during a connection attempt
+	refused *Error        // guarded by busy
 }
 
-// take waits for the host's turn. It returns an error when ctx ends before.
+// take waits for the host's turn, or returns an error if ctx ends first.
 func (t *turns) take(ctx context.Context, id string) (*turn, error) {
 	found, _ := t.all.LoadOrStore(id, &turn{busy: make(chan struct{}, 1)})
 	it := found.(*turn)
 	return it, acquire(ctx, it.busy)
 }
 
-// forgive forgets a refusal of the key: what refused it was taken back.
+// forgive forgets a refusal of the key, because the change that caused it was undone.
 func (t *turns) forgive(ctx context.Context, id string) {
 	if turn, err := t.take(ctx, id); err == nil {
 		turn.refused = nil
@@ -226,7 +225,7 @@ func (t *turns) forgive(ctx context.Context, id string) {
 
 func (t *turn) give() { <-t.busy }
 
-// acquire takes a place in a semaphore, or returns why ctx ended.
+// acquire takes a slot of a semaphore, or returns the cause of ctx's end.
 func acquire(ctx context.Context, semaphore chan struct{}) error {
 	select {
 	case semaphore <- struct{}{}:

@@ -11,36 +11,36 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
+// Codes of deliveries.
 var (
-	codeWrongArtifact = plan.NewCode("wrong-artifact", plan.NotDrift, "what arrived has another SHA-256 than the configuration says; it was removed",
-		"if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it")
-	codeDownloadFailed = plan.NewCode("download-failed", plan.NotDrift, "the host could not download an artifact; what came stays for the next time",
-		`see whether the host reaches the URL, or let macfleet upload it with fetch = "push"; then run macfleet apply again`)
+	codeWrongArtifact = plan.NewCode("wrong-artifact", plan.NotDrift, "checksum mismatch: the delivered file does not have the locked SHA-256 and was deleted",
+		"if the change is intended, run macfleet artifacts lock --update; otherwise find out who changed the file")
+	codeDownloadFailed = plan.NewCode("download-failed", plan.NotDrift, "the host could not download an artifact; the partial download is kept",
+		`check that the host can reach the URL, or let macfleet upload the file with fetch = "push"; then apply again`)
 )
 
-// Delivered says how an artifact came to a host.
+// Delivered describes how an artifact was delivered.
 type Delivered struct {
-	There   bool  // it lay there already
-	Resumed int64 // bytes that a broken delivery had brought before
-	Sent    int64 // bytes that this one sent: fewer than the artifact's where they were packed
-	Packed  bool  // with gzip, because the line was slow
+	There   bool  // the host had it already
+	Resumed int64 // bytes kept from an interrupted delivery
+	Sent    int64 // bytes sent now, after compression
+	Packed  bool  // compressed with gzip, because the connection was slow
 }
 
-// Source opens an artifact's bytes and says how many there are.
+// Source opens an artifact and returns its size.
 type Source = func() (io.ReadCloser, int64, error)
 
-// Progress is how far the upload of an artifact has come.
+// Progress is the progress of an artifact's upload.
 type Progress struct {
 	Host     string
 	Artifact fleet.Artifact
-	Done     int64 // bytes of the artifact that have left, or were there before
+	Done     int64 // bytes of the artifact sent now or earlier
 	Size     int64
 	Edge     Edge
 }
 
-// Edge says whether an upload just took its place among those at once, or gave it
-// up, done or not, or neither (0). What is told at an edge holds no bytes.
+// Edge says whether an upload just took or released its slot, or neither (0). Events at an edge
+// have no byte count.
 type Edge int
 
 // The edges of an upload.
@@ -49,35 +49,33 @@ const (
 	Ends
 )
 
-// The exit codes of the scripts that bring an artifact.
+// The exit codes of the delivery scripts.
 const (
-	pieceMissing   = 3 // the bytes ended too early
+	pieceMissing   = 3 // the data ended too early
 	diskFull       = 4
 	wrongBytes     = 5
 	downloadFailed = 6
-	partGone       = 7 // what was to be gone on with
+	partGone       = 7 // the partial file to resume from is gone
 )
 
-// look is what a host has of an artifact.
+// look is what a host already has of an artifact.
 type look struct {
 	there bool
-	part  string // left by a broken delivery; empty: nothing is
+	part  string // of an interrupted delivery; empty: none
 	bytes int64  // of the part
 	sum   string // SHA-256 of the part
 	free  int64  // bytes
 }
 
-// Deliver brings an artifact to where it lies on a host, and does nothing where
-// the right one is there. By its Fetch it is sent, by the bytes of source, or the
-// host downloads it itself and nothing is sent. It gets its name whole and
-// checked, or not at all; what broke off goes on the next time. Runs that bring
-// the same artifact at once do not disturb each other.
+// Deliver uploads an artifact from source, or lets the host download it, unless the host has
+// it. The file appears complete and verified, or not at all; an interrupted delivery is
+// resumed later. Concurrent deliveries of the same artifact do not interfere.
 //
-// The error is an *Error when the connection broke, or with the code "disk-full",
-// "wrong-artifact", "download-failed" or "job-running".
+// The error is an *Error of the connection or with the code "disk-full", "wrong-artifact",
+// "download-failed" or "job-running".
 func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Delivered, error) {
 	if why := fleet.CheckText("sha256", d.Artifact.SHA256); why != "" {
-		return Delivered{}, fmt.Errorf("deliver %s to %s: its sha256: %s", d.Artifact, c.target.name(), why)
+		return Delivered{}, fmt.Errorf("deliver %s to %s: invalid sha256: %s", d.Artifact, c.target.name(), why)
 	}
 	answer, err := c.own(ctx, "artifact-look", c.folder(), d.Artifact.SHA256)
 	if err != nil {
@@ -86,12 +84,12 @@ func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Del
 	seen, ok := parseLook(answer.Stdout)
 	switch {
 	case !ok:
-		return Delivered{}, fmt.Errorf("deliver %s: artifact-look on %s: it printed %q", d.Artifact, c.target.name(), head(answer.Stdout))
+		return Delivered{}, fmt.Errorf("deliver %s: artifact-look on %s: unexpected output %q", d.Artifact, c.target.name(), head(answer.Stdout))
 	case seen.there:
 		return Delivered{There: true}, nil
 	}
 	if need := max(d.Space, d.Artifact.Size); seen.free < need {
-		return Delivered{}, c.full(d.Artifact, fmt.Sprintf("%s are needed, and %s are free", size(need), size(seen.free)))
+		return Delivered{}, c.full(d.Artifact, fmt.Sprintf("%s free, needs %s", size(seen.free), size(need)))
 	}
 	if d.Artifact.Fetch == fleet.FetchHost {
 		return Delivered{Resumed: seen.bytes}, c.fetch(ctx, d.Artifact)
@@ -99,7 +97,7 @@ func (c *Conn) Deliver(ctx context.Context, d plan.Delivery, source Source) (Del
 	return c.push(ctx, d.Artifact, seen, source)
 }
 
-// folder is where artifacts lie on this host.
+// folder returns the artifact folder on this host.
 func (c *Conn) folder() string {
 	return c.client.opts.ArtifactFolder(c.target.Server.ID)
 }
@@ -117,17 +115,17 @@ func parseLook(text string) (seen look, ok bool) {
 	return seen, ok
 }
 
-// fetch lets the host download an artifact, under launchd.
+// fetch lets the host download an artifact under launchd.
 func (c *Conn) fetch(ctx context.Context, a fleet.Artifact) error {
 	command := own("artifact-fetch", plan.Root, c.folder(), a.SHA256, a.Source)
 	answer, err := c.RunDetached(ctx, "artifact", plan.Change{Command: command, Detached: true})
 	if err != nil && answer.Exit == 0 {
 		return fmt.Errorf("deliver %s: %w", a, err)
 	}
-	return c.outcome(a, answer, "see whether the host reaches "+a.Source+" (macfleet uploads it with fetch = \"push\"), and run macfleet apply again: it goes on where this broke off")
+	return c.outcome(a, answer, "check that the host can reach "+a.Source+", or let macfleet upload the file with fetch = \"push\"; then apply again: the download is resumed")
 }
 
-// outcome turns the answer of a script that brought an artifact into an error.
+// outcome turns the answer of a delivery script into an error.
 func (c *Conn) outcome(a fleet.Artifact, answer plan.Answer, retry string) error {
 	said := lastLine(answer.Stderr)
 	switch answer.Exit {
@@ -143,22 +141,22 @@ func (c *Conn) outcome(a fleet.Artifact, answer plan.Answer, retry string) error
 	return &ScriptError{Host: c.target.name(), Script: "delivery of " + a.String(), Answer: answer}
 }
 
-// full says that an artifact has no place.
+// full returns the error for a full disk.
 func (c *Conn) full(a fleet.Artifact, why string) *Error {
 	return c.target.fails(plan.CodeDiskFull, Delivering, fmt.Errorf("%s: %s", a, why),
-		"make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again")
+		"free disk space on the host (tart list, tart delete, tart prune), then apply again")
 }
 
-// PruneArtifacts removes the artifacts from a host that no step keeps and that
-// are older than a day. What it cannot remove stays for the next time.
+// PruneArtifacts deletes artifacts on a host that no receipt names and that are older than a
+// day. A later run retries what cannot be deleted.
 func (c *Conn) PruneArtifacts(ctx context.Context) error {
 	if _, err := c.own(ctx, "artifact-prune", c.folder()); err != nil {
-		return fmt.Errorf("remove old artifacts: %w", err)
+		return fmt.Errorf("delete old artifacts: %w", err)
 	}
 	return nil
 }
 
-// size writes bytes for a person.
+// size formats a number of bytes.
 func size(n int64) string {
 	units := []string{"bytes", "kB", "MB", "GB", "TB", "PB"}
 	f, i := float64(n), 0

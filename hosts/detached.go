@@ -17,39 +17,37 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-var codeJobRunning = plan.NewCode("job-running", plan.NotDrift, "a change runs under launchd for longer than an hour",
-	"run macfleet apply again: it waits for the job that runs")
+var codeJobRunning = plan.NewCode("job-running", plan.NotDrift, "a change is still running under launchd after an hour",
+	"run macfleet apply again; it waits for the running job")
 
-// noSession is the exit code of a job's scripts where the login user has no Aqua
-// session.
+// noSession is the exit code of a job's scripts if the login user has no Aqua session.
 const noSession = 69
 
-// sessionMissing is how those scripts begin to say so.
+// sessionMissing is the prefix of those scripts' message.
 const sessionMissing = "no gui session of "
 
-// noSession says that a script has to run in the login user's Aqua session and that there is none.
+// noSession returns the error for a script that needs the login user's Aqua session.
 func (c *Conn) noSession(said string) *Error {
 	return c.target.fails(plan.CodeNoGUISession, Talking, errors.New(lastLine(said)),
-		"the step auto_login makes the session; or log in through VNC as "+c.client.opts.User)
+		"let the step auto_login create the session, or log in over VNC as "+c.client.opts.User)
 }
 
-// detached is a change that launchd runs.
+// detached is a change that runs under launchd.
 type detached struct {
 	conn  *Conn
 	job   job
 	until time.Time
 }
 
-// RunDetached runs a change under launchd, so that it goes on when the line or
-// this program is gone, and waits for its end. A job that an earlier run of the
-// step left is waited for: if it does the same, its answer is the answer. The
-// connection is replaced where it broke.
+// RunDetached runs a change under launchd, so that it continues if the connection or this
+// program ends, and waits for its end. It first waits for a job that an earlier run left; if
+// that does the same, its answer is used. A broken connection is replaced.
 //
-// The error is a *ScriptError as of Run, or an *Error when nobody could be asked any
-// more, or with the code "no-gui-session" or "job-running".
+// The error is a *ScriptError as of Run, or an *Error of the connection or with the code
+// "no-gui-session" or "job-running".
 func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change) (plan.Answer, error) {
 	if ch.Input != plan.NoInput {
-		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change reads no input: it would lie in a file", step, c.target.name())
+		return plan.Answer{}, fmt.Errorf("%s on %s: a detached change must not have input, as it would be written to a file", step, c.target.name())
 	}
 	d := detached{conn: c, job: c.client.job(string(step), ch.Command), until: time.Now().Add(c.client.opts.Deadlines.Job)}
 	drop := d.job.script("job-drop", plan.Root)
@@ -59,7 +57,7 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 			return plan.Answer{}, err
 		}
 		a, err := d.wait(ctx)
-		if err != nil && a.Exit == 0 { // the job's own exit code is none
+		if err != nil && a.Exit == 0 { // not the job's own exit code
 			return a, err
 		}
 		if _, derr := d.run(ctx, drop, drop); derr != nil || mine {
@@ -68,8 +66,7 @@ func (c *Conn) RunDetached(ctx context.Context, step plan.StepID, ch plan.Change
 	}
 }
 
-// run runs a script that must end with exit 0. A lost connection is replaced by a new
-// one, over which the script runs again, as it is then.
+// run runs a script that must succeed. If the connection breaks, it runs again over a new one.
 func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Answer, error) {
 	for command := first; ; command = again {
 		a, err := d.conn.Run(ctx, command, secret.Value{})
@@ -91,9 +88,8 @@ func (d *detached) run(ctx context.Context, first, again plan.Command) (plan.Ans
 	}
 }
 
-// start starts the job, or finds the one that runs. It reports whether that one
-// does what ours would. Where an answer is lost, the job may be at its end before the
-// next one.
+// start starts the job, or finds a running one, and reports whether that does the same. After a
+// lost answer, the job may have ended already.
 func (d *detached) start(ctx context.Context) (mine bool, err error) {
 	start := func(may string) plan.Command {
 		return d.job.script("job-start", plan.Root, append([]string{may}, d.job.started()...)...)
@@ -105,9 +101,9 @@ func (d *detached) start(ctx context.Context) (mine bool, err error) {
 	return strings.TrimSpace(a.Stdout) == d.job.digest, err
 }
 
-// wait asks until the job has ended.
+// wait polls until the job has ended.
 func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
-	reader := plan.Login // root must not follow what a user put into a folder of his own
+	reader := plan.Login // root must not follow links in a user's folder
 	if d.job.command.As == plan.Root {
 		reader = plan.Root
 	}
@@ -123,27 +119,27 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 		case "ended":
 			exit, err := strconv.Atoi(code)
 			if err != nil {
-				return plan.Answer{}, fmt.Errorf("%s on %s ended with %q instead of an exit code", d.job.command.Name, d.conn.target.name(), code)
+				return plan.Answer{}, fmt.Errorf("%s on %s: %q in place of an exit code", d.job.command.Name, d.conn.target.name(), code)
 			}
 			a = plan.Answer{Exit: exit, Stdout: rest, Stderr: a.Stderr}
 			return a, d.conn.checked(d.job.command, a)
 		case "running":
 		default:
-			return plan.Answer{}, fmt.Errorf("%s on %s ended without a result: the Mac was restarted, or somebody ended it", d.job.command.Name, d.conn.target.name())
+			return plan.Answer{}, fmt.Errorf("%s on %s has no result: the Mac was restarted, or somebody killed the job", d.job.command.Name, d.conn.target.name())
 		}
 		if time.Now().After(d.until) {
 			return plan.Answer{}, d.conn.target.fails(codeJobRunning, Talking,
-				fmt.Errorf("%s still runs after %s", d.job.command.Name, d.conn.client.opts.Deadlines.Job))
+				fmt.Errorf("%s is still running after %s", d.job.command.Name, d.conn.client.opts.Deadlines.Job))
 		}
 		if err := pause(ctx, d.conn.client.opts.Poll); err != nil {
-			return plan.Answer{}, fmt.Errorf("%s on %s goes on under launchd: %w", d.job.command.Name, d.conn.target.name(), err)
+			return plan.Answer{}, fmt.Errorf("%s on %s continues under launchd: %w", d.job.command.Name, d.conn.target.name(), err)
 		}
 	}
 }
 
-// job is a script and its data as launchd runs them.
+// job is a script with its data, run by launchd.
 type job struct {
-	name     string // of its folder and of its label
+	name     string // of its folder and its label
 	user     string // the login user
 	digest   string // of what it does
 	prologue string
@@ -159,20 +155,19 @@ func (c *Client) job(name string, command plan.Command) job {
 		prologue: c.opts.Prologue, command: command}
 }
 
-// script returns one of the scripts that handle a job.
+// script returns one of the scripts that manage a job.
 func (j job) script(name string, as plan.User, args ...string) plan.Command {
 	c := own(name, as, append([]string{j.name, string(j.command.As), j.user}, args...)...)
 	c.Script = file("scripts/job.sh") + c.Script
 	return c
 }
 
-// started is what start_job takes.
+// started returns the arguments of start_job.
 func (j job) started() []string {
 	return append([]string{j.digest, j.prologue + j.command.Script, j.prologue + file("scripts/job-run.sh"), j.plist()}, j.command.Args...)
 }
 
-// plist returns the job's property list. Neither name nor user holds anything
-// that XML would take for its own.
+// plist returns the job's property list. Name and user need no XML escaping.
 func (j job) plist() string {
 	user := ""
 	if j.command.As == plan.Login {
@@ -181,14 +176,13 @@ func (j job) plist() string {
 	return strings.NewReplacer("NAME", j.name, "USER\n", user).Replace(file("plists/job.plist"))
 }
 
-// plain returns a name that any tool takes for a name.
+// plain returns a name with safe characters only.
 func plain(name string) string {
 	return regexp.MustCompile(`[^\w-]`).ReplaceAllString(name, "-")
 }
 
-// sessions makes each question for the login user's Aqua session one that root
-// asks: it starts a job there, waits for its end and shows what it said. What SSH
-// runs is in another session, and tells nothing of what an agent may do.
+// sessions wraps each probe for the login user's Aqua session in a script for root that runs it
+// as a job there, because SSH commands run in another session with other permissions.
 func (c *Client) sessions(questions []question, limit time.Duration) ([]question, error) {
 	out := slices.Clone(questions)
 	for i, q := range out {
@@ -196,10 +190,10 @@ func (c *Client) sessions(questions []question, limit time.Duration) ([]question
 			continue
 		}
 		if !q.input.IsZero() {
-			return nil, fmt.Errorf("%s reads no input in a gui session: it would lie in a file", q.Name)
+			return nil, fmt.Errorf("%s must not have input in a GUI session, as it would be written to a file", q.Name)
 		}
 		j := c.job("gui-"+q.id, q.Command)
-		least := max(1, int(limit/time.Second)-3) // the rest is for what comes before and after
+		least := max(1, int(limit/time.Second)-3) // the rest is for starting and removing the job
 		out[i].Command = j.script("job-gui", plan.Root, append([]string{strconv.Itoa(least)}, j.started()...)...)
 		out[i].Name = q.Name
 	}

@@ -8,28 +8,28 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
+// Codes of connections.
 var (
-	codeConnectionLost = plan.NewCode("connection-lost", plan.Critical, "the conversation with the host broke off",
-		"run the command again; if it stays, log in by hand and see what the login shell prints and whether tools hang")
-	codeDamagedPin = plan.NewCode("damaged-pin", plan.Critical, "the pinned key of the host cannot be read",
-		"compare the host's key by another way, then: macfleet hosts forget-key NAME")
-	codeJumpFailed = plan.NewCode("jump-failed", plan.Critical, "a jump host let nobody in", "its remedy is the jump host's own; try: ssh NAME")
-	codeJumpLost   = plan.NewCode("jump-lost", plan.Critical, "the connection of a jump host broke",
-		"see whether the jump host runs, then run the command again")
-	codeKeyRefused = plan.NewCode("key-refused", plan.Critical, "the host refused the key that is named",
-		"enter the key in authorized_keys on the host, or choose another; then run the command again")
-	codeNoKey = plan.NewCode("no-key", plan.Critical, "there is no key, several in the agent, or one that is locked",
-		"write private_key in the ssh block, or an IdentityFile that names a .pub file; or run ssh-add")
-	codeNoSSHAnswer = plan.NewCode("no-ssh-answer", plan.Critical, "something answers, and it is no healthy sshd", "look at the machine through VNC")
-	codeSSHConfig   = plan.NewCode("ssh-config", plan.Warning, "the ssh configuration has a line that macfleet cannot follow",
-		"mend that line, or name another file with --ssh-config FILE (none reads no file)")
+	codeConnectionLost = plan.NewCode("connection-lost", plan.Critical, "the connection to the host was lost",
+		"run the command again; if it persists, log in by hand and check for output of the login shell and for hanging tools")
+	codeDamagedPin = plan.NewCode("damaged-pin", plan.Critical, "the host's pinned key is malformed",
+		"verify the host's key, over VNC for example, then: macfleet hosts forget-key NAME")
+	codeJumpFailed = plan.NewCode("jump-failed", plan.Critical, "the login to a jump host failed", "fix the login to the jump host: ssh NAME")
+	codeJumpLost   = plan.NewCode("jump-lost", plan.Critical, "the connection to a jump host was lost",
+		"check that the jump host runs, then run the command again")
+	codeKeyRefused = plan.NewCode("key-refused", plan.Critical, "the host refused the SSH key",
+		"add the key to authorized_keys on the host, or choose another; then run the command again")
+	codeNoKey = plan.NewCode("no-key", plan.Critical, "no usable SSH key: none, several in the agent, or one with a passphrase",
+		"set private_key in the ssh block, or an IdentityFile with a .pub file, or run ssh-add")
+	codeNoSSHAnswer = plan.NewCode("no-ssh-answer", plan.Critical, "the host accepts connections, but sshd does not respond", "check the machine over VNC")
+	codeSSHConfig   = plan.NewCode("ssh-config", plan.Warning, "the ssh configuration has a line that macfleet does not support",
+		"fix that line, or use another file with --ssh-config FILE (none: read no file)")
 )
 
-// Phase is how far a conversation with a host had come.
+// Phase is the phase of a connection in which an error occurred.
 type Phase string
 
-// The phases of a conversation, in their order.
+// The phases of a connection, in order.
 const (
 	Dialing     Phase = "dial"
 	Handshaking Phase = "handshake"
@@ -40,11 +40,10 @@ const (
 	Undoing     Phase = "undo"
 )
 
-// Error says that a host could not be asked, and in which phase. Its cause is
-// wrapped. It is not returned for a script that ran and failed: that is an
-// answer.
+// Error reports that a host could not be reached or read, and in which phase. It wraps its
+// cause. A script that ran and failed is a ScriptError or an answer.
 type Error struct {
-	Host   string // the name it bears, or the server's present one
+	Host   string // its name, or the server's current one
 	Code   plan.Code
 	Phase  Phase
 	Remedy string
@@ -53,35 +52,34 @@ type Error struct {
 	final bool // no other path may be tried after it
 }
 
-// fails returns an error of a conversation with this machine. Where no remedy is given,
-// it is the code's own.
+// fails returns an error about this machine. The default remedy is the code's.
 func (t Target) fails(code plan.Code, in Phase, err error, remedy ...string) *Error {
 	return &Error{Host: t.name(), Code: code, Phase: in, Err: err, Remedy: cmp.Or(strings.Join(remedy, ""), code.Remedy())}
 }
 
-// asFinal makes no other path be tried after an error.
+// asFinal prevents other paths from being tried after an error.
 func (e *Error) asFinal() *Error {
 	e.final = true
 	return e
 }
 
-// unreached says that the machine was not even dialled to the end.
+// unreached returns the error that dialling did not complete.
 func (t Target) unreached(err error) *Error {
 	return t.fails(plan.CodeUnreachable, Dialing, err, "run the command again")
 }
 
-// Error returns host, phase and cause; the remedy is apart.
+// Error returns host, phase and cause, without the remedy.
 func (e *Error) Error() string { return e.Host + ": " + e.text() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Trouble returns the error as the plan carries it.
+// Trouble returns the error as a trouble of the plan.
 func (e *Error) Trouble() *plan.Trouble {
 	return &plan.Trouble{Code: e.Code, Text: e.text(), Remedy: e.Remedy}
 }
 
-// cause is what it wraps, behind the phase. The net package names the first phase itself.
+// cause returns the wrapped error with the phase. Errors of the net package name the first phase themselves.
 func (e *Error) cause() error {
 	if e.Phase == Dialing {
 		return e.Err
@@ -91,19 +89,18 @@ func (e *Error) cause() error {
 
 func (e *Error) text() string { return printable(e.cause().Error()) }
 
-// ScriptError says that a script ran to its end and that its exit code was not
-// 0. It is not returned where an exit code is an answer.
+// ScriptError reports a script that failed with an exit code.
 type ScriptError struct {
 	Host   string
 	Script string
 	Answer plan.Answer
 }
 
-// Error names host, script, exit code and the last line that was printed.
+// Error names script, host, exit code and the last line of output.
 func (e *ScriptError) Error() string {
 	said := lastLine(e.Answer.Stderr)
 	if said == "" {
-		said = "it said nothing"
+		said = "no output"
 	}
-	return fmt.Sprintf("%s on %s ended with exit %d: %s", e.Script, e.Host, e.Answer.Exit, said)
+	return fmt.Sprintf("%s on %s failed with exit code %d: %s", e.Script, e.Host, e.Answer.Exit, said)
 }

@@ -17,26 +17,25 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// maxOutput is how much a host may print in one exchange, per stream. A tool
-// that floods its output must not fill the memory of the one who asks.
+// maxOutput is the maximum output of a host per exchange and stream, to protect this machine's
+// memory.
 const maxOutput = 4 << 20
 
-// Exec is what one exchange sends to a host.
+// Exec is what an exchange sends to a host.
 type Exec struct {
-	Line  string // the exec string; no value stands in it
+	Line  string // the exec string, without any values
 	Stdin string
 }
 
-// Exec returns what Observe sends for these probes, so that another program can
-// ask the very same. The mark in it is a new one each time. The error is about
-// the probes: too long a script, an argument with a NUL byte.
+// Exec returns what Observe sends for these probes, so that another program can run the same
+// ones. Its mark is new each time. The error is about the probes: a script that is too long, an
+// argument with a NUL byte.
 func (c *Client) Exec(probes []plan.Probe) (Exec, error) {
 	_, sent, err := c.send("", observation(probes), c.opts.Deadlines.Question)
 	return sent, err
 }
 
-// send returns what an exchange sends behind a fence, and the mark that frames its
-// answer.
+// send returns what an exchange sends after a fence, and the mark that frames its answer.
 func (c *Client) send(fence string, questions []question, each time.Duration) (mark string, sent Exec, err error) {
 	mark = rand.Text()
 	if questions, err = c.sessions(questions, each); err != nil {
@@ -51,7 +50,7 @@ func (c *Client) send(fence string, questions []question, each time.Duration) (m
 	return mark, sent, nil
 }
 
-// observation returns the questions of a whole observation.
+// observation returns the questions of a full observation.
 func observation(probes []plan.Probe) []question {
 	return append(identity(), questionsOf(probes)...)
 }
@@ -63,9 +62,8 @@ func questionsOf(probes []plan.Probe) (out []question) {
 	return out
 }
 
-// Observe asks a host all questions in one exec, the identity questions first.
-// It changes nothing. Once connected it always returns an observation: what
-// could not be learnt is unread there, and a connection that broke is its
+// Observe runs all probes in one exec, the identity probes first. It changes nothing. It always
+// returns an observation: what could not be read is unread, and a lost connection is the
 // Trouble.
 func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Trust.Pin != nil, Path: c.path}
@@ -83,8 +81,8 @@ func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	return seen
 }
 
-// Probe asks a host some questions. It changes nothing. root says whether root
-// was to be had. The error is an *Error, when the connection broke.
+// Probe runs some probes. It changes nothing. root says whether passwordless sudo works. The
+// error is an *Error of the connection.
 func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
 	r, lost := c.exchange(ctx, questionsOf(probes), c.client.opts.Deadlines.Question, 0)
 	if lost != nil {
@@ -93,15 +91,14 @@ func (c *Conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts
 	return r.facts, r.root, nil
 }
 
-// Run runs one change's script, with a secret on its standard input if there is one:
-// that travels as data and stands in no script and on no command line. The error is a
-// *ScriptError, beside the answer, where the script ended with another exit code than
-// 0, and an *Error where the connection broke. After any other it did not run to its end.
+// Run runs one change's script. A secret is sent on standard input as data, never in a script or
+// on a command line. If the script fails, the error is a *ScriptError, along with the answer;
+// an *Error means that the connection broke. After any other error it did not complete.
 func (c *Conn) Run(ctx context.Context, command plan.Command, input secret.Value) (plan.Answer, error) {
 	return c.change(ctx, command, input, c.client.opts.Deadlines.Change)
 }
 
-// change is Run for a script that may take so long.
+// change is Run with a time limit.
 func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Value, limit time.Duration) (plan.Answer, error) {
 	q := question{id: "change", Command: command, input: input}
 	r, lost := c.exchange(ctx, []question{q}, limit, limit)
@@ -111,8 +108,7 @@ func (c *Conn) change(ctx context.Context, command plan.Command, input secret.Va
 	return c.answer(r, q)
 }
 
-// answer returns the answer to a question, which is an error where there is none or it
-// ended with another exit code than 0.
+// answer returns the answer to a question, or an error if there is none or the script failed.
 func (c *Conn) answer(r reply, q question) (plan.Answer, error) {
 	seen := r.facts.Get(q.id)
 	a, ok := seen.Get()
@@ -125,12 +121,12 @@ func (c *Conn) answer(r reply, q question) (plan.Answer, error) {
 	return a, c.checked(q.Command, a)
 }
 
-// own runs one of this package's own changes as root.
+// own runs one of this package's own scripts as root.
 func (c *Conn) own(ctx context.Context, name string, args ...string) (plan.Answer, error) {
 	return c.Run(ctx, own(name, plan.Root, args...), secret.Value{})
 }
 
-// checked returns an error for a script that ended with another exit code than 0.
+// checked returns an error if a script failed.
 func (c *Conn) checked(command plan.Command, a plan.Answer) error {
 	if a.Exit == 0 {
 		return nil
@@ -138,8 +134,8 @@ func (c *Conn) checked(command plan.Command, a plan.Answer) error {
 	return &ScriptError{Host: c.target.name(), Script: command.Name, Answer: a}
 }
 
-// exchange runs one exec with all questions, which take at most more than an exec without
-// changes, and takes its output apart.
+// exchange runs all questions in one exec and parses the output. more is the additional time
+// limit of changes.
 func (c *Conn) exchange(ctx context.Context, questions []question, each, more time.Duration) (reply, *Error) {
 	mark, sent, err := c.client.send(c.fence(), questions, each)
 	if err != nil {
@@ -148,17 +144,17 @@ func (c *Conn) exchange(ctx context.Context, questions []question, each, more ti
 	return c.converse(ctx, conversation{mark, sent.Line, strings.NewReader(c.pass(mark) + sent.Stdin), questions, more})
 }
 
-// conversation is one exec, whose answer comes in frames.
+// conversation is one exec with a framed answer.
 type conversation struct {
 	mark      string
 	line      string
 	stdin     io.Reader
-	questions []question    // whose frames come back
-	more      time.Duration // that it may take beyond Deadlines.Exchange
+	questions []question    // their frames are expected
+	more      time.Duration // time limit beyond Deadlines.Exchange
 }
 
-// converse runs one exec and takes its output apart, and notes that: which scripts,
-// how many bytes and how they ended, never what was said.
+// converse runs one exec, parses the output, and logs which scripts ran, how many bytes were
+// exchanged and how they ended, never their content.
 func (c *Conn) converse(ctx context.Context, t conversation) (reply, *Error) {
 	const scriptsNamed = 3
 	began := time.Now()
@@ -186,13 +182,12 @@ func (c *Conn) converse(ctx context.Context, t conversation) (reply, *Error) {
 	return r, nil
 }
 
-// talk runs one exec and takes its output apart.
+// talk runs one exec and parses the output.
 func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 	limit := c.client.opts.Deadlines.Exchange + t.more
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end of the command within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the command timed out after %s", limit))
 	defer cancel()
-	// A channel can't be told to give up: closing the connection frees every
-	// call that waits on it.
+	// A channel cannot be cancelled: closing the connection unblocks every call on it.
 	release := context.AfterFunc(ctx, func() { _ = c.ssh.Close() })
 	defer release()
 	stdout, stderr := &limited{end: c.ssh.Close}, &limited{end: c.ssh.Close}
@@ -210,16 +205,16 @@ func (c *Conn) talk(ctx context.Context, t conversation) (reply, error) {
 	}
 	switch {
 	case perr != nil && err == nil:
-		return reply{}, fmt.Errorf("%w: it printed %q", perr, head(out+errs))
+		return reply{}, fmt.Errorf("%w: output %q", perr, head(out+errs))
 	case !r.whole && err == nil:
-		return reply{}, errors.New("the answer ended before its last mark")
+		return reply{}, errors.New("the answer was truncated")
 	case err != nil:
 		return reply{}, err
 	}
 	return r, nil
 }
 
-// why finds what is behind an error that says only that the connection is gone.
+// why returns the cause of an error that only says that the connection is gone.
 func (c *Conn) why(ctx context.Context, err error) error {
 	if missing := (*ssh.ExitMissingError)(nil); errors.As(err, &missing) {
 		err = c.ending()
@@ -236,41 +231,40 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	return c.wire.why(err)
 }
 
-// exec runs a command line. A command that ended with an exit code is no error:
-// the frames say what happened.
+// exec runs a command line. An exit code is no error: the frames have the result.
 func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error {
 	session, err := c.session()
 	if err != nil {
 		return err
 	}
-	defer session.Close() // it is closed already unless Run failed
+	defer session.Close() // already closed unless Run failed
 	c.client.stats.execs.Add(1)
 	session.Stdin, session.Stdout, session.Stderr = stdin, stdout, stderr
-	if err = session.Start(line); err != nil && strings.HasPrefix(err.Error(), "ssh: command ") { // it holds the whole script
-		return errors.New("the host refused to run a command: its sshd or authorized_keys allows none")
+	if err = session.Start(line); err != nil && strings.HasPrefix(err.Error(), "ssh: command ") { // the message contains the whole script
+		return errors.New("the host refused to run a command: check restrictions in its sshd_config and authorized_keys")
 	} else if err != nil {
 		return err
 	}
 	err = session.Wait()
 	var exit *ssh.ExitError
-	// A command may end without having read all of its stdin. The rest then meets
-	// the channel's end, and the library reports that in place of the exit status.
+	// If a command ends without reading all of its stdin, the library reports the closed channel
+	// instead of the exit status.
 	if errors.As(err, &exit) || err == io.EOF {
 		return nil
 	}
 	return err
 }
 
-// lost says that a conversation broke off.
+// lost returns the error for a lost connection.
 func (c *Conn) lost(err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
-		return known // refused by the fence, or the jump host is lost
+		return known // refused by the fence, or a lost jump host
 	}
 	return c.target.fails(codeConnectionLost, Talking, err)
 }
 
-// head returns the beginning of a text, for a message.
+// head returns the beginning of a text for a message.
 func head(text string) string {
 	if len(text) > 200 {
 		return text[:200] + "…"
@@ -278,20 +272,20 @@ func head(text string) string {
 	return text
 }
 
-// limited is a buffer that stops at maxOutput. The buffer is not embedded:
-// io.Copy would find its ReadFrom and pass Write and the limit by.
+// limited is a buffer that stops at maxOutput. The buffer is not embedded, because io.Copy would
+// use its ReadFrom and bypass the limit.
 type limited struct {
 	buffer bytes.Buffer
 	over   bool
-	end    func() error // ends the conversation
+	end    func() error // closes the connection
 }
 
-// Write appends p. At the limit it fails and ends the conversation: whoever
-// floods would otherwise wait for a reader until the deadline.
+// Write appends p. At the limit it fails and closes the connection, so that the host does not
+// block until the deadline.
 func (l *limited) Write(p []byte) (int, error) {
 	if l.buffer.Len()+len(p) > maxOutput {
 		l.over = true
-		_ = l.end() // it may be at its end already
+		_ = l.end() // it may be closed already
 		return 0, errors.New("too much output")
 	}
 	return l.buffer.Write(p)

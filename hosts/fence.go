@@ -14,24 +14,22 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
+// Codes of hosts that refuse a run.
 var (
-	codeNewerRun = plan.NewCode("newer-run", plan.Warning, "another apply entered the host since; nothing was run",
-		"another apply works on this host now: let it end, then run macfleet apply again")
-	codeHostLocked = plan.NewCode("host-locked", plan.Warning, "another apply is at work on the host, and no cluster keeps its lock",
-		"let that apply end; macfleet lock release --force RUN for one that broke off")
-	codeRunNotNoted = plan.NewCode("run-not-noted", plan.Warning, "the run could not be noted on the host, so nothing was run",
-		"see whether the disk is full or can be written to: macfleet doctor NAME")
+	codeNewerRun = plan.NewCode("newer-run", plan.Warning, "a newer apply is working on the host; nothing was run",
+		"wait for the other apply to end, then apply again")
+	codeHostLocked = plan.NewCode("host-locked", plan.Warning, "another apply is working on the host (there is no cluster to hold its lock)",
+		"wait for that apply to end; if it crashed: macfleet lock release --force RUN")
+	codeRunNotNoted = plan.NewCode("run-not-noted", plan.Warning, "the run could not be recorded on the host, so nothing was run",
+		"check whether the disk is full or read-only: macfleet doctor NAME")
 )
 
-// LockSpan is how long a run may be silent on a host that keeps a lock for it,
-// because no cluster does, before the lock counts as left behind. It is longer than
-// a change takes that waits for its confirmation: only there does a run that lives
-// say nothing for minutes.
+// LockSpan is the expiry of a lock that a host keeps because there is no cluster, counted from
+// the run's last command. It exceeds the wait for a change's confirmation, the longest silence
+// of a live run.
 const LockSpan = 10 * time.Minute
 
-// fence is what stands before a script on this connection, and nothing where no
-// run's changes go over it.
+// fence returns the script that precedes every script of a run, or "" on a read-only connection.
 func (c *Conn) fence() string {
 	if c.target.Run == nil {
 		return ""
@@ -41,7 +39,7 @@ func (c *Conn) fence() string {
 
 func (c *Conn) epochKey() string { return c.target.id() + " " + c.target.Run.ID }
 
-// pass is what the fence reads before anything else does.
+// pass returns the fence's input.
 func (c *Conn) pass(mark string) string {
 	r := c.target.Run
 	if r == nil {
@@ -51,52 +49,52 @@ func (c *Conn) pass(mark string) string {
 	if epoch == 0 {
 		given, _ := c.client.epochs.Load(c.epochKey())
 		keeper = "host"
-		epoch, _ = given.(int64) // 0: the host is to give one
+		epoch, _ = given.(int64) // 0: the host assigns one
 	}
 	return fmt.Sprintf("%s\n%s\n%d\n%s\n%d\n%s\n%s\n", mark, oneWord(r.ID), epoch, keeper, int(LockSpan/time.Second), oneWord(c.target.From), oneLine(r.Who))
 }
 
-// passed reads the fence's answer. The error is an *Error.
+// passed parses the fence's answer. The error is an *Error.
 func (c *Conn) passed(mark, stdout string) error {
 	said := regexp.MustCompile(`\n` + mark + ` (entered|refused) (.*)\n`).FindStringSubmatch(stdout)
-	if c.target.Run == nil || said == nil { // there was no fence, or the answer was cut off, which is said elsewhere
+	if c.target.Run == nil || said == nil { // no fence, or a truncated answer, which is reported elsewhere
 		return nil
 	}
 	if said[1] == "refused" {
 		return c.refusedRun(said[2])
 	}
-	// A number that cannot be read is as good as none: the fence looks again.
+	// A malformed number gives 0: the fence assigns an epoch again.
 	if epoch, err := strconv.ParseInt(said[2], 10, 64); err == nil && epoch > 0 {
 		c.client.epochs.Store(c.epochKey(), epoch)
 	}
 	return nil
 }
 
-// refusedRun turns the fence's "WHY EPOCH AT NOW RUN WHO" into an error.
+// refusedRun turns the fence's refusal, "WHY EPOCH AT NOW RUN WHO", into an error.
 func (c *Conn) refusedRun(line string) *Error {
 	var why, id string
 	var epoch, at, now int64
-	_, _ = fmt.Sscan(line, &why, &epoch, &at, &now, &id) // what cannot be read is as good as none
-	entered := fmt.Sprintf("%s entered at %s (run %s, epoch %d)", wordsFrom(5, line), time.Unix(at, 0).UTC().Format("15:04:05 MST"), id, epoch)
+	_, _ = fmt.Sscan(line, &why, &epoch, &at, &now, &id) // malformed values stay zero
+	entered := fmt.Sprintf("%s has been working here since %s (run %s, epoch %d)", wordsFrom(5, line), time.Unix(at, 0).UTC().Format("15:04:05 MST"), id, epoch)
 	switch why {
 	case "locked":
 		idle := time.Duration(max(0, now-at)) * time.Second
-		return c.target.fails(codeHostLocked, Talking, fmt.Errorf("%s, and its last command began %s ago", entered, idle),
-			fmt.Sprintf("let that apply end; one that broke off is taken over %s after its last command, or at once after: macfleet lock release --force %s", LockSpan, id))
+		return c.target.fails(codeHostLocked, Talking, fmt.Errorf("%s; last command %s ago", entered, idle),
+			fmt.Sprintf("wait for that apply to end; if it crashed, its lock expires %s after its last command, or run: macfleet lock release --force %s", LockSpan, id))
 	case "unnoted":
-		return c.target.fails(codeRunNotNoted, Talking, errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
-			"see whether the disk is full or can be written to: macfleet doctor "+c.target.name())
+		return c.target.fails(codeRunNotNoted, Talking, errors.New("the run could not be recorded in /etc/macfleet/runs, so nothing was changed"),
+			"check whether the disk is full or read-only: macfleet doctor "+c.target.name())
 	}
 	return c.target.fails(codeNewerRun, Talking, errors.New(entered))
 }
 
-// refusesRun reports whether the host has let no script run.
+// refusesRun reports whether the host refused to run any script.
 func (e *Error) refusesRun() bool {
 	return slices.Contains([]plan.Code{codeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
 }
 
-// Leave says that the run is done with the host. Whoever waits for it need not wait
-// until it counts as dead. An error harms nobody for longer than LockSpan.
+// Leave tells the host that the run is done with it, so that others need not wait for the
+// expiry. An error is harmless: LockSpan passes.
 func (c *Conn) Leave(ctx context.Context) error {
 	if c.target.Run == nil {
 		return nil
@@ -105,12 +103,12 @@ func (c *Conn) Leave(ctx context.Context) error {
 	return err
 }
 
-// oneWord returns a text as a word without blanks.
+// oneWord returns a text without blanks.
 func oneWord(text string) string {
 	return cmp.Or(plain(text), "-")
 }
 
-// oneLine returns a text as a line of at most 100 bytes that any shell takes for one.
+// oneLine returns a text as one line of at most 100 safe bytes.
 func oneLine(text string) string {
 	text = strings.TrimSpace(noWord.ReplaceAllString(text, " "))
 	return cmp.Or(text[:min(len(text), 100)], "somebody")
@@ -118,8 +116,8 @@ func oneLine(text string) string {
 
 var noWord = regexp.MustCompile(`[^!-\[\]-~]+`)
 
-// parseEntered reads "EPOCH KEEPER AT HEARD NOW LEFT RUN WHO" of the question after
-// what is left. A host that says something else was entered by nobody.
+// parseEntered parses "EPOCH KEEPER AT HEARD NOW LEFT RUN WHO" of left.sh. ok is false for
+// anything else: no run has entered the host.
 func parseEntered(text string) (plan.Entered, bool) {
 	var keeper, left, id string
 	var epoch, at, heard, now int64
@@ -132,7 +130,7 @@ func parseEntered(text string) (plan.Entered, bool) {
 		Held: left == "no" && idle < LockSpan && idle > -LockSpan, Idle: max(0, idle)}, true
 }
 
-// wordsFrom returns what follows the first n words of a line.
+// wordsFrom returns the rest of a line after its first n words.
 func wordsFrom(n int, line string) string {
 	words := strings.SplitN(line, " ", n+1)
 	return strings.Join(words[min(n, len(words)):], "")

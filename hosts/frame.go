@@ -10,29 +10,27 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// needsRoot is the status of a question that was not asked, because it must be
-// asked as root and root is not to be had.
+// needsRoot is the status of a probe that was skipped because it needs root.
 const needsRoot = "needs-root"
 
-// timedOut is the watchdog's exit code for a question it stopped.
+// timedOut is the watchdog's exit code for a probe that it stopped.
 const timedOut = 124
 
-// reply is what an exchange brought back.
+// reply is the result of an exchange.
 type reply struct {
 	root  bool // the scripts ran as root
-	whole bool // the last mark arrived: nothing was cut off
+	whole bool // the last mark arrived: nothing was truncated
 	facts plan.Facts
 }
 
-// parse takes the two streams of an exchange apart. Noise of a login shell
-// before, between and after the frames is passed over: only the random mark
-// counts. What a missing mark leaves open is unread, never absent.
+// parse splits the two streams of an exchange into frames by the random mark. Other output of
+// a login shell is ignored. If a mark is missing, the answer is unread, never absent.
 func parse(mark, stdout, stderr string, questions []question) (reply, error) {
 	r := reply{facts: make(plan.Facts, len(questions))}
 	_, rest, found := strings.Cut(stdout, "\n"+mark+" host ")
 	uid, rest, line := strings.Cut(rest, "\n")
 	if !found || !line {
-		return r, fmt.Errorf("the host's first mark did not arrive")
+		return r, fmt.Errorf("the host did not start macfleet's script")
 	}
 	r.root = uid == "0"
 	out, errs := frames(mark, rest), frames(mark, stderr)
@@ -47,11 +45,11 @@ func parse(mark, stdout, stderr string, questions []question) (reply, error) {
 	return r, nil
 }
 
-// framed is one question's part of a stream.
+// framed is one probe's part of a stream.
 type framed struct{ text, status string }
 
-// frames returns the complete frames of a stream by question id: what stands between a
-// begin mark and an end mark that comes next.
+// frames returns the complete frames of a stream by probe id: the text between a begin mark and
+// the next end mark.
 func frames(mark, stream string) map[string]framed {
 	out := make(map[string]framed)
 	marks := regexp.MustCompile(`\n`+mark+` (begin|end) (.*)\n`).FindAllStringSubmatchIndex(stream, -1)
@@ -64,22 +62,22 @@ func frames(mark, stream string) map[string]framed {
 	return out
 }
 
-// answer joins a question's frames of both streams.
+// answer joins a probe's frames of both streams.
 func answer(out, errs map[string]framed, id string) inventory.Seen[plan.Answer] {
 	o, ok1 := out[id]
 	e, ok2 := errs[id]
 	if !ok1 || !ok2 || o.status != e.status {
-		return inventory.Unread[plan.Answer]("the answer was cut off")
+		return inventory.Unread[plan.Answer]("the answer was truncated")
 	}
 	if o.status == needsRoot {
 		return inventory.Unread[plan.Answer](plan.NeedsRoot)
 	}
 	exit, err := strconv.Atoi(o.status)
 	if err != nil {
-		return inventory.Unread[plan.Answer](fmt.Sprintf("the answer ended with %q instead of an exit code", o.status))
+		return inventory.Unread[plan.Answer](fmt.Sprintf("the answer has %q in place of an exit code", o.status))
 	}
 	if exit == timedOut && strings.Contains(e.text, "watchdog: stopped after") {
-		return inventory.Unread[plan.Answer]("it did not answer in time and was stopped")
+		return inventory.Unread[plan.Answer]("timed out and was stopped")
 	}
 	return inventory.Present(plan.Answer{Exit: exit, Stdout: o.text, Stderr: e.text})
 }

@@ -30,7 +30,7 @@ func frame(id, text, end string) string { return beginMark(id) + text + endMark(
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	const cutOff = "the answer was cut off"
+	const cutOff = "the answer was truncated"
 	type facts = map[string]inventory.Seen[plan.Answer]
 	tests := []struct {
 		name   string
@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 			want:   facts{"a": unread("needs root"), "b": said(0, "two", "")}},
 		{name: "stopped by the watchdog", stdout: hostMark("0") + frame("a", "part", "124") + doneMark(),
 			stderr: frame("a", "watchdog: stopped after 10 s\n", "124"),
-			root:   true, want: facts{"a": unread("it did not answer in time and was stopped")}},
+			root:   true, want: facts{"a": unread("timed out and was stopped")}},
 		{name: "an exit code of 124 of its own", stdout: hostMark("0") + frame("a", "all", "124") + doneMark(),
 			stderr: frame("a", "oh", "124"), root: true, want: facts{"a": said(124, "all", "oh")}},
 		{name: "the watchdog's words and another exit code", stdout: hostMark("0") + frame("a", "all", "0") + doneMark(),

@@ -18,7 +18,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// same compares the key that is shown with the one that was accepted.
+// same compares the shown key with the pinned one.
 func same(pinned, shown ssh.PublicKey) error {
 	if bytes.Equal(pinned.Marshal(), shown.Marshal()) {
 		return nil
@@ -27,12 +27,11 @@ func same(pinned, shown ssh.PublicKey) error {
 }
 
 func keyChanged(pinned string, shown ssh.PublicKey) error {
-	return fmt.Errorf("the host shows the key %s, pinned is %s", ssh.FingerprintSHA256(shown), pinned)
+	return fmt.Errorf("host key mismatch: the host shows %s, pinned is %s", ssh.FingerprintSHA256(shown), pinned)
 }
 
-// algorithms returns the host key algorithms to ask for: those of the known
-// key's type alone, or a host with several keys would show another one than the
-// pinned and look like a stranger.
+// algorithms returns the host key algorithms to request: only those of the known key's type.
+// Otherwise a host with several keys could show another one than the pinned.
 func algorithms(t plan.Trust) []string {
 	kind := ""
 	for _, v := range t.Vouchers {
@@ -51,7 +50,7 @@ func algorithms(t plan.Trust) []string {
 	return []string{kind}
 }
 
-// algorithms are those that the host is asked for.
+// algorithms returns the host key algorithms to request.
 func (t Target) algorithms() []string {
 	if t.any {
 		return algorithms(plan.Trust{})
@@ -62,7 +61,7 @@ func (t Target) algorithms() []string {
 func parseKey(text string) (ssh.PublicKey, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("read host key: %w", err)
+		return nil, fmt.Errorf("parse host key: %w", err)
 	}
 	return key, nil
 }
@@ -72,8 +71,7 @@ func keyText(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// FingerprintOf returns the SHA256 fingerprint of a pin's key, or what is wrong
-// with it.
+// FingerprintOf returns the SHA256 fingerprint of a pin's key, or why it has none.
 func FingerprintOf(pin plan.Pin) string {
 	key, err := parseKey(pin.Key)
 	if err != nil {
@@ -82,38 +80,37 @@ func FingerprintOf(pin plan.Pin) string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// ParsePrivateKey reads a private key. The error never holds a part of it.
+// ParsePrivateKey parses a private key. The error never contains a part of it.
 func ParsePrivateKey(pem string) (ssh.Signer, error) {
 	key, err := ssh.ParsePrivateKey([]byte(pem))
 	if err != nil {
 		if _, locked := err.(*ssh.PassphraseMissingError); locked {
-			return nil, fmt.Errorf("the private key is locked with a passphrase; give macfleet a key without one")
+			return nil, fmt.Errorf("the private key has a passphrase; use a key without one")
 		}
-		return nil, fmt.Errorf("the text is not an unlocked private key in PEM form")
+		return nil, fmt.Errorf("not an unencrypted private key in PEM format")
 	}
 	return key, nil
 }
 
-// The codes that are raised here.
+// Codes of jump hosts' keys.
 var (
-	codeKnownHosts     = plan.NewCode("known-hosts", plan.Critical, "your known hosts have a line that cannot be read", "mend the line")
-	codeUnknownHostKey = plan.NewCode("unknown-host-key", plan.Critical, "no key of the host is among your known hosts",
-		"compare the host's key by another way, and enter it")
+	codeKnownHosts     = plan.NewCode("known-hosts", plan.Critical, "your known_hosts has a malformed line", "fix or remove that line")
+	codeUnknownHostKey = plan.NewCode("unknown-host-key", plan.Critical, "your known_hosts has no key of the jump host",
+		"log in once by hand, compare the key, and accept it")
 )
 
-// known makes a jump host be checked against the person's own known hosts, and
-// asks for the key types that stand there. A jump host that nobody knows is not
-// dialled.
+// known makes the login check a jump host against the person's own known_hosts. An unknown
+// jump host is not dialled.
 func known(to *endpoint, s sshconfig.Settings) *Error {
 	db, err := knownhosts.NewDB(slices.DeleteFunc(slices.Clone(s.Known), func(name string) bool {
 		_, err := os.Stat(name)
 		return err != nil
 	})...)
 	if err != nil {
-		return to.target.fails(codeKnownHosts, HostKey, err, "mend or remove the line")
+		return to.target.fails(codeKnownHosts, HostKey, err, "fix or remove that line")
 	}
 	address := strings.ToLower(to.address)
-	if s.Alias != "" { // which stands there without a port
+	if s.Alias != "" { // an alias is listed without a port
 		address = net.JoinHostPort(strings.ToLower(s.Alias), "22")
 	}
 	for _, a := range db.HostKeyAlgorithms(address) {
@@ -122,18 +119,18 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 		}
 	}
 	if len(to.algorithms) == 0 {
-		return to.target.fails(codeUnknownHostKey, HostKey, fmt.Errorf("no key of %s is among your known hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
-			"log in once by hand and compare the key: "+to.byHand)
+		return to.target.fails(codeUnknownHostKey, HostKey, fmt.Errorf("no key of %s in your known_hosts (%s)", knownhosts.Normalize(address), strings.Join(s.Known, ", ")),
+			"log in once by hand, compare the key and accept it: "+to.byHand)
 	}
 	check := db.HostKeyCallback()
 	to.accept = func(key ssh.PublicKey) error {
-		// Only the name counts: the address behind it may change, and a channel of
+		// Check only the name: the address behind it may change, and a channel of
 		// another jump host has none.
 		err := check(address, &net.TCPAddr{IP: net.IPv4zero}, key)
 		if err == nil {
 			return nil
 		}
-		pinned := "no such key"
+		pinned := "no key of this type"
 		var why *xknownhosts.KeyError
 		if errors.As(err, &why) && len(why.Want) > 0 {
 			pinned = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(why.Want[0].Key), why.Want[0].Filename, why.Want[0].Line)
@@ -144,8 +141,7 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 	return nil
 }
 
-// acceptable are the host key algorithms that a jump host may have, certificates
-// included.
+// acceptable returns the host key algorithms of a jump host, including certificates.
 func acceptable() []string {
 	return append(algorithms(plan.Trust{}), ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
 		ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01)

@@ -13,12 +13,10 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// absent is the exit code by which this package's own scripts say that a file
-// is not there.
+// absent is the exit code of this package's scripts for a missing file.
 const absent = 4
 
-// identity are the questions that every observation asks: which machine is
-// this, and whose.
+// identity returns the probes of every observation: which machine it is, and whose.
 func identity() []question {
 	return []question{
 		{id: "host.marker", Command: own("file", plan.Login, "host.json")},
@@ -29,7 +27,7 @@ func identity() []question {
 	}
 }
 
-// identify enters the answers to the identity questions.
+// identify fills in the answers of the identity probes.
 func identify(seen *plan.HostSeen) {
 	seen.Marker = fromFile(seen.Facts.Get("host.marker"), plan.ParseMarker)
 	seen.Claim = fromFile(seen.Facts.Get("host.claim"), parseClaim)
@@ -38,7 +36,7 @@ func identify(seen *plan.HostSeen) {
 	enterLeft(seen)
 }
 
-// fromFile reads an answer of one of the scripts that print a file of ours.
+// fromFile parses the answer of a script that prints one of macfleet's files.
 func fromFile[T any](answer inventory.Seen[plan.Answer], parse func(string) (T, error)) inventory.Seen[T] {
 	if a, ok := answer.Get(); ok && a.Exit == absent && a.Stdout == "" {
 		return inventory.Absent[T]()
@@ -46,14 +44,14 @@ func fromFile[T any](answer inventory.Seen[plan.Answer], parse func(string) (T, 
 	return fromText(answer, parse)
 }
 
-// fromText reads an answer that must be there.
+// fromText parses an answer that must exist.
 func fromText[T any](answer inventory.Seen[plan.Answer], parse func(string) (T, error)) inventory.Seen[T] {
 	a, ok := answer.Get()
 	if !ok {
 		return inventory.Unread[T](answer.Why())
 	}
 	if a.Exit != 0 {
-		return inventory.Unread[T](fmt.Sprintf("exit %d: %s", a.Exit, lastLine(a.Stderr)))
+		return inventory.Unread[T](fmt.Sprintf("exit code %d: %s", a.Exit, lastLine(a.Stderr)))
 	}
 	v, err := parse(a.Stdout)
 	if err != nil {
@@ -65,7 +63,7 @@ func fromText[T any](answer inventory.Seen[plan.Answer], parse func(string) (T, 
 func parseClaim(text string) (plan.Claim, error) {
 	var c plan.Claim
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		return plan.Claim{}, fmt.Errorf("claim.json is not JSON as macfleet writes it: %w", err)
+		return plan.Claim{}, fmt.Errorf("claim.json is not valid: %w", err)
 	}
 	if c.Configuration == "" || c.Name == "" || c.ServerID == "" {
 		return plan.Claim{}, fmt.Errorf("claim.json names no configuration, host or server")
@@ -76,7 +74,7 @@ func parseClaim(text string) (plan.Claim, error) {
 func parseSerial(text string) (string, error) {
 	found := regexp.MustCompile(`"IOPlatformSerialNumber" = "([^"]+)"`).FindStringSubmatch(text)
 	if found == nil {
-		return "", errors.New("ioreg names no IOPlatformSerialNumber")
+		return "", errors.New("ioreg printed no IOPlatformSerialNumber")
 	}
 	return found[1], nil
 }
@@ -84,23 +82,22 @@ func parseSerial(text string) (string, error) {
 func parseVersion(text string) (string, error) {
 	v := strings.TrimSpace(text)
 	if v == "" || strings.Trim(v, "0123456789.") != "" {
-		return "", fmt.Errorf("sw_vers says %q", v)
+		return "", fmt.Errorf("unexpected output of sw_vers: %q", v)
 	}
 	return v, nil
 }
 
-// lastLine returns the last line that is not empty, which is where tools say
-// what went wrong.
+// lastLine returns the last non-empty line, which usually has a tool's error.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// left is the question after what earlier runs left behind.
+// left is the probe for what earlier runs left.
 const left = "host.left"
 
-// enterLeft reads the answer of left.sh. The answer itself is dropped: what a refused
-// password is known by stands in it, and facts are kept and shown.
+// enterLeft parses the answer of left.sh and drops it: it contains the seals of refused
+// passwords, and facts are stored and shown.
 func enterLeft(seen *plan.HostSeen) {
 	answer, ok := seen.Facts.Get(left).Get()
 	delete(seen.Facts, left)
@@ -130,8 +127,8 @@ func enterLeft(seen *plan.HostSeen) {
 	}
 }
 
-// parseArmed reads the seconds and the step of a change that is armed. A deadline that has passed, or that a clock which
-// was set back puts off, is as good as now: the host takes such a change back at its next look.
+// parseArmed parses the remaining seconds and the step of an unconfirmed change. A passed deadline, or one in the far
+// future after the clock was set back, counts as now.
 func parseArmed(text string) *plan.Armed {
 	seconds, step, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(seconds)
@@ -141,11 +138,11 @@ func parseArmed(text string) *plan.Armed {
 	return &plan.Armed{Step: plan.StepID(step), Left: n}
 }
 
-// longestUndo is more than anybody gives a change until it is confirmed.
+// longestUndo exceeds every deadline of a confirmation.
 const longestUndo = time.Hour
 
-// parseRefusal reads a line of the record. One that cannot be read is there too: it
-// is like no password.
+// parseRefusal parses a line of the record. A malformed line counts as one that matches no
+// password.
 func parseRefusal(text string) plan.Refusal {
 	words := strings.Fields(text)
 	if len(words) != 4 {
@@ -159,8 +156,8 @@ func parseRefusal(text string) plan.Refusal {
 	return plan.Refusal{Seal: words[0], Refused: words[1] == "refused", Tries: tries, At: time.Unix(at, 0).UTC()}
 }
 
-// parseUndone reads what the host noted when it took a change back: a key and its
-// value a line. ok is false when there is nothing, or nothing that names a step.
+// parseUndone parses the host's note of an undone change, one key and value per line. ok is
+// false if there is none, or none that names a step.
 func parseUndone(text string) (u plan.Undone, ok bool) {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")

@@ -17,9 +17,8 @@ import (
 	"github.com/macfleet/macfleet/hosts/sshconfig"
 )
 
-// jumps are the connections to jump hosts, one each, shared by all hosts behind
-// them and closed with the Client. What went wrong with one is remembered: it is
-// not tried again for the next host, only a while later.
+// jumps are the connections to jump hosts, one each, shared by all hosts behind them and closed
+// with the Client. A failed jump host is retried only after a while.
 type jumps struct {
 	ctx     context.Context // ends with the Client
 	end     context.CancelFunc
@@ -37,8 +36,8 @@ type jump struct {
 	since time.Time // of err
 }
 
-// Close ends the connections to jump hosts and with them those of all hosts
-// behind. After it no jump host can be reached. It may be called more than once.
+// Close closes the connections to jump hosts, and with them those of all hosts behind. It may
+// be called more than once.
 func (c *Client) Close() {
 	c.jumps.end()
 	c.jumps.mu.Lock()
@@ -52,22 +51,21 @@ func (c *Client) Close() {
 	c.jumps.running.Wait()
 }
 
-// maxHops bounds a chain of jump hosts; each is a connection within another.
+// maxHops limits a chain of jump hosts.
 const maxHops = 8
 
-// hop is a jump host with what the ssh configuration says of it.
+// hop is a jump host with its settings in the ssh configuration.
 type hop struct {
 	sshconfig.Hop
 	sshconfig.Settings
 }
 
-// address is where it listens.
+// address returns its address with the port.
 func (h hop) address() string {
 	return route{host: cmp.Or(h.HostName, h.Host), port: cmp.Or(h.Hop.Port, h.Settings.Port)}.address()
 }
 
-// chain returns all hops to go through. The first of a ProxyJump may have one
-// itself; those after it are reached through their neighbour, as ssh does.
+// chain returns all hops. Only the first of a ProxyJump may have a ProxyJump itself, as in ssh.
 func (c *Client) chain(named []sshconfig.Hop) ([]hop, error) {
 	var hops []hop
 	for _, h := range named {
@@ -84,16 +82,16 @@ func (c *Client) chain(named []sshconfig.Hop) ([]hop, error) {
 	first := named[0]
 	back := slices.ContainsFunc(named[1:], func(h sshconfig.Hop) bool { return h.Host == first.Host && h.Port == first.Port })
 	if back || len(named) > maxHops {
-		return nil, fmt.Errorf(`ProxyJump leads back to %s or over more than %d hosts; write "ProxyJump none" under "Host %s"`, first.Host, maxHops, first.Host)
+		return nil, fmt.Errorf(`the ProxyJump of %s is circular or longer than %d hosts; set "ProxyJump none" under "Host %s"`, first.Host, maxHops, first.Host)
 	}
 	return c.chain(named)
 }
 
-// jump returns the shared connection to the last of a chain of jump hosts. Who
-// comes first opens it and the others wait. The error is the *Error of the jump
-// host that failed, or why ctx ended.
+// jump returns the shared connection to the last of a chain of jump hosts. The first caller
+// opens it, others wait. The error is the *Error of the failed jump host, or the cause of ctx's
+// end.
 func (c *Client) jump(ctx context.Context, hops []hop) (*jump, error) {
-	// Two names of one machine with the same keys are one connection, and one refusal of its key.
+	// Two names of one machine with the same keys share a connection, and a refusal of the key.
 	var id strings.Builder
 	for _, h := range hops {
 		fmt.Fprintf(&id, "%s@%s %v %v\n", h.Settings.User, h.address(), h.Own, h.Shared)
@@ -121,9 +119,8 @@ func (c *Client) jump(ctx context.Context, hops []hop) (*jump, error) {
 	return j, nil
 }
 
-// over reports whether another connection may be opened: this one stood and is no more,
-// or it failed that long ago. One after which a key was offered, or with a wrong host
-// key, is never tried again.
+// over reports whether another connection may be opened: this one is closed, or failed long
+// enough ago. It is never retried after a key was offered or with a wrong host key.
 func (j *jump) over(after time.Duration) bool {
 	switch {
 	case !closed(j.ready):
@@ -143,8 +140,8 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
-// open connects to a jump host and waits for the end of the connection. It runs
-// with the Client's context: no host that waits may spoil it for the others.
+// open connects to a jump host and waits for the end of the connection. It uses the Client's
+// context, so that no waiting host can cancel it for the others.
 func (c *Client) open(j *jump, hops []hop) {
 	j.conn, j.err = c.openJump(c.jumps.ctx, hops)
 	j.since = time.Now()
@@ -175,7 +172,7 @@ func (c *Client) openJump(ctx context.Context, hops []hop) (_ *Conn, e *Error) {
 	return c.login(ctx, to)
 }
 
-// byHand is the command with which a person logs in to a jump host.
+// byHand returns the command to log in to a jump host.
 func byHand(h sshconfig.Hop) string {
 	port, user := "", ""
 	if h.Port != 0 {
@@ -187,22 +184,22 @@ func byHand(h sshconfig.Hop) string {
 	return "ssh " + port + user + h.Host
 }
 
-// behind says of a machine that the jump host before it failed.
+// behind returns the error of a machine whose jump host failed.
 func behind(t Target, err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return t.unreached(err)
 	}
 	out := t.fails(codeJumpFailed, Dialing, fmt.Errorf("jump host %w", e), e.Remedy)
-	if e.Code == codeJumpFailed || e.Code == codeJumpLost { // the jump host is itself behind the one that failed
+	if e.Code == codeJumpFailed || e.Code == codeJumpLost { // the failed jump host is an earlier one
 		out.Err = e.Err
 	}
 	out.final = e.final
 	return out
 }
 
-// dial opens a connection from the jump host. A channel of SSH knows no
-// deadlines, so a pipe that does stands before it.
+// dial opens a connection from the jump host, through a pipe, because SSH channels have no
+// deadlines.
 func (j *jump) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	far, err := j.conn.ssh.DialContext(ctx, network, address)
 	if err != nil {
@@ -210,7 +207,7 @@ func (j *jump) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	near, middle := net.Pipe()
 	carry := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // how it ended shows at the near end
+		_, _ = io.Copy(to, from) // errors show at the other end
 		_ = to.Close()
 	}
 	go carry(middle, far)
@@ -218,15 +215,14 @@ func (j *jump) dial(ctx context.Context, network, address string) (net.Conn, err
 	return near, nil
 }
 
-// lost asks a jump host whether it still answers, and if not says so of a machine behind
-// it. What breaks there breaks a little before the news of the jump host's own end
-// arrives. A nil jump is never lost.
+// lost checks whether a jump host still answers, and if not returns the error of a machine
+// behind it: such machines fail slightly before the jump host's own end is known. A nil jump is
+// never lost.
 func (j *jump) lost(ctx context.Context, t Target) *Error {
 	if j == nil || ctx.Err() != nil {
 		return nil
 	}
-	// Its keepalives come every quarter of the silence that is borne, so a dead
-	// one is known to be dead within that time.
+	// Keepalives are sent four times per silence limit, so a dead one is detected within it.
 	patient, cancel := context.WithTimeout(ctx, j.conn.client.opts.Deadlines.Silence/2)
 	defer cancel()
 	answer := make(chan error, 1)
@@ -242,7 +238,7 @@ func (j *jump) lost(ctx context.Context, t Target) *Error {
 	case <-patient.Done():
 		return nil
 	}
-	// Whoever hears of it must not be given the same connection again.
+	// Callers must not get the same connection again.
 	select {
 	case <-j.conn.ended:
 	case <-patient.Done():
@@ -250,9 +246,9 @@ func (j *jump) lost(ctx context.Context, t Target) *Error {
 	if further := j.conn.through.lost(ctx, t); further != nil {
 		return further
 	}
-	why := "the connection to it broke"
+	why := "connection lost"
 	if j.conn.wire.silent.Load() {
-		why = fmt.Sprintf("no byte from it for %s", j.conn.wire.silence)
+		why = fmt.Sprintf("no data for %s", j.conn.wire.silence)
 	}
-	return t.fails(codeJumpLost, Talking, fmt.Errorf("jump host %s: %s", j.name, why), "see whether it runs: ssh "+j.name+"; then run the command again")
+	return t.fails(codeJumpLost, Talking, fmt.Errorf("jump host %s: %s", j.name, why), "check that it runs (ssh "+j.name+"), then run the command again")
 }

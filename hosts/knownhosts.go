@@ -19,23 +19,21 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// KnownHosts keeps pins in a file in OpenSSH's known_hosts form: a line a host,
-// "NAME,SERVER-ID TYPE KEY since=TIME". ssh can use it too, with
-// UserKnownHostsFile and HostKeyAlias.
+// KnownHosts stores pins in a file in OpenSSH's known_hosts format, one line per host:
+// "NAME,SERVER-ID TYPE KEY since=TIME". ssh can use it with UserKnownHostsFile and HostKeyAlias.
 type KnownHosts struct{ Path string }
 
 const (
 	sinceField = "since="
-	// unfinished follows the time, where the claim that pinned the key has not come to its end.
+	// unfinished follows the time if the claim that pinned the key is not complete.
 	unfinished = " unfinished"
 )
 
-// lockPatience is how long a lock is waited for. Who holds it writes one small file, and
-// is stopped if it takes longer.
+// lockPatience is how long to wait for the lock. Its holder only writes one small file.
 const lockPatience = 10 * time.Second
 
-// All returns the pins of the file, in no order. A file that is not there holds none; a line
-// that cannot be read is an error, because a lost pin would accept any key.
+// All returns the pins of the file, in no order. A missing file has none. A malformed line is an
+// error, because a lost pin would accept any key.
 func (k KnownHosts) All() ([]plan.Pin, error) {
 	text, err := regular(k.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,21 +50,21 @@ func (k KnownHosts) All() ([]plan.Pin, error) {
 		}
 		pin, err := parsePin(line)
 		if err != nil {
-			return nil, fmt.Errorf("read pinned host keys: %s:%d: %w; mend or remove the line", k.Path, i+1, err)
+			return nil, fmt.Errorf("read pinned host keys: %s:%d: %w; fix or remove that line", k.Path, i+1, err)
 		}
 		pins = append(pins, pin)
 	}
 	return pins, nil
 }
 
-// Update replaces the pins by what change makes of them: the file is rewritten under a
-// lock, and seen whole or not at all.
+// Update replaces the pins with the result of change. The file is rewritten atomically under a
+// lock.
 func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 	if err := os.MkdirAll(filepath.Dir(k.Path), 0o700); err != nil {
 		return fmt.Errorf("write pinned host keys: %w", err)
 	}
 	path := k.Path + ".lock"
-	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, fmt.Errorf("another process holds the lock %s; end it and try again", path))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, fmt.Errorf("lock %s held by another process; stop it and try again", path))
 	defer cancel()
 	lock, err := wholefile.Lock(ctx, path, 0o600)
 	if err != nil {
@@ -98,8 +96,8 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 	return nil
 }
 
-// pinLine returns a pin's line. A pin that would not come back from it is an
-// error: a name that begins with "#", say, would make a comment of it.
+// pinLine formats a pin. A pin that would not be parsed back, such as one whose name begins with
+// "#", is an error.
 func pinLine(p plan.Pin) (string, error) {
 	line := fmt.Sprintf("%s,%s %s %s%s", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
 	if p.Unfinished {
@@ -107,10 +105,10 @@ func pinLine(p plan.Pin) (string, error) {
 	}
 	back, err := parsePin(line)
 	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key) {
-		err = errors.New("it would be read as another one")
+		err = errors.New("it would be parsed as another one")
 	}
 	if err != nil {
-		return "", fmt.Errorf("the pin of %q with server id %q cannot be kept in a known_hosts file: %w; rename the server", p.Name, p.ServerID, err)
+		return "", fmt.Errorf("the pin of %q with server id %q cannot be stored in a known_hosts file: %w; rename the server", p.Name, p.ServerID, err)
 	}
 	return line, nil
 }
@@ -118,7 +116,7 @@ func pinLine(p plan.Pin) (string, error) {
 func parsePin(line string) (plan.Pin, error) {
 	mark, names, key, comment, _, err := ssh.ParseKnownHosts([]byte(line + "\n"))
 	if err != nil {
-		return plan.Pin{}, fmt.Errorf("it is no line of a known_hosts file: %w", err)
+		return plan.Pin{}, fmt.Errorf("malformed known_hosts line: %w", err)
 	}
 	if mark != "" {
 		return plan.Pin{}, fmt.Errorf("@%s is not a host's own key", mark)
@@ -126,10 +124,10 @@ func parsePin(line string) (plan.Pin, error) {
 	if len(names) != 2 {
 		return plan.Pin{}, fmt.Errorf("it must name the host and its server id, as NAME,SERVER-ID")
 	}
-	// ssh reads these as patterns, hashes and ports: a pin of such a name is of no server.
+	// ssh treats these as patterns, hashes and ports, which name no server.
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "*?!|[]") {
-			return plan.Pin{}, fmt.Errorf("%q names no single host: write NAME,SERVER-ID", name)
+			return plan.Pin{}, fmt.Errorf("%q is not a single host: write NAME,SERVER-ID", name)
 		}
 	}
 	comment, begun := strings.CutSuffix(comment, unfinished)
@@ -137,7 +135,7 @@ func parsePin(line string) (plan.Pin, error) {
 	if err != nil {
 		return plan.Pin{}, fmt.Errorf("its last field must be %sTIME: %w", sinceField, err)
 	}
-	since = since.UTC().Truncate(time.Second) // as it is written
+	since = since.UTC().Truncate(time.Second) // as written
 	if _, err := time.Parse(time.RFC3339, since.Format(time.RFC3339)); err != nil {
 		return plan.Pin{}, fmt.Errorf("its time cannot be written in UTC: %w", err)
 	}

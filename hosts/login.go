@@ -14,27 +14,27 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// endpoint is one machine to log in to: a host, or a jump host on the way.
+// endpoint is a machine to log in to: a host or a jump host.
 type endpoint struct {
-	target     Target // of a jump host: its name alone
-	address    string // to dial, with the port
-	through    *jump  // nil: dialled from here
+	target     Target // of a jump host: only its name
+	address    string // with the port
+	through    *jump  // nil: dialled directly
 	user       string
 	key        loginKey
-	algorithms []string                  // of the host key, the preferred first
-	accept     func(ssh.PublicKey) error // decides about the host key
-	byHand     string                    // of a jump host: how a person logs in to it
+	algorithms []string                  // of the host key, in order of preference
+	accept     func(ssh.PublicKey) error // checks the host key
+	byHand     string                    // of a jump host: the command to log in to it
 }
 
-// spend enters what a phase took. The way to a jump host is no host's own.
+// spend adds the time of a phase. Connections to jump hosts count for no host.
 func (to endpoint) spend(c *Client, in Phase, began time.Time) {
 	if to.byHand == "" {
 		c.spend(to.target, in, began)
 	}
 }
 
-// login logs in to a machine and notes that, without keys and what the host prints. It
-// holds a place among the connections that are under way until it is logged in.
+// login logs in to a machine and logs that, without keys or output. It holds a login slot until
+// it is done.
 func (c *Client) login(ctx context.Context, to endpoint) (_ *Conn, failed *Error) {
 	first := time.Now()
 	defer func() {
@@ -70,7 +70,7 @@ func (c *Client) login(ctx context.Context, to endpoint) (_ *Conn, failed *Error
 	return conn, nil
 }
 
-// handshake goes from a connection that stands to one that is logged in.
+// handshake logs in over an open connection.
 func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error {
 	config := &ssh.ClientConfig{
 		User: to.user,
@@ -89,10 +89,9 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 			return to.accept(key)
 		},
 	}
-	// The handshake has no context of its own: closing the connection under it
-	// is what ends it.
+	// The handshake has no context: closing the connection cancels it.
 	limit := c.client.opts.Deadlines.Handshake
-	hctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no login within %s", limit))
+	hctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("login timed out after %s", limit))
 	defer cancel()
 	release := context.AfterFunc(hctx, func() { _ = c.wire.Close() })
 	began := time.Now()
@@ -112,19 +111,19 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 	return nil
 }
 
-// dialError says why a machine could not be dialled.
+// dialError returns why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 	e := to.target.fails(plan.CodeUnreachable, Dialing, err,
-		"see whether the machine runs: its state in the Scaleway console, a reboot from there as the last resort")
+		"check the server in the Scaleway console; reboot it there as a last resort")
 	if to.byHand != "" {
-		e.Remedy = "see whether it runs: " + to.byHand
+		e.Remedy = "check that it runs: " + to.byHand
 	}
 	var refused *ssh.OpenChannelError
 	switch {
 	case to.through != nil && errors.As(err, &refused):
-		e.Err = fmt.Errorf("the jump host %s does not connect to %s: %w", to.through.name, to.address, err)
+		e.Err = fmt.Errorf("the jump host %s cannot connect to %s: %w", to.through.name, to.address, err)
 		if refused.Reason == ssh.Prohibited {
-			e.Remedy = "its sshd forwards nothing: allow AllowTcpForwarding and PermitOpen there"
+			e.Remedy = "enable AllowTcpForwarding and PermitOpen in the jump host's sshd_config"
 		}
 	case to.through != nil:
 		if lost := to.through.lost(ctx, to.target); lost != nil {
@@ -133,49 +132,48 @@ func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 		e.Err = fmt.Errorf("through the jump host %s to %s: %w", to.through.name, to.address, err)
 	case errors.Is(err, syscall.ECONNREFUSED) && to.byHand == "":
 		_, number, _ := net.SplitHostPort(to.address)
-		e.Remedy = "the machine is up and nothing listens on port " + number + ": switch on Remote Login through VNC"
+		e.Remedy = "the machine is up, but nothing listens on port " + number + ": enable Remote Login over VNC"
 	}
 	return e
 }
 
-// loginError says why a machine that was dialled let nobody in. What happened
-// after a key was offered, or with a wrong host key, is final: no other path may
-// be tried after it.
+// loginError returns why a login failed. After a key was offered, or with a wrong host key, no
+// other path may be tried.
 func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err error) *Error {
-	if refused := (*Error)(nil); errors.As(err, &refused) { // because of its key
+	if refused := (*Error)(nil); errors.As(err, &refused) { // because of its host key
 		return refused
 	}
 	_, number, _ := net.SplitHostPort(to.address)
 	e := to.target.fails(codeNoSSHAnswer, Handshaking, err,
-		"something other than a healthy sshd answers on port "+number+": look at the machine through VNC")
+		"sshd does not respond properly on port "+number+": check the machine over VNC")
 	e.final = offered
 	if to.byHand != "" {
-		e.Remedy = "see what answers there: " + to.byHand
+		e.Remedy = "check what responds there: " + to.byHand
 	}
 	var unsigned signError
 	var gone *hungUpError
 	switch {
 	case shown == nil && strings.Contains(err.Error(), "no common algorithm for host key"):
-		remedy := "the host has no key of the known type any more; if it was reinstalled on purpose, forget the old key and log in once by hand"
+		remedy := "the host no longer has a key of the known type; if it was reinstalled on purpose, remove the old key and log in once by hand"
 		if trust := to.target.Trust; trust.Pin != nil || len(trust.Vouchers) > 0 {
-			remedy = "the host has no key of the known type any more; if it was reinstalled on purpose: macfleet hosts forget-key " + to.target.name()
+			remedy = "the host no longer has a key of the known type; if it was reinstalled on purpose: macfleet hosts forget-key " + to.target.name()
 		}
 		return to.target.strange(err, remedy)
 	case errors.As(err, &unsigned):
 		e.Code, e.Phase, e.Err = codeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
-		e.Remedy = "unlock the agent and let it sign, then run the command again"
+		e.Remedy = "unlock the ssh agent and confirm the signature, then run the command again"
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		e.Code, e.Phase = codeKeyRefused, Authorising
-		e.Err = fmt.Errorf("the host refused the key %s, which is %s, for user %s (tried once, not again)",
+		e.Err = fmt.Errorf("the host refused the key %s (%s) for user %s (tried once, not again)",
 			to.key.fingerprint(), to.key.source, to.user)
-		e.Remedy = "put the public key into ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other
+		e.Remedy = "add the public key to ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other
 		if to.byHand == "" {
 			e.Remedy += "; Scaleway installs project keys only at the first boot"
 		}
 	case errors.As(err, &gone):
-		e.Remedy = "run the command again in a minute: sshd hangs up on newcomers while too many logins are under way (MaxStartups)"
+		e.Remedy = "run the command again in a minute: sshd rejects new connections while too many logins are in progress (MaxStartups)"
 		if to.byHand == "" {
-			e.Remedy += "; if it stays, look at the machine through VNC"
+			e.Remedy += "; if it persists, check the machine over VNC"
 		}
 	}
 	return e

@@ -12,9 +12,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Claim creates /etc/macfleet/claim.json, which only one of several runs can
-// do, and returns the claim that stands there afterwards: the given one, or
-// whose claim came first.
+// Claim creates /etc/macfleet/claim.json atomically, and returns the claim on the host
+// afterwards: the given one, or an earlier one.
 func (c *Conn) Claim(ctx context.Context, claim plan.Claim) (plan.Claim, error) {
 	text, _ := json.Marshal(claim) // strings can always be encoded
 	a, err := c.own(ctx, "claim-create", string(text)+"\n")
@@ -24,9 +23,8 @@ func (c *Conn) Claim(ctx context.Context, claim plan.Claim) (plan.Claim, error) 
 	return parseClaim(a.Stdout)
 }
 
-// DropClaim takes back a claim that Claim returned, nonce and all, as long as no marker
-// stands beside it. With it goes the file that gives root, where one is named; the run
-// leaves the host in the same exec, as it has no root afterwards.
+// DropClaim removes exactly the given claim, unless the host has a marker, and the sudoers file
+// root, if named. The run leaves the host in the same exec, because it has no root afterwards.
 func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim, root string) error {
 	text, _ := json.Marshal(claim) // strings can always be encoded
 	drop := own("claim-drop", plan.Root, string(text), root)
@@ -38,13 +36,12 @@ func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim, root string) err
 	return err
 }
 
-// moved is the exit code by which marker-write says that it found another marker than
-// the writer knows.
+// moved is marker-write's exit code for a marker that was changed by somebody else.
 const moved = 5
 
-// WriteMarker replaces the host's marker in one step, where it is still the one that
-// this connection saw last; else the error wraps plan.ErrMarkerMoved. With the proof of
-// a step (empty: none) nothing of that step is pending any more.
+// WriteMarker replaces the host's marker atomically if it is still the one that this connection
+// read last; otherwise the error wraps plan.ErrMarkerMoved. The step proven (empty: none) is no
+// longer pending.
 func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker, proven plan.StepID) error {
 	text, err := m.Encode()
 	if err != nil {
@@ -60,8 +57,8 @@ func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker, proven plan.StepI
 	return err
 }
 
-// asCompared is a marker's text as the host compares it: a shell takes the last line ends
-// off. Nothing is known of text that no argument can hold.
+// asCompared returns a marker's text as the host compares it: a shell strips trailing line
+// ends. Text that cannot be an argument gives "".
 func asCompared(text string) string {
 	if strings.ContainsRune(text, 0) {
 		return ""
@@ -73,17 +70,16 @@ func asCompared(text string) string {
 var passwordEnds = map[int]error{3: plan.ErrPasswordRefused, 5: plan.ErrAccountLocked, 6: plan.ErrPasswordUntold, 7: plan.ErrPasswordRace,
 	8: plan.ErrPasswordBusy}
 
-// CheckPassword tries the login user's password once and leaves a note on the
-// host when it is refused, under the given seal. It tries nothing when the host
-// remembers other tries than the given ones: somebody else tried a password
-// meanwhile, perhaps the same. The error is or wraps plan.ErrPasswordRefused,
+// CheckPassword tries the login user's password once, and notes a refusal on the host under
+// the given seal. It tries nothing if the host has other notes than the given ones: another
+// run tried a password in the meantime. The error is or wraps plan.ErrPasswordRefused,
 // plan.ErrAccountLocked, plan.ErrPasswordUntold, plan.ErrPasswordRace or plan.ErrPasswordBusy, a *ScriptError when sudo
 // failed for another reason, or an *Error when the connection broke.
 func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, remembered []plan.Refusal, now time.Time) error {
 	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10), tries(remembered))
 	input, err := secret.New(password.Reveal() + "\n" + string(seal) + "\n")
 	if err != nil {
-		return fmt.Errorf("check the password of %s: %w", c.target.name(), err)
+		return fmt.Errorf("verify the password of %s: %w", c.target.name(), err)
 	}
 	a, err := c.Run(ctx, command, input)
 	if why := passwordEnds[a.Exit]; why != nil {
@@ -92,12 +88,12 @@ func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal se
 	return err
 }
 
-// tries says what a host remembers, as password-check.sh puts it together.
+// tries formats the notes of a host as password-check.sh does.
 func tries(remembered []plan.Refusal) string {
 	var b strings.Builder
 	for _, r := range remembered {
 		switch {
-		case r.Seal == "": // a line that cannot be read
+		case r.Seal == "": // a malformed line
 			b.WriteString("?;")
 		case r.Refused:
 			fmt.Fprintf(&b, "refused%d;", r.Tries)

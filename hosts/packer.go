@@ -9,11 +9,9 @@ import (
 	"time"
 )
 
-// Packing with gzip pays below 40 MB/s alone: above, the packing itself is what
-// is waited for (60 MB of a program take 1.3 s of processor time to pack, and 0.5 s
-// over gigabit Ethernet). So the first bytes are stored as they are and timed.
-// Those of the channel's window, 2 MiB, say nothing: they leave before the host
-// has read any.
+// gzip pays off only below 40 MB/s: compressing 60 MB takes 1.3 s of CPU time, sending them over
+// gigabit Ethernet 0.5 s. So the first bytes are sent uncompressed and timed, except those of
+// the channel's 2 MiB window, which are sent before the host reads any.
 const (
 	slowLine  = 40e6      // bytes a second
 	piece     = 256 << 10 // bytes that are read at a time, and packed to see whether it helps
@@ -25,28 +23,28 @@ const (
 	pays      = 0.8         // of their size that they may have then
 )
 
-// packer is a source in the form of gzip: stored as it is, and packed from where the line
-// turns out to be slow.
+// packer is a source in gzip format: stored at first, compressed once the connection turns out
+// to be slow.
 type packer struct {
 	source io.Reader
 	left   int64 // bytes that the source still has
 	now    func() time.Time
 	tell   func(n int64)
 
-	mu      sync.Mutex // the SSH library reads in a goroutine that it does not wait for
+	mu      sync.Mutex // the SSH library reads in a goroutine of its own
 	gzip    *gzip.Writer
-	data    []byte       // the piece that was read last
-	out     bytes.Buffer // what was not read yet
-	n       int64        // bytes of the source that went in
-	sent    int64        // of them, and of what those that were packed became
+	data    []byte       // the last piece read
+	out     bytes.Buffer // not sent yet
+	n       int64        // bytes read from the source
+	sent    int64        // bytes sent, after compression
 	packed  bool
 	decided bool
 	began   time.Time
 	timed   time.Time // when timedFrom was reached
-	err     error     // why nothing more comes: io.EOF, or why the source could not be read
+	err     error     // io.EOF, or why the source could not be read
 }
 
-// Read returns the next bytes in gzip's form.
+// Read returns the next bytes in gzip format.
 func (p *packer) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +57,7 @@ func (p *packer) Read(b []byte) (int, error) {
 	return p.out.Read(b)
 }
 
-// fill puts the next piece of the source into gzip's form.
+// fill adds the next piece of the source to the gzip stream.
 func (p *packer) fill() error {
 	if p.gzip == nil {
 		p.data = make([]byte, piece)
@@ -68,8 +66,8 @@ func (p *packer) fill() error {
 	n, err := io.ReadFull(p.source, p.data)
 	data := p.data[:n]
 	if !p.decided && p.slow() && p.left >= worth && shrinks(data) {
-		_ = p.gzip.Close()                                      // a buffer takes all
-		p.gzip, _ = gzip.NewWriterLevel(&p.out, gzip.BestSpeed) // gunzip goes on with the next member
+		_ = p.gzip.Close()                                      // a buffer accepts everything
+		p.gzip, _ = gzip.NewWriterLevel(&p.out, gzip.BestSpeed) // gunzip accepts several members
 		p.packed = true
 	}
 	before := p.out.Len()
@@ -89,7 +87,7 @@ func (p *packer) fill() error {
 	return err
 }
 
-// slow looks at the time, and reports whether the line is slow once that is known.
+// slow reports whether the connection is known to be slow.
 func (p *packer) slow() bool {
 	now := p.now()
 	switch p.n {
@@ -109,21 +107,21 @@ func (p *packer) slow() bool {
 	return float64(n) < slowLine*now.Sub(since).Seconds()
 }
 
-// shrinks tries whether packing makes a piece smaller.
+// shrinks reports whether compression makes a piece much smaller.
 func shrinks(data []byte) bool {
 	var small bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&small, gzip.BestSpeed) // the level is valid
-	_, _ = w.Write(data)                                // a buffer takes all
+	_, _ = w.Write(data)                                // a buffer accepts everything
 	_ = w.Close()
 	return float64(small.Len()) < pays*float64(len(data))
 }
 
-// end returns when nobody reads the source any more, and why it could not be read.
+// end stops reading the source, and returns its read error, if any.
 func (p *packer) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.err
-	p.err = errors.New("nobody reads any more")
+	p.err = errors.New("the upload has ended")
 	p.out.Reset()
 	if err == io.EOF {
 		return nil

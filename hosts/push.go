@@ -16,19 +16,17 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// leastRate is how slow a line may be, in bytes a second, before an upload is
-// given up.
+// leastRate is the minimum speed of an upload in bytes per second.
 const leastRate = 32 << 10
 
-// push sends an artifact. What a broken delivery left is not sent again, where it
-// is what the artifact begins with.
+// push uploads an artifact. It resumes an interrupted upload if its bytes match.
 func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Source) (Delivered, error) {
 	if err := acquire(ctx, c.client.uploads); err != nil {
 		return Delivered{}, fmt.Errorf("deliver %s to %s: %w", a, c.target.name(), err)
 	}
 	defer func() { <-c.client.uploads }()
 	c.progress(Progress{Artifact: a, Edge: Begins})
-	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the place is free
+	defer c.progress(Progress{Artifact: a, Edge: Ends}) // before the slot is released
 	done, err := c.pushFrom(ctx, a, seen, source)
 	var known *Error
 	var failed *ScriptError
@@ -38,15 +36,15 @@ func (c *Conn) push(ctx context.Context, a fleet.Artifact, seen look, source Sou
 	return done, err
 }
 
-// pushFrom sends an artifact once.
+// pushFrom uploads an artifact once.
 func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source Source) (done Delivered, err error) {
 	bytes, all, err := source()
 	if err != nil {
 		return done, err
 	}
-	defer func() { _ = bytes.Close() }() // it was read, not written
+	defer func() { _ = bytes.Close() }() // only read
 	if seen.free < all {
-		return done, c.full(a, fmt.Sprintf("%s are needed, and %s are free", size(all), size(seen.free)))
+		return done, c.full(a, fmt.Sprintf("%s free, needs %s", size(seen.free), size(all)))
 	}
 	part, again := "-", func() (Delivered, error) { return c.pushFrom(ctx, a, look{free: seen.free}, source) }
 	if seen.part != "" && seen.bytes <= all {
@@ -68,19 +66,19 @@ func (c *Conn) pushFrom(ctx context.Context, a fleet.Artifact, seen look, source
 		return done, broke
 	case err != nil && answer.Exit == 0:
 		return done, err
-	case answer.Exit == partGone && part != "-": // another run cleared it away
+	case answer.Exit == partGone && part != "-": // another run deleted it
 		return again()
 	case answer.Exit == pieceMissing:
-		return done, fmt.Errorf("the source ends after %d of %d bytes", done.Resumed+p.n, all)
+		return done, fmt.Errorf("the source ended after %d of %d bytes", done.Resumed+p.n, all)
 	}
 	return done, c.outcome(a, answer, "")
 }
 
-// beginsWith reads n bytes, and reports whether they have that SHA-256.
+// beginsWith reads n bytes and reports whether they have the SHA-256 sum.
 func beginsWith(r io.Reader, n int64, sum string) (bool, error) {
 	h := sha256.New()
 	if _, err := io.CopyN(h, r, n); err != nil {
-		return false, fmt.Errorf("read what was sent before: %w", err)
+		return false, fmt.Errorf("read the part sent earlier: %w", err)
 	}
 	return hex.EncodeToString(h.Sum(nil)) == sum, nil
 }
@@ -90,7 +88,7 @@ func (c *Conn) progress(p Progress) {
 	c.client.opts.Progress(p)
 }
 
-// send sends bytes in one exec, behind lines that say what they are.
+// send sends a header and the bytes in one exec.
 func (c *Conn) send(ctx context.Context, header []string, bytes io.Reader, more time.Duration) (plan.Answer, error) {
 	mark, q := rand.Text(), question{id: "push", Command: own("artifact-push", plan.Root)}
 	r, lost := c.converse(ctx, conversation{mark: mark, line: scriptLine(c.client.opts.Prologue + c.fence() + q.Script),

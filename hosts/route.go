@@ -16,25 +16,25 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The paths to a host, as Options.Via names them.
+// The paths to a host, as in Options.Via.
 const (
-	Tailscale = "tailscale" // the address that this machine's Tailscale has for the server's name
-	Public    = "public"    // the address of the inventory, or what the ssh configuration has instead
+	Tailscale = "tailscale" // the address of the server's name in this machine's tailnet
+	Public    = "public"    // the address in the inventory or in the ssh configuration
 )
 
-// route is one way to a host.
+// route is one path to a host.
 type route struct {
 	path string // Tailscale or Public
 	host string // name or address to dial
 	port int
-	hops []hop // to go through, in this order
+	hops []hop // jump hosts in this order
 }
 
 func (r route) address() string {
 	return net.JoinHostPort(r.host, strconv.Itoa(cmp.Or(r.port, 22)))
 }
 
-// String returns the path as people read it: "public through bastion".
+// String formats the route: "public through bastion".
 func (r route) String() string {
 	if len(r.hops) == 0 {
 		return r.path
@@ -46,17 +46,17 @@ func (r route) String() string {
 	return r.path + " through " + strings.Join(names, ", ")
 }
 
-// route finds one way to a host. What the ssh configuration says of HostName and
-// ProxyJump belongs to the public path: to the tailnet this machine speaks itself.
+// route finds one path to a host. HostName and ProxyJump of the ssh configuration apply only to
+// the public path.
 func (c *Client) route(ctx context.Context, path string, t Target, s sshconfig.Settings) (r route, e *Error) {
 	r = route{path: path, port: s.Port, host: cmp.Or(s.HostName, t.Server.Address)}
 	var err error
 	if path == Tailscale {
 		if r.host, err = c.tailnetAddress(ctx, t.Server.Name); err != nil {
-			e = t.fails(plan.CodeUnreachable, Dialing, err, "see whether this machine and the host are in the tailnet: tailscale status")
+			e = t.fails(plan.CodeUnreachable, Dialing, err, "check that this machine and the host are in the tailnet: tailscale status")
 		}
 	} else if r.host == "" {
-		e = t.fails(plan.CodeUnreachable, Dialing, errors.New("the inventory names no address"), "look at the server in the Scaleway console")
+		e = t.fails(plan.CodeUnreachable, Dialing, errors.New("the inventory has no address of the server"), "check the server in the Scaleway console")
 	} else if r.hops, err = c.chain(s.Jumps); err != nil {
 		e = configError(t, err)
 	}
@@ -69,7 +69,7 @@ func configError(t Target, err error) *Error {
 	return e
 }
 
-// localTailnet is what this machine's Tailscale said last of its devices.
+// localTailnet caches the devices of this machine's tailnet.
 type localTailnet struct {
 	busy    chan struct{} // holds one while it is asked
 	asked   time.Time
@@ -77,13 +77,13 @@ type localTailnet struct {
 	err     error
 }
 
-// tailnetAge is how long an answer counts: one for all hosts of a plan, and a long apply
-// notices that Tailscale was stopped or that a host has joined.
+// tailnetAge is how long an answer is cached: long enough for one plan, short enough for a long
+// apply to notice changes.
 const tailnetAge = time.Minute
 
-// tailnetAddress returns the address that the Tailscale of this machine has for the host's own name:
-// server, Node and device have the same. A resolver is not asked, because outside
-// the tailnet it may send the login, and the password for sudo after it, to any address.
+// tailnetAddress returns the tailnet address of the device with the server's name. It does not
+// use DNS, which outside the tailnet could direct the login, and then the sudo password, to any
+// address.
 func (c *Client) tailnetAddress(ctx context.Context, name string) (string, error) {
 	t := &c.tailnet
 	if err := acquire(ctx, t.busy); err != nil {
@@ -94,7 +94,7 @@ func (c *Client) tailnetAddress(ctx context.Context, name string) (string, error
 		dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 		defer cancel()
 		devices, err := c.opts.Tailnet(dctx)
-		if ctx.Err() != nil { // this host's time is over, not that of the others
+		if ctx.Err() != nil { // only this host's time is up
 			return "", context.Cause(ctx)
 		}
 		t.devices, t.err, t.asked = devices, err, c.now()
@@ -109,13 +109,13 @@ func (c *Client) tailnetAddress(ctx context.Context, name string) (string, error
 	return address.String(), nil
 }
 
-// try is a path that did not work.
+// try is a failed path.
 type try struct {
 	route route
 	err   *Error
 }
 
-// why says in a few words what kept a path from working.
+// why says briefly why a path failed.
 func (t try) why() string {
 	var number syscall.Errno
 	switch {
@@ -131,7 +131,7 @@ func (t try) why() string {
 	return t.err.text()
 }
 
-// taken describes the path that worked, and why those before it did not.
+// taken describes the path that worked, and why earlier ones failed.
 func taken(r route, failed []try) string {
 	var notes []string
 	for _, t := range failed {

@@ -352,7 +352,7 @@ func allDead(t testing.TB, f *os.File, wrote string) {
 	}
 }
 
-const stoppedByWatchdog = "it did not answer in time and was stopped"
+const stoppedByWatchdog = "timed out and was stopped"
 
 // TestShellsWatchdog lets a question hang, with grandchildren that do not want
 // to end either.

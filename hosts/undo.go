@@ -14,35 +14,35 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The exit codes of the scripts that arm and confirm.
+// The exit codes of the scripts undo-arm and undo-confirm.
 const (
-	undoTaken   = 3 // another change is armed; this one was taken back
-	undoRunning = 5 // the change has not ended
-	undoFailed  = 6 // the change ended with an error
+	undoTaken   = 3 // another change is pending; this one was not armed
+	undoRunning = 5 // the change is still running
+	undoFailed  = 6 // the change failed
 )
 
-// guarded is one change on its way to a confirmation.
+// guarded is a change that is not confirmed yet.
 type guarded struct {
-	conn   *Conn // the one that stood before the change
+	conn   *Conn // the connection from before the change
 	step   plan.StepID
 	change plan.Change
 	id     string
-	target Target           // with the host key of conn, which every new connection must show
-	paths  []string         // those that worked before the change
-	late   time.Time        // from then on the host takes it back by itself
-	until  time.Time        // until then it must answer again
-	failed error            // why the change must not stay
-	asked  bool             // the host was told to take it back
+	target Target           // with conn's host key, which new connections must show
+	paths  []string         // the paths that worked before the change
+	late   time.Time        // when the host undoes the change by itself
+	until  time.Time        // when the host must answer again at the latest
+	failed error            // why the change must be undone
+	asked  bool             // the host was asked to undo it
 	have   map[string]*Conn // new connections, by path
 }
 
-// RunGuarded runs a change that may cut the line. The host is armed to take it
-// back by itself, new connections over every path that worked before confirm it,
-// and only then is it made to last. The connection is replaced by a new one.
+// RunGuarded runs a change that may cut the connection. The host undoes it by itself unless new
+// connections over every path that worked before confirm it; only then is it made permanent.
+// The connection is replaced by a new one.
 //
-// An error means that the change does not stand, or that nobody knows: an *Error
-// with the code "rolled-back", "undo-armed", "cut-off", or of a connection; a
-// *ScriptError where nothing was changed or only the last part is missing.
+// An error means that the change was undone, or that its state is unknown: an *Error with the
+// code "rolled-back", "undo-armed" or "cut-off", or of the connection; a *ScriptError if
+// nothing was changed or only the last part failed.
 func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change) error {
 	g, err := c.guard(step, ch)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 	}
 	_, g.failed = c.change(ctx, g.wrapped(), secret.Value{}, g.undoLimit())
 	if lost := (*Error)(nil); errors.As(g.failed, &lost) {
-		g.failed = nil // nobody knows whether it did
+		g.failed = nil // unknown whether it failed
 	}
 	return g.settle(ctx)
 }
@@ -75,26 +75,26 @@ func (c *Conn) RunGuarded(ctx context.Context, step plan.StepID, ch plan.Change)
 func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	switch {
 	case ch.Guard == nil:
-		return nil, errors.New("the change has no guard")
+		return nil, errors.New("the change has no undo")
 	case ch.Command.As != plan.Root, ch.Guard.Restore != nil && ch.Guard.Restore.As != plan.Root:
-		return nil, errors.New("only root's changes can be guarded")
+		return nil, errors.New("only changes by root can have an undo")
 	case ch.Input != plan.NoInput:
-		return nil, errors.New("a guarded change reads no input")
+		return nil, errors.New("a change with an undo must not have input")
 	}
 	g := &guarded{conn: c, step: step, change: ch, id: rand.Text()[:16], target: c.same(), have: make(map[string]*Conn)}
-	// What cannot be sent must not be found out when the host is armed.
+	// Check that the scripts can be sent before the host is armed.
 	_, _, err := c.client.send(c.fence(), []question{{id: "change", Command: g.wrapped()}}, g.undoLimit())
 	return g, err
 }
 
-// same is the host of this connection, with its key pinned.
+// same returns the target of this connection with its key pinned.
 func (c *Conn) same() Target {
 	t := c.target
 	t.Trust = plan.Trust{Pin: &plan.Pin{Name: t.name(), ServerID: t.Server.ID, Key: keyText(c.key)}}
 	return t
 }
 
-// wrapped is the change's own script, in one that keeps its answer on the host.
+// wrapped returns the change's script, wrapped to keep its answer on the host.
 func (g *guarded) wrapped() plan.Command {
 	command := g.change.Command
 	wrapped := own("undo-change", plan.Root, append([]string{g.id, seconds(g.undoLimit()), g.conn.client.opts.Prologue + command.Script}, command.Args...)...)
@@ -102,7 +102,7 @@ func (g *guarded) wrapped() plan.Command {
 	return wrapped
 }
 
-// survey notes the paths that work before the change. The one in use does.
+// survey finds the paths that work before the change.
 func (g *guarded) survey(ctx context.Context) error {
 	for _, path := range g.conn.client.opts.Via {
 		if path == g.conn.via {
@@ -116,21 +116,20 @@ func (g *guarded) survey(ctx context.Context) error {
 			conn.Close()
 			g.paths = append(g.paths, path)
 		case ctx.Err() != nil, errors.As(err, &e) && e.Code == codeKeyRefused:
-			// Nobody could confirm over that path later: the host bans who asks again.
+			// This path could not confirm later: the host bans repeated login failures.
 			return err
 		}
 	}
 	return nil
 }
 
-// undoLimit is how long the change itself may take: what is left after it is for
-// the confirmation.
+// undoLimit is the time limit of the change itself; the rest is for the confirmation.
 func (g *guarded) undoLimit() time.Duration {
 	d := g.conn.client.opts.Deadlines
 	return max(time.Second, min(d.Change, d.Undo/2)).Truncate(time.Second)
 }
 
-// arm makes the host take the change back unless it is confirmed.
+// arm makes the host undo the change unless it is confirmed.
 func (g *guarded) arm(ctx context.Context) error {
 	o := g.conn.client.opts
 	restore := g.change.Guard.Restore
@@ -141,13 +140,12 @@ func (g *guarded) arm(ctx context.Context) error {
 		return err
 	}
 	left, step, _ := strings.Cut(strings.TrimSpace(a.Stdout), " ")
-	n, _ := strconv.Atoi(left) // a number that cannot be read is as good as none
+	n, _ := strconv.Atoi(left) // 0 if malformed
 	return g.target.fails(plan.CodeUndoArmed, Undoing,
-		fmt.Errorf("a change of %s is not confirmed yet; the host takes it back within %s", step, time.Duration(max(0, n))*time.Second))
+		fmt.Errorf("a change of %s is not confirmed yet; the host undoes it within %s", step, time.Duration(max(0, n))*time.Second))
 }
 
-// keep makes one of the new connections the one to go on with, that of the
-// preferred path, and closes the others.
+// keep continues with the new connection over the preferred path, and closes the others.
 func (g *guarded) keep() {
 	if path, conn := g.standing(); conn != nil {
 		delete(g.have, path)
@@ -163,7 +161,7 @@ func (g *guarded) closeAll() {
 	}
 }
 
-// become replaces the connection by another one to the same host.
+// become replaces the connection with another one to the same host.
 func (c *Conn) become(other *Conn) {
 	c.Close()
 	target := c.target
@@ -173,14 +171,13 @@ func (c *Conn) become(other *Conn) {
 
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) }
 
-var codeCutOff = plan.NewCode("cut-off", plan.Critical, "nobody knows whether a change stands: the host answers on no path",
-	"reboot the Mac: what was not confirmed is taken back at the next boot, too")
+var codeCutOff = plan.NewCode("cut-off", plan.Critical, "unknown whether a change is active: the host is unreachable on all paths",
+	"reboot the Mac: an unconfirmed change is also undone at boot")
 
-// reach opens new connections over the paths that have none. The error says why
-// one of them does not work.
+// reach opens new connections over the paths that lack one. The error says why one failed.
 func (g *guarded) reach(ctx context.Context) error {
 	if !g.late.IsZero() && time.Now().After(g.late) {
-		// The host may have refused the key because of the change.
+		// The change may have caused the refusal of the key.
 		g.conn.client.turns.forgive(ctx, g.target.id())
 		g.late = time.Time{}
 	}
@@ -199,7 +196,7 @@ func (g *guarded) reach(ctx context.Context) error {
 	return failed
 }
 
-// and joins two errors in one line.
+// and joins two errors on one line.
 func and(a, b error) error {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -207,8 +204,7 @@ func and(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// settle asks until it is known whether the change stands, as long as the host may take
-// for it.
+// settle polls until it is known whether the change is active, within the host's time limit.
 func (g *guarded) settle(ctx context.Context) error {
 	o := g.conn.client.opts
 	for {
@@ -218,7 +214,7 @@ func (g *guarded) settle(ctx context.Context) error {
 			return err
 		}
 		if e := new(Error); errors.As(err, &e) && e.refusesRun() {
-			return err // what is not confirmed the host takes back by itself
+			return err // the host undoes an unconfirmed change by itself
 		}
 		over := fmt.Errorf("no answer within %s", o.Deadlines.Undo+o.Deadlines.Return)
 		if time.Now().Before(g.until) {
@@ -230,13 +226,13 @@ func (g *guarded) settle(ctx context.Context) error {
 	}
 }
 
-// decide asks the host, which decides: a confirmation and the undo race on one mv
-// there. missing says why a path has no new connection. An error without done means
-// that a connection broke, or that nothing is decided yet.
+// decide asks the host, where confirmation and undo race on one atomic mv. missing says why a
+// path has no new connection. An error without done means that a connection broke, or that
+// nothing is decided yet.
 func (g *guarded) decide(ctx context.Context, missing error) (done bool, err error) {
 	path, conn := g.standing()
 	switch {
-	case g.change.Guard.Restore == nil && missing == nil: // nothing can take it back, and all paths work
+	case g.change.Guard.Restore == nil && missing == nil: // there is no undo, and all paths work
 		g.keep()
 		if g.failed == nil {
 			_, g.failed = g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
@@ -262,9 +258,8 @@ func (g *guarded) decide(ctx context.Context, missing error) (done bool, err err
 	return false, fmt.Errorf("the change is %s on the host", state)
 }
 
-// ask confirms the change where all paths work, has it taken back where it failed, and
-// returns whether it is armed, undoing, undone or confirmed: by this run, whose answer
-// may have been lost.
+// ask confirms the change if all paths work, requests the undo if it failed, and returns its
+// state: armed, undoing, undone or confirmed (possibly earlier, with a lost answer).
 func (g *guarded) ask(ctx context.Context, conn *Conn, missing error) (state string, undone plan.Undone, err error) {
 	if g.failed == nil && missing == nil {
 		if confirmed, err := g.confirm(ctx, conn); confirmed || err != nil {
@@ -283,7 +278,7 @@ func (g *guarded) ask(ctx context.Context, conn *Conn, missing error) (state str
 	return state, undone, err
 }
 
-// standing returns a connection that stands, the preferred path's first.
+// standing returns an open connection, preferably over the preferred path.
 func (g *guarded) standing() (string, *Conn) {
 	for _, path := range g.paths {
 		if conn := g.have[path]; conn != nil {
@@ -293,13 +288,13 @@ func (g *guarded) standing() (string, *Conn) {
 	return "", nil
 }
 
-// confirm lets the change stand. It is false, without an error, where the change
-// is not at its end, failed, or was taken back.
+// confirm confirms the change. It returns false without an error if the change is still
+// running, failed, or was undone.
 func (g *guarded) confirm(ctx context.Context, conn *Conn) (bool, error) {
 	a, err := conn.own(ctx, "undo-confirm", g.id, string(g.step))
 	switch a.Exit {
 	case undoFailed:
-		a.Exit, _ = strconv.Atoi(strings.TrimSpace(a.Stdout)) // the change's own
+		a.Exit, _ = strconv.Atoi(strings.TrimSpace(a.Stdout)) // the change's own exit code
 		g.failed = &ScriptError{Host: g.target.name(), Script: g.change.Command.Name, Answer: a}
 		return false, nil
 	case undoTaken, undoRunning:
@@ -308,7 +303,7 @@ func (g *guarded) confirm(ctx context.Context, conn *Conn) (bool, error) {
 	return err == nil, err
 }
 
-// persist makes the confirmed change outlive a boot.
+// persist makes the confirmed change survive a reboot.
 func (g *guarded) persist(ctx context.Context) error {
 	g.keep()
 	_, failed := g.conn.Run(ctx, g.change.Guard.Persist, secret.Value{})
@@ -316,18 +311,18 @@ func (g *guarded) persist(ctx context.Context) error {
 		failed = err
 	}
 	if failed != nil {
-		return fmt.Errorf("the change is confirmed and does not outlive a boot yet: %w", failed)
+		return fmt.Errorf("the change is active, but does not survive a reboot yet: %w", failed)
 	}
 	return nil
 }
 
 func (g *guarded) rolledBack(u plan.Undone) error {
-	why := cmp.Or(u.Why, "the host does not say why")
-	back, remedy := fmt.Errorf("%s was taken back: %s", g.step, why),
-		"the host is as it was before: mend what the change does to its connections, then run macfleet plan"
+	why := cmp.Or(u.Why, "no reason given")
+	back, remedy := fmt.Errorf("%s was undone: %s", g.step, why),
+		"the host is unchanged; fix what the change does to its connections, then run macfleet plan"
 	if u.Exit != 0 {
-		back = fmt.Errorf("%s was to be taken back (%s), and that failed with exit %d", g.step, why, u.Exit)
-		remedy = "look at the host before anything else: macfleet plan shows what differs"
+		back = fmt.Errorf("the undo of %s (%s) failed with exit code %d", g.step, why, u.Exit)
+		remedy = "check the host first: macfleet plan shows the differences"
 	}
 	if g.failed != nil {
 		back = fmt.Errorf("%w: %w", back, g.failed)
@@ -335,16 +330,16 @@ func (g *guarded) rolledBack(u plan.Undone) error {
 	return g.target.fails(plan.CodeRolledBack, Undoing, back, remedy)
 }
 
-// cutOff says that nobody knows how the change ended.
+// cutOff returns the error for a change whose state is unknown.
 func (g *guarded) cutOff(err error) error {
-	remedy := "reboot the Mac from the Scaleway console: what was not confirmed is taken back at the next boot, too"
+	remedy := "reboot the Mac in the Scaleway console: an unconfirmed change is also undone at boot"
 	if g.change.Guard.Restore == nil {
-		remedy = "reboot the Mac from the Scaleway console: the change was not made to outlive a boot"
+		remedy = "reboot the Mac in the Scaleway console: the change does not survive a reboot"
 	}
-	return g.target.fails(codeCutOff, Undoing, fmt.Errorf("%s: nobody knows whether the change stands: %w", g.step, err), remedy)
+	return g.target.fails(codeCutOff, Undoing, fmt.Errorf("%s: unknown whether the change is active: %w", g.step, err), remedy)
 }
 
-// pause waits, or returns why ctx ended.
+// pause waits, or returns the cause of ctx's end.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

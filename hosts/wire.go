@@ -17,13 +17,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// dial opens a connection, from here or from the jump host before the machine.
+// dial opens a connection, directly or from the jump host.
 func (c *Client) dial(ctx context.Context, to endpoint) (*watched, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.opts.Deadlines.Dial)
 	defer cancel()
 	dial, counts := c.opts.Dial, &c.stats
 	if to.through != nil {
-		dial, counts = to.through.dial, &stats{} // its bytes are counted where they leave this machine
+		dial, counts = to.through.dial, &stats{} // its bytes are counted at the first hop
 	}
 	raw, err := dial(dctx, "tcp", to.address)
 	if err != nil {
@@ -33,11 +33,11 @@ func (c *Client) dial(ctx context.Context, to endpoint) (*watched, error) {
 	return &watched{Conn: raw, silence: c.opts.Deadlines.Silence, stats: counts}, nil
 }
 
-// keepalive is OpenSSH's own name for a request that does nothing.
+// keepalive is OpenSSH's no-op request.
 const keepalive = "keepalive@openssh.com"
 
-// keepAlive sends a request that every server answers, so that a dead peer
-// shows as silence and not as a command that never ends.
+// keepAlive sends requests that every server answers, so that a dead peer is detected by its
+// silence.
 func keepAlive(ctx context.Context, conn ssh.Conn, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -53,12 +53,11 @@ func keepAlive(ctx context.Context, conn ssh.Conn, every time.Duration) {
 	}
 }
 
-// watched is a connection that breaks after a time of silence and counts its
-// bytes and turns.
+// watched is a connection that fails after a time of silence and counts its traffic.
 type watched struct {
 	net.Conn
 	silence time.Duration
-	silent  atomic.Bool // it broke for this reason
+	silent  atomic.Bool // it failed because of silence
 	broke   atomic.Pointer[error]
 	over    atomic.Bool // nothing more can be read
 	asked   atomic.Bool // bytes went out since the last ones came in
@@ -93,19 +92,18 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// hungUpError says that the host closed the connection. A connection that was
-// closed on this side never causes it.
+// hungUpError reports that the host closed the connection.
 type hungUpError struct{ cause error }
 
-func (e *hungUpError) Error() string { return "the host hung up: " + e.cause.Error() }
+func (e *hungUpError) Error() string { return "the host closed the connection: " + e.cause.Error() }
 func (e *hungUpError) Unwrap() error { return e.cause }
 
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// note remembers the first thing that went wrong on the wire. The SSH library
-// closes a connection over a failed write and then reports the closing.
+// note keeps the first error of the connection: after a failed write the SSH library only
+// reports that the connection was closed.
 func (w *watched) note(err error) {
 	switch {
 	case err == nil || errors.Is(err, net.ErrClosed):
@@ -116,14 +114,14 @@ func (w *watched) note(err error) {
 	}
 }
 
-// why finds what is behind an error that says only that the connection is gone.
+// why returns the cause of an error that only says that the connection is gone.
 func (w *watched) why(err error) error {
 	first := w.broke.Load()
 	switch {
 	case err == nil:
 		return nil
 	case w.silent.Load():
-		return fmt.Errorf("no byte from the host for %s", w.silence)
+		return fmt.Errorf("no data from the host for %s", w.silence)
 	case hungUp(err):
 		return &hungUpError{err}
 	case errors.Is(err, net.ErrClosed) && first != nil && hungUp(*first):
@@ -132,9 +130,8 @@ func (w *watched) why(err error) error {
 	return err
 }
 
-// ending returns why a command ended without an exit status: the connection
-// broke, or the host gave up this command alone. A request that every server
-// answers tells the two apart.
+// ending returns why a command has no exit status: a keepalive request shows whether the
+// connection broke or only this command ended.
 func (c *Conn) ending() error {
 	if _, _, err := c.ssh.SendRequest(keepalive, true, nil); err == nil {
 		return errors.New("the command ended without an exit status")
@@ -142,11 +139,10 @@ func (c *Conn) ending() error {
 	return c.ssh.Wait()
 }
 
-// maxText is the longest text of an error, in bytes, that is shown.
+// maxText is the maximum length of an error text in bytes.
 const maxText = 600
 
-// printable makes a text fit for a terminal: a peer may have written parts of
-// it.
+// printable makes a text safe for a terminal: a peer may have written parts of it.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -167,7 +163,7 @@ func printable(text string) string {
 func endOf(conn ssh.Conn) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
-		_ = conn.Wait() // why it ended is asked when somebody wants to know
+		_ = conn.Wait() // the cause is read elsewhere
 		close(ended)
 	}()
 	return ended
@@ -175,10 +171,9 @@ func endOf(conn ssh.Conn) <-chan struct{} {
 
 // session opens a session on the connection.
 //
-// The library alone may wait for ever, and closing the connection does not free it: where
-// the connection ends just before it asks, the end has closed all channels but the new
-// one, and its failed write goes unreported. So it is not asked behind the end, and where
-// the end comes between the two, its goroutine is left behind.
+// The library can block forever if the connection ends just before the request: the new
+// channel is never closed and its failed write is not reported. So no session is requested
+// after the end; if the end comes in between, the goroutine is abandoned.
 func (c *Conn) session() (*ssh.Session, error) {
 	type opened struct {
 		session *ssh.Session

@@ -83,8 +83,8 @@ func TestHostnameUnread(t *testing.T) {
 		t.Errorf("unread %+v", f.Unread)
 	}
 	lost := stepstest.With(names(right, right, right), nil)
-	lost["hostname.HostName"] = inventory.Unread[plan.Answer]("the answer was cut off")
-	if f := stepstest.Diff(t, "hostname", named, lost); len(f.Unread) != 1 || f.Unread[0].Why != "the answer was cut off" {
+	lost["hostname.HostName"] = inventory.Unread[plan.Answer]("the answer was truncated")
+	if f := stepstest.Diff(t, "hostname", named, lost); len(f.Unread) != 1 || f.Unread[0].Why != "the answer was truncated" {
 		t.Errorf("unread %+v", f.Unread)
 	}
 }

@@ -16,37 +16,36 @@ import (
 	"time"
 )
 
-// ErrNoSSH says that this machine has no ssh to ask.
+// ErrNoSSH reports that this machine has no ssh.
 var ErrNoSSH = errors.New("ssh is not installed")
 
-// Config asks ssh about names, and about names that ssh can't tell apart once.
+// Config looks up names with ssh, once for names that match the same patterns.
 type Config struct {
-	file     string   // instead of ssh's own files; empty: these
-	patterns []string // of all Host lines
-	each     bool     // something beyond Host tells machines apart: each name is asked
+	file     string   // replaces ssh's own files; empty: use these
+	patterns []string // patterns of all Host lines
+	each     bool     // more than Host lines depends on the name: look up each name
 	running  chan struct{}
 	asked    sync.Map // a func() (answer, error) by user and class of names
 }
 
-// atOnce is how many ssh processes may run at one time, and patience how long one
-// may take: a Match exec runs a program of the person.
+// atOnce limits concurrent ssh processes, and patience the time of one: a Match exec may run
+// any program.
 const (
 	atOnce   = 8
 	patience = 20 * time.Second
 )
 
-// nobody is a name that no machine has: what ssh says of it, it says of all.
+// nobody is a name that no machine has: its settings apply to all machines.
 const nobody = "no-machine-bears-this-name"
 
-// askable are the names that ssh takes as a host. Others, such as a server's name
-// with a blank, are known by what is said of all machines.
+// askable matches names that ssh accepts as a host. Others, such as names with blanks, get the
+// settings of all machines.
 var askable = regexp.MustCompile(`^[\w.:][\w.:-]*$`)
 
-// Read checks the configuration, a file or ssh's own files where it is empty, and
-// finds out what tells machines apart in it. The error is ErrNoSSH, or has ssh's
-// own words.
+// Read checks the configuration (file, or ssh's own files if empty) and collects its patterns.
+// The error is ErrNoSSH, or has ssh's message.
 func Read(file string) (*Config, error) {
-	if info, err := os.Stat(file); err == nil && info.IsDir() { // which ssh takes for an empty file
+	if info, err := os.Stat(file); err == nil && info.IsDir() { // ssh would treat it as an empty file
 		return nil, fmt.Errorf("%s is a directory", file)
 	}
 	c := &Config{file: file, running: make(chan struct{}, atOnce)}
@@ -62,7 +61,7 @@ func Read(file string) (*Config, error) {
 	return c, nil
 }
 
-// scan collects the patterns of a file that ssh read.
+// scan collects the Host patterns of a file.
 func (c *Config) scan(file string) {
 	text, err := os.ReadFile(file)
 	c.each = c.each || err != nil || bytes.Contains(text, []byte("%C")) // a hash of the name
@@ -84,22 +83,22 @@ func (c *Config) scan(file string) {
 	}
 }
 
-// class is the same for names that fit the same patterns.
+// class is equal for names that match the same patterns.
 func (c *Config) class(name string) string {
 	if c.each {
 		return name
 	}
 	var fits strings.Builder
 	for _, p := range c.patterns {
-		ok, _ := path.Match(strings.TrimPrefix(p, "!"), name) // a damaged pattern fits nothing
+		ok, _ := path.Match(strings.TrimPrefix(p, "!"), name) // a malformed pattern matches nothing
 		fmt.Fprintf(&fits, "%t ", ok)
 	}
 	return fits.String()
 }
 
-// answer is what ssh says of a name.
+// answer is ssh's output for a name.
 type answer struct {
-	name   string              // that was asked
+	name   string              // the name that was looked up
 	values map[string][]string // by keyword
 }
 
@@ -107,8 +106,8 @@ func (a answer) first(keyword string) string {
 	return append(slices.Clone(a.values[keyword]), "")[0]
 }
 
-// alone reports whether the answer has the name itself in it, so that it can't
-// serve for another name of its class.
+// alone reports whether the answer contains the name itself, so that it does not fit other
+// names of its class.
 func (a answer) alone() bool {
 	for _, values := range a.values {
 		for _, v := range values {
@@ -120,7 +119,7 @@ func (a answer) alone() bool {
 	return false
 }
 
-// answer returns what ssh says of a name, or of one that it can't tell from it.
+// answer returns ssh's output for a name, or for another name of its class.
 func (c *Config) answer(user, name string) (answer, error) {
 	if !askable.MatchString(name) {
 		name = nobody
@@ -132,7 +131,7 @@ func (c *Config) answer(user, name string) (answer, error) {
 	return a, err
 }
 
-// once asks once for a key.
+// once runs ssh once per key.
 func (c *Config) once(user, name, key string) (answer, error) {
 	ask, _ := c.asked.LoadOrStore(key, sync.OnceValues(func() (answer, error) {
 		args := []string{"--", name}
@@ -145,10 +144,10 @@ func (c *Config) once(user, name, key string) (answer, error) {
 	return ask.(func() (answer, error))()
 }
 
-// keywords are those that say how a machine is reached, as ssh's manual spells them.
+// keywords are the relevant keywords, spelled as in ssh's manual.
 var keywords = []string{"HostName", "Port", "User", "HostKeyAlias", "IdentityAgent", "IdentityFile", "ProxyJump", "ProxyCommand", "UserKnownHostsFile", "GlobalKnownHostsFile"}
 
-// parse reads what ssh -G prints of a name.
+// parse parses the output of ssh -G for a name.
 func parse(name, text string) answer {
 	a := answer{name: name, values: make(map[string][]string)}
 	for line := range strings.Lines(text) {
@@ -160,7 +159,7 @@ func parse(name, text string) answer {
 		switch keyword = keywords[i]; keyword {
 		case "HostName":
 			value = strings.Trim(value, "[]")
-			if strings.EqualFold(value, name) { // nothing is said
+			if strings.EqualFold(value, name) { // not set
 				continue
 			}
 		case "ProxyJump", "ProxyCommand", "IdentityFile":
@@ -176,23 +175,23 @@ func parse(name, text string) answer {
 	return a
 }
 
-// proxy is where a ProxyJump or a ProxyCommand is kept, its keyword in front: they are one setting.
+// proxy is the key of ProxyJump and ProxyCommand, which are one setting; the value starts with the keyword.
 const proxy = "proxy"
 
-// run runs ssh and returns what it prints. The error has its own words.
+// run runs ssh and returns its output. The error has ssh's message.
 func (c *Config) run(args ...string) (stdout, stderr string, err error) {
 	c.running <- struct{}{}
 	defer func() { <-c.running }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// With a file that is none, ssh does not print those that it would try by itself.
-	// It must not ask DNS for the name: the inventory has the address.
+	// With IdentityFile none, ssh does not print its default identities. It must not look up
+	// the name in DNS.
 	all := []string{"-G", "-o", "IdentityFile=none", "-o", "CanonicalizeHostname=no"}
 	if c.file != "" {
 		all = append(all, "-F", c.file)
 	}
 	cmd := exec.CommandContext(ctx, "ssh", append(all, args...)...)
-	cmd.WaitDelay = time.Second // a Match exec may leave a process that holds the pipes
+	cmd.WaitDelay = time.Second // a Match exec may leave a process that keeps the pipes open
 	var out, told bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &told
 	err = cmd.Run()
@@ -207,7 +206,7 @@ func (c *Config) run(args ...string) (stdout, stderr string, err error) {
 	return out.String(), told.String(), nil
 }
 
-// words are what ssh says to a person.
+// words returns ssh's own messages.
 func words(stderr string) string {
 	var out []string
 	for line := range strings.Lines(stderr) {

@@ -1,5 +1,5 @@
-// Package sshconfig asks ssh what a person's own configuration of it says of a
-// machine: ssh -G prints the values that a connection would have.
+// Package sshconfig reads a person's own ssh configuration for a machine with ssh -G, which
+// prints the values that a connection would use.
 package sshconfig
 
 import (
@@ -14,36 +14,35 @@ import (
 	"strings"
 )
 
-// Settings are what the configuration says of one machine. A zero field says nothing.
+// Settings are the configuration of one machine. A zero field is not set.
 type Settings struct {
 	HostName string // name or address to connect to
 	Port     int
-	User     string     // as given, as the files say, or the person's own name
-	Own      []Identity // IdentityFiles of this machine, in their order
+	User     string     // as given, from the files, or the person's own name
+	Own      []Identity // IdentityFiles of this machine, in order
 	Shared   []Identity // IdentityFiles of every machine
-	Jumps    []Hop      // to go through, in this order
-	Alias    string     // HostKeyAlias: the name to look for among the known hosts
-	Known    []string   // files of known hosts, which need not exist
-	Agent    string     // socket of the agent; "none": no agent is asked
+	Jumps    []Hop      // jump hosts in this order
+	Alias    string     // HostKeyAlias: the name in known_hosts
+	Known    []string   // known_hosts files, which may not exist
+	Agent    string     // socket of the agent; "none": no agent
 }
 
 // Identity is an IdentityFile.
 type Identity struct {
 	Path  string // whole
-	Shown string // as a person writes it
+	Shown string // as written, for display
 }
 
-// Hop is one jump host as ProxyJump names it.
+// Hop is one jump host of a ProxyJump.
 type Hop struct {
-	Host string // a name to look up in its turn, or an address without brackets
-	User string // empty: not named here
-	Port int    // 0: not named here
+	Host string // a name to look up, or an address without brackets
+	User string // empty: not set
+	Port int    // 0: not set
 }
 
-// Lookup returns what the configuration says of a machine that has one or more
-// names: what is said of the first goes before what is said of the second, and
-// both go before what is said of all machines. User is who logs in, empty when the
-// configuration may say it. A nil Config says nothing.
+// Lookup returns the settings of a machine with one or more names. Settings of earlier names
+// take precedence over later ones, and these over settings for all machines. user is the login
+// user; empty: from the configuration. A nil Config has no settings.
 func (c *Config) Lookup(user string, names ...string) (Settings, error) {
 	if c == nil {
 		return Settings{User: user}, nil
@@ -63,14 +62,14 @@ func (c *Config) Lookup(user string, names ...string) (Settings, error) {
 	return l.settings()
 }
 
-// lookup is the work on one machine.
+// lookup is the lookup of one machine.
 type lookup struct {
 	names []string
 	said  []answer // by name
-	all   answer   // of a name that no machine has
+	all   answer   // for a name that matches no machine
 }
 
-// pick returns the value of a keyword and the name it was found under.
+// pick returns the value of a keyword and the name it was found for.
 func (l lookup) pick(keyword string) (value, name string) {
 	for i, a := range l.said {
 		if v := a.first(keyword); v != l.all.first(keyword) {
@@ -101,8 +100,8 @@ func (l lookup) settings() (Settings, error) {
 	t := newTokens(name, s)
 	how, _ := l.pick(proxy)
 	if command, ok := strings.CutPrefix(how, "ProxyCommand "); ok {
-		return Settings{}, fmt.Errorf("macfleet starts no ProxyCommand to reach %s (%s); "+
-			"write ProxyJump HOST instead, or ProxyCommand none for these hosts in a file that is named with --ssh-config", l.names[0], command)
+		return Settings{}, fmt.Errorf("ProxyCommand is not supported, to reach %s (%s); "+
+			"use ProxyJump HOST instead, or set ProxyCommand none for these hosts in a file for --ssh-config", l.names[0], command)
 	}
 	if jumps := strings.TrimPrefix(how, "ProxyJump "); jumps != "" {
 		jumps, err := t.expand("ProxyJump", jumps)
@@ -118,7 +117,7 @@ func (l lookup) settings() (Settings, error) {
 	return s, err
 }
 
-// identities returns the IdentityFiles of this machine and those of all.
+// identities returns the IdentityFiles of this machine and those of all machines.
 func (l lookup) identities(t tokens) (own, shared []Identity, err error) {
 	for _, a := range l.said {
 		for _, text := range a.values["IdentityFile"] {
@@ -138,8 +137,7 @@ func (l lookup) identities(t tokens) (own, shared []Identity, err error) {
 	return own, shared, nil
 }
 
-// parseHop reads a hop as ssh -G prints it: [user@]host[:port], an IPv6 address in
-// brackets.
+// parseHop parses a hop of ssh -G: [user@]host[:port], with an IPv6 address in brackets.
 func parseHop(text string) Hop {
 	var h Hop
 	if i := strings.LastIndex(text, "@"); i >= 0 {
@@ -154,8 +152,8 @@ func parseHop(text string) Hop {
 	return h
 }
 
-// tokens are what the signs of IdentityFile and ProxyJump stand for. ssh -G prints
-// these two as they are written, and the others expanded.
+// tokens are the values of percent tokens in IdentityFile and ProxyJump, which ssh -G prints
+// unexpanded.
 type tokens struct {
 	home string
 	of   map[string]string
@@ -190,17 +188,16 @@ func (t tokens) expand(keyword, text string) (string, error) {
 		return with
 	})
 	if unknown != "" {
-		return "", fmt.Errorf("macfleet knows no %s in %s %s; write out what it stands for", unknown, keyword, text)
+		return "", fmt.Errorf("unknown token %s in %s %s; write its value instead", unknown, keyword, text)
 	}
 	return out, nil
 }
 
-// identity finds the file that an IdentityFile names. A relative one starts at the
-// working directory, as for ssh.
+// identity resolves an IdentityFile. A relative path starts at the working directory, as for ssh.
 func (t tokens) identity(text string) (Identity, error) {
 	rest, inHome := strings.CutPrefix(text, "~/")
 	if !inHome && strings.HasPrefix(text, "~") {
-		return Identity{}, fmt.Errorf("macfleet does not know the home of another user in IdentityFile %s; write the whole path", text)
+		return Identity{}, fmt.Errorf("IdentityFile %s: another user's home is not supported; use the full path", text)
 	}
 	path, err := t.expand("IdentityFile", rest)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package tailnet asks the Tailscale of this machine which devices its tailnet has.
+// Package tailnet lists the devices of this machine's tailnet.
 package tailnet
 
 import (
@@ -19,15 +19,15 @@ import (
 // Device is a machine of the tailnet, this one included.
 type Device struct {
 	Name    string // unique in the tailnet: the first label of its MagicDNS name
-	Host    string // what it calls itself; several devices may say the same
+	Host    string // its host name; not unique
 	Address netip.Addr
 }
 
-// Devices are all machines of the tailnet.
+// Devices are all devices of the tailnet.
 type Devices []Device
 
-// Address returns the address of the device with this name. What a device calls itself does
-// not count: a stale device keeps the name, and the host that joined again is called "NAME-1".
+// Address returns the address of the device with this unique name. Host names do not count: a
+// stale device may still have the name, and the rejoined host is then named "NAME-1".
 func (all Devices) Address(name string) (netip.Addr, error) {
 	var others []string
 	for _, d := range all {
@@ -45,13 +45,13 @@ func (all Devices) Address(name string) (netip.Addr, error) {
 	return netip.Addr{}, err
 }
 
-// programs are where the command is: on the PATH, or inside the app of macOS.
+// programs are the command's locations: on the PATH, or inside the macOS app.
 var programs = []string{"tailscale", "/Applications/Tailscale.app/Contents/MacOS/Tailscale"}
 
-// limit bounds what the command may print; ten thousand devices take a third of it.
+// limit is the maximum output of the command; ten thousand devices take a third of it.
 const limit = 32 << 20
 
-// Ask asks the local tailscaled, with one command. An error says why its tailnet cannot be used.
+// Ask runs tailscale status once. The error says why the tailnet cannot be used.
 func Ask(ctx context.Context) (Devices, error) {
 	var program string
 	for _, name := range programs {
@@ -61,7 +61,7 @@ func Ask(ctx context.Context) (Devices, error) {
 		}
 	}
 	if program == "" {
-		return nil, errors.New("this machine has no Tailscale: there is no command tailscale on the PATH")
+		return nil, errors.New("Tailscale is not installed on this machine: no tailscale command on the PATH")
 	}
 	text, err := run(ctx, program, "status", "--json")
 	if err != nil {
@@ -70,11 +70,11 @@ func Ask(ctx context.Context) (Devices, error) {
 	return parse(text)
 }
 
-// run returns what a program prints. The error has its own words.
+// run returns a program's output. The error has its message.
 func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "TAILSCALE_BE_CLI=1") // without it the program inside the app may open its window
-	cmd.WaitDelay = time.Second                          // a wrapper may leave a process that holds the pipes
+	cmd.Env = append(os.Environ(), "TAILSCALE_BE_CLI=1") // otherwise the program inside the app may open a window
+	cmd.WaitDelay = time.Second                          // a wrapper may leave a process that keeps the pipes open
 	out, told := bounded{limit: limit}, bounded{limit: 64 << 10}
 	cmd.Stdout, cmd.Stderr = &out, &told
 	err := cmd.Run()
@@ -82,7 +82,7 @@ func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, errors.New("no answer in time")
 	case out.over || told.over:
-		return nil, errors.New("it prints without end")
+		return nil, errors.New("too much output")
 	case err != nil && told.text.Len() > 0:
 		return nil, fmt.Errorf("%s: %w", strings.Join(strings.Fields(told.text.String()), " "), err)
 	case err != nil:
@@ -91,14 +91,14 @@ func run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	return out.text.Bytes(), nil
 }
 
-// bounded keeps what is written up to a limit, and fails beyond it.
+// bounded is a buffer that fails beyond a limit.
 type bounded struct {
 	text  bytes.Buffer
 	limit int
 	over  bool
 }
 
-// Write keeps p, or fails where that would be too much.
+// Write appends p, or fails at the limit.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.over = b.over || b.text.Len()+len(p) > b.limit; b.over {
 		return 0, errors.New("too much output")
@@ -106,10 +106,10 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// status is what the command prints, as far as it counts here.
+// status is the relevant part of the command's output.
 type status struct {
 	BackendState   string
-	TUN            bool // the kernel sends what goes to the tailnet's addresses through tailscaled
+	TUN            bool // tailscaled has a network interface
 	MagicDNSSuffix string
 	Self           node
 	Peer           map[string]node
@@ -117,22 +117,22 @@ type status struct {
 
 type node struct {
 	HostName     string
-	DNSName      string // with a dot at its end
+	DNSName      string // with a trailing dot
 	TailscaleIPs []netip.Addr
 }
 
-// parse reads the devices of a tailnet that this machine is connected to. Devices that are shared
-// from other tailnets, and exit nodes of a vendor, have another suffix and are left out.
+// parse parses the devices of the connected tailnet. Devices shared from other tailnets and
+// vendors' exit nodes have another suffix and are left out.
 func parse(text []byte) (Devices, error) {
 	var s status
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("tailscale status --json cannot be read: %w", err)
+		return nil, fmt.Errorf("malformed output of tailscale status --json: %w", err)
 	}
 	switch {
 	case s.BackendState != "Running":
-		return nil, fmt.Errorf("this machine's Tailscale is not connected: its state is %q", s.BackendState)
-	case !s.TUN: // the address would be dialled outside the tailnet
-		return nil, errors.New("this machine's Tailscale has no network interface (userspace networking)")
+		return nil, fmt.Errorf("Tailscale on this machine is not connected (state %q)", s.BackendState)
+	case !s.TUN: // connections would leave the tailnet
+		return nil, errors.New("Tailscale on this machine has no network interface (userspace networking)")
 	}
 	var all Devices
 	for _, n := range append(slices.Collect(maps.Values(s.Peer)), s.Self) {

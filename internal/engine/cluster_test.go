@@ -124,7 +124,7 @@ func TestGateTooLate(t *testing.T) {
 		disturb func(t *testing.T, w *nodesInMemory, host string)
 		says    []string
 	}{
-		"no Node":     {disturb: func(*testing.T, *nodesInMemory, string) {}, says: []string{"no Node of that name", "all is as it should be"}},
+		"no Node":     {disturb: func(*testing.T, *nodesInMemory, string) {}, says: []string{"no Node of that name", "no problem found"}},
 		"silent Node": {joined: true, disturb: func(*testing.T, *nodesInMemory, string) {}, says: []string{"no heartbeat"}},
 		"another's Node": {joined: true, disturb: func(t *testing.T, w *nodesInMemory, host string) {
 			n, _ := w.Node(host)
@@ -134,7 +134,7 @@ func TestGateTooLate(t *testing.T) {
 		}, says: []string{"another server"}},
 		"no host": {disturb: func(_ *testing.T, w *nodesInMemory, host string) {
 			w.Change(func() { w.Member(host).Away = true })
-		}, says: []string{"no Node", "cannot be asked: unreachable"}},
+		}, says: []string{"no Node", "unreachable: no route"}},
 		"drifted host": {disturb: func(_ *testing.T, w *nodesInMemory, host string) {
 			w.Change(func() { w.Member(host).State["plain"] = "edited" })
 		}, says: []string{"on the host: plain: value-differs"}},

@@ -13,34 +13,33 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// CodeNotDrained means: the host could not be made idle in time.
-var CodeNotDrained = plan.NewCode("not-drained", plan.Warning, "the host could not be made idle in time",
-	"see what holds it, give it longer (--drain-timeout), and apply again")
+// CodeNotDrained is raised if a host could not be drained in time.
+var CodeNotDrained = plan.NewCode("not-drained", plan.Warning, "the host could not be drained in time",
+	"check what blocks the drain, allow more time (--drain-timeout), and apply again")
 
-// Idle proves of hosts that nothing is at work on them.
+// Idle reports whether work runs on a host.
 type Idle interface {
-	// Busy returns what is at work on a host, in words; empty: nothing is. An error
-	// means that nobody knows, which counts as busy.
+	// Busy describes the work on a host; empty: none. An error means unknown, which counts as
+	// busy.
 	Busy(context.Context, plan.Host) ([]string, error)
 }
 
-// NoRunners is the Idle of a macfleet that has registered no runner: nobody gives work to
-// a builder but on the host itself.
+// NoRunners is the Idle without registered runners: builders get work only on the host itself.
 type NoRunners struct{}
 
 // Busy returns nothing.
 func (NoRunners) Busy(context.Context, plan.Host) ([]string, error) { return nil, nil }
 
-// Drain says how hosts are made idle. A zero field means the default.
+// Drain holds the time limits of a drain. A zero field means the default.
 type Drain struct {
-	Within time.Duration // the Pods of one host have to end, and their machines; 0 = DefaultDrain
-	Every  time.Duration // between two looks at what still runs; 0 = DefaultEvery
+	Within time.Duration // time for a host's Pods and virtual machines to end; 0 = DefaultDrain
+	Every  time.Duration // polling interval; 0 = DefaultEvery
 }
 
-// DefaultDrain is how long the Pods of one host have to end, and their machines.
+// DefaultDrain is the time for a host's Pods and virtual machines to end.
 const DefaultDrain = 10 * time.Minute
 
-// idle makes the host idle before an action that would hurt what is at work there.
+// idle drains the host before an action that would hurt its running work.
 func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error {
 	if a.Disruption < plan.Drain || a.Forced {
 		return nil
@@ -49,7 +48,7 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	defer cancel()
 	defer context.AfterFunc(w.engine.Stop, cancel)()
 	err := w.makeIdle(proving, step)
-	if err == nil || ctx.Err() != nil { // a second Ctrl-C leaves at once; the next run finds the cordon
+	if err == nil || ctx.Err() != nil { // after a second Ctrl-C the cordon stays for the next run
 		return err
 	}
 	var trouble *plan.Trouble
@@ -59,31 +58,31 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 	return err
 }
 
-// reopen opens the Node that this run closed, where an action failed before anything was changed
-// on the host.
+// reopen uncordons the Node that this run cordoned, if the action failed before it changed
+// anything on the host.
 func (w *worker) reopen(ctx context.Context, err error) error {
 	if w.changed || !w.closed || ctx.Err() != nil {
 		return err
 	}
 	open := w.engine.open(ctx, w.host)
 	if w.closed, w.opened = open != nil, open == nil; open != nil {
-		return fmt.Errorf("%w; and its Node stays closed to new Pods: %w", err, open)
+		return fmt.Errorf("%w; its Node stays cordoned: %w", err, open)
 	}
 	return err
 }
 
 func (w *worker) notDrained(a plan.Action, err error) error {
 	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
-	t := plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s was not begun: %s", what, err),
-		Remedy: "see what holds it, give it longer (--drain-timeout), and apply again; --force-busy " + name + " does not wait, and that work is lost"}
+	t := plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
+		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; --force-busy " + name + " kills the running work instead"}
 	if w.engine.Stop.Err() != nil {
-		t.Text, t.Remedy = what+" was not begun: the run was stopped while the host was made idle", "apply again"
+		t.Text, t.Remedy = what+" not started: the run was stopped during the drain", "apply again"
 	}
 	return &t
 }
 
-// makeIdle drains the host's Node where a kubelet heeds that, and then has the host itself
-// show that nothing runs. A machine is gone a moment after its Pod.
+// makeIdle drains the host's Node, if it has a working kubelet, and then waits until the host
+// itself shows no running work: a virtual machine ends a moment after its Pod.
 func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
 	_, moves := w.host.MovesFrom()
 	drains := w.host.Drainable() && w.engine.Cluster != nil
@@ -97,11 +96,11 @@ func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
 		busy, err := w.busy(ctx, step)
 		switch {
 		case err != nil && ctx.Err() != nil && len(last) > 0:
-			return fmt.Errorf("time was up, and this still ran: %s", strings.Join(last, ", "))
+			return fmt.Errorf("timed out; still running: %s", strings.Join(last, ", "))
 		case err != nil || len(busy) == 0:
 			return err
 		case !drains:
-			return fmt.Errorf("nothing ends what is at work there: %s", strings.Join(busy, ", "))
+			return fmt.Errorf("running work that a drain does not end: %s", strings.Join(busy, ", "))
 		}
 		last = busy
 		select {
@@ -111,7 +110,7 @@ func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
 	}
 }
 
-// busy asks everybody who may know what is at work on the host.
+// busy collects the running work from all sources.
 func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 	f, err := w.look(ctx, step, false)
 	if err != nil {
@@ -125,17 +124,17 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 		return out, nil
 	}
 	if w.engine.Runners == nil {
-		return append(out, "perhaps a job of GitHub: nobody can be asked"), nil
+		return append(out, "possibly a GitHub job (unknown)"), nil
 	}
 	jobs, err := w.engine.Runners.Busy(ctx, w.host)
 	if err != nil {
-		return nil, fmt.Errorf("nobody knows whether GitHub has given it work: %w", err)
+		return nil, fmt.Errorf("unknown whether a GitHub job runs: %w", err)
 	}
 	return append(out, jobs...), nil
 }
 
-// drain closes the host's Node to new Pods, evicts those that it has where evicts says so, and
-// counts. Somebody may have opened the Node since the last time, so it is closed again.
+// drain cordons the host's Node and, if evicts is set, evicts its Pods. It cordons every time,
+// because somebody may have uncordoned the Node since.
 func (w *worker) drain(ctx context.Context, evicts bool) error {
 	e := w.engine
 	n, _ := w.host.Node.Get()
@@ -144,7 +143,7 @@ func (w *worker) drain(ctx context.Context, evicts bool) error {
 	}
 	if !w.closing {
 		e.emit(Event{Type: Closing, Host: w.host.Name})
-		w.closing, w.closed = true, true // whatever comes back: the answer may be lost
+		w.closing, w.closed = true, true // even on error: the answer may be lost
 	}
 	ours, err := e.Cluster.CloseNode(ctx, n, e.Run)
 	if err != nil {
@@ -160,7 +159,7 @@ func (w *worker) drain(ctx context.Context, evicts bool) error {
 	return w.unused(ctx, n, inventory.Pod.Works)
 }
 
-// unused returns an error where Pods are at work on a Node.
+// unused returns an error if working Pods are on a Node.
 func (w *worker) unused(ctx context.Context, n inventory.Node, works func(inventory.Pod) bool) error {
 	pods, err := w.engine.Cluster.PodsOn(ctx, n)
 	if err != nil {
@@ -173,13 +172,13 @@ func (w *worker) unused(ctx context.Context, n inventory.Node, works func(invent
 		}
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("these Pods are on the Node %s: %s", n.Name, strings.Join(left, ", "))
+		return fmt.Errorf("Pods on the Node %s: %s", n.Name, strings.Join(left, ", "))
 	}
 	return nil
 }
 
-// evictions tells of Pods on their way, each word once: a budget that holds one is asked
-// every few seconds.
+// evictions returns a function that emits an event for each change of a Pod, without the
+// repetitions of a held Pod.
 func (w *worker) evictions() func(pod, what, why string) {
 	var said sync.Map
 	return func(pod, what, why string) {
@@ -189,13 +188,13 @@ func (w *worker) evictions() func(pod, what, why string) {
 	}
 }
 
-// open lets Pods onto a host's Node again, if it is there.
+// open uncordons a host's Node, if it exists.
 func (e *Engine) open(ctx context.Context, h plan.Host) error {
 	n, there := h.Node.Get()
 	if !there {
 		return nil
 	}
-	// Who has lost the lock leaves it to the run that has it now: that takes the cordon over.
+	// Without the lock, leave the cordon to the run that holds it now.
 	if err := e.may(); err != nil {
 		return err
 	}

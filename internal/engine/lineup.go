@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// lineUp is the work of a plan in the order in which its hosts start, and what bounds it.
+// lineUp is the work of a plan in the order in which its hosts start, with its limits.
 type lineUp struct {
 	work    []rollout.Work
 	limits  map[string]rollout.Limits // by fleet
@@ -20,8 +20,8 @@ type lineUp struct {
 	hosts   map[string]*plan.Host     // by server id
 }
 
-// lineUpOf lines up the hosts of a plan that have something to be done. all holds their
-// actions, without those of the cluster.
+// lineUpOf lines up the hosts that have actions. all holds these, without those of the
+// cluster itself.
 func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan.Action) lineUp {
 	l := lineUp{limits: make(map[string]rollout.Limits), healthy: make(map[string][]string),
 		nodes: make(map[string]plan.Healthy), hosts: make(map[string]*plan.Host, len(p.Hosts))}
@@ -30,7 +30,7 @@ func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan
 	}
 	for fleet, healthy := range p.Healthy {
 		for _, h := range healthy {
-			// The cluster goes on for a while about a host whose kubelet has died.
+			// The cluster may still report Ready for a while after a kubelet died.
 			if of := l.hosts[h.ServerID]; of == nil || !of.Mends() {
 				l.nodes[h.ServerID] = h
 				l.healthy[fleet] = append(l.healthy[fleet], h.ServerID)
@@ -53,7 +53,7 @@ func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan
 	return l
 }
 
-// laneOf returns the way that a host's work takes.
+// laneOf returns the lane of a host's work.
 func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 	switch _, there := h.Node.Get(); {
 	case healthy && worst >= plan.Restart:
@@ -66,9 +66,9 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 	return rollout.Join
 }
 
-// sort puts the hosts first whose Nodes an earlier run left closed: they take places of their
-// fleet, so the others could wait for them, and they for the canary. The hosts of a fleet that
-// wants it so are sorted by how many Pods they have; where that is not known, they may be busy.
+// sort puts hosts first whose Nodes an earlier run left cordoned: they count as unavailable,
+// so others would wait for them. If the fleet asks for it, hosts are sorted by their number
+// of Pods; hosts with unknown Pods count as busy.
 func (l lineUp) sort(cfg *fleet.Config, of map[string][]plan.Action) {
 	byIdle, place := make(map[string]bool), make(map[string]int) // by fleet
 	for _, f := range cfg.Fleets {
@@ -100,9 +100,9 @@ func (l lineUp) sort(cfg *fleet.Config, of map[string][]plan.Action) {
 	})
 }
 
-// trials finds the hosts that are not Ready and have got what others of their fleet are to get:
-// whose kubelet ends as soon as it is started, or whose marker holds the proof of a step that
-// the configuration has changed and that others still lack.
+// trials finds hosts that are not Ready and already have the change that others of their fleet
+// are about to get: their kubelet crash-loops, or their marker has the digest of a changed
+// step that others still lack.
 func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.Action) {
 	rolled := make(map[string]map[plan.StepID]bool) // by fleet
 	place := make(map[string]int, len(l.work))      // by server id
@@ -137,11 +137,11 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 	}
 }
 
-// hasGot reports whether a host's marker proves one of some steps as they are wanted now, and
-// whether it proves all of them.
+// hasGot reports whether a host's marker has the wanted digest of one of the steps, and whether
+// it has all of them.
 func hasGot(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has, all bool) {
 	m, marked := h.Seen.Marker.Get()
-	if len(rolled) == 0 || h.Moves() || !marked || // one that moves has what it had under the name before
+	if len(rolled) == 0 || h.Moves() || !marked || // a moving host still has its former name's state
 		!h.Member || m.ServerID != h.Server.ID {
 		return false, false
 	}
@@ -154,14 +154,14 @@ func hasGot(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has
 	return n > 0, n == len(rolled)
 }
 
-// isAway reports whether a host that is to be a Node is none that takes Pods.
+// isAway reports whether a host that should be a Node takes no Pods.
 func isAway(h *plan.Host) bool {
 	n, there := h.Node.Get()
 	return h.Spec.Spec.JoinsCluster() && (h.Mends() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
 }
 
-// bound defers what goes beyond the bounds of a run, and says in which order the rest is done.
-// begun is the plan that the run has performed; nil: it has not begun.
+// bound defers what exceeds the limits of a run, and sets the order of the rest. begun is the
+// plan that the run has already performed, or nil.
 func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, begun *plan.Plan) {
 	p.Defer(b, steps, begun)
 	work := p.Runnable()
@@ -194,8 +194,8 @@ func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, 
 	}
 }
 
-// Bound is what a plan that was made without looking at the world holds of one run: it defers
-// what goes beyond the bounds, and says in which order the rest is done.
+// Bound applies a run's limits to a plan that was made from a recorded snapshot: it defers what
+// exceeds them, and sets the order of the rest.
 func Bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds) {
 	bound(cfg, steps, p, b, nil)
 }

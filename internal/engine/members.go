@@ -10,14 +10,14 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Members are the selected hosts as the lists alone show them.
+// Members are the selected hosts, from the providers' lists only.
 type Members struct {
 	Hosts   []plan.Host // in the plan's order, with their Nodes
-	Missing int         // how many more the selected groups want
+	Missing int         // how many hosts the selected groups lack
 }
 
-// Members reads the lists and asks no host. An error means that they cannot be had,
-// or that the selection names what does not exist.
+// Members reads the lists without connecting to a host. An error means that a list failed, or
+// that the selection names unknown hosts.
 func (e *Engine) Members(ctx context.Context) (Members, error) {
 	snap, err := e.checked(ctx, never)
 	if err != nil {
@@ -31,7 +31,7 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 			continue
 		}
 		if pin := h.Trust().Pin; pin != nil {
-			h.Seen.Key = pin.Key // of the host nobody has asked for it yet
+			h.Seen.Key = pin.Key // the host itself was not asked
 		}
 		m.Hosts = append(m.Hosts, h)
 	}
@@ -41,21 +41,21 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 	return m, nil
 }
 
-// NotReady is a host that is not Ready, and why.
+// NotReady is a host that is not Ready, with the reason.
 type NotReady struct {
 	Host plan.Host
 	Why  string
 }
 
-// Waited is what came of waiting for hosts.
+// Waited is the result of waiting for hosts.
 type Waited struct {
 	Late  []NotReady // not Ready in time
-	Alone []NotReady // Ready by what their Nodes say alone, and why the hosts could not be asked
+	Alone []NotReady // Ready according to their Nodes only, and why the hosts could not be asked
 }
 
-// WaitReady lists the Nodes until all hosts that join the cluster are Ready, as their kubelets
-// say too, or the time of Ready.Within is up. tell hears of those that are not Ready at the
-// first look, and when they or the reasons change.
+// WaitReady polls until all hosts that join the cluster are Ready, both their Nodes and their
+// kubelets, or Ready.Within has passed. tell is called with the hosts that are not Ready, at
+// first and whenever they or the reasons change.
 func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
 	g, began := e.newGate(), e.Now()
 	g.macs = true
@@ -88,7 +88,7 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 		case <-ctx.Done():
 			return Waited{}, ctx.Err()
 		case <-late.C:
-			over, g.looks = true, 0 // the deadline is the last look's, not the one before; that one asks for all
+			over, g.looks = true, 0 // one last full look at the deadline
 		case <-tick.C:
 		}
 	}
@@ -102,7 +102,7 @@ func (g *gate) notReady() []NotReady {
 	return out
 }
 
-// Nodes returns the Nodes of members, and the names of those that have none.
+// Nodes returns the Nodes of members, and the names of members without one.
 func (m Members) Nodes() (nodes []inventory.Node, without []string) {
 	for _, h := range m.Hosts {
 		if n, ok := h.Node.Get(); ok {

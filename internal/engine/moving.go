@@ -12,8 +12,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// vacate drains the Node as which a host works before it gets another name. Nothing on the
-// host knows of that yet, so where it fails, the Node is opened again.
+// vacate drains a host's Node before the host gets another name. If it fails, the Node is
+// uncordoned, because nothing on the host has changed yet.
 func (w *worker) vacate(ctx context.Context, a plan.Action) error {
 	step, makes := plan.NodeStep(w.engine.Steps(w.host.Spec))
 	if !makes {
@@ -25,8 +25,8 @@ func (w *worker) vacate(ctx context.Context, a plan.Action) error {
 	return w.idle(ctx, a, step)
 }
 
-// stillIdle looks once more before a kubelet leaves its Node for another: bringing it and its
-// token takes a while, and a Pod that was bound meanwhile would be lost.
+// stillIdle checks again before a kubelet leaves its Node for another: a Pod that was bound
+// since the drain would be lost.
 func (w *worker) stillIdle(ctx context.Context, a plan.Action, c plan.Change) error {
 	n, moves := w.host.MovesFrom()
 	if !moves || a.Forced || a.Disruption < plan.Drain || c.Disruption < plan.Restart {
@@ -42,28 +42,26 @@ func (w *worker) stillIdle(ctx context.Context, a plan.Action, c plan.Change) er
 	return nil
 }
 
-// moved notes that the host's kubelet goes by the new name: the Node of the one before is its
-// Node no more.
+// moved records that the host's kubelet uses the new name, so the old Node is no longer its Node.
 func (w *worker) moved() {
 	if _, moves := w.host.MovesFrom(); moves {
 		w.host.Node = inventory.Absent[inventory.Node]()
 	}
 }
 
-// leaveNode deletes the Node that a host was under a name before, once it is there under its
-// own. It looks again: Pods that were bound to the old one since would be lost, and what a person
-// closed stays closed.
+// leaveNode deletes a host's old Node once its new one is registered. It checks for Pods that
+// were bound to the old one since, and carries over a person's cordon.
 func (w *worker) leaveNode(ctx context.Context, a plan.Action, old inventory.Node) error {
 	if w.host.Spec.Spec.JoinsCluster() {
 		if err := w.arrived(ctx, old); err != nil {
-			return fmt.Errorf("the Node %s stays: %w", old.Name, err)
+			return fmt.Errorf("the Node %s is kept: %w", old.Name, err)
 		}
 	}
 	if err := w.unused(ctx, old, inventory.Pod.Stays); err != nil && !a.Forced {
-		return fmt.Errorf("the Node %s stays: %w; drain it, and apply again: kubectl drain %[1]s --ignore-daemonsets", old.Name, err)
+		return fmt.Errorf("the Node %s is kept: %w; drain it (kubectl drain %[1]s --ignore-daemonsets) and apply again", old.Name, err)
 	}
 	if err := w.engine.may(); err != nil {
-		return err // the wait takes long
+		return err // the wait may take long
 	}
 	if err := w.engine.Cluster.DeleteNode(ctx, old); err != nil {
 		return err
@@ -72,8 +70,8 @@ func (w *worker) leaveNode(ctx context.Context, a plan.Action, old inventory.Nod
 	return nil
 }
 
-// arrived waits until the host's kubelet has registered the Node of its own name, and closes that
-// where a person closed the one before. Nodes that cannot be listed are asked for again.
+// arrived waits until the host's kubelet has registered its new Node, and cordons that if a
+// person cordoned the old one. A failed list is retried.
 func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
 	e, began := w.engine, w.engine.Now()
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Ready.Within, DefaultWithin))
@@ -89,7 +87,7 @@ func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
 		case <-waiting.Done():
 			after := e.Now().Sub(began).Round(time.Second)
 			if err != nil {
-				return fmt.Errorf("nobody knows after %s whether its kubelet has registered the Node %s: %w", after, w.host.Name, err)
+				return fmt.Errorf("unknown after %s whether its kubelet registered the Node %s: %w", after, w.host.Name, err)
 			}
 			found, _ := e.lastLook(ctx, &w.host)
 			return fmt.Errorf("its kubelet has not registered the Node %s after %s; %s", w.host.Name, after, found)
@@ -98,7 +96,7 @@ func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
 	}
 }
 
-// staysClosed closes the Node n where a person closed the one before.
+// staysClosed cordons the Node n if a person cordoned the old one.
 func (w *worker) staysClosed(ctx context.Context, nodes []inventory.Node, old, n inventory.Node) error {
 	was, still := nodeNamed(nodes, old.Name)
 	if !still || was.UID != old.UID || !was.Cordoned || was.CordonRun != "" {

@@ -164,7 +164,7 @@ func TestMoveNotDrained(t *testing.T) {
 		w.Held["job-of-"+names[0]] = true
 		w.engine.Drain.Within = time.Minute
 		r := apply(t, w.engine)
-		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the move was not begun") || len(r.Closed) > 0 || r.Done != 0 {
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the move not started") || len(r.Closed) > 0 || r.Done != 0 {
 			t.Errorf("failures %+v, closed %+v, done %d", r.Failures, r.Closed, r.Done)
 		}
 		if got := w.Lasting(); !slices.Equal(got, before) {

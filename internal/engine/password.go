@@ -15,32 +15,32 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes that are raised here.
+// Codes of missing passwords.
 var (
-	CodePasswordNotDisclosed = plan.NewCode("password-not-disclosed", plan.Warning, "the login password is needed, and the provider does not tell it",
-		"give it once: macfleet apply --ask-password NAME")
-	CodeSealedInGet = plan.NewCode("sealed-in-get", plan.Warning, "the login password is needed, and the provider answers <sealed> in its place",
-		"give it once: macfleet apply --ask-password NAME")
+	CodePasswordNotDisclosed = plan.NewCode("password-not-disclosed", plan.Warning, "the login password is needed, and the provider does not report it",
+		"enter it once: macfleet apply --ask-password NAME")
+	CodeSealedInGet = plan.NewCode("sealed-in-get", plan.Warning, "the login password is needed, and the provider reports <sealed> instead",
+		"enter it once: macfleet apply --ask-password NAME")
 )
 
 // Passwords finds the login passwords of hosts, as late as possible.
 type Passwords interface {
-	// Find returns every password that is known for a host, in the order in which
-	// they are to be tried. Without any, the error is a *plan.Trouble.
+	// Find returns all known passwords of a host in the order to try them. If there is none,
+	// the error is a *plan.Trouble.
 	Find(ctx context.Context, server inventory.Server, host string) ([]Password, error)
 }
 
-// Password is a login password and where it was found, in words.
+// Password is a login password and a description of its source.
 type Password struct {
 	Value  secret.Value
 	Source string
 }
 
-// password returns the first known password that the host has not refused, and
-// the seal under which an earlier try of it is noted there, if there is one.
+// password returns the first known password that the host has not refused, and the seal of an
+// earlier try noted on the host, if any.
 func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Seal, *plan.Trouble) {
 	if e.Passwords == nil {
-		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nothing here finds passwords")
+		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "no source of passwords is available")
 	}
 	known, err := e.Passwords.Find(ctx, h.Server, h.Name)
 	var none *plan.Trouble
@@ -48,7 +48,7 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 	case errors.As(err, &none):
 		return Password{}, "", plan.MissingPassword(h.Name, none.Code, none.Text)
 	case err != nil:
-		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "it could not be looked up: "+err.Error())
+		return Password{}, "", plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "the lookup failed: "+err.Error())
 	}
 	var last plan.Refusal
 	var from string
@@ -66,9 +66,8 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 	return Password{}, "", plan.WrongPassword(h.Name, from, last.At)
 }
 
-// lookForPasswords enters into the snapshot what is known of the passwords that a plan's
-// changes need. more says that it entered any; again are the hosts, by server id, of
-// which it changes more than that.
+// lookForPasswords adds to the snapshot whether the passwords that a plan needs are known.
+// more reports whether it added anything; again holds the servers whose role may change.
 func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *plan.Plan) (again map[string]bool, more bool, err error) {
 	wanted := p.PasswordsWanted()
 	found := each(wanted, e.Parallelism, func(h plan.Host) plan.Password {
@@ -88,16 +87,16 @@ func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *pl
 	for i, h := range wanted {
 		enter(h.Server.ID, &found[i])
 	}
-	// A candidate that will never give root gives way to another one.
+	// A candidate without a password is replaced by another one.
 	for id, t := range p.Hopeless() {
 		enter(id, &plan.Password{Trouble: t})
 	}
 	return again, len(again) > 0, nil
 }
 
-// givePassword returns the host's login password after the host has taken it.
-// It is tried once a run, and a refusal is noted on the host, so that no run
-// tries it again: macOS locks an account after a few wrong ones.
+// givePassword returns the host's login password once the host has accepted it. It is tried
+// once per run, and a refusal is noted on the host so that no run tries it again: macOS locks
+// an account after a few wrong passwords.
 func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	if !w.password.IsZero() {
 		return w.password, nil
@@ -115,19 +114,19 @@ func (w *worker) givePassword(ctx context.Context) (secret.Value, error) {
 	case errors.Is(err, plan.ErrAccountLocked):
 		return secret.Value{}, plan.LockedAccount(w.host.Name, w.host.Spec.User)
 	case errors.Is(err, plan.ErrPasswordRace), errors.Is(err, plan.ErrPasswordBusy):
-		return secret.Value{}, fmt.Errorf("%w: nothing was tried; apply again when the other run is over", err)
-	case strings.Contains(said.Stderr, "policy plugin"): // sudo could not even read its rules
+		return secret.Value{}, fmt.Errorf("%w: nothing was tried; apply again when the other run has ended", err)
+	case strings.Contains(said.Stderr, "policy plugin"): // sudo could not parse its rules
 		return secret.Value{}, plan.BrokenSudo(w.host.Name, err.Error())
 	case err != nil:
-		return secret.Value{}, fmt.Errorf("check the login password from %s: %w", p.Source, err)
+		return secret.Value{}, fmt.Errorf("verify the login password from %s: %w", p.Source, err)
 	}
 	w.password = p.Value
 	return w.password, nil
 }
 
-// tryPassword has the host try a password, and waits while the host says that another run
-// does: one that was killed there keeps it busy for as long as its script might have
-// taken. The host tries nothing meanwhile, so asking again harms no account.
+// tryPassword lets the host try a password, and waits while another run is trying one there. A
+// killed run keeps the host busy for its script's time limit. Asking again is harmless,
+// because a busy host tries nothing.
 func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, now time.Time) (plan.Answer, error) {
 	e := w.engine
 	giveUp := e.Now().Add(passwordBusy)
@@ -149,8 +148,8 @@ func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, 
 	}
 }
 
-// input returns what a change's script reads on its standard input: around the host's
-// password, or with how it reaches the cluster around the token of its kubelet.
+// input returns the standard input of a change's script, made from the host's password or from
+// its kubelet's token.
 func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.Value, err error) {
 	join, known := w.host.Join.Get()
 	switch {
@@ -161,7 +160,7 @@ func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.V
 	case w.engine.Cluster == nil:
 		err = errNoCluster
 	case !known:
-		err = fmt.Errorf("nobody knows how hosts reach the cluster: %s", w.host.Join.Why())
+		err = fmt.Errorf("the cluster's address for hosts is unknown: %s", w.host.Join.Why())
 	default:
 		value, err = w.engine.Cluster.Token(ctx, w.host.Name)
 	}
@@ -171,8 +170,8 @@ func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.V
 	return w.engine.Input(InputFor{Kind: kind, Host: w.host.Spec, Join: join}, value)
 }
 
-// passwordIfKnown returns what a script reads that can do without the host's password: it, where one is known
-// and the host takes it, else those that the host has refused, so that none is tried there a second time.
+// passwordIfKnown returns the input of a script for which the password is optional: the password, if one is known
+// and the host accepts it, or else those that the host has refused, so that none is tried twice.
 func (w *worker) passwordIfKnown(ctx context.Context, kind plan.InputKind) (secret.Value, error) {
 	in := InputFor{Kind: kind, Host: w.host.Spec}
 	value, err := w.givePassword(ctx)
@@ -187,14 +186,14 @@ func (w *worker) passwordIfKnown(ctx context.Context, kind plan.InputKind) (secr
 	in.Refused = true
 	lines := "\n"
 	for _, p := range w.refusedPasswords(ctx) {
-		if line, err := w.engine.Input(in, p); err == nil { // what cannot stand in the file does not
+		if line, err := w.engine.Input(in, p); err == nil { // skip passwords that cannot be encoded
 			lines += line.Reveal()
 		}
 	}
 	return secret.New(lines)
 }
 
-// refusedPasswords returns the known passwords that the host has refused, in this run or before.
+// refusedPasswords returns the known passwords that the host has refused, in this run or earlier.
 func (w *worker) refusedPasswords(ctx context.Context) []secret.Value {
 	var out []secret.Value
 	if w.engine.Passwords == nil {
@@ -202,7 +201,7 @@ func (w *worker) refusedPasswords(ctx context.Context) []secret.Value {
 	}
 	known, err := w.engine.Passwords.Find(ctx, w.host.Server, w.host.Name)
 	if err != nil {
-		return nil // none is known
+		return nil // no password is known
 	}
 	for _, p := range known {
 		is := !w.refused.IsZero() && p.Value.Reveal() == w.refused.Reveal()

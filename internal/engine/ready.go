@@ -13,15 +13,14 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Ready says how long an apply waits for the Nodes of its hosts. A zero field
-// means the default.
+// Ready holds the time limits of the wait for Nodes. A zero field means the default.
 type Ready struct {
-	Within time.Duration // from the end of the work; 0 = DefaultWithin
-	Every  time.Duration // between two looks at all Nodes; 0 = DefaultEvery
+	Within time.Duration // after the end of the work; 0 = DefaultWithin
+	Every  time.Duration // polling interval; 0 = DefaultEvery
 }
 
-// The defaults of Ready. A kubelet registers within seconds and says Ready with
-// its first heartbeat, 30 s later at the latest.
+// The defaults of Ready. A kubelet registers within seconds and reports Ready with its first
+// heartbeat, at most 30 s later.
 const (
 	DefaultWithin = 5 * time.Minute
 	DefaultEvery  = 3 * time.Second
@@ -31,25 +30,25 @@ const (
 type gate struct {
 	engine  *Engine
 	waiting []*awaited
-	asking  int                       // how many hosts are looked at now
-	answers chan func()               // take what one of those said
-	ending  context.Context           // done: nobody wants to know any more
-	cancel  context.CancelFunc        // ends it
-	alone   []NotReady                // whose Nodes are Ready, and why the hosts could not be asked
-	nodes   map[string]inventory.Node // by name, as of the last list that was had
-	last    error                     // of the last look, where it failed
-	macs    bool                      // most looks list the Nodes of Macs alone: nobody but those that wait counts
-	looks   int                       // of those, since all Nodes were listed
+	asking  int                       // number of hosts being asked
+	answers chan func()               // their answers
+	ending  context.Context           // done: the answers are no longer needed
+	cancel  context.CancelFunc        // cancels ending
+	alone   []NotReady                // hosts with Ready Nodes that could not be asked, and why
+	nodes   map[string]inventory.Node // by name, from the last successful list
+	last    error                     // of the last list
+	macs    bool                      // most polls list only the Nodes of Macs
+	looks   int                       // polls since all Nodes were listed
 }
 
-// awaited is a host that is waited for.
+// awaited is a host whose Node is waited for.
 type awaited struct {
 	plan.Host
 	node   string    // the name of its Node
-	since  time.Time // from when on
-	told   bool      // that it is waited for
-	asked  time.Time // when its kubelet was last looked at; zero: never
-	asking bool      // it is looked at now
+	since  time.Time // start of the wait
+	told   bool      // the wait was announced
+	asked  time.Time // when its kubelet was last checked; zero: never
+	asking bool      // it is being asked
 }
 
 func (e *Engine) newGate() *gate {
@@ -57,14 +56,13 @@ func (e *Engine) newGate() *gate {
 	return &gate{engine: e, ending: ending, cancel: cancel, answers: make(chan func())}
 }
 
-// add waits for one more host.
+// add adds a host to wait for.
 func (g *gate) add(h plan.Host, since time.Time) {
 	g.waiting = append(g.waiting, &awaited{Host: h, node: h.NodeName(), since: since})
 }
 
-// look lists the Nodes once, begins to look at the kubelets of hosts whose Nodes are
-// Ready, and returns what release does. A list that cannot be had is asked for again until
-// time is up.
+// look lists the Nodes once, starts to check the kubelets of Ready Nodes, and returns the hosts
+// that are Ready. A failed list is retried until the time is up.
 func (g *gate) look(ctx context.Context) []*awaited {
 	nodes, err := g.list(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
@@ -84,12 +82,11 @@ func (g *gate) look(ctx context.Context) []*awaited {
 	return g.release()
 }
 
-// looksAtMacs is how many looks ask for Nodes of Macs alone before one asks for all: a Node of ours may lack
-// the label.
+// looksAtMacs is how many polls list only Macs before one lists all Nodes: a Node may lack the label.
 const looksAtMacs = 9
 
-// list returns the Nodes. A gate that waits alone mostly asks for those of Macs, as a cluster may have thousands
-// of others. As long as a host's Node lacks the label, all are asked for.
+// list returns the Nodes. If possible it lists only Macs, as a cluster may have thousands of other Nodes. If a host's
+// Node lacks the label, it lists all.
 func (g *gate) list(ctx context.Context) ([]inventory.Node, error) {
 	unlabelled := slices.ContainsFunc(g.waiting, func(h *awaited) bool {
 		n, there := h.Node.Get()
@@ -103,7 +100,7 @@ func (g *gate) list(ctx context.Context) ([]inventory.Node, error) {
 	return g.engine.Cluster.Nodes(ctx)
 }
 
-// release lets go of hosts that are Ready: it returns those.
+// release removes and returns the hosts that are Ready.
 func (g *gate) release() []*awaited {
 	ready := g.take(g.ready)
 	for _, h := range g.waiting {
@@ -115,7 +112,7 @@ func (g *gate) release() []*awaited {
 	return ready
 }
 
-// take takes the hosts out of which something holds. One that is being asked stays.
+// take removes and returns the hosts that match, except those being asked.
 func (g *gate) take(holds func(*awaited) bool) (out []*awaited) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(h *awaited) bool {
 		taken := !h.asking && holds(h)
@@ -127,9 +124,9 @@ func (g *gate) take(holds func(*awaited) bool) (out []*awaited) {
 	return out
 }
 
-// ask begins to look at the kubelets of hosts whose Nodes are Ready, where nobody has looked
-// yet or they did not run: the cluster goes on for a while about one that has died. One that
-// stays unheard is looked at again, as this machine's clock may have been set since it started.
+// ask starts to check the kubelets of Ready Nodes that were not checked yet or did not run: the
+// cluster may still report Ready after a kubelet died. A kubelet without a heartbeat is checked
+// again, as this machine's clock may have been set.
 func (g *gate) ask(ctx context.Context) {
 	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
 	for _, h := range g.waiting {
@@ -140,7 +137,7 @@ func (g *gate) ask(ctx context.Context) {
 			continue
 		}
 		last := h.asked
-		if runs && last.IsZero() { // its heartbeat is on its way, or this machine's clock was set since it was seen
+		if runs && last.IsZero() { // no heartbeat yet, or this machine's clock was set
 			last = h.since
 		}
 		if !last.IsZero() && g.engine.Now().Sub(last) < again {
@@ -165,25 +162,25 @@ func (g *gate) ask(ctx context.Context) {
 	}
 }
 
-// end lets go of the hosts that are still looked at.
+// end stops waiting for hosts that are being asked.
 func (g *gate) end() {
 	g.cancel()
 	g.hear()
 }
 
-// hear takes the answers of all hosts that are looked at.
+// hear receives the answers of all hosts that are being asked.
 func (g *gate) hear() {
 	for g.asking > 0 {
 		(<-g.answers)()
 	}
 }
 
-// askAgain is how many looks at the Nodes pass before a host is asked again: one that
-// is in a crash loop is not out of it in three seconds.
+// askAgain is how many polls pass before a host is asked again: a crash loop does not end in
+// three seconds.
 const askAgain = 5
 
-// kubelet looks at the kubelet of a host. Where that cannot be, its Node counts alone,
-// and why is said.
+// kubelet checks the kubelet of a host. If the host cannot be asked, why says so, and only its
+// Node counts.
 func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	e := g.engine
 	h.Kubelet = inventory.Absent[plan.Kubelet]()
@@ -206,14 +203,13 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	return ""
 }
 
-// own reports whether the host's Node says that it is the host's. A Node of that name
-// that is another server's is not its Node.
+// own reports whether the host's Node has the host's provider id, rather than another server's.
 func own(h *plan.Host) bool {
 	n, there := h.Node.Get()
 	return there && n.ProviderID == h.Server.ProviderID()
 }
 
-// ready reports whether the host is Ready, and tells of it.
+// ready reports whether the host is Ready, and emits an event if so.
 func (g *gate) ready(h *awaited) bool {
 	if state, _, _ := h.Ready(); state != inventory.Ready || !own(&h.Host) {
 		return false
@@ -222,7 +218,7 @@ func (g *gate) ready(h *awaited) bool {
 	return true
 }
 
-// again asks a host once more, and enters into it what is there now. It changes nothing.
+// again probes a host once more and updates h. It changes nothing on the host.
 func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
 	target := Target{Server: h.Server, Name: h.Name}
 	if target.Trust = h.Trust(); h.Seen.Key != "" {
@@ -235,32 +231,31 @@ func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *
 	return seen.Trouble
 }
 
-// failure says of a host that was waited for why it is not Ready, by all that is
-// known: its Node, and a last look at the host itself.
+// failure says why a host is not Ready in time, from its Node and a last check of the host.
 func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
 	found, remedy := e.lastLook(ctx, h)
 	t := &plan.Trouble{Code: plan.CodeNodeNotReady,
-		Text:   fmt.Sprintf("it is not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
-		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", and read /var/log/tart-kubelet.log on the host; apply again goes on from there")}
+		Text:   fmt.Sprintf("not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
+		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", read /var/log/tart-kubelet.log on the host, then apply again")}
 	a := actionOn(h, plan.AwaitNode)
 	e.emit(Event{Type: Failed, Host: h.Name, Action: a, Err: t, Seconds: waited.Seconds()})
 	return Failure{Action: *a, Err: t}
 }
 
-// node says what the cluster knows of a host's Node.
+// node says what the cluster reports about a host's Node.
 func (g *gate) node(h *plan.Host) string {
 	_, why, _ := h.Ready()
 	if g.last != nil {
 		return "the Nodes cannot be listed: " + g.last.Error()
 	}
-	return cmp.Or(why, "its Node does not say which server it is")
+	return cmp.Or(why, "its Node has no provider id")
 }
 
-// lastLook asks a host once more and says what its steps find there. It changes
-// nothing. Of a kubelet that does not stay up, remedy is what helps.
+// lastLook probes a host once more and describes what its steps find. remedy is the fix for a
+// kubelet that does not stay up.
 func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy string) {
 	if t := e.again(ctx, h, plan.Probes(e.Config, e.Steps, e.Selection)); t != nil {
-		return fmt.Sprintf("the host cannot be asked: %s: %s", t.Code, t.Text), ""
+		return t.Code.String() + ": " + t.Text, ""
 	}
 	var found []string
 	for _, step := range e.Steps(h.Spec) {
@@ -278,7 +273,7 @@ func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy strin
 		}
 	}
 	if len(found) == 0 {
-		return "on the host all is as it should be", remedy
+		return "no problem found on the host", remedy
 	}
 	return "on the host: " + strings.Join(found, "; "), remedy
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Closed is a host whose Node a run leaves closed to new Pods: what was begun there is not
-// proven. The next apply goes on there, or opens it.
+// Closed is a host whose Node a run leaves cordoned, because its changes are not verified. The
+// next apply resumes there, or uncordons it.
 type Closed struct{ Host, Fleet string }
 
-// opening takes out of a host's actions the one that opens its Node: that is done when
-// the rest is, and the Node is Ready.
+// opening separates the action that uncordons a host's Node: it runs last, once the Node is
+// Ready.
 func opening(actions []plan.Action) (rest []plan.Action, open *plan.Action) {
 	i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Kind == plan.UncordonNode })
 	if i < 0 {
@@ -22,8 +22,8 @@ func opening(actions []plan.Action) (rest []plan.Action, open *plan.Action) {
 	return slices.Delete(slices.Clone(actions), i, i+1), &actions[i]
 }
 
-// open opens the Node of a host whose work is done. The host keeps its place until then.
-// What is no action of the plan is told of where it fails alone.
+// open uncordons the Node of a host whose work is done; the host keeps its slot until then. If
+// that is no action of the plan, only a failure emits an event.
 func (s *schedule) open(ctx context.Context, h plan.Host) {
 	j := s.jobs[h.Server.ID]
 	planned := j.opens
@@ -42,7 +42,7 @@ func (s *schedule) open(ctx context.Context, h plan.Host) {
 	}()
 }
 
-// opened takes what came of it.
+// opened handles the result.
 func (s *schedule) opened(j *job, h plan.Host, failed bool) {
 	switch nodes := s.gate.nodes; {
 	case failed:
@@ -50,7 +50,7 @@ func (s *schedule) opened(j *job, h plan.Host, failed bool) {
 		s.rollout.Failed(h.Server.ID)
 	case nodes != nil:
 		if n, there := nodes[h.NodeName()]; there {
-			n.Cordoned = false // until the next list says more
+			n.Cordoned = false // until the next list
 			nodes[n.Name] = n
 		}
 		s.rollout.Closed(s.closedNodes())
@@ -59,8 +59,7 @@ func (s *schedule) opened(j *job, h plan.Host, failed bool) {
 	s.hostEnded(h)
 }
 
-// leaveClosed notes of a host whose work failed that its opening was not started, and that
-// its Node stays closed. opened says that its Node was opened even so.
+// leaveClosed records that a failed host's Node stays cordoned, unless opened is set.
 func (s *schedule) leaveClosed(j *job, h plan.Host, opened bool) {
 	if j.opens != nil {
 		s.sum.NotStarted++
@@ -72,8 +71,8 @@ func (s *schedule) leaveClosed(j *job, h plan.Host, opened bool) {
 	j.opens, j.closed = nil, false
 }
 
-// closedNodes are the healthy hosts whose Nodes take no new Pods, whoever closed them:
-// they are away.
+// closedNodes returns the healthy hosts whose Nodes are cordoned, by anybody: they count as
+// unavailable.
 func (s *schedule) closedNodes() map[string]bool {
 	out := make(map[string]bool)
 	for id := range s.healthy {

@@ -11,21 +11,20 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// schedule is the work of one run: it starts hosts as the rollout lets them, and
-// waits for their Nodes. Only its own goroutine touches it; the hosts' workers tell
-// it of their end.
+// schedule is the work of one run: it starts hosts as the rollout allows, and waits for their
+// Nodes. Only its own goroutine uses it; workers report their end over a channel.
 type schedule struct {
 	engine   *Engine
 	rollout  *rollout.Rollout
 	gate     *gate
 	jobs     map[string]*job         // by server id
-	healthy  map[string]plan.Healthy // likewise
-	hosts    map[string]*plan.Host   // likewise: all of the plan
-	told     map[string]time.Time    // by fleet: until when the soak is that was told
+	healthy  map[string]plan.Healthy // by server id
+	hosts    map[string]*plan.Host   // by server id: all hosts of the plan
+	told     map[string]time.Time    // by fleet: the announced end of the soak
 	ends     chan end
-	disturbs bool // healthy hosts wait for their turn, or are watched
+	disturbs bool // healthy hosts wait, or a canary soaks
 	stopped  bool
-	moved    time.Time // when something last went on
+	moved    time.Time // when something last happened
 	sum      Result
 }
 
@@ -35,25 +34,24 @@ type job struct {
 	actions []plan.Action
 	lane    rollout.Lane
 	failed  []Failure
-	opens   *plan.Action // what opens its Node, which an earlier run closed; nil: nothing
-	closed  bool         // this run closed its Node
-	opening bool         // its Node is being opened
-	stuck   bool         // its Node is not Ready, and what would make it so is refused
+	opens   *plan.Action // uncordons its Node, which an earlier run cordoned; nil: none
+	closed  bool         // this run cordoned its Node
+	opening bool         // its Node is being uncordoned
+	stuck   bool         // its Node is not Ready, and the action that would fix that is refused
 }
 
-// closes reports whether the host's Node is closed in the name of a run: this one's, or an
-// earlier one's that the plan wants to be opened.
+// closes reports whether macfleet cordoned the host's Node, in this run or in an earlier one.
 func (j *job) closes() bool { return j.closed || j.opens != nil }
 
-// end is what came of a host's work.
+// end is the result of a host's work.
 type end struct {
 	result Result
 	host   plan.Host
 }
 
-// execute works on hosts as the limits of their fleets let it, and on one host in
-// the plan's order. A failure ends its host's work; whether it keeps others, the
-// rollout says. What the cluster itself must hold comes first: hosts may need it.
+// execute performs the plan within the limits of the fleets, on each host in the plan's order.
+// A failure ends its host's work; the rollout decides whether others still start. The
+// cluster's own objects come first, because hosts may need them.
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
 	e.renaming = newRenameRight()
@@ -75,14 +73,14 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	return s.sum
 }
 
-// run ends when nothing is at work and nothing can start any more.
+// run ends when no host is in progress and none can start any more.
 func (s *schedule) run(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(s.engine.Ready.Every, DefaultEvery))
 	defer tick.Stop()
 	defer s.gate.end()
 	stop, cancelled := s.engine.Stop.Done(), ctx.Done()
 	if s.disturbs {
-		s.look(ctx) // the plan may have waited long for its approval
+		s.look(ctx) // the approval may have taken long
 	}
 	for {
 		s.start(ctx)
@@ -109,11 +107,11 @@ func (s *schedule) run(ctx context.Context) {
 	}
 }
 
-// start starts the hosts that may.
+// start starts the hosts that the rollout allows.
 func (s *schedule) start(ctx context.Context) {
-	// While the Nodes cannot be listed, nobody knows how many of a fleet are Ready.
+	// If the Nodes cannot be listed, the number of Ready hosts is unknown.
 	if !s.stopped && s.engine.Stop.Err() != nil {
-		s.abandon(ctx) // an end of work may be heard before the stop
+		s.abandon(ctx) // a worker's end may be received before the stop
 	}
 	if s.stopped || s.gate.last != nil && s.disturbs {
 		return
@@ -142,9 +140,8 @@ func (s *schedule) start(ctx context.Context) {
 	}
 }
 
-// ended takes what came of a host's work, and lets its Node be waited for where
-// something was done and nothing failed. On a host that is unknown or refused nothing
-// was done but in the cluster.
+// ended handles the end of a host's work. If something was done and nothing failed, the run
+// waits for its Node.
 func (s *schedule) ended(ctx context.Context, w end) {
 	h, r, id := w.host, w.result, w.host.Server.ID
 	j := s.jobs[id]
@@ -153,7 +150,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	j.failed = append(j.failed, r.Failures...)
-	if r.Deferred != nil && j.opens != nil { // it opens the Node of what is done
+	if r.Deferred != nil && j.opens != nil { // uncordon after the deferred part is done in a later run
 		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.opens, Trouble: r.Deferred})
 		j.opens = nil
 	}
@@ -168,7 +165,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	case r.Deferred != nil && r.Done == 0 && !j.closes():
 		s.emitEnded(h)
 		s.rollout.Deferred(id)
-	case waits && j.stuck: // what is refused is not done, however long this run waits
+	case waits && j.stuck: // waiting would not help
 		s.leaveClosed(j, h, r.opened)
 		s.hostEnded(h)
 	case waits && s.stopped:
@@ -183,7 +180,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	}
 }
 
-// through ends a host's work: its Node is opened where a run closed it.
+// through completes a host's work and uncordons its Node if macfleet cordoned it.
 func (s *schedule) through(ctx context.Context, h plan.Host) {
 	if s.jobs[h.Server.ID].closes() {
 		s.rollout.Worked(h.Server.ID)
@@ -193,8 +190,8 @@ func (s *schedule) through(ctx context.Context, h plan.Host) {
 	s.hostEnded(h)
 }
 
-// hostEnded tells that nothing of a host goes on any more, and counts from then on: by
-// the record as well, nothing that waits for it or for its soak begins too early.
+// hostEnded records that a host is done before others may start, so that also by the run
+// record nothing starts too early.
 func (s *schedule) hostEnded(h plan.Host) {
 	s.emitEnded(h)
 	s.moved = s.engine.Now()
@@ -214,7 +211,7 @@ func (s *schedule) release(ctx context.Context, ready []*awaited) {
 	}
 }
 
-// look lists the Nodes: those that are waited for may be Ready, or too late.
+// look lists the Nodes: awaited ones may be Ready, or out of time.
 func (s *schedule) look(ctx context.Context) {
 	s.release(ctx, s.gate.look(ctx))
 	s.rollout.Closed(s.closedNodes())
@@ -232,7 +229,7 @@ func (s *schedule) look(ctx context.Context) {
 	}
 }
 
-// abandon starts nothing more and waits for no Node; what runs comes to its end.
+// abandon starts no further host and stops waiting for Nodes; running actions finish.
 func (s *schedule) abandon(ctx context.Context) {
 	s.stopped = true
 	for _, h := range s.gate.waiting {
@@ -242,8 +239,8 @@ func (s *schedule) abandon(ctx context.Context) {
 	s.gate.waiting = nil
 }
 
-// over reports whether nothing is at work and nothing can start any more: what keeps
-// the others will not pass, or has not passed for as long as a Node may take.
+// over reports whether no host is in progress and none can start: what blocks the others is
+// permanent, or has lasted for as long as a Node may take.
 func (s *schedule) over() bool {
 	if s.rollout.Running() > 0 {
 		return false
@@ -259,7 +256,7 @@ func (s *schedule) over() bool {
 	return s.stopped || len(left) == 0 || !passing || now.Sub(s.moved) >= cmp.Or(s.engine.Ready.Within, DefaultWithin)
 }
 
-// leave tells of the hosts that were not started.
+// leave reports the hosts that were not started.
 func (s *schedule) leave() {
 	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
 		j := s.jobs[l.ID]
@@ -273,7 +270,7 @@ func (s *schedule) leave() {
 	}
 }
 
-// skip tells of a host whose actions are not started.
+// skip reports a host whose actions are not started.
 func (s *schedule) skip(j *job) {
 	actions := j.actions
 	if j.opens != nil {
@@ -285,8 +282,7 @@ func (s *schedule) skip(j *job) {
 	}
 }
 
-// ready reports whether a healthy host's Node was Ready when the Nodes were last
-// listed. A Node of that name that is another server's is not its Node.
+// ready reports whether a healthy host's own Node was Ready in the last list.
 func (s *schedule) ready(id string) bool {
 	if s.engine.Cluster == nil {
 		return true
@@ -295,8 +291,8 @@ func (s *schedule) ready(id string) bool {
 	return there && n.Ready == inventory.Ready && n.ProviderID == s.healthy[id].ProviderID
 }
 
-// nodeOf returns a healthy host's Node as it was last listed: of one that gets another name in
-// this run the one before, as long as the new one is not there.
+// nodeOf returns a healthy host's Node from the last list. For a host that is being renamed, it
+// is the old one until the new one exists.
 func (s *schedule) nodeOf(id string) (inventory.Node, bool) {
 	h := s.healthy[id]
 	n, there := s.gate.nodes[h.Name]
@@ -306,15 +302,15 @@ func (s *schedule) nodeOf(id string) (inventory.Node, bool) {
 	return n, there
 }
 
-// Left is a host that a run did not start with, and why.
+// Left is a host that a run did not start, and why.
 type Left struct {
 	Host  string         `json:"host"`
 	Fleet string         `json:"fleet"`
 	Why   rollout.Reason `json:"reason"`
-	Of    []string       `json:"because_of,omitempty"` // hosts that failed, where that is why
+	Of    []string       `json:"because_of,omitempty"` // the failed hosts that are the reason
 }
 
-// schedule returns the work of a plan, not begun.
+// schedule returns the work of a plan, not yet started.
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	l := lineUpOf(e.Config, e.Steps, p, work)
 	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: l.nodes, hosts: l.hosts,
@@ -336,8 +332,8 @@ func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	return s
 }
 
-// stuck returns the hosts, by server id, whose Nodes are not Ready and cannot become so in this
-// run: what their kubelet or its identity needs is refused.
+// stuck returns the hosts, by server id, whose Nodes cannot become Ready in this run: an
+// action for their kubelet or identity is refused.
 func (e *Engine) stuck(p *plan.Plan, hosts map[string]*plan.Host) map[string]bool {
 	out := make(map[string]bool)
 	for _, a := range p.Actions {

@@ -10,16 +10,16 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// retireTokens ends the older tokens of the host's kubelet, once the cluster has heard of it with the
-// newest: until then the older ones are the way back.
+// retireTokens revokes the older tokens of the host's kubelet once it has reported with the
+// newest: until then they are the fallback.
 func (w *worker) retireTokens(ctx context.Context) error {
 	i, _ := w.host.Identity.Get()
 	keep := i.TokenName()
 	if k, _ := w.host.Kubelet.Get(); !k.Has(keep) {
-		return fmt.Errorf("the host has no kubelet that was started with the token of the Secret %s, so the older ones stay; apply again", keep)
+		return fmt.Errorf("no kubelet on the host uses the token of the Secret %s, so the older tokens are kept; apply again", keep)
 	}
 	if err := w.heard(ctx, keep); err != nil {
-		return fmt.Errorf("the older tokens stay: %w", err)
+		return fmt.Errorf("the older tokens are kept: %w", err)
 	}
 	if err := w.engine.may(); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (w *worker) retireTokens(ctx context.Context) error {
 	return err
 }
 
-// heard waits until the host's Node is Ready by a heartbeat of the process that runs now, with the token of a Secret.
+// heard waits for a heartbeat of the current process, which uses the token of a Secret.
 func (w *worker) heard(ctx context.Context, token string) error {
 	e := w.engine
 	k, _ := w.host.Kubelet.Get()
@@ -50,7 +50,7 @@ func (w *worker) heard(ctx context.Context, token string) error {
 		case e.Stop.Err() != nil:
 			return context.Cause(e.Stop)
 		case !e.Now().Before(until):
-			return cmp.Or(err, errors.New("the cluster has not heard of the kubelet since it was started with its new token; read /var/log/tart-kubelet.log on the host"))
+			return cmp.Or(err, errors.New("the kubelet has not reported to the cluster since it started with its new token; read /var/log/tart-kubelet.log on the host"))
 		}
 		select {
 		case <-ctx.Done():

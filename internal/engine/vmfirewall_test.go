@@ -217,7 +217,7 @@ func TestVMFirewallForeignFault(t *testing.T) {
 			number, _, _ := strings.Cut(string(r.Stdout), ":")
 			e.Config.Fleets[0].Groups[0].Spec = tc.wish.WithBuiltIn().WithDefaults()
 			result := apply(t, e)
-			want := "/etc/pf.conf:" + number + ": syntax error: " + fault + " (this line is not macfleet's"
+			want := "/etc/pf.conf:" + number + ": syntax error: " + fault + " (macfleet does not change foreign lines"
 			if len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Err.Error(), want) {
 				t.Errorf("%v, want %q", result.Failures, want)
 			}

@@ -17,39 +17,38 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// worker performs one host's actions, over one connection that is opened when
-// it is first needed.
+// worker performs one host's actions over one connection, opened when first needed.
 type worker struct {
 	engine   *Engine
 	host     plan.Host
 	conn     Host
-	claimed  bool          // the claim on the host is ours
-	password secret.Value  // the host's login password, once the host has taken it
-	refused  secret.Value  // the one that the host refused in this run
-	marker   *plan.Marker  // as it is on the host now
-	holding  bool          // it is here to set or take away a hold, and no hold stops it
-	held     *plan.Trouble // somebody holds the host since the run is on it; nil: nobody
-	closing  bool          // this run has begun to close its Node to new Pods
-	closed   bool          // and has closed it; nobody else had
-	changed  bool          // and something was changed since
-	remedy   string        // what helps with the change that failed, where it knows
-	opened   bool          // and opened it again, as nothing was
-	// disturbed says that something began here that drains, reboots or wipes.
+	claimed  bool          // the claim on the host is this run's
+	password secret.Value  // the host's login password, once accepted
+	refused  secret.Value  // a password that the host refused in this run
+	marker   *plan.Marker  // the marker on the host
+	holding  bool          // the worker sets or removes a hold, so no hold stops it
+	held     *plan.Trouble // a hold was set during the run; nil: none
+	closing  bool          // this run started to cordon its Node
+	closed   bool          // and cordoned it itself
+	changed  bool          // and changed something since
+	remedy   string        // the fix for the failed change, if it has one
+	opened   bool          // and uncordoned it, because nothing was changed
+	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
-	// late are the actions for which the window has closed meanwhile, with what needs them.
+	// late are actions, and those that depend on them, whose maintenance window has closed.
 	late    []plan.Action
 	lateFor *plan.Trouble
 	claiming
 }
 
-// close leaves the host.
+// close closes the connection.
 func (w *worker) close(ctx context.Context) {
 	if w.conn != nil {
 		w.conn.Close(ctx)
 	}
 }
 
-// perform does one action and proves it.
+// perform does one action and verifies it.
 func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if w.held != nil {
 		return w.held
@@ -57,7 +56,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if err := w.mayClaim(ctx); err != nil {
 		return err
 	}
-	// Whoever looks at the Node finds who disturbs the work on its host.
+	// Record on the Node which run disturbs the work on its host.
 	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
 		w.engine.Tell(ctx, n, a)
 	}
@@ -81,12 +80,11 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	case plan.IdentifyHost, plan.RenewToken, plan.RetireTokens, plan.SetProviderID, plan.TaintNode, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
 		return w.inCluster(ctx, a)
 	}
-	return fmt.Errorf("nothing performs an action of kind %q", a.Kind)
+	return fmt.Errorf("unknown kind of action %q", a.Kind)
 }
 
-// inWindow returns why an action must not begin at this time of the day, or nil. A host
-// that was disturbed in time is brought to its end: half done it would serve nobody until
-// the next window.
+// inWindow returns why an action must not start outside the maintenance window, or nil. A host
+// whose disruption started in time is finished.
 func (w *worker) inWindow(a plan.Action) *plan.Trouble {
 	if b := w.engine.Bounds; b != nil && !w.disturbed {
 		why := b.Closed(w.host, a, w.engine.Now())
@@ -104,14 +102,14 @@ func (w *worker) inWindow(a plan.Action) *plan.Trouble {
 	return nil
 }
 
-// connect opens the connection where there is none. The host must show the key that
-// the plan saw, pinned or not, and must still be ours to touch.
+// connect opens the connection if there is none. The host must show the key that the plan saw
+// and must still be changeable by macfleet.
 func (w *worker) connect(ctx context.Context) error {
 	if w.conn != nil {
 		return nil
 	}
-	// The server keeps its present name here, so that the same line of the ssh
-	// configuration counts as when the plan was made.
+	// Use the server's current name, so that the same entry of the ssh configuration applies
+	// as for the plan.
 	if err := w.pin(); err != nil {
 		return err
 	}
@@ -136,8 +134,8 @@ func (w *worker) connect(ctx context.Context) error {
 	return nil
 }
 
-// pin keeps the key of a host that is met for the first time, before anything is sent to it:
-// whatever breaks off from here on, another machine in its place is noticed.
+// pin stores the key of a new host before anything is sent to it, so that another machine in
+// its place is detected from now on.
 func (w *worker) pin() error {
 	if w.host.Seen.Pinned {
 		return nil
@@ -155,24 +153,23 @@ func (w *worker) pin() error {
 	return nil
 }
 
-// reread reads again whose the host is, and returns why it must not be touched any more.
+// reread reads the host's owner again, and returns why the host must not be changed any more.
 func (w *worker) reread(ctx context.Context) *plan.Trouble {
 	now := wire.Clean(w.engine.Scrub, w.conn.Observe(ctx, nil))
 	if now.Trouble != nil {
 		return now.Trouble
 	}
 	w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
-	w.host.Seen.Refusals = now.Refusals // another run may have tried a password meanwhile
+	w.host.Seen.Refusals = now.Refusals // another run may have tried a password since
 	return plan.NotOurs(w.engine.Config, &w.host)
 }
 
-// ErrClaimLost says that another run claimed the host first. The next run takes
-// another server.
+// ErrClaimLost reports that another run claimed the host first. The next run takes another
+// server.
 var ErrClaimLost = errors.New("another run claimed the host first")
 
-// claim takes a server from the pool: first on the host, where two runs cannot
-// both win, then by its name. A server that left the pool since the plan is not
-// touched.
+// claim takes a server from the pool: first with a file on the host, which is atomic, then by
+// renaming it. A server that left the pool since the plan is not touched.
 func (w *worker) claim(ctx context.Context) error {
 	if err := w.asPlanned(ctx); err != nil {
 		return err
@@ -188,7 +185,7 @@ func (w *worker) claim(ctx context.Context) error {
 	return w.take(ctx)
 }
 
-// claimHost creates the claim on the host, or finds our own from an earlier run.
+// claimHost creates the claim on the host, or finds the one of an earlier run of ours.
 func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
 	if err := w.connect(ctx); err != nil {
 		return plan.Claim{}, err
@@ -201,14 +198,14 @@ func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
 	}
 	if w.lost = !found.Same(ours); w.lost {
 		owner := fleet.Owner{Name: found.Configuration, Environment: found.Environment}
-		return plan.Claim{}, fmt.Errorf("%w, as %s of %s; apply again to take another server", ErrClaimLost, found.Name, owner)
+		return plan.Claim{}, fmt.Errorf("%w as %s of %s; apply again to claim another server", ErrClaimLost, found.Name, owner)
 	}
 	w.claimed = true
 	return found, nil
 }
 
-// mark writes the host's marker with the proofs of all steps that already match,
-// and notes on its pin that the claim is finished.
+// mark writes the host's marker with the digests of all steps in sync, and records in its pin
+// that the claim is complete.
 func (w *worker) mark(ctx context.Context) error {
 	if !w.claimed {
 		if _, err := w.claimHost(ctx); err != nil {
@@ -221,9 +218,8 @@ func (w *worker) mark(ctx context.Context) error {
 	return w.engine.pin(*w.engine.PinOf(w.host))
 }
 
-// enter writes the host's marker, with the proof of a step if one is named. Where another
-// marker stands there by now, what that says of a hold is carried over, and the host is left
-// alone from there on.
+// enter writes the host's marker; proven names a step that is no longer pending. If the marker
+// changed in the meantime, its hold is kept, and the run stops on this host.
 func (w *worker) enter(ctx context.Context, m plan.Marker, proven plan.StepID) error {
 	if err := w.engine.may(); err != nil {
 		return err
@@ -246,8 +242,8 @@ func (w *worker) enter(ctx context.Context, m plan.Marker, proven plan.StepID) e
 // unmarked reports whether the host has no marker yet.
 func (w *worker) unmarked() bool { return w.marker == nil && w.host.Seen.Marker.IsAbsent() }
 
-// step runs a step's changes in order, asks its probes again, and enters the
-// proof into the marker. A step that still differs has failed.
+// step runs a step's changes in order, runs its probes again, and records the result in the
+// marker. A step that still differs has failed.
 func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.connect(ctx); err != nil {
 		return err
@@ -255,18 +251,18 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	all := w.engine.Steps(w.host.Spec)
 	i := slices.IndexFunc(all, func(s plan.Step) bool { return s.ID() == a.Step })
 	if i < 0 {
-		return fmt.Errorf("no step is called %q", a.Step)
+		return fmt.Errorf("unknown step %q", a.Step)
 	}
 	step := all[i]
 	changes := a.Changes
 	if a.AfterRoot {
-		// What differs showed to nobody before there was root.
+		// Without root, the differences were not visible before.
 		f, err := w.look(ctx, step, false)
 		if err != nil {
 			return err
 		}
 		if changes = f.Changes; len(f.Busy) > 0 && !w.host.ForceBusy {
-			return w.notDrained(a, fmt.Errorf("there is at work: %s", plan.TaskTexts(f.Busy)))
+			return w.notDrained(a, fmt.Errorf("running work: %s", plan.TaskTexts(f.Busy)))
 		}
 	}
 	if err := w.idle(ctx, a, step); err != nil {
@@ -282,10 +278,10 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	switch {
 	case errors.As(err, &refused) && w.unmarked():
 		return err
-	case errors.As(err, &refused): // only a person can do the rest: nothing of it is half done
+	case errors.As(err, &refused): // only a person can do the rest
 		return errors.Join(err, w.enter(ctx, w.currentMarker(), a.Step))
 	case err != nil:
-		return fmt.Errorf("look again: %w", err)
+		return fmt.Errorf("verify: %w", err)
 	case len(f.Changes) > 0:
 		return fmt.Errorf("the change had no effect: %s: %s", f.Changes[0].Reason.Code, f.Changes[0].Reason.Text)
 	}
@@ -296,13 +292,13 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Delivery != nil }) {
-		_, _ = w.conn.Do(ctx, PruneArtifacts{}) // what cannot be dropped now the next one drops
+		_, _ = w.conn.Do(ctx, PruneArtifacts{}) // best effort: a later run retries
 	}
 	return nil
 }
 
-// look asks a step's probes and judges the answers. done says that its changes were just made,
-// so nothing is pending. What the step refuses to change, or could not read, is an error.
+// look runs a step's probes and evaluates the answers. done says that its changes were just
+// made. A refusal or an unread answer is an error.
 func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
@@ -313,11 +309,11 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 	_, v.Proven = w.currentMarker().Steps[step.ID()]
 	if done {
 		v.Pending = false
-		v.Node = inventory.Unread[inventory.Node]("it was asked before the change; the end of the run waits for it")
+		v.Node = inventory.Unread[inventory.Node]("read before the change; the run waits for it at its end")
 	}
 	f := step.Diff(v)
 	if !f.Kubelet.IsUnread() {
-		w.host.Kubelet = f.Kubelet // it may be another one than the plan saw
+		w.host.Kubelet = f.Kubelet // it may have changed since the plan
 	}
 	switch {
 	case len(f.Unread) > 0:
@@ -328,7 +324,7 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 	return f, nil
 }
 
-// change runs one change, with what it needs: an artifact on the host, a password.
+// change runs one change with its artifact and its input.
 func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
 	if err := w.engine.may(); err != nil {
 		return err
@@ -339,7 +335,7 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 		}
 	}
 	if err := w.engine.may(); err != nil {
-		return err // a delivery takes long
+		return err // a delivery may take long
 	}
 	task := RunChange{Step: a.Step, Change: c}
 	if c.Input != plan.NoInput {
@@ -360,12 +356,12 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	return err
 }
 
-// prove enters what was seen of a step without a difference. A host that has no
-// marker yet gets it with all proofs when it is claimed.
+// prove records a step in sync in the marker. A host without a marker gets one with all steps
+// when its claim completes.
 func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) error {
 	id, wanted := step.ID(), step.Wanted()
 	if w.unmarked() {
-		proven := make(map[plan.StepID]plan.Digest) // the plan's own stays as it is
+		proven := make(map[plan.StepID]plan.Digest) // copy: the plan's map must not change
 		maps.Copy(proven, w.host.Proven)
 		proven[id] = plan.DigestOf(wanted, f.Facts)
 		w.host.Proven = proven
@@ -380,14 +376,14 @@ func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) erro
 	return w.enter(ctx, m, id)
 }
 
-// proof dates a digest.
+// proof sets a digest's time.
 func (w *worker) proof(d plan.Digest) plan.Digest {
 	d.At = w.engine.Now().UTC().Truncate(time.Second)
 	return d
 }
 
-// currentMarker returns the host's marker as it is now, brought up to date with
-// where the host belongs and with what this run saw matching.
+// currentMarker returns the host's marker updated with the host's place and with the steps
+// that this run found in sync.
 func (w *worker) currentMarker() plan.Marker {
 	if w.marker != nil {
 		return *w.marker
@@ -400,7 +396,7 @@ func (w *worker) currentMarker() plan.Marker {
 	old, marked := w.host.Seen.Marker.Get()
 	m.ClusterUID, m.Cluster = cmp.Or(old.ClusterUID, c.ClusterUID), old.Cluster
 	if in := w.host.Cluster; in != nil && (old.ClusterUID != in.UID || old.Cluster == "") {
-		m.ClusterUID, m.Cluster = in.UID, in.Name() // the name stays as it is as long as the cluster does
+		m.ClusterUID, m.Cluster = in.UID, in.Name() // the name is kept while the cluster is the same
 	}
 	if marked {
 		for id, d := range old.Steps {

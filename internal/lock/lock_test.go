@@ -252,7 +252,7 @@ func TestAway(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, put := range map[string]func(context.Context) (error, error){
 		"refuses": func(context.Context) (error, error) { return errors.New("503"), nil },
-		"does it": func(context.Context) (error, error) { return nil, errors.New("the answer was cut off") },
+		"does it": func(context.Context) (error, error) { return nil, errors.New("the answer was truncated") },
 		"hangs":   func(ctx context.Context) (error, error) { return hang(ctx), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestAcquireFaults(t *testing.T) {
 		var n atomic.Int64
 		m = &memory{put: func(context.Context) (error, error) {
 			if n.Add(1) == 1 {
-				return nil, errors.New("the answer was cut off")
+				return nil, errors.New("the answer was truncated")
 			}
 			return nil, nil
 		}}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Left is a host that has not started, and what keeps it.
+// Left is a host that has not started, and why.
 type Left struct {
 	ID  string
-	Why Reason // empty: nothing but the number of workers
-	// Of are the servers because of which it does not start, where these are hosts that failed.
+	Why Reason // empty: only the number of workers
+	// Of are the failed servers that are the reason.
 	Of []string
 }
 
@@ -29,27 +29,26 @@ func (r *Rollout) Left(now time.Time, ready func(id string) bool) []Left {
 // Reason says why a host does not start.
 type Reason string
 
-// The reasons that pass by themselves.
+// Temporary reasons.
 const (
-	Unavailable Reason = "max-unavailable" // as many hosts as may be are disturbed or not Ready
-	CanaryGoes  Reason = "canary"          // the canary is not through
-	TrialGoes   Reason = "trial"           // a host that is not Ready with what the others are to get is repaired
-	Soaking     Reason = "soak"            // the canary is watched
-	Repairs     Reason = "repairs"         // as many hosts as may be are mended
+	Unavailable Reason = "max-unavailable" // the maximum number of hosts is unavailable
+	CanaryGoes  Reason = "canary"          // the canary is not done
+	TrialGoes   Reason = "trial"           // an unhealthy host that already has the change is being repaired
+	Soaking     Reason = "soak"            // the canary soaks
+	Repairs     Reason = "repairs"         // the maximum number of repairs is running
 )
 
-// The reasons that stay for the rest of a run, unless hosts come back by
-// themselves.
+// Reasons that last for the rest of a run, unless hosts recover by themselves.
 const (
 	CanaryFailed   Reason = "canary-failed"   // the canary failed, or did not stay Ready
-	TrialFailed    Reason = "trial-failed"    // a host has what the others are to get, and is not Ready
-	BudgetSpent    Reason = "failure-budget"  // more hosts failed than may
-	TooFewReady    Reason = "min-ready"       // one less would be too few
-	RepairsFailing Reason = "repairs-failing" // as many repairs failed as may
-	Cordoned       Reason = "cordoned"        // hosts that somebody closed take the places: only who did so knows for how long
+	TrialFailed    Reason = "trial-failed"    // a host that already has the change is not Ready
+	BudgetSpent    Reason = "failure-budget"  // too many hosts failed
+	TooFewReady    Reason = "min-ready"       // too few hosts would stay Ready
+	RepairsFailing Reason = "repairs-failing" // too many repairs failed
+	Cordoned       Reason = "cordoned"        // cordoned hosts use up max_unavailable
 )
 
-// because returns the servers whose failure is a reason.
+// because returns the failed servers behind a reason.
 func (r *Rollout) because(why Reason, fleet string) (ids []string) {
 	of, g := r.hosts, r.fleets[fleet]
 	switch why {

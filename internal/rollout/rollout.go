@@ -1,5 +1,5 @@
-// Package rollout decides which hosts a run may start with, and when. It does no I/O and
-// takes no clock; the engine tells it what happens and asks what to do.
+// Package rollout decides which hosts a run may start, and when. It does no I/O and has no
+// clock; the engine reports what happens and asks what to do.
 package rollout
 
 import (
@@ -8,50 +8,50 @@ import (
 	"time"
 )
 
-// Lane is the way that a host's work takes.
+// Lane is the kind of a host's work.
 type Lane int
 
 // The lanes, in the order in which their hosts start.
 const (
-	// Repair is for members whose Nodes are not Ready already: mending them takes
-	// nothing away from the fleet, so they need no place of it.
+	// Repair is for members whose Nodes are not Ready: repairing them takes no capacity from the
+	// fleet, so they need no slot.
 	Repair Lane = iota
-	// Join is for hosts that do no work yet: claims and first set-ups.
+	// Join is for hosts without work: claims and first setups.
 	Join
-	// Plain is for work that disturbs nothing.
+	// Plain is for changes that disturb nothing.
 	Plain
-	// Disrupt is for hosts that do work, and whose work the run disturbs.
+	// Disrupt is for healthy hosts whose work the run disturbs.
 	Disrupt
 )
 
-// String returns the lane's name as records have it.
+// String returns the lane's name in records.
 func (l Lane) String() string { return [...]string{"repair", "join", "plain", "disrupt"}[l] }
 
-// Work is one host that has something to be done.
+// Work is one host with actions.
 type Work struct {
 	ID    string // of the server
 	Fleet string
 	Lane  Lane
-	// Trial says that the host is not Ready, and has got what others of its fleet are to get, so
-	// they wait: else every run would try the same on one healthy host more.
+	// Trial marks a host that is not Ready and already has the change that others of its fleet
+	// are about to get. They wait for it: otherwise every run would break one more healthy host.
 	Trial bool
-	// Stuck says of a trial that there is nothing to be done on the host, so that it has failed.
+	// Stuck marks a trial without possible actions: it has failed.
 	Stuck bool
 }
 
 // The limits of the repair lane, over all fleets.
 const (
-	RepairsAtOnce  = 3 // hosts that are mended at the same time
+	RepairsAtOnce  = 3 // hosts that are repaired at the same time
 	RepairFailures = 3 // failed repairs after which no further one starts
 )
 
-// state is how far a host's work is.
+// state is the progress of a host's work.
 type state int
 
 const (
 	waiting  state = iota
 	working        // its actions run
-	settling       // they are done, its Node is waited for
+	settling       // they are done; waiting for its Node
 	ended
 )
 
@@ -59,32 +59,32 @@ const (
 type host struct {
 	Work
 	canary  bool
-	wave    int // that it started in; 0: it disturbs nothing, or has not started
+	wave    int // its wave; 0: it disturbs nothing, or has not started
 	state   state
 	failed  bool
-	readyAt time.Time // when its work was through
+	readyAt time.Time // when its work was done
 }
 
 func (h *host) busy() bool { return h.state == working || h.state == settling }
 
-// Rollout is one run's progress. It is not safe for several goroutines.
+// Rollout is one run's progress. It is not safe for concurrent use.
 type Rollout struct {
 	parallelism int
 	hosts       []*host // in the order in which they start
 	byID        map[string]*host
 	fleets      map[string]*group
-	closed      map[string]bool // by server id: takes no new work
+	closed      map[string]bool // by server id: cordoned
 
-	// What counts at one moment.
+	// Counters of one moment.
 	free           int // workers
 	repairs        int // at work
 	repairFailures int
-	cordoned       map[string]bool // of the closed, those that are away for nothing else
+	cordoned       map[string]bool // closed, and unavailable only for that reason
 }
 
-// New returns a rollout of work that has not begun. healthy holds the ids of all
-// servers whose Nodes were Ready, by fleet, also of those without work; each host
-// of the lane Disrupt is among them. Within a lane, work starts in the given order.
+// New returns a rollout. healthy holds the ids of all servers with Ready Nodes by fleet,
+// including those without work and all hosts of the lane Disrupt. Within a lane, work starts in
+// the given order.
 func New(work []Work, limits map[string]Limits, healthy map[string][]string, parallelism int) *Rollout {
 	r := &Rollout{parallelism: max(1, parallelism), byID: make(map[string]*host, len(work)), fleets: make(map[string]*group)}
 	for _, w := range work {
@@ -112,9 +112,8 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 	return r
 }
 
-// Next returns the hosts that may start now, and counts them as started. ready says
-// of a server id whether its Node is Ready at this moment; it is asked of healthy
-// hosts alone.
+// Next returns the hosts that may start now, and counts them as started. ready reports whether
+// a healthy server's Node is Ready at this moment.
 func (r *Rollout) Next(now time.Time, ready func(id string) bool) []string {
 	r.look(now, ready)
 	var out []string
@@ -130,17 +129,17 @@ func (r *Rollout) Next(now time.Time, ready func(id string) bool) []string {
 	return out
 }
 
-// Worked says that a host's actions are done and its Node is waited for.
+// Worked records that a host's actions are done and the run waits for its Node.
 func (r *Rollout) Worked(id string) { r.byID[id].state = settling }
 
-// Ended says that a host's work is through: its Node is Ready, or it has none.
+// Ended records that a host is done: its Node is Ready, or it has none.
 func (r *Rollout) Ended(id string, now time.Time) {
 	h := r.byID[id]
 	h.state, h.readyAt = ended, now
 }
 
-// Deferred says that nothing was done on a host, as a limit leaves it for a later run. A
-// canary's place goes to the next one that has not started.
+// Deferred records that a limit left a host for a later run. If it was a canary, the next
+// waiting host takes its place.
 func (r *Rollout) Deferred(id string) {
 	h := r.byID[id]
 	h.state, h.wave = ended, 0
@@ -156,16 +155,16 @@ func (r *Rollout) Deferred(id string) {
 	}
 }
 
-// Wave returns the number of the wave in which a host started, 0 for one that disturbs nothing.
+// Wave returns the wave in which a host started; 0 for a host that disturbs nothing.
 func (r *Rollout) Wave(id string) int { return r.byID[id].wave }
 
-// Failed says that a host's work ended otherwise.
+// Failed records that a host's work failed.
 func (r *Rollout) Failed(id string) {
 	h := r.byID[id]
 	h.state, h.failed = ended, true
 }
 
-// Running returns how many hosts are worked on or waited for.
+// Running returns how many hosts are in progress.
 func (r *Rollout) Running() int {
 	n := 0
 	for _, h := range r.hosts {
@@ -176,8 +175,7 @@ func (r *Rollout) Running() int {
 	return n
 }
 
-// Soaks returns until when canaries are watched, by fleet, where others wait for
-// that and for nothing else.
+// Soaks returns the end of the soak by fleet, if other hosts wait only for that.
 func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	out := make(map[string]time.Time)
 	for name, g := range r.fleets {
@@ -193,30 +191,30 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	return out
 }
 
-// Closed says which healthy hosts take no new work, whoever closed them. They count as
-// away, so that the work of one takes no further place.
+// Closed sets which healthy hosts are cordoned, by anybody. They count as unavailable, so
+// working on one takes no extra slot.
 func (r *Rollout) Closed(ids map[string]bool) { r.closed = ids }
 
 // group is the progress of one fleet.
 type group struct {
 	limits  Limits
 	healthy []string // server ids
-	hosts   []*host  // of the lane Disrupt, in their order: the canary first
+	hosts   []*host  // of the lane Disrupt, the canary first
 	started int      // of these
-	trials  []*host  // that are not Ready with what the others are to get; none without a canary
+	trials  []*host  // unhealthy hosts that already have the change; none without a canary
 
-	// What counts at one moment.
-	away      int    // of the healthy: disturbed, not Ready any more, or closed
-	cordoned  int    // of these: Ready and at rest, and closed
+	// Counters of one moment.
+	away      int    // of the healthy: disturbed, not Ready any more, or cordoned
+	cordoned  int    // of these: Ready and idle, but cordoned
 	failed    int    // of the hosts and trials
-	whyAll    Reason // what keeps all
-	whyOthers Reason // what keeps all but the canary
+	whyAll    Reason // what blocks all
+	whyOthers Reason // what blocks all but the canary
 }
 
 // canary returns the hosts that go first.
 func (g *group) canary() []*host { return g.hosts[:min(g.limits.Canary, len(g.hosts))] }
 
-// whyFirst says what keeps those who wait for the hosts that go first.
+// whyFirst returns what blocks the hosts that wait for the first ones.
 func whyFirst(first []*host, soak time.Duration, now time.Time) Reason {
 	var why Reason
 	for _, h := range first {
@@ -232,9 +230,8 @@ func whyFirst(first []*host, soak time.Duration, now time.Time) Reason {
 	return why
 }
 
-// trial says what keeps the disturbed hosts because of those that are not Ready with what they are
-// to get: each is repaired first, and counts like a canary, or like a failed host where others
-// have shown that it works.
+// trial returns what blocks the disturbed hosts because of trials: each trial is repaired first,
+// and counts like a canary, or like one failed host if the change works elsewhere.
 func (g *group) trial() Reason {
 	failed := 0
 	for _, h := range g.trials {
@@ -250,8 +247,8 @@ func (g *group) trial() Reason {
 	return ""
 }
 
-// look counts once, so that a run of many hosts stays linear. A canary that does not
-// stay Ready while it is watched has failed.
+// look updates the counters once, so that large runs stay linear. A canary that does not stay
+// Ready during its soak has failed.
 func (r *Rollout) look(now time.Time, ready func(id string) bool) {
 	r.free, r.repairs, r.repairFailures, r.cordoned = r.parallelism, 0, 0, make(map[string]bool)
 	for _, g := range r.fleets {
@@ -294,7 +291,7 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) {
 	}
 }
 
-// start counts a host that begins.
+// start counts a started host.
 func (r *Rollout) start(h *host) {
 	h.state = working
 	r.free--
@@ -308,22 +305,21 @@ func (r *Rollout) start(h *host) {
 		r.repairs++
 	case h.Lane != Disrupt:
 	case r.cordoned[h.ID]:
-		g.cordoned-- // it was away already
+		g.cordoned-- // it was unavailable already
 		delete(r.cordoned, h.ID)
 	case !r.closed[h.ID]:
 		g.away++
 	}
 }
 
-// why returns what keeps a waiting host, or nothing. That all workers are at work
-// is no reason.
+// why returns what blocks a waiting host, or nothing. A lack of workers is no reason.
 func (r *Rollout) why(h *host) Reason {
 	g := r.fleets[h.Fleet]
 	away, cordoned := g.away, g.cordoned
 	switch {
 	case r.cordoned[h.ID]:
-		// It takes no place that is not taken. Hosts that a killed run left closed
-		// would wait for each other for ever.
+		// A cordoned host already counts as unavailable. Otherwise hosts that a killed run left
+		// cordoned would wait for each other forever.
 		away, cordoned = away-cordoned, 0
 	case r.closed[h.ID]:
 		away--

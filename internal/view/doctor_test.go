@@ -22,7 +22,7 @@ func sick() doctor.Checkup {
 		{Name: "root", State: doctor.Warning, Code: plantest.Code("rolled-back"), Text: "the host took the last change back by itself", Remedy: "look at what the change does"},
 		{Name: "step hostname", State: doctor.Problem, Code: plantest.Code("hostname-edited"), Refused: plantest.Code("held"),
 			Text: "HostName: mini → acme; refused, held: sam@desk holds the host", Remedy: "wait until it expires"},
-		{Name: "clock", State: doctor.Unknown, Text: "it did not answer in time and was stopped", Remedy: "run date on the host"},
+		{Name: "clock", State: doctor.Unknown, Text: "timed out and was stopped", Remedy: "run date on the host"},
 		{Name: "step power", State: doctor.Problem, Text: "power.settings: pmset said something new", Bytes: "Sleep: no\x1b[31m\n" + strings.Repeat("x", 900),
 			Remedy: report},
 		{Name: "step update", State: doctor.Problem, Text: "update.settings: strange", Remedy: report},
