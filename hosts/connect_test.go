@@ -34,9 +34,9 @@ func TestConnectWhereNobodyIs(t *testing.T) {
 		remedy string
 	}{
 		{"refused", acme1(), book(map[string]string{peerAddress + ":22": nobody}), nil, "refused", "Remote Login"},
-		{"no answer", acme1(), hangs, context.DeadlineExceeded, "deadline", "see whether the machine runs"},
+		{"no answer", acme1(), hangs, context.DeadlineExceeded, "deadline", "Scaleway console"},
 		{"no address", target("acme-1", ""), nil, nil, "no address", "Scaleway console"},
-		{"IPv6", target("acme-1", "2001:db8::1"), book(nil), nil, "[2001:db8::1]:22", "see whether the machine runs"},
+		{"IPv6", target("acme-1", "2001:db8::1"), book(nil), nil, "[2001:db8::1]:22", "Scaleway console"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestConnectHostKey(t *testing.T) {
 		{name: "no pin", to: acme1(), attempts: 1},
 		{name: "pinned", to: pinned(acme1(), key.PublicKey()), attempts: 1},
 		{name: "another key", to: pinned(acme1(), other.PublicKey()), code: "wrong-host-key", phase: HostKey,
-			text: "the host shows the key " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts forget-key acme-1"},
+			text: "host key mismatch: the host shows " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts forget-key acme-1"},
 		{name: "no key of the pinned type", to: pinned(acme1(), signer(t, newRSAKey(t)).PublicKey()), code: "wrong-host-key", phase: HostKey,
 			text: "no common algorithm", remedy: "macfleet hosts forget-key acme-1"},
 		{name: "login refused", to: pinned(acme1(), key.PublicKey()), refuse: true, code: "key-refused", phase: Authorising,

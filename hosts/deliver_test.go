@@ -142,7 +142,7 @@ func TestDeliverFails(t *testing.T) {
 		parts  int // that stay
 	}{
 		{"other bytes", func(d *parcel, _ *Conn) Source { return d.from(bytes.NewReader(make([]byte, 1<<20))) }, "the bytes that arrived have the SHA-256 30e14955", 0},
-		{"too few bytes", func(d *parcel, _ *Conn) Source { return d.from(bytes.NewReader(data[:1000])) }, "the source ends after 1000 of 1048576 bytes", 1},
+		{"too few bytes", func(d *parcel, _ *Conn) Source { return d.from(bytes.NewReader(data[:1000])) }, "the source ended after 1000 of 1048576 bytes", 1},
 		{"a source that fails", func(d *parcel, _ *Conn) Source {
 			return d.from(io.MultiReader(bytes.NewReader(data[:1000]), broken{errors.New("the disk is ill")}))
 		}, "the disk is ill", 1},
@@ -153,10 +153,10 @@ func TestDeliverFails(t *testing.T) {
 			return d.from(io.MultiReader(bytes.NewReader(data[:500_000]), cutting{c}))
 		}, "acme-1: command: ", 1},
 		{"no digest", func(d *parcel, _ *Conn) Source { d.Artifact.SHA256 = "../x"; return d.source }, "64 digits", 0},
-		{"too little room", func(d *parcel, _ *Conn) Source { d.Space = 1 << 60; return d.source }, "artifact.kubelet: 1153 PB are needed, and ", 0},
+		{"too little room", func(d *parcel, _ *Conn) Source { d.Space = 1 << 60; return d.source }, "needs 1153 PB", 0},
 		{"too little room for the file", func(d *parcel, _ *Conn) Source {
 			return func() (io.ReadCloser, int64, error) { return io.NopCloser(bytes.NewReader(nil)), 1 << 60, nil }
-		}, "1153 PB are needed, and ", 0},
+		}, "needs 1153 PB", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -79,8 +79,8 @@ func TestNoGuiSession(t *testing.T) {
 	_, detached := conn.RunDetached(within(t), "local_network", detachedChange(plan.Gui, ":"))
 	_, run := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: ":"}, secret.Value{})
 	for _, err := range []error{detached, run} {
-		wantError(t, err, "no-gui-session", Talking, "no gui session of "+me(t)+": launchctl print gui/0 ended with exit 125")
-		if e := asError(t, err); !strings.HasSuffix(e.Remedy, "log in through VNC as "+me(t)) {
+		wantError(t, err, "no-gui-session", Talking, "no gui session of "+me(t)+": launchctl print gui/0 failed with exit code 125")
+		if e := asError(t, err); !strings.HasSuffix(e.Remedy, "log in over VNC as "+me(t)) {
 			t.Errorf("remedy %q", e.Remedy)
 		}
 	}
@@ -88,7 +88,7 @@ func TestNoGuiSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := plan.Facts{"a.b": unread("no gui session of " + me(t) + ": launchctl print gui/0 ended with exit 125"), "a.c": said(0, "c\n", "")}
+	want := plan.Facts{"a.b": unread("no gui session of " + me(t) + ": launchctl print gui/0 failed with exit code 125"), "a.c": said(0, "c\n", "")}
 	if diff := cmp.Diff(want, facts, whole); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
@@ -162,7 +162,7 @@ func TestRunDetachedFinds(t *testing.T) {
 	defer conn.Close()
 	first := detachedChange(plan.Root, "echo first >>"+n.State+"/log; echo first")
 	_, err := conn.RunDetached(within(t), "build_tools", first)
-	wantError(t, err, "job-running", Talking, "install still runs after")
+	wantError(t, err, "job-running", Talking, "install is still running after")
 	ctx, cancel := context.WithCancel(within(t))
 	cancel()
 	if _, err := conn.RunDetached(ctx, "build_tools", first); !errors.Is(err, context.Canceled) {
@@ -217,7 +217,7 @@ func TestRunDetachedRefusesInput(t *testing.T) {
 	defer conn.Close()
 	ch := detachedChange(plan.Root, ":")
 	ch.Input = plan.LoginPassword
-	if _, err := conn.RunDetached(within(t), "a", ch); err == nil || !strings.Contains(err.Error(), "reads no input") {
+	if _, err := conn.RunDetached(within(t), "a", ch); err == nil || !strings.Contains(err.Error(), "must not have input") {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestRunDetachedLost(t *testing.T) {
 	conn := connect(t, n.jobClient(), acme1())
 	defer conn.Close()
 	_, err := conn.RunDetached(within(t), "a", detachedChange(plan.Root, "kill -9 $PPID"))
-	if err == nil || !strings.Contains(err.Error(), "install on acme-1 ended without a result") {
+	if err == nil || !strings.Contains(err.Error(), "install on acme-1 has no result") {
 		t.Errorf("error = %v", err)
 	}
 	if a, err := conn.RunDetached(within(t), "a", detachedChange(plan.Root, "echo x")); err != nil || a.Stdout != "x\n" || n.jobs() != "" {

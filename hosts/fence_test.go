@@ -285,7 +285,7 @@ func TestFenced(t *testing.T) {
 		"Leave":       func() error { return one.Leave(within(t)) },
 	} {
 		err := change()
-		if e := asError(t, err); e.Code.String() != "newer-run" || !strings.Contains(e.Error(), "bob@ci entered at ") || !strings.Contains(e.Error(), "(run bbbb, epoch 5)") {
+		if e := asError(t, err); e.Code.String() != "newer-run" || !strings.Contains(e.Error(), "bob@ci has been working here since ") || !strings.Contains(e.Error(), "(run bbbb, epoch 5)") {
 			t.Errorf("%s: %s: %v", name, e.Code, e)
 		}
 	}

@@ -125,7 +125,7 @@ func (f *testFleet) realStrangers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	busy.wait("Connection from")
-	add("sshd is busy", busy.address, "no-ssh-answer", Handshaking, none, "the host hung up")
+	add("sshd is busy", busy.address, "no-ssh-answer", Handshaking, none, "the host closed the connection")
 	f.vanishing(t)
 }
 

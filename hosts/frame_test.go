@@ -99,10 +99,10 @@ func TestParse(t *testing.T) {
 			root:   true, want: facts{"a": said(0, "all", "watchdog: stopped after 10 s\n")}},
 		{name: "an exit code that is none", stdout: hostMark("0") + frame("a", "", "zero") + doneMark(),
 			stderr: frame("a", "", "zero"),
-			root:   true, want: facts{"a": unread(`the answer ended with "zero" instead of an exit code`)}},
+			root:   true, want: facts{"a": unread(`the answer has "zero" in place of an exit code`)}},
 		{name: "an empty exit code", stdout: hostMark("0") + frame("a", "", "") + doneMark(),
 			stderr: frame("a", "", ""),
-			root:   true, want: facts{"a": unread(`the answer ended with "" instead of an exit code`)}},
+			root:   true, want: facts{"a": unread(`the answer has "" in place of an exit code`)}},
 		{name: "marks of another exchange in an answer",
 			stdout: hostMark("0") + frame("a", strings.ReplaceAll(frame("b", "no", "0"), testMark, "f"+testMark[1:]), "0") +
 				frame("b", "two", "0") + doneMark(),

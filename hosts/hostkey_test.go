@@ -44,11 +44,11 @@ func TestCheck(t *testing.T) {
 		{"no pin takes any key", nil, other, "", false},
 		{"the pinned key", pin(keyText(ours)), ours, "", false},
 		{"a comment does not matter", pin(keyText(ours) + " acme@laptop"), ours, "", false},
-		{"another key", pin(keyText(ours)), other, "the host shows the key " + ssh.FingerprintSHA256(other) +
+		{"another key", pin(keyText(ours)), other, "host key mismatch: the host shows " + ssh.FingerprintSHA256(other) +
 			", pinned is " + ssh.FingerprintSHA256(ours), true},
-		{"another key of another type", pin(keyText(ours)), signer(t, newRSAKey(t)).PublicKey(), "the host shows the key", true},
-		{"damaged pin", pin("ssh-ed25519 AAAA"), ours, "the pin of acme-1 cannot be read", false},
-		{"empty pin", pin(""), ours, "the pin of acme-1 cannot be read", false},
+		{"another key of another type", pin(keyText(ours)), signer(t, newRSAKey(t)).PublicKey(), "host key mismatch: the host shows", true},
+		{"damaged pin", pin("ssh-ed25519 AAAA"), ours, "the pinned key of acme-1 is malformed", false},
+		{"empty pin", pin(""), ours, "the pinned key of acme-1 is malformed", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestFingerprintOf(t *testing.T) {
 	if got, want := FingerprintOf(plan.Pin{Key: keyText(key)}), ssh.FingerprintSHA256(key); got != want {
 		t.Errorf("fingerprint = %q, want %q", got, want)
 	}
-	if got := FingerprintOf(plan.Pin{Key: "ssh-ed25519"}); !strings.HasPrefix(got, "read host key: ") {
+	if got := FingerprintOf(plan.Pin{Key: "ssh-ed25519"}); !strings.HasPrefix(got, "parse host key: ") {
 		t.Errorf("fingerprint of a damaged pin = %q, want what is wrong with it", got)
 	}
 }
@@ -130,13 +130,13 @@ func TestParsePrivateKey(t *testing.T) {
 		{"OpenSSH form", good, ""},
 		{"line breaks of Windows", strings.ReplaceAll(good, "\n", "\r\n"), ""},
 		{"text around it", "from the safe:\n" + good + "end\n", ""},
-		{"locked", pemOf(t, private, "open sesame"), "locked with a passphrase"},
-		{"empty", "", "not an unlocked private key"},
-		{"cut off", good[:len(good)/2], "not an unlocked private key"},
-		{"body damaged", strings.Replace(good, good[200:240], strings.Repeat("A", 40), 1), "not an unlocked private key"},
-		{"another thing in PEM", strings.ReplaceAll(good, "OPENSSH PRIVATE KEY", "CERTIFICATE"), "not an unlocked private key"},
-		{"a password instead", "Tr0ub4dor&3-Zq9x-Kw7v", "not an unlocked private key"},
-		{"a public key", keyText(signer(t, private).PublicKey()), "not an unlocked private key"},
+		{"locked", pemOf(t, private, "open sesame"), "has a passphrase"},
+		{"empty", "", "not an unencrypted private key"},
+		{"cut off", good[:len(good)/2], "not an unencrypted private key"},
+		{"body damaged", strings.Replace(good, good[200:240], strings.Repeat("A", 40), 1), "not an unencrypted private key"},
+		{"another thing in PEM", strings.ReplaceAll(good, "OPENSSH PRIVATE KEY", "CERTIFICATE"), "not an unencrypted private key"},
+		{"a password instead", "Tr0ub4dor&3-Zq9x-Kw7v", "not an unencrypted private key"},
+		{"a public key", keyText(signer(t, private).PublicKey()), "not an unencrypted private key"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -59,20 +59,20 @@ func TestIdentify(t *testing.T) {
 			facts: plan.Facts{"host.marker": said(1, "", "cat: host.json: I/O error\n"), "host.claim": unread("needs root"),
 				"host.serial": said(127, "", "sh: line 1\n  ioreg: not found \n\n"), "host.os-version": said(4, "", "")},
 			want: plan.HostSeen{
-				Marker:    inventory.Unread[plan.Marker]("exit 1: cat: host.json: I/O error"),
+				Marker:    inventory.Unread[plan.Marker]("exit code 1: cat: host.json: I/O error"),
 				Claim:     inventory.Unread[plan.Claim]("needs root"),
-				Serial:    inventory.Unread[string]("exit 127: ioreg: not found"),
-				OSVersion: inventory.Unread[string]("exit 4: ")},
+				Serial:    inventory.Unread[string]("exit code 127: ioreg: not found"),
+				OSVersion: inventory.Unread[string]("exit code 4: ")},
 		},
 		{
 			name: "absent and yet with text",
 			facts: plan.Facts{"host.marker": said(absent, "x", "odd"), "host.claim": said(absent, claimText, "odd"),
 				"host.serial": said(absent, "", "odd"), "host.os-version": said(absent, "", "odd")},
 			want: plan.HostSeen{
-				Marker:    inventory.Unread[plan.Marker]("exit 4: odd"),
-				Claim:     inventory.Unread[plan.Claim]("exit 4: odd"),
-				Serial:    inventory.Unread[string]("exit 4: odd"),
-				OSVersion: inventory.Unread[string]("exit 4: odd")},
+				Marker:    inventory.Unread[plan.Marker]("exit code 4: odd"),
+				Claim:     inventory.Unread[plan.Claim]("exit code 4: odd"),
+				Serial:    inventory.Unread[string]("exit code 4: odd"),
+				OSVersion: inventory.Unread[string]("exit code 4: odd")},
 		},
 	}
 	for _, tt := range tests {

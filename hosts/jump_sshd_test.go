@@ -91,7 +91,7 @@ func TestOpenSSHForwardingForbidden(t *testing.T) {
 		Config: h.config(t, "Host acme-1\n ProxyJump "+a.address+"\n")})
 	t.Cleanup(c.Close)
 	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "unreachable", Dialing, "the jump host 127.0.0.1 does not connect to 192.0.2.1:22")
+	wantError(t, err, "unreachable", Dialing, "the jump host 127.0.0.1 cannot connect to 192.0.2.1:22")
 	if e := asError(t, err); !strings.Contains(e.Remedy, "AllowTcpForwarding") {
 		t.Errorf("remedy = %q", e.Remedy)
 	}
@@ -107,7 +107,7 @@ func TestOpenSSHNothingBehind(t *testing.T) {
 		Config: h.config(t, "Host acme-1\n HostName 127.0.0.1\n Port 1\n ProxyJump "+a.address+"\n")})
 	t.Cleanup(c.Close)
 	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "unreachable", Dialing, "the jump host 127.0.0.1 does not connect to 127.0.0.1:1: ssh: rejected: connect failed")
+	wantError(t, err, "unreachable", Dialing, "the jump host 127.0.0.1 cannot connect to 127.0.0.1:1: ssh: rejected: connect failed")
 }
 
 // TestOpenSSHOverIPv6 meets a host and a jump host on [::1], the latter named as

@@ -106,9 +106,9 @@ func TestJumpDies(t *testing.T) {
 		end       func(*bastion)
 		text      string
 	}{
-		{"breaks", patient(), (*bastion).kill, "jump host bastion: the connection to it broke"},
+		{"breaks", patient(), (*bastion).kill, "jump host bastion: connection lost"},
 		{"falls silent", impatient(func(d *Deadlines) { d.Silence = time.Second }), func(b *bastion) { b.frozen.Store(true) },
-			"jump host bastion: no byte from it for 1s"},
+			"jump host bastion: no data for 1s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -170,14 +170,14 @@ func TestJumpRefused(t *testing.T) {
 		final    bool
 	}{
 		{name: "unknown", known: func(*bastion) map[string]ssh.PublicKey { return nil },
-			text: "jump host bastion: host key: no key of [127.0.0.1]:", remedy: "log in once by hand and compare the key: ssh bastion"},
+			text: "jump host bastion: host key: no key of [127.0.0.1]:", remedy: "log in once by hand, compare the key and accept it: ssh bastion"},
 		{name: "changed", known: func(b *bastion) map[string]ssh.PublicKey {
 			return map[string]ssh.PublicKey{b.address: other.PublicKey()}
 		},
 			text: "known_hosts:1)", remedy: "ssh-keygen -R '[127.0.0.1]:", seen: 1, final: true},
 		{name: "of another type", known: func(b *bastion) map[string]ssh.PublicKey {
 			return map[string]ssh.PublicKey{b.address: signer(t, newRSAKey(t)).PublicKey()}
-		}, text: "no common algorithm for host key", remedy: "forget the old key", seen: 1, final: true},
+		}, text: "no common algorithm for host key", remedy: "remove the old key", seen: 1, final: true},
 		{name: "refuses the key", known: func(b *bastion) map[string]ssh.PublicKey {
 			return map[string]ssh.PublicKey{b.address: b.server.key.PublicKey()}
 		}, refuse: true, text: "jump host bastion: authentication: the host refused the key", remedy: "authorized_keys", seen: 1, attempts: 1, final: true},
@@ -223,7 +223,7 @@ func TestJumpLoops(t *testing.T) {
 			t.Parallel()
 			c := New(Options{User: "acme", Key: newKey(t), Dial: book(nil), Config: newHome(t).config(t, config)})
 			_, err := c.Connect(within(t), acme1())
-			wantError(t, err, "ssh-config", Dialing, `write "ProxyJump none" under "Host `)
+			wantError(t, err, "ssh-config", Dialing, `set "ProxyJump none" under "Host `)
 		})
 	}
 }

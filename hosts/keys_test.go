@@ -60,13 +60,13 @@ func TestKeyChoice(t *testing.T) {
 		{name: "an agent of its own", config: "Host acme-1\n IdentityAgent " + one + "\n", noFleet: noFleet, want: lockedKey, text: "agent key"},
 
 		{name: "several in the agent", agent: two, noFleet: noFleet,
-			text: "holds 2 keys and one is offered: " + ssh.FingerprintSHA256(ownKey) + ` "acme-1", ` + ssh.FingerprintSHA256(lockedKey) + ` "acme-2"`, remedy: "naming its .pub file"},
-		{name: "no agent", noFleet: noFleet, text: "no ssh agent runs", remedy: "private_key"},
-		{name: "the agent is not to be asked", config: "IdentityAgent none\n", agent: one, noFleet: noFleet, text: "no ssh agent runs", remedy: "private_key"},
+			text: "holds 2 keys, and macfleet offers only one: " + ssh.FingerprintSHA256(ownKey) + ` "acme-1", ` + ssh.FingerprintSHA256(lockedKey) + ` "acme-2"`, remedy: "with its .pub file"},
+		{name: "no agent", noFleet: noFleet, text: "no ssh agent is running", remedy: "private_key"},
+		{name: "the agent is not to be asked", config: "IdentityAgent none\n", agent: one, noFleet: noFleet, text: "no ssh agent is running", remedy: "private_key"},
 		{name: "an agent that is gone", agent: h.path("gone"), noFleet: noFleet, text: "gone", remedy: "private_key"},
-		{name: "locked, not in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/locked\n", text: "is locked with a passphrase", remedy: "ssh-add ~/.ssh/locked"},
+		{name: "locked, not in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/locked\n", text: "has a passphrase", remedy: "ssh-add ~/.ssh/locked"},
 		{name: "public, not in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/shared.pub\n", agent: one, text: "does not hold " + ssh.FingerprintSHA256(sharedKey), remedy: "ssh-add ~/.ssh/shared"},
-		{name: "own is not there", config: "Host acme-1\n IdentityFile ~/.ssh/none\n", text: "~/.ssh/none does not exist", remedy: "mend its name"},
+		{name: "own is not there", config: "Host acme-1\n IdentityFile ~/.ssh/none\n", text: "~/.ssh/none does not exist", remedy: "correct the path"},
 		{name: "no key", config: "Host acme-1\n IdentityFile ~/.ssh/rubbish\n", text: "neither a private nor a public key", remedy: "private key"},
 
 		{name: "jump: one of all", jump: jump, config: "Host *\n IdentityFile ~/.ssh/shared\n", want: sharedKey, text: "~/.ssh/shared"},
@@ -158,7 +158,7 @@ func TestOpenSSHRefusedOnce(t *testing.T) {
 	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: key.PublicKey()})
 	c := New(Options{User: me(t), Key: key, Deadlines: patient(), Dial: book(map[string]string{peerAddress + ":22": d.address}),
 		Config: h.config(t, "Host acme-1\n IdentityFile ~/.ssh/id_wrong\n"), Agent: startAgent(t, edwards(t)), Via: []string{Public, Tailscale}})
-	want := "the host refused the key " + ssh.FingerprintSHA256(wrong) + ", which is " + h.path("id_wrong") + " (IdentityFile), for user " + me(t) + " (tried once, not again)"
+	want := "the host refused the key " + ssh.FingerprintSHA256(wrong) + " (" + h.path("id_wrong") + " (IdentityFile)) for user " + me(t) + " (tried once, not again)"
 	for _, name := range []string{"acme-1", "acme-1", "renamed"} {
 		to := acme1()
 		to.Name = name

@@ -147,13 +147,13 @@ func TestClaimAndMarker(t *testing.T) {
 	if err := os.Symlink("nowhere", broken); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := conn.Claim(within(t), ours); err == nil || !strings.Contains(err.Error(), "claim-create on acme-1 ended with exit 1") {
+	if got, err := conn.Claim(within(t), ours); err == nil || !strings.Contains(err.Error(), "claim-create on acme-1 failed with exit code 1") {
 		t.Errorf("claim over a broken link = %+v, %v", got, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.WriteMarker(within(t), acmeMarker(), ""); err == nil || !strings.Contains(err.Error(), "marker-write on acme-1 ended with exit 1: ") {
+	if err := conn.WriteMarker(within(t), acmeMarker(), ""); err == nil || !strings.Contains(err.Error(), "marker-write on acme-1 failed with exit code 1: ") {
 		t.Errorf("marker without its folder = %v", err)
 	}
 }

@@ -139,7 +139,7 @@ func TestConfigFault(t *testing.T) {
 	t.Parallel()
 	c := New(Options{User: "acme", Key: newKey(t), Dial: book(nil), Config: newHome(t).config(t, "Host acme-1\n ProxyCommand nc %h\n")})
 	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "ssh-config", Dialing, "macfleet starts no ProxyCommand to reach acme-1 (nc %h)")
+	wantError(t, err, "ssh-config", Dialing, "ProxyCommand is not supported, to reach acme-1 (nc %h)")
 }
 
 // TestStarts counts, at the server, the connections that are not logged in yet.

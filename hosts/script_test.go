@@ -92,7 +92,7 @@ func TestData(t *testing.T) {
 		{"an empty argument", "acme", []question{asks("")}, "MARK\nacme\n7\n0\n", ""},
 		{"bytes are counted, not letters", "acme", []question{asks("größe")}, "MARK\nacme\n7\n7\ngröße", ""},
 		{"line breaks are data", "acme", []question{asks("a\nb\n"), asks("c", "1\n")}, "MARK\nacme\n7\n4\na\nb\n1\nc2\n1\n", ""},
-		{"NUL in an argument", "acme", []question{asks("a\x00b")}, "", "an argument of shell holds a NUL byte"},
+		{"NUL in an argument", "acme", []question{asks("a\x00b")}, "", "an argument of shell contains a NUL byte"},
 		{"line break in the user", "acme\nroot", nil, "", "line break"},
 		{"NUL in the user", "acme\x00", nil, "", "the login user"},
 	}

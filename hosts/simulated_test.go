@@ -113,7 +113,7 @@ func TestSimulatedUndo(t *testing.T) {
 				live, kept := "new", "new"
 				if tt.why != "" {
 					live, kept = "old", ""
-					wantError(t, err, "rolled-back", Undoing, "vm_firewall was taken back: "+tt.why)
+					wantError(t, err, "rolled-back", Undoing, "vm_firewall was undone: "+tt.why)
 				} else if err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +183,7 @@ func TestSimulatedDelivery(t *testing.T) {
 	other := deliveryOf(random(1000))
 	other.Space = 1 << 60
 	_, err = conn.Deliver(within(t), other.Delivery, other.source)
-	wantError(t, err, "disk-full", Delivering, "artifact.kubelet: 1153 PB are needed, and ")
+	wantError(t, err, "disk-full", Delivering, "needs 1153 PB")
 }
 
 // TestSimulatedFetch lets a simulated Mac download, as the world lets it.
@@ -250,7 +250,7 @@ func TestSimulatedFirewall(t *testing.T) {
 	err := conn.RunGuarded(within(t), "vm_firewall", plan.Change{
 		Command: plan.Command{Name: "load", As: plan.Root, Script: `echo 'block drop all' | pfctl -a acme -f -`},
 		Guard:   &plan.Guard{Restore: &restore, Persist: on("/var/kept", "new")}})
-	wantError(t, err, "rolled-back", Undoing, "vm_firewall was taken back: no confirmation within 60 s")
+	wantError(t, err, "rolled-back", Undoing, "vm_firewall was undone: no confirmation within 60 s")
 	if a, err := conn.Run(within(t), plan.Command{Name: "rules", As: plan.Root, Script: "pfctl -a acme -sr"}, secret.Value{}); err != nil || a.Exit != 0 || a.Stdout != "" {
 		t.Errorf("%+v, %v", a, err)
 	}

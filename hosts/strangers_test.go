@@ -56,15 +56,15 @@ type stranger struct {
 func (s stranger) says(d Deadlines, run bool) string {
 	switch s.by {
 	case byHandshake:
-		return fmt.Sprintf("no login within %s", d.Handshake)
+		return fmt.Sprintf("login timed out after %s", d.Handshake)
 	case bySilence:
-		return fmt.Sprintf("no byte from the host for %s", d.Silence)
+		return fmt.Sprintf("no data from the host for %s", d.Silence)
 	case byExchange:
 		all := d.Exchange
 		if run {
 			all += d.Change
 		}
-		return fmt.Sprintf("no end of the command within %s", all)
+		return fmt.Sprintf("the command timed out after %s", all)
 	}
 	return s.text
 }
@@ -205,9 +205,9 @@ func beforeLogin() []stranger {
 		{name: "silent after its key exchange reply", serve: muteAfter(3), by: byHandshake},
 		{name: "an old protocol", serve: as(say("SSH-1.5-acme\r\n")), by: byHandshake},
 		// What sshd does to newcomers while too many logins are under way.
-		{name: "hangs up at once", serve: as(hangUp("")), text: "the host hung up"},
-		{name: "hangs up with a word", serve: as(hangUp("Exceeded MaxStartups\r\n")), text: "the host hung up"},
-		{name: "hangs up after its version", serve: as(hangUp(version)), text: "the host hung up"},
+		{name: "hangs up at once", serve: as(hangUp("")), text: "the host closed the connection"},
+		{name: "hangs up with a word", serve: as(hangUp("Exceeded MaxStartups\r\n")), text: "the host closed the connection"},
+		{name: "hangs up after its version", serve: as(hangUp(version)), text: "the host closed the connection"},
 		{name: "another protocol", serve: as(say("HTTP/1.1 400 Bad Request\r\n\r\n" + strings.Repeat("acme ", 100))), text: "overflow reading version string"},
 		{name: "an endless line instead of a version", serve: as(forever(strings.Repeat("acme", 8192))), text: "overflow reading version string"},
 		{name: "endless lines before its version", serve: as(forever(strings.Repeat("acme acme acme acme acme acme\r\n", 1024))), text: "overflow reading version string"},
@@ -222,7 +222,7 @@ func beforeLogin() []stranger {
 // atLogin are peers that let nobody in.
 func atLogin() []stranger {
 	return []stranger{
-		{name: "another host key", serve: sshd(func() *server { return &server{} }), pin: true, code: "wrong-host-key", phase: HostKey, text: "the host shows the key SHA256:"},
+		{name: "another host key", serve: sshd(func() *server { return &server{} }), pin: true, code: "wrong-host-key", phase: HostKey, text: "host key mismatch: the host shows SHA256:"},
 		{name: "silent in the login", serve: muteAfter(6), by: byHandshake, code: "no-ssh-answer", phase: Handshaking},
 		{name: "refuses the key", serve: sshd(func() *server { return &server{refuse: true} }), code: "key-refused", phase: Authorising, text: "tried once, not again"},
 		{name: "an endless login banner", by: byHandshake, code: "no-ssh-answer", phase: Handshaking,
@@ -262,18 +262,18 @@ func inCommand() []stranger {
 		{name: "more sessions than allowed", serve: refusing("open failed"), text: "open failed"},
 		{name: "an ugly refusal", serve: refusing("\x1b[2J\r\n" + strings.Repeat("acme\x07", 20_000)), text: "acme"},
 		{name: "refuses the command", serve: sshd(func() *server { return &server{} }), text: "the host refused to run a command"},
-		{name: "hangs up in a command", serve: hangingUp, text: "the host hung up"},
+		{name: "hangs up in a command", serve: hangingUp, text: "the host closed the connection"},
 		{name: "rubbish on the wire", serve: garbling, text: "packet"},
 		{name: "no exit status", serve: sshd(func() *server { return &server{command: func(ch ssh.Channel, _ string) { firstWords(ch) }} }), text: "without an exit status"},
-		{name: "a login shell that ends at once", serve: sshd(func() *server { return &server{command: printing("", 0)} }), text: "first mark did not arrive"},
+		{name: "a login shell that ends at once", serve: sshd(func() *server { return &server{command: printing("", 0)} }), text: "did not start macfleet's script"},
 		{name: "no login shell", serve: sshd(func() *server {
 			return &server{command: printing("This account is currently not available.\n", 1)}
 		}), text: `"This account is currently not available.\n"`},
-		{name: "ends before the last mark", serve: sshd(func() *server { return &server{command: printing("\nMARK host 0\n", 91)} }), text: "ended before its last mark"},
+		{name: "ends before the last mark", serve: sshd(func() *server { return &server{command: printing("\nMARK host 0\n", 91)} }), text: "the answer was truncated"},
 		{name: "rubbish instead of frames", serve: sshd(func() *server {
 			return &server{command: printing(strings.Repeat("MARK begin\nMARK end\x00\xff\n\nMARK host", 1000), 0)}
-		}), text: "first mark did not arrive"},
-		{name: "dies by a signal", serve: sshd(func() *server { return &server{command: killed} }), text: "ended before its last mark"},
+		}), text: "did not start macfleet's script"},
+		{name: "dies by a signal", serve: sshd(func() *server { return &server{command: killed} }), text: "the answer was truncated"},
 	}
 	for i := range rows {
 		rows[i].code, rows[i].phase = "connection-lost", Talking

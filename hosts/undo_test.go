@@ -121,10 +121,10 @@ func TestRunGuarded(t *testing.T) {
 		{"stands", ":", "", "changed persisted", "", "", ""},
 		{"one path did not work before", ":", Tailscale, "changed persisted", "", "", ""},
 		{"the old line breaks, new ones stand", "touch STATE/once", "", "changed persisted", "", "", ""},
-		{"cuts everything", "touch STATE/cut.public STATE/cut.tailscale", "", "changed restored", "rolled-back", "vm_firewall was taken back: no confirmation within", "the line is cut"},
-		{"cuts the path in use", "touch STATE/cut.tailscale", "", "changed restored", "rolled-back", "was taken back", "no new connection over tailscale"},
-		{"cuts the other path", "touch STATE/cut.public", "", "changed restored", "rolled-back", "was taken back", "no new connection over public"},
-		{"fails", "echo oh >&2; exit 7", "", "changed restored", "rolled-back", "the change failed", "change on acme-1 ended with exit 7: oh"},
+		{"cuts everything", "touch STATE/cut.public STATE/cut.tailscale", "", "changed restored", "rolled-back", "vm_firewall was undone: no confirmation within", "the line is cut"},
+		{"cuts the path in use", "touch STATE/cut.tailscale", "", "changed restored", "rolled-back", "was undone", "no new connection over tailscale"},
+		{"cuts the other path", "touch STATE/cut.public", "", "changed restored", "rolled-back", "was undone", "no new connection over public"},
+		{"fails", "echo oh >&2; exit 7", "", "changed restored", "rolled-back", "the change failed", "change on acme-1 failed with exit code 7: oh"},
 		{"fails and cuts", "touch STATE/cut.public STATE/cut.tailscale; exit 7", "", "changed restored", "rolled-back", "no confirmation within", ""},
 	}
 	for _, tt := range tests {
@@ -145,7 +145,7 @@ func TestRunGuarded(t *testing.T) {
 			}
 			if tt.code != "" {
 				wantError(t, err, tt.code, Undoing, tt.text)
-				if !strings.Contains(err.Error(), ": vm_firewall was taken back: ") || !strings.Contains(err.Error(), tt.failed) {
+				if !strings.Contains(err.Error(), ": vm_firewall was undone: ") || !strings.Contains(err.Error(), tt.failed) {
 					t.Error(err)
 				}
 			}
@@ -171,7 +171,7 @@ func TestRunGuardedUnarmed(t *testing.T) {
 	short := func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 50*time.Millisecond, 50*time.Millisecond }
 	for _, tt := range []struct{ name, script, log, code, text string }{
 		{"stands", ":", "changed persisted", "", ""},
-		{"fails", "exit 7", "changed", "", "change on acme-1 ended with exit 7"},
+		{"fails", "exit 7", "changed", "", "change on acme-1 failed with exit code 7"},
 		{"cuts a path", "touch STATE/cut.public", "changed", "cut-off", "no new connection over public"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 	conn := connect(t, n.client(func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond }), acme1())
 	ch := n.guardedChange("touch " + n.State + "/cut.public " + n.State + "/cut.tailscale")
 	err := conn.RunGuarded(within(t), "vm_firewall", ch)
-	wantError(t, err, "cut-off", Undoing, "nobody knows whether the change stands: no new connection over tailscale: acme-1: the line is cut; no new connection over public")
+	wantError(t, err, "cut-off", Undoing, "unknown whether the change is active: no new connection over tailscale: acme-1: the line is cut; no new connection over public")
 	if remedy := asError(t, err).Remedy; !strings.Contains(remedy, "reboot the Mac") {
 		t.Errorf("remedy %q", remedy)
 	}
@@ -210,7 +210,7 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 
 // TestRunGuardedStruck breaks the line at every exec that is this run's, before the
 // host runs it and after. Whatever this side knows then, on the host the change stands
-// or was taken back: never both and never neither.
+// or was undone: never both and never neither.
 func TestRunGuardedStruck(t *testing.T) {
 	t.Parallel()
 	for number := int32(1); number <= 6; number++ {
@@ -255,10 +255,10 @@ func TestRunGuardedRefuses(t *testing.T) {
 	n := newLines(t)
 	conn := connect(t, n.client(func(*Options) {}), acme1())
 	for text, change := range map[string]func(*plan.Change){
-		"no guard":       func(c *plan.Change) { c.Guard = nil },
-		"root's changes": func(c *plan.Change) { c.Command.As = plan.Login },
-		"only root's":    func(c *plan.Change) { c.Guard.Restore.As = plan.Login },
-		"no input":       func(c *plan.Change) { c.Input = plan.LoginPassword },
+		"no undo":       func(c *plan.Change) { c.Guard = nil },
+		"by root": func(c *plan.Change) { c.Command.As = plan.Login },
+		"can have an undo":    func(c *plan.Change) { c.Guard.Restore.As = plan.Login },
+		"not have input":       func(c *plan.Change) { c.Input = plan.LoginPassword },
 		"NUL byte":       func(c *plan.Change) { c.Command.Args = []string{"\x00"} },
 	} {
 		ch := n.guardedChange(":")
@@ -274,6 +274,6 @@ func TestRunGuardedRefuses(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	err := conn.RunGuarded(within(t), "other", n.guardedChange(":"))
-	wantError(t, err, "undo-armed", Undoing, "a change of vm_firewall is not confirmed yet; the host takes it back within 1m0s")
+	wantError(t, err, "undo-armed", Undoing, "a change of vm_firewall is not confirmed yet; the host undoes it within 1m0s")
 	conn.Close()
 }

@@ -54,7 +54,7 @@ func (l lab) armed(id string, args ...string) {
 }
 
 // over lets the deadline pass and the job run, killed once, and tells whether the
-// change was taken back.
+// change was undone.
 func (l lab) over() bool {
 	l.clock(9000)
 	l.daemon(0)

@@ -41,7 +41,7 @@ kill -9 "$pid"
 echo nobody hears this; echo nor this >&2
 exit `+tt.exit)})
 			if tt.code != "" {
-				wantError(t, err, tt.code, Undoing, "the change failed: changed on acme-1 ended with exit 7: nor this")
+				wantError(t, err, tt.code, Undoing, "the change failed: changed on acme-1 failed with exit code 7: nor this")
 			} else if err != nil {
 				t.Error(err)
 			}

@@ -17,7 +17,7 @@ need_session() {
   code=0
   said=$(launchctl print "$domain" 2>/dev/null) || code=$?
   case $said in *'session = Aqua'*) [ "$code" != 0 ] || return 0 ;; esac
-  echo "no gui session of $user: launchctl print $domain ended with exit $code" >&2
+  echo "no gui session of $user: launchctl print $domain failed with exit code $code" >&2
   exit 69
 }
 

@@ -251,9 +251,9 @@ func TestFaults(t *testing.T) {
 func TestFaultsOfOne(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
-		"Host acme-1\n ProxyCommand nc %h %p\n":          "macfleet starts no ProxyCommand to reach acme-1 (nc %h %p); write ProxyJump HOST",
-		"Host acme-1\n IdentityFile ~globex/key\n":       "macfleet does not know the home of another user",
-		"Host acme-1\n IdentityFile a%z\n":               "macfleet knows no %z in IdentityFile a%z",
+		"Host acme-1\n ProxyCommand nc %h %p\n":          "ProxyCommand is not supported, to reach acme-1 (nc %h %p); use ProxyJump HOST",
+		"Host acme-1\n IdentityFile ~globex/key\n":       "another user's home is not supported",
+		"Host acme-1\n IdentityFile a%z\n":               "unknown token %z in IdentityFile a%z",
 		"Host acme-1\n IdentityFile ${NO_SUCH_NAME}/k\n": "NO_SUCH_NAME",
 		"Host acme-1\n HostName %z\n":                    "unknown key %z",
 	} {

@@ -315,7 +315,7 @@ func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 		case engine.RunChange:
 			a.Exit = c.change(t, f)
 			if a.Exit != 0 {
-				return fmt.Errorf("%s on %s ended with exit %d", t.Change.Command.Name, m.Server.Name, a.Exit)
+				return fmt.Errorf("%s on %s failed with exit code %d", t.Change.Command.Name, m.Server.Name, a.Exit)
 			}
 		case engine.TakeClaim:
 			if m.claim == nil {
