@@ -91,7 +91,7 @@ func TestConnectHostKey(t *testing.T) {
 		{name: "no pin", to: acme1(), attempts: 1},
 		{name: "pinned", to: pinned(acme1(), key.PublicKey()), attempts: 1},
 		{name: "another key", to: pinned(acme1(), other.PublicKey()), code: "wrong-host-key", phase: HostKey,
-			text: "host key mismatch: the host shows " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts forget-key acme-1"},
+			text: "the host shows " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts forget-key acme-1"},
 		{name: "no key of the pinned type", to: pinned(acme1(), signer(t, newRSAKey(t)).PublicKey()), code: "wrong-host-key", phase: HostKey,
 			text: "no common algorithm", remedy: "macfleet hosts forget-key acme-1"},
 		{name: "login refused", to: pinned(acme1(), key.PublicKey()), refuse: true, code: "key-refused", phase: Authorising,

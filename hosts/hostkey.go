@@ -27,7 +27,7 @@ func same(pinned, shown ssh.PublicKey) error {
 }
 
 func keyChanged(pinned string, shown ssh.PublicKey) error {
-	return fmt.Errorf("host key mismatch: the host shows %s, pinned is %s", ssh.FingerprintSHA256(shown), pinned)
+	return fmt.Errorf("the host shows %s, pinned is %s", ssh.FingerprintSHA256(shown), pinned)
 }
 
 // algorithms returns the host key algorithms to request: only those of the known key's type.

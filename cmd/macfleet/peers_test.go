@@ -76,7 +76,7 @@ func TestApplyCutInChange(t *testing.T) {
 	sprung := 0
 	out := &ambush{host: one, step: "power", spring: func() { sprung++; inject(one, "dies-in-command") }}
 	macfleet(app.ExitIncomplete, out, "apply", "--auto-approve", "--json")
-	if sprung != 1 || !strings.Contains(out.String(), "the host hung up") {
+	if sprung != 1 || !strings.Contains(out.String(), "the host closed the connection") {
 		t.Errorf("the incident came about %d times:\n%s", sprung, out)
 	}
 	world(func(w *sandbox.World) error { return w.Heal(one, "dies-in-command") })

@@ -119,7 +119,7 @@ func TestSilentHost(t *testing.T) {
 			if h.Unknown != nil {
 				t.Errorf("%s: %+v", h.Name, h.Unknown)
 			}
-		case h.Unknown == nil || h.Unknown.Code.String() != "no-ssh-answer" || !strings.Contains(h.Unknown.Text, "handshake: no login within 1s") || h.Unknown.Remedy == "":
+		case h.Unknown == nil || h.Unknown.Code.String() != "no-ssh-answer" || !strings.Contains(h.Unknown.Text, "handshake: login timed out after 1s") || h.Unknown.Remedy == "":
 			t.Errorf("the silent host: %+v", h.Unknown)
 		}
 	}

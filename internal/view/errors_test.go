@@ -446,22 +446,22 @@ func annsLock(alive bool) *plan.Lock {
 
 // gateTroubles are those of a host whose work is done and whose Node is waited for.
 func gateTroubles() []plan.Trouble {
-	return []plan.Trouble{{Code: plantest.Code("node-not-ready"), Text: "it is not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
+	return []plan.Trouble{{Code: plantest.Code("node-not-ready"), Text: "not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
 		"on the host: tart_kubelet: kubelet-crash-loop: crash-looping", Remedy: "kubectl describe node " + memberOf},
-		{Code: engine.CodeNotDrained, Text: "tart was not begun: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
+		{Code: engine.CodeNotDrained, Text: "tart not started: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
 			Remedy: "see what holds it, give it longer (--drain-timeout), and apply again"},
 		{Code: plantest.Code("artifact-unreadable"), Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": macfleet's user must be able to read it",
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: plantest.Code("artifact-changed"), Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", and the configuration says " + strings.Repeat("0b", 32),
 			Remedy: "if it was changed on purpose, run macfleet artifacts lock --update tart_kubelet; else bring back the file that was locked"},
 		{Code: engine.CodeMayNotRename, Text: "change server " + poolID + ": the credentials do not have the right: scaleway-sdk-go: insufficient permissions: write server; " +
-			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the right to change servers, and apply again"},
-		{Code: plantest.Code("lock-lost"), Text: "nothing more is changed: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
-			Remedy: "macfleet lock status says who has it; apply again when that run is over"}}
+			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the permission to change servers, then apply again"},
+		{Code: plantest.Code("lock-lost"), Text: "the run stopped: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
+			Remedy: "macfleet lock status shows the holder; apply again when that run has ended"}}
 }
 
 // bobEntered is another run on the host.
-const bobEntered = "bob@ci entered at 21:20:00 UTC (run p5xq, epoch 42)"
+const bobEntered = "bob@ci has been working here since 21:20:00 UTC (run p5xq, epoch 42)"
 
 // boundTroubles are those of hosts that one run may not touch any more.
 func boundTroubles() []plan.Trouble {
@@ -492,29 +492,29 @@ func boundTroubles() []plan.Trouble {
 // applyTroubles are those of a host that only an apply meets.
 func applyTroubles() []*hosts.Error {
 	return []*hosts.Error{
-		{Host: memberOf, Code: plantest.Code("undo-armed"), Phase: hosts.Undoing, Err: errors.New("a change of vm_firewall is not confirmed yet; the host takes it back within 42s"),
+		{Host: memberOf, Code: plantest.Code("undo-armed"), Phase: hosts.Undoing, Err: errors.New("a change of vm_firewall is not confirmed yet; the host undoes it within 42s"),
 			Remedy: "run macfleet plan in a minute: what is not confirmed by then is as it was before"},
-		{Host: memberOf, Code: plantest.Code("cut-off"), Phase: hosts.Undoing, Err: errors.New("vm_firewall: nobody knows whether the change stands: no answer within 6m0s"),
-			Remedy: "reboot the Mac from the Scaleway console: what was not confirmed is taken back at the next boot, too"},
-		{Host: memberOf, Code: plantest.Code("rolled-back"), Phase: hosts.Undoing, Err: errors.New("vm_firewall was taken back: no confirmation within 60 s"),
-			Remedy: "the host is as it was before: mend what the change does to its connections, then run macfleet plan"},
+		{Host: memberOf, Code: plantest.Code("cut-off"), Phase: hosts.Undoing, Err: errors.New("vm_firewall: unknown whether the change is active: no answer within 6m0s"),
+			Remedy: "reboot the Mac in the Scaleway console: an unconfirmed change is also undone at boot"},
+		{Host: memberOf, Code: plantest.Code("rolled-back"), Phase: hosts.Undoing, Err: errors.New("vm_firewall was undone: no confirmation within 60 s"),
+			Remedy: "the host is unchanged; fix what the change does to its connections, then run macfleet plan"},
 		{Host: memberOf, Code: plantest.Code("no-gui-session"), Phase: hosts.Talking, Err: errors.New("no gui session of m1: Could not find domain for user gui: 501"),
-			Remedy: "the step auto_login makes the session; or log in through VNC as m1"},
-		{Host: memberOf, Code: plantest.Code("job-running"), Phase: hosts.Talking, Err: errors.New("os-update still runs after 1h0m0s"),
-			Remedy: "run macfleet apply again: it waits for the job that runs"},
+			Remedy: "let the step auto_login create the session, or log in over VNC as m1"},
+		{Host: memberOf, Code: plantest.Code("job-running"), Phase: hosts.Talking, Err: errors.New("os-update is still running after 1h0m0s"),
+			Remedy: "run macfleet apply again; it waits for the running job"},
 		{Host: memberOf, Code: plantest.Code("newer-run"), Phase: hosts.Talking, Err: errors.New(bobEntered),
-			Remedy: "another apply works on this host now: let it end, then run macfleet apply again"},
-		{Host: memberOf, Code: plantest.Code("host-locked"), Phase: hosts.Talking, Err: errors.New(bobEntered + ", and its last command began 42s ago"),
-			Remedy: "let that apply end; one that broke off is taken over 10m0s after its last command, or at once after: macfleet lock release --force p5xq"},
-		{Host: memberOf, Code: plantest.Code("run-not-noted"), Phase: hosts.Talking, Err: errors.New("the run could not be noted in /etc/macfleet/runs, so nothing was changed"),
-			Remedy: "see whether the disk is full or can be written to: macfleet doctor " + memberOf},
-		{Host: memberOf, Code: plantest.Code("disk-full"), Phase: hosts.Delivering, Err: errors.New("artifact.tart: 210 MB are needed, and 20 MB are free"),
-			Remedy: "make room on the host, for example with tart list and tart delete or tart prune, and run macfleet apply again"},
+			Remedy: "wait for the other apply to end, then apply again"},
+		{Host: memberOf, Code: plantest.Code("host-locked"), Phase: hosts.Talking, Err: errors.New(bobEntered + "; last command 42s ago"),
+			Remedy: "wait for that apply to end; if it crashed, its lock expires 10m0s after its last command, or run: macfleet lock release --force p5xq"},
+		{Host: memberOf, Code: plantest.Code("run-not-noted"), Phase: hosts.Talking, Err: errors.New("the run could not be recorded in /etc/macfleet/runs, so nothing was changed"),
+			Remedy: "check whether the disk is full or read-only: macfleet doctor " + memberOf},
+		{Host: memberOf, Code: plantest.Code("disk-full"), Phase: hosts.Delivering, Err: errors.New("artifact.tart: 20 MB free, needs 210 MB"),
+			Remedy: "free disk space on the host (tart list, tart delete, tart prune), then apply again"},
 		{Host: memberOf, Code: plantest.Code("wrong-artifact"), Phase: hosts.Delivering, Err: fmt.Errorf("artifact.tart: https://releases.acme.dev/tart.tar.gz has the SHA-256 %s, not %s",
 			strings.Repeat("0a", 32), strings.Repeat("0b", 32)),
-			Remedy: "if the file was changed on purpose, run macfleet artifacts lock --update; else find out who changed it"},
+			Remedy: "if the change is intended, run macfleet artifacts lock --update; otherwise find out who changed the file"},
 		{Host: memberOf, Code: plantest.Code("download-failed"), Phase: hosts.Delivering, Err: errors.New("artifact.tart: curl: (6) Could not resolve host: releases.acme.dev"),
-			Remedy: "see whether the host reaches https://releases.acme.dev/tart.tar.gz (macfleet uploads it with fetch = \"push\"), and run macfleet apply again: it goes on where this broke off"},
+			Remedy: "check that the host can reach https://releases.acme.dev/tart.tar.gz, or let macfleet upload the file with fetch = \"push\"; then apply again: the download is resumed"},
 	}
 }
 

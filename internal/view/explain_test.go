@@ -42,7 +42,7 @@ func explanations() []doctor.Explanation {
 		Type: valueAt("type", "M2-L", fleet.InGroup, 29), OS: valueAt("os", "Tahoe", fleet.InDefaults, 10), Actions: []plan.Action{renamed},
 		Steps: []doctor.StepExplanation{
 			{ID: "hostname", Wanted: true, Values: []doctor.Effective{valueAt("hostname", "", fleet.InDefaults, 11)}, Proof: &proven,
-				Finding: plan.Finding{Unread: []plan.Unread{{Probe: "hostname.HostName", Why: "scutil --get HostName ended with exit 3", Bytes: "\x1b[31mno\n"}}}},
+				Finding: plan.Finding{Unread: []plan.Unread{{Probe: "hostname.HostName", Why: "scutil --get HostName failed with exit code 3", Bytes: "\x1b[31mno\n"}}}},
 			{ID: "power", Wanted: true, Values: values, Proof: &moved, Action: &a,
 				Want: "sleep=\"never\"\n", Finding: plan.Finding{Facts: "sleep=\"10 min\"\n", Changes: []plan.Change{{Reason: a.Reason, Fields: a.Fields, Command: a.Changes[0].Command}}}},
 			{ID: "quiet", Wanted: true, Values: []doctor.Effective{valueAt("quiet", "", fleet.InFleet, 20)}, Want: "x=\"1\"\n", Finding: plan.Finding{Facts: "x=\"1\"\n"}},

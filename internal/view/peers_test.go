@@ -54,8 +54,8 @@ func connectionTroubles(t *testing.T) []trouble {
 	}
 	slices.SortStableFunc(out, func(a, b trouble) int { return strings.Compare(a.code, b.code) })
 	// What a jump host that dies leaves behind is seen in package hosts.
-	lost := &hosts.Error{Host: memberOf, Code: plantest.Code("jump-lost"), Phase: hosts.Talking, Err: errors.New("jump host bastion: no byte from it for 20s"),
-		Remedy: "see whether it runs: ssh bastion; then run the command again"}
+	lost := &hosts.Error{Host: memberOf, Code: plantest.Code("jump-lost"), Phase: hosts.Talking, Err: errors.New("jump host bastion: no data for 20s"),
+		Remedy: "check that it runs (ssh bastion), then run the command again"}
 	return append(out, silence("jump-lost", plan.HostSeen{Trouble: lost.Trouble()}))
 }
 
