@@ -67,7 +67,7 @@ func answer(out, errs map[string]framed, id string) inventory.Seen[plan.Answer] 
 	o, ok1 := out[id]
 	e, ok2 := errs[id]
 	if !ok1 || !ok2 || o.status != e.status {
-		return inventory.Unread[plan.Answer]("the answer was truncated")
+		return inventory.Unread[plan.Answer](plan.AnswerTruncated)
 	}
 	if o.status == needsRoot {
 		return inventory.Unread[plan.Answer](plan.NeedsRoot)
@@ -77,7 +77,7 @@ func answer(out, errs map[string]framed, id string) inventory.Seen[plan.Answer] 
 		return inventory.Unread[plan.Answer](fmt.Sprintf("the answer has %q in place of an exit code", o.status))
 	}
 	if exit == timedOut && strings.Contains(e.text, "watchdog: stopped after") {
-		return inventory.Unread[plan.Answer]("timed out and was stopped")
+		return inventory.Unread[plan.Answer](plan.ProbeTimedOut)
 	}
 	return inventory.Present(plan.Answer{Exit: exit, Stdout: o.text, Stderr: e.text})
 }

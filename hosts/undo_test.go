@@ -255,11 +255,11 @@ func TestRunGuardedRefuses(t *testing.T) {
 	n := newLines(t)
 	conn := connect(t, n.client(func(*Options) {}), acme1())
 	for text, change := range map[string]func(*plan.Change){
-		"no undo":       func(c *plan.Change) { c.Guard = nil },
-		"by root": func(c *plan.Change) { c.Command.As = plan.Login },
-		"can have an undo":    func(c *plan.Change) { c.Guard.Restore.As = plan.Login },
-		"not have input":       func(c *plan.Change) { c.Input = plan.LoginPassword },
-		"NUL byte":       func(c *plan.Change) { c.Command.Args = []string{"\x00"} },
+		"no undo":          func(c *plan.Change) { c.Guard = nil },
+		"by root":          func(c *plan.Change) { c.Command.As = plan.Login },
+		"can have an undo": func(c *plan.Change) { c.Guard.Restore.As = plan.Login },
+		"not have input":   func(c *plan.Change) { c.Input = plan.LoginPassword },
+		"NUL byte":         func(c *plan.Change) { c.Command.Args = []string{"\x00"} },
 	} {
 		ch := n.guardedChange(":")
 		change(&ch)

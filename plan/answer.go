@@ -13,6 +13,12 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
+// Why a host's answer to a probe is unread.
+const (
+	ProbeTimedOut   = "timed out and was stopped"
+	AnswerTruncated = "the answer was truncated"
+)
+
 // Answer is what a probe's or a change's script said.
 type Answer struct {
 	Exit   int

@@ -273,20 +273,14 @@ func (e *examination) clock() {
 	}
 }
 
-// The reasons of package hosts for an answer that did not come.
-const (
-	whyStopped = "it did not answer in time and was stopped"
-	whyCutOff  = "the answer was cut off"
-)
-
 // unreadRemedy says what to do about an answer that a step could not read.
 func (e *examination) unreadRemedy(u plan.Unread) string {
 	switch u.Why {
 	case plan.NeedsRoot:
 		return plan.MissingSudo().Remedy
-	case whyStopped:
+	case plan.ProbeTimedOut:
 		return "run the command again; if it fails again, raise question in the timeouts of the ssh block"
-	case whyCutOff:
+	case plan.AnswerTruncated:
 		return "run the command again; if it fails again, log in with ssh and see what the login shell prints"
 	}
 	// The present name is found without the host's marker, too.
