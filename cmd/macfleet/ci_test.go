@@ -238,7 +238,7 @@ func TestHostilePullRequest(t *testing.T) {
 	for _, source := range []string{"../outside", "../key", filepath.Join(h.dir, "key")} {
 		h.edit("fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64", source)
 		r := h.job(w, "plan", nil)
-		h.wants(r, "", "::warning title=macfleet::Artifact file was not compared: artifact.tart_kubelet: "+source+" lies outside")
+		h.wants(r, "", "::warning title=macfleet::Artifact file not compared: artifact.tart_kubelet: "+source+" is outside")
 		if strings.Contains(r.log+r.summary, sum) {
 			t.Errorf("%s was read:\n%s", source, r.log)
 		}

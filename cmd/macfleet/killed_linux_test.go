@@ -114,11 +114,11 @@ func (p place) killedAt(n int) bool {
 		p.t.Errorf("killed after %d: it broke off (%t), and the next plan says\n%s%s", n, killed, stdout, stderr)
 	}
 	stdout, _ = p.says(app.ExitDone, "apply", "--auto-approve")
-	if !strings.Contains(stdout, "All 6 hosts") {
+	if !strings.Contains(stdout, "6/6 hosts converged") {
 		p.t.Errorf("killed after %d, the next apply says\n%s", n, stdout)
 	}
 	p.says(app.ExitDone, "plan", "--detailed-exitcode")
-	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "nobody has the lock") {
+	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "not locked") {
 		p.t.Errorf("killed after %d: %s", n, stdout)
 	}
 	if path != "" {

@@ -141,9 +141,9 @@ func TestFirstStop(t *testing.T) {
 			}
 			matches(t, said, `^Interrupted: finishing what runs`)
 			matches(t, said, `^Interrupted: running actions were finished, no other was started`)
-			matches(t, said, `^Not started$`)
-			matches(t, said, `^  acme-production-builders-m2-\w+: sudo, claim, marker, hostname, power$`)
-			matches(t, said, `^To go on: macfleet -C \S+ -e production --sandbox=\S+ apply --auto-approve --parallelism=1 --verbose$`)
+			matches(t, said, `^Not started: `)
+			matches(t, said, `builders/\w+: sudo, claim, marker, hostname, power$`)
+			matches(t, said, `^To resume: macfleet -C \S+ -e production --sandbox=\S+ apply --auto-approve --parallelism=1 --verbose$`)
 			r := lastOf(t, world)
 			if r.Outcome() != runlog.Incomplete || r.End.Stopped != "interrupted" || r.End.NotStarted == 0 || len(r.Open()) != 0 {
 				t.Errorf("recorded as %q, %+v, open %v", r.Outcome(), r.End, r.Open())
@@ -168,12 +168,12 @@ func TestBrokenOff(t *testing.T) {
 	_, said := started(t, world, "runs").end()
 	matches(t, said, ` apply production +broke off +-$`)
 	_, said = started(t, world, "plan").end()
-	matches(t, said, `^Warning: the run `+r.Head.ID+` of \S+ broke off at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
+	matches(t, said, `^Warning: run `+r.Head.ID+` of \S+ broke off at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
 	code, said := started(t, world, "apply", "--auto-approve").end()
 	if code != app.ExitDone {
 		t.Errorf("exit %d", code)
 	}
-	matches(t, said, `^Warning: the run `+r.Head.ID)
+	matches(t, said, `^Warning: run `+r.Head.ID)
 	code, said = started(t, world, "plan", "--detailed-exitcode").end()
 	if code != app.ExitDone || strings.Contains(said, "Warning") {
 		t.Errorf("exit %d:\n%s", code, said)
@@ -257,7 +257,7 @@ func TestTakeOver(t *testing.T) {
 	if code != app.ExitDone {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
-	matches(t, said, `^Taking over the hosts of run `+r.Head.ID+` of \S+: its process on this machine has ended\.$`)
+	matches(t, said, `^Taking over the hosts of run `+r.Head.ID+` \(\S+\): its process on this machine has ended\.$`)
 }
 
 // TestSecondStop leaves at once and says of what nobody knows how it ends.
@@ -281,13 +281,13 @@ func TestSecondStop(t *testing.T) {
 	if code != app.ExitLeft {
 		t.Fatalf("exit %d:\n%s", code, said)
 	}
-	matches(t, said, `left at once: nobody knows how these end: `+host+`: hostname; macfleet plan shows what is left`)
+	matches(t, said, `aborted: these actions may be half done: `+host+`: hostname; macfleet plan shows what is left`)
 	r := lastOf(t, world)
 	if open := r.Open(); r.Outcome() != runlog.LeftAtOnce || len(open) != 1 || open[0].Host != host {
 		t.Errorf("recorded as %q, open %v", r.Outcome(), open)
 	}
 	_, said = started(t, world, "plan").end()
-	matches(t, said, `^Warning: the run `+r.Head.ID+` of \S+ was left at .* during `+host+`: hostname`)
+	matches(t, said, `^Warning: run `+r.Head.ID+` of \S+ was aborted at .* during `+host+`: hostname`)
 }
 
 // TestParallelismIsRecorded: the record alone tells that a limit was kept at every

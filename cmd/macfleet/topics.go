@@ -56,13 +56,16 @@ Credentials:
   SSH_AUTH_SOCK          ssh agent
 
 Output:
-  NO_COLOR               disable colours, as --no-color does
+  NO_COLOR               disable colours, as --no-color does; wins over the others
   FORCE_COLOR, CLICOLOR_FORCE
-                         use colours without a terminal, e.g. in CI
+                         use colours without a terminal, e.g. in CI (0: no colours)
+  CLICOLOR=0             no colours
   TERM=dumb              no colours and no live progress
+  LC_ALL, LC_CTYPE, LANG the first one set decides: without UTF-8, output is ASCII
   CI                     no live progress and no prompts
 
 In CI, GITHUB_ACTIONS, GITLAB_CI and BUILDKITE name the job in locks and records.
+With GITHUB_ACTIONS=true apply prints its plan and its progress as groups.
 `
 
 const selectors = `

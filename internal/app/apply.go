@@ -11,6 +11,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/lock"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
@@ -71,12 +72,13 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := env.approvable("apply", o.Approve || n.approved != nil, !o.JSON, "look at macfleet plan, then pass --auto-approve"); err != nil {
+	if err := env.approvable("apply", o.Approve || n.approved != nil, !o.JSON, "review macfleet plan, then pass --auto-approve"); err != nil {
 		return err
 	}
 	if n.asked, err = env.askPasswords(o.AskPasswords); err != nil {
 		return err
 	}
+	env.ending = &view.Ending{}
 	return env.with(ctx, n, func(looking context.Context, s *session) error {
 		s.limit(o.Deadline)
 		return s.locked(looking, ctx, o.Locking, func() error { return s.apply(looking, ctx, o) })
@@ -91,7 +93,7 @@ func (env *Env) toApply(o ApplyOptions) (need, error) {
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error
 	if err = refuse(o.NewTokens && len(n.Steps) > 0 && !slices.Contains(n.Steps, string(kubelet.ID())),
-		"--rotate-tokens needs the step %s, which gives a kubelet its new token: add --step %[1]s, or leave out --step", kubelet.ID()); err != nil {
+		"--rotate-tokens needs the step %s: add --step %[1]s, or remove --step", kubelet.ID()); err != nil {
 		return n, err
 	}
 	for _, file := range env.Args {
@@ -99,8 +101,8 @@ func (env *Env) toApply(o ApplyOptions) (need, error) {
 			return n, err
 		}
 	}
-	if err := cmp.Or(refuse(o.DrainTimeout <= 0, "--drain-timeout is %s; it must be more than nothing", o.DrainTimeout),
-		refuse(o.Deadline < 0, "--deadline is %s; it must be more than nothing", o.Deadline)); err != nil {
+	if err := cmp.Or(refuse(o.DrainTimeout <= 0, "--drain-timeout is %s; it must be positive", o.DrainTimeout),
+		refuse(o.Deadline < 0, "--deadline is %s; it must be positive", o.Deadline)); err != nil {
 		return n, err
 	}
 	n.failed, err = env.failedFrom(o.FailedFrom, &n.Selection)
@@ -130,9 +132,9 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) error {
 	env := s.env
 	env.stream.Plan(p)
-	env.outText().Plan(p)
+	env.outText().Group("Plan", func() { env.outText().Plan(p) })
 	if err := env.unwritten(); err != nil {
-		return fmt.Errorf("%w; the plan could not be seen, so nothing was changed", err)
+		return fmt.Errorf("%w; the plan was not shown, so nothing was changed", err)
 	}
 	idle := len(p.Runnable()) == 0
 	if !idle || len(engine.Unpinned(p)) > 0 {
@@ -147,23 +149,78 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 			r.Failures, err = s.engine.Settle(ctx, p)
 			env.stream.Outcome(r)
 		} else {
-			r, err = showing(s, env.Out, p, func() (engine.Result, error) { return s.engine.Apply(ctx, p) })
+			env.outText().Group("Progress", func() {
+				r, err = showing(s, env.Out, p, func() (engine.Result, error) { return s.engine.Apply(ctx, p) })
+			})
 			env.stream.Applied(r)
 		}
+		env.ended(idle, r, err)
 		if !idle || len(r.Failures) > 0 {
-			env.outText().Applied(r)
+			env.outText().Applied(p, r)
 		}
 		if err == nil && s.Rollback {
-			env.outText().Say("The configuration still wants the newer version: the next apply without --rollback installs it again. Let it name the older one.")
+			env.outText().Say("The configuration still names the newer version, so the next apply without --rollback installs it again; pin the older version there to keep it.")
 		}
 		return r, err
 	})
 }
 
-// approvable refuses a command that must be approved where nobody can be asked, or in a form that cannot ask.
-func (env *Env) approvable(what string, approved, askable bool, remedy string) error {
-	return refuse(!approved && !(askable && env.interactive()), "%s must be approved and nobody can be asked here; %s", what, remedy)
+// ended notes what a run came to, for the line that ends the command. With an error nobody knows what is left.
+func (env *Env) ended(idle bool, r engine.Result, err error) {
+	if env.ending == nil {
+		return
+	}
+	env.ending.Changed, env.ending.Result = true, r
+	switch {
+	case err != nil:
+		env.ending.What = "not verified"
+	case idle && r.Converged():
+		env.ending.What = "nothing to do"
+	case idle:
+		env.ending.What = "nothing could be changed"
+	case r.Lost != nil:
+		env.ending.What = "lock lost"
+	case errors.Is(r.Stopped, engine.ErrDeadline):
+		env.ending.What = "deadline passed"
+	case r.Interrupted:
+		env.ending.What = "stopped"
+	}
 }
+
+// conclude prints the line that ends a command which applies, whatever came of it.
+func (env *Env) conclude(code int, err error) {
+	e := env.ending
+	if e == nil {
+		return
+	}
+	var held *lock.HeldError
+	switch {
+	case code == ExitLeft:
+		e.What, e.Changed = "aborted", env.acting.Load() // what ran may be half done: the error names it
+	case e.What != "":
+	case errors.Is(err, errCancelled):
+		e.What = "cancelled"
+	case errors.As(err, &held):
+		e.What = "lock not acquired"
+	case env.stop.Err() != nil:
+		e.What = "interrupted"
+	case code == ExitError:
+		e.What = "error"
+	}
+	if code == ExitLeft || err != nil && !e.Changed {
+		e.Result = engine.Result{}
+	}
+	e.Took, e.Exit = time.Since(env.this.Started), code
+	env.outText().Result(*e)
+}
+
+// approvable refuses a command that needs approval where nobody can be asked, or in a form that cannot ask.
+func (env *Env) approvable(what string, approved, askable bool, fix string) error {
+	return refuse(!approved && !(askable && env.interactive()), "%s needs approval and there is no terminal; %s", what, fix)
+}
+
+// errCancelled is the error of a command that a person did not approve.
+var errCancelled = errors.New("nothing was changed")
 
 // ask prints a question and returns an error unless the answer is yes, or it is approved already.
 func (env *Env) ask(approved bool, question string) error {
@@ -173,23 +230,28 @@ func (env *Env) ask(approved bool, question string) error {
 	t := env.errText()
 	t.Print("\n")
 	t.Say(question)
-	t.Print("Only \"yes\" goes on: ")
+	t.Print("Type \"yes\" to continue: ")
 	in := env.lines()
 	line, err := within(env.stop, bounds{}, func() (string, error) {
 		line, _ := in.ReadString('\n') // an end without an answer is no approval
 		return strings.TrimSpace(line), nil
 	})
-	if err != nil {
-		return errors.New("not approved; nothing was changed")
+	switch {
+	case err != nil:
+		return fmt.Errorf("interrupted; %w", errCancelled)
+	case line == "":
+		return fmt.Errorf("cancelled: no answer; %w", errCancelled)
+	case line != "yes":
+		return fmt.Errorf("cancelled: you typed %q; %w", line, errCancelled)
 	}
-	return refuse(line != "yes", "not approved (the answer was %q); nothing was changed", line)
+	return nil
 }
 
 // checkNamed returns an error for a name given to a flag that no host of the plan bears or should bear.
 func checkNamed(flag string, names []string, p *plan.Plan, of func(plan.Host) []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(of(h), name) }) {
-			return fmt.Errorf("--%s: no host of this run is called %q", flag, name)
+			return fmt.Errorf("--%s: this run has no host %q", flag, name)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func artifactsNamed(all []fleet.Artifact, names []string) ([]fleet.Artifact, err
 	}
 	known := mapped(all, func(of fleet.Artifact) string { return of.Name })
 	if wrong := without(known, slices.Clone(names)); len(wrong) > 0 {
-		return nil, fmt.Errorf("no artifact is named %s; %s", wrong[0], cmp.Or(didYouMean("did you mean %s?", wrong[0], known), "macfleet artifacts status lists them"))
+		return nil, fmt.Errorf("there is no artifact %s; %s", wrong[0], cmp.Or(didYouMean("did you mean %s?", wrong[0], known), "macfleet artifacts status lists them"))
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(of fleet.Artifact) bool { return !slices.Contains(names, of.Name) }), nil
 }

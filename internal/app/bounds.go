@@ -28,7 +28,7 @@ var (
 
 // explain says what was taken too much of, and where, as far as that is known.
 func (b bounds) explain(err error, place string) error {
-	remedy := "shorten its lists and texts"
+	remedy := "shorten its lists and strings"
 	if place != "" {
 		remedy = fmt.Sprintf("shorten the expression on %s", place)
 	}

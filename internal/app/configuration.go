@@ -161,16 +161,16 @@ func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, 
 	store := env.artifactStore(nil)
 	for _, of := range config.Artifacts {
 		if inside && !fleet.IsURL(of.Source) && !env.holds(of.Source) {
-			faults.Warn("", "Artifact file was not compared", of.String()+": "+of.Source+" lies outside of the configuration's folder.")
+			faults.Warn("", "Artifact file not compared", of.String()+": "+of.Source+" is outside the configuration directory.")
 			continue
 		}
 		if err := store.Unchanged(ctx, of); err != nil {
-			faults.Add("Artifact file is not what was locked", err.Error()+".")
+			faults.Add("Artifact file differs from its lock", err.Error()+".")
 		}
 	}
 	for _, i := range config.Ignores {
 		if r, ok := drift.RemarkOn(i, env.Now()); ok {
-			faults.Warn(i.Name, "Ignore without effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
+			faults.Warn(i.Name, "Ignore has no effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (env *Env) configFiles() ([]string, error) {
 		return nil, fmt.Errorf("read the configuration in %s: %w; name its directory with -C", env.Dir, err)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no file *.fleet.hcl; name the configuration's directory with -C", env.Dir)
+		return nil, fmt.Errorf("%s has no *.fleet.hcl file; name the configuration's directory with -C", env.Dir)
 	}
 	for i, name := range names {
 		names[i] = filepath.Join(env.Dir, name)
@@ -280,7 +280,7 @@ func (env *Env) formatOne(name string, check bool) (changed bool, err error) {
 		return formatted{text, view.Faults{Diags: diags}}, nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("lay out %s: %w", name, limit.explain(err, ""))
+		return false, fmt.Errorf("format %s: %w", name, limit.explain(err, ""))
 	}
 	after := done.text
 	if done.faults.Diags.HasErrors() {
@@ -314,11 +314,11 @@ func (env *Env) readText(name string) ([]byte, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory; name its files, or choose it with -C %s", name, name)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode().Type())
+		return nil, fmt.Errorf("%s is not a regular file (%s)", name, info.Mode().Type())
 	}
 	text, err := wholefile.Read(env.stop, name, largestText)
 	if err != nil {
-		return nil, fmt.Errorf("read a file to lay out: %w", err)
+		return nil, fmt.Errorf("read a file to format: %w", err)
 	}
 	return text, nil
 }
@@ -329,7 +329,7 @@ func (env *Env) readInput() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
-	return text, refuse(len(text) > largestText, "standard input has more than %d bytes", largestText)
+	return text, refuse(len(text) > largestText, "standard input is larger than %d bytes", largestText)
 }
 
 // rewrite gives an existing file another text, so that a reader sees the old or
@@ -337,7 +337,7 @@ func (env *Env) readInput() ([]byte, error) {
 func rewrite(name string, text []byte) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("write %s: %w; it is left as it was", name, err)
+			err = fmt.Errorf("write %s: %w; it was not changed", name, err)
 		}
 	}()
 	target, err := filepath.EvalSymlinks(name)

@@ -22,13 +22,13 @@ type CordonOptions struct {
 
 func (o CordonOptions) check(c Call) error {
 	return cmp.Or(
-		refuse(o.Undo && o.Drain, "--undo and --drain exclude each other: --undo opens Nodes to Pods, and --drain takes their Pods away; run macfleet cordon with one of them"),
-		refuse(c.gave("timeout") && !o.Drain, "--timeout is of --drain: it is how long a Node's Pods have; write cordon … --drain --timeout 10m, or leave it out"),
-		refuse(o.Force && !o.Drain, "--force is of --drain: it also evicts Pods that nothing makes again; write cordon … --drain --force, or leave it out"),
-		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout))
+		refuse(o.Undo && o.Drain, "--undo and --drain exclude each other: use one of them"),
+		refuse(c.gave("timeout") && !o.Drain, "--timeout needs --drain: add --drain, or remove --timeout"),
+		refuse(o.Force && !o.Drain, "--force needs --drain: add --drain, or remove --force"),
+		refuse(o.Timeout <= 0, "--timeout is %s; it must be positive", o.Timeout))
 }
 
-// Cordon closes the Nodes of hosts to new Pods and may empty them, or opens them again.
+// Cordon cordons the Nodes of hosts and may drain them, or uncordons them.
 func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 	if err := cmp.Or(o.check(env.Call), env.approvable("cordon", o.Approve, true, "pass --auto-approve")); err != nil {
 		return err
@@ -41,18 +41,18 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 		s.sayMeant()
 		nodes, without := m.Nodes()
 		for _, name := range without {
-			env.errText().Warn(name + " has no Node; macfleet plan says why.")
+			env.errText().Warn(name + " has no Node; macfleet plan shows why.")
 		}
 		if len(nodes) == 0 {
 			return errors.New("none of the selected hosts has a Node")
 		}
 		s.tellInProgress(ctx)
-		what := "Close to new Pods"
+		what := "Cordon"
 		switch {
 		case o.Undo:
-			what = "Open to new Pods"
+			what = "Uncordon"
 		case o.Drain:
-			what = "Close to new Pods, and evict the Pods of"
+			what = "Cordon and drain"
 		}
 		names := mapped(nodes, func(n inventory.Node) string { return n.Name })
 		if err := env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?"); err != nil {
@@ -71,10 +71,10 @@ func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOp
 		if err != nil {
 			s.env.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
 			if left := len(nodes) - i - 1; left > 0 {
-				t.Say(fmt.Sprintf("Nodes that were not begun: %d.", left))
+				t.Say(fmt.Sprintf("%d Nodes were not started.", left))
 			}
 			if !o.Undo {
-				t.Say("What was closed stays closed; macfleet cordon " + n.Name + " --undo opens what macfleet closed.")
+				t.Say("Cordoned Nodes stay cordoned. To undo: macfleet cordon " + n.Name + " --undo")
 			}
 			return false
 		}
@@ -89,19 +89,19 @@ func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOpti
 	if o.Undo {
 		open, err := cluster.Uncordon(ctx, n)
 		if err != nil || open {
-			return "open to new Pods", err == nil, err
+			return "uncordoned", err == nil, err
 		}
-		return "left closed: somebody else closed it (kubectl uncordon " + n.Name + " opens it)", false, nil
+		return "still cordoned: macfleet did not cordon it; fix: kubectl uncordon " + n.Name, false, nil
 	}
 	if _, err := cluster.CloseNode(ctx, n, plan.Run{Who: caller()}); err != nil {
 		return "", false, err
 	}
-	said = "closed to new Pods"
+	said = "cordoned"
 	switch {
 	case n.CordonedBy != "":
-		said += " before, by " + n.CordonedBy
+		said += " already, by " + n.CordonedBy
 	case n.Cordoned:
-		said += " before, by somebody else, whose it stays"
+		said += " already, but not by macfleet"
 	}
 	if !o.Drain {
 		return said, true, nil

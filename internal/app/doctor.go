@@ -57,7 +57,7 @@ func (env *Env) recordAnswers(file string, server inventory.Server, seen plan.Ho
 	if err := env.keepAnswers(file, text); err != nil {
 		return err
 	}
-	env.errText().Say("Recorded the answers in " + file + ". Read it before you give it away.")
+	env.errText().Say("Recorded the answers in " + file + ". Review it before you share it.")
 	return nil
 }
 
@@ -74,7 +74,7 @@ func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
 		return env.explainSchema(o)
 	}
 	if err := cmp.Or(env.oneHost(), refuse(o.JSON && o.Script,
-		"--json and --script exclude each other: a document holds no scripts; run macfleet explain with one of them")); err != nil {
+		"--json and --script exclude each other: use one of them")); err != nil {
 		return err
 	}
 	x, err := env.explanation(ctx, env.Args[0], o.Snapshot)

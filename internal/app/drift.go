@@ -37,9 +37,9 @@ func DriftFormats() []string { return []string{"text", "json", "markdown", "prom
 
 func (o *DriftOptions) check() error {
 	if err := cmp.Or(
-		refuse(o.JSON && o.Format != "text" && o.Format != "json", "--json and --format %s exclude each other; leave one of them out", o.Format),
+		refuse(o.JSON && o.Format != "text" && o.Format != "json", "--json and --format %s exclude each other: use one of them", o.Format),
 		refuse(!slices.Contains(DriftFormats(), o.Format), "--format %s: write one of %s", o.Format, strings.Join(DriftFormats(), ", ")),
-		refuse(o.Since != "" && o.Remember != "", "--since and --remember exclude each other: each names the look before; leave one of them out")); err != nil {
+		refuse(o.Since != "" && o.Remember != "", "--since and --remember exclude each other: use one of them")); err != nil {
 		return err
 	}
 	if o.JSON {
@@ -111,10 +111,10 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 func (o DriftOptions) compared(stop context.Context, r drift.Report) (drift.Report, error) {
 	flag, file, anew := "--since", o.Since, "make one with macfleet drift --format json"
 	if o.Remember != "" {
-		flag, file, anew = "--remember", o.Remember, "remove it to begin anew"
+		flag, file, anew = "--remember", o.Remember, "remove it to start over"
 		info, err := os.Stat(file)
-		if err := cmp.Or(refuse(r.Narrowed, "--remember: only looks at all hosts and steps can be compared; leave out --on, --exclude and --step"),
-			refuse(err == nil && !info.Mode().IsRegular(), "--remember %s: it is no regular file, and this look could not take its place", file)); err != nil {
+		if err := cmp.Or(refuse(r.Narrowed, "--remember: only a complete look can be compared: remove --on, --exclude and --step"),
+			refuse(err == nil && !info.Mode().IsRegular(), "--remember %s: it is not a regular file, so it cannot be replaced", file)); err != nil {
 			return r, err
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -137,11 +137,11 @@ func (o DriftOptions) compared(stop context.Context, r drift.Report) (drift.Repo
 	}
 	major, _, _ := strings.Cut(d.FormatVersion, ".")
 	ours, _, _ := strings.Cut(wire.Format, ".")
-	if err := cmp.Or(refuse(d.Drift == nil, "it tells of no drift; make one with macfleet drift --format json"),
-		refuse(major != ours, "it has format version %q, and this macfleet reads %s", d.FormatVersion, wire.Format),
+	if err := cmp.Or(refuse(d.Drift == nil, "it holds no drift; make one with macfleet drift --format json"),
+		refuse(major != ours, "it has format version %q; this macfleet reads %s", d.FormatVersion, wire.Format),
 		refuse(d.Configuration != r.Owner.Name || d.Environment != r.Owner.Environment,
-			"it is of %s %s, and this is %s", d.Configuration, d.Environment, r.Owner),
-		refuse(r.Narrowed || d.Drift != nil && d.Drift.Narrowed, "only looks at all hosts and steps can be compared; leave out --on, --exclude and --step")); err != nil {
+			"it is for %s %s; this is %s", d.Configuration, d.Environment, r.Owner),
+		refuse(r.Narrowed || d.Drift != nil && d.Drift.Narrowed, "only a complete look can be compared: remove --on, --exclude and --step")); err != nil {
 		return r, fmt.Errorf("%s %s: %w", flag, file, err)
 	}
 	return r.After(d.Drift.Known()), nil

@@ -106,6 +106,7 @@ type Env struct {
 
 	live   atomic.Pointer[view.Live]     // the progress that is on the terminal; nil: none
 	record atomic.Pointer[runlog.Writer] // of the run that is under way; nil: none
+	ending *view.Ending                  // what a command that applies has come to so far; nil: it is another command
 }
 
 // beside is where this machine alone keeps something: beside the configuration, or in the sandbox.
@@ -207,7 +208,7 @@ func (s Selection) parsed() (plan.Selection, error) {
 		}
 	}
 	if s.Rollback && len(sel.On) == 0 {
-		return sel, errors.New("--rollback needs to be told whose: name hosts with --on, for example --on fleet=runners")
+		return sel, errors.New("--rollback needs --on: name the hosts, e.g. --on fleet=runners")
 	}
 	var err error
 	if sel.Steps, err = plan.ParseSteps(s.Steps, steps.For); err != nil {
@@ -234,7 +235,7 @@ func (s Selection) and(hosts ...string) Selection {
 // oneHost refuses selections where a command looks at one host: to take and ignore them would
 // look like an answer about something else.
 func (env *Env) oneHost() error {
-	return refuse(env.narrowed(), "%s looks at the one host that it is given: leave out --on, --exclude and --step", env.Command)
+	return refuse(env.narrowed(), "%s takes one HOST: remove --on, --exclude and --step", env.Command)
 }
 
 // didYouMean puts the known name that is nearest to a wrong one into a question, if there is one.

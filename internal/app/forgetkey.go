@@ -24,7 +24,7 @@ func ForgetKey(ctx context.Context, env *Env, o ForgetKeyOptions) error {
 	want := plan.Voucher{Key: strings.TrimSpace(o.Fingerprint)}.Fingerprint()
 	if err := cmp.Or(
 		refuse(env.gave("fingerprint") && !strings.HasPrefix(want, "SHA256:"), "--fingerprint %q: write it as ssh-keygen -lf prints it, SHA256:…", o.Fingerprint),
-		refuse(want != "" && len(env.Args) > 1, "--fingerprint is of one host: name one, or run the command for each")); err != nil {
+		refuse(want != "" && len(env.Args) > 1, "--fingerprint applies to one host: name one host")); err != nil {
 		return err
 	}
 	return env.with(ctx, need{}, func(looking context.Context, s *session) error {
@@ -40,12 +40,12 @@ func ForgetKey(ctx context.Context, env *Env, o ForgetKeyOptions) error {
 		}
 		for _, offer := range all {
 			if given := offer.Deciding(); want != "" && given != want {
-				return fmt.Errorf("%s: --fingerprint is %s, and the key is %s; nothing was changed: find out which of the two is the host's", offer.Name, want, given)
+				return fmt.Errorf("%s: --fingerprint is %s, but the key is %s; nothing was changed: check which one is the host's", offer.Name, want, given)
 			}
 		}
 		remedy := plan.CompareKey(all[0].Key) + "; then pass --fingerprint SHA256:…"
 		if all[0].Gone { // nothing is left that a key could be compared on
-			remedy = "once it is certain that the server is gone, pass --fingerprint with the pinned one"
+			remedy = "if the server is really gone, pass --fingerprint with the pinned key"
 		}
 		if err := env.approvable("hosts forget-key", want != "", true, remedy); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (s *session) accept(ctx context.Context, all []view.KeyOffer) error {
 		s.env.logged(slog.LevelInfo, "forgot key", "host", o.Name, "server", o.Server.ID, "now", plan.Fingerprint(o.Key))
 		if o.Node != nil {
 			if err := s.kubernetes.NoteHostKey(ctx, *o.Node, plan.KeyNote(o.Key, plan.Fingerprint(o.Key))); err != nil {
-				return fmt.Errorf("%s: its key is pinned, and its Node still names another: %w; run the command again", o.Name, err)
+				return fmt.Errorf("%s: the key is pinned, but its Node still has another: %w; run the command again", o.Name, err)
 			}
 		}
 	}

@@ -18,11 +18,11 @@ import (
 // HoldOptions are the flags of hold.
 type HoldOptions struct{ Reason, Until string }
 
-// Hold keeps everybody off hosts until a time.
+// Hold blocks changes to hosts until a given time.
 func Hold(ctx context.Context, env *Env, o HoldOptions) error {
 	reason := strings.TrimSpace(o.Reason)
-	if err := cmp.Or(refuse(reason == "" || o.Until == "", "a hold needs to say why and until when: --reason TEXT --until 3d"),
-		refuse(utf8.RuneCountInString(reason) > longestReason, "--reason has more than %d characters", longestReason)); err != nil {
+	if err := cmp.Or(refuse(reason == "" || o.Until == "", "a hold needs a reason and an end: --reason TEXT --until 3d"),
+		refuse(utf8.RuneCountInString(reason) > longestReason, "--reason is longer than %d characters", longestReason)); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -33,13 +33,13 @@ func Hold(ctx context.Context, env *Env, o HoldOptions) error {
 	return hold(ctx, env, &inventory.Hold{Who: caller(), Reason: reason, Since: now.UTC().Truncate(time.Second), Until: end})
 }
 
-// Unhold takes the holds of hosts away.
+// Unhold removes the holds of hosts.
 func Unhold(ctx context.Context, env *Env) error { return hold(ctx, env, nil) }
 
-// hold writes a hold, or takes away what is there, on the hosts that the arguments name.
+// hold writes a hold, or removes the one that is there, on the hosts that the arguments name.
 func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 	if len(env.On) > 0 {
-		return errors.New("name the hosts as arguments: leave out --on")
+		return errors.New("name the hosts as arguments instead of --on")
 	}
 	// A hold needs no key that only the cluster knows.
 	return env.with(ctx, need{Selection: env.and(env.Args...), readOnly: true}, func(ctx context.Context, s *session) error {
@@ -58,8 +58,8 @@ func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 	})
 }
 
-// toHold returns the selected members, but for those that somebody else holds, whose hold another
-// one must not shorten, and those that are free already. left is how many are not as the caller wants them.
+// toHold returns the selected members without those that another person holds, whose hold must not be replaced, and those
+// that are not held and need not be. left is how many cannot be changed as asked.
 func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, left int, err error) {
 	p, err := showing(s, s.env.Err, nil, func() (*plan.Plan, error) { return s.engine.ObserveToHold(ctx) })
 	if err != nil {
@@ -72,10 +72,10 @@ func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.H
 		case !x.Member:
 		case h == nil && x.Held == nil && x.Unknown == nil && !x.Node.IsUnread():
 			seen = true
-			s.env.outText().Say(x.Name + ": was not held")
+			s.env.outText().Say(x.Name + ": not held")
 		case h != nil && other != nil && other.Who != h.Who:
 			left++
-			s.env.errText().Warn(fmt.Sprintf("%s is held %s; that stays. macfleet unhold %s takes it away.", x.Name, other, x.Name))
+			s.env.errText().Warn(fmt.Sprintf("%s is already held %s; remove that hold first: macfleet unhold %s", x.Name, other, x.Name))
 		default:
 			hosts = append(hosts, x)
 		}

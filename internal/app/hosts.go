@@ -126,7 +126,7 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 	if err := cmp.Or(refuse(o.Source != (Source{}) || o.Format != "" && o.Format != "json",
 		"--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing; write hosts --wait ready [--json]"),
 		refuse(o.Wait != "ready", "--wait %s: write --wait ready", o.Wait),
-		refuse(o.Timeout <= 0, "--timeout is %s; it must be more than nothing", o.Timeout)); err != nil {
+		refuse(o.Timeout <= 0, "--timeout is %s; it must be positive", o.Timeout)); err != nil {
 		return err
 	}
 	n := need{Selection: env.Selection, readOnly: true, needsCluster: "hosts --wait ready"}
@@ -136,7 +136,7 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 			return err
 		}
 		if m.Missing == 0 && !slices.ContainsFunc(m.Hosts, joins) {
-			return errors.New("none of the selected hosts joins the cluster (a host with a tart_kubelet block does), so there is no Node to wait for")
+			return errors.New("none of the selected hosts has a tart_kubelet block, so there is no Node to wait for")
 		}
 		s.engine.Ready.Within = o.Timeout
 		waited, err := s.engine.WaitReady(ctx, m, func(late []engine.NotReady) {
@@ -148,7 +148,7 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 			return err
 		}
 		for _, h := range waited.Alone {
-			env.errText().Warn(h.Host.Name + " could not be asked, so what its Node says counts alone: " + h.Why)
+			env.errText().Warn(h.Host.Name + " is unreachable, so only its Node is considered: " + h.Why)
 		}
 		err = env.answer(o.JSON || o.Format == "json",
 			func(w io.Writer) error { return view.WriteReady(w, s.config.Owner, m.Hosts, m.Missing, waited.Late) },
@@ -163,12 +163,12 @@ func sayReady(t *view.Text, m engine.Members, late []engine.NotReady, timeout ti
 	all := len(slices.DeleteFunc(slices.Clone(m.Hosts), func(h plan.Host) bool { return !joins(h) }))
 	switch {
 	case len(late) > 0:
-		t.Say(fmt.Sprintf("After %s %d of %d Nodes are not Ready; macfleet plan says what their hosts lack.", timeout, len(late), all))
+		t.Say(fmt.Sprintf("%[2]d of %[3]d Nodes are not Ready after %[1]s; macfleet plan shows why.", timeout, len(late), all))
 	case all > 0:
 		t.Say(fmt.Sprintf("All %d Nodes are Ready.", all))
 	}
 	if m.Missing > 0 {
-		t.Say(fmt.Sprintf("%d more hosts are wanted and not there; macfleet apply claims them.", m.Missing))
+		t.Say(fmt.Sprintf("%d hosts are missing; macfleet apply claims them from the pool.", m.Missing))
 	}
 }
 

@@ -32,8 +32,8 @@ const shortestToken = 10 * time.Minute
 
 // InitCluster prepares the cluster that the hosts join.
 func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
-	if err := cmp.Or(refuse(o.TokenTTL < shortestToken, "--token-ttl is %s; a cluster issues no token for less than %s", o.TokenTTL, shortestToken),
-		refuse(o.SSHKey != "" && o.NewSSHKey, "--ssh-key and --new-ssh-key exclude each other: the hosts' key is either the one in the file or a new one"),
+	if err := cmp.Or(refuse(o.TokenTTL < shortestToken, "--token-ttl is %s; the shortest that a cluster issues is %s", o.TokenTTL, shortestToken),
+		refuse(o.SSHKey != "" && o.NewSSHKey, "--ssh-key and --new-ssh-key exclude each other: use one of them"),
 		checkNewFile("--kubeconfig-out", o.Kubeconfig, o.Force), checkExport(o.ExportKey)); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 			return err
 		}
 		if looking.Err() != nil {
-			return errors.New("the cluster is prepared, and no kubeconfig was written; the same command writes it")
+			return errors.New("the cluster is prepared, but no kubeconfig was written; run the same command again")
 		}
 		return s.writeKubeconfig(ctx, o)
 	})
@@ -82,7 +82,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		if err := s.env.approvable("init cluster", o.Approve, true, "pass --auto-approve"); err != nil {
 			return err
 		}
-		if err := s.env.ask(o.Approve, fmt.Sprintf("Make this in the cluster %s, for %s?", s.in, s.config.Owner)); err != nil {
+		if err := s.env.ask(o.Approve, fmt.Sprintf("Create or change these objects in the cluster %s, for %s?", s.in, s.config.Owner)); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *session) writeKubeconfig(ctx context.Context, o InitClusterOptions) err
 	if err := write(o.Kubeconfig, 0o600, wholefile.Text(text.Reveal())); err != nil {
 		return fmt.Errorf("--kubeconfig-out: %w", err)
 	}
-	s.env.outText().Say(fmt.Sprintf("Wrote %s, a kubeconfig of macfleet's own account. Its token ends on %s; make another one before then with the same command and --force.",
+	s.env.outText().Say(fmt.Sprintf("Wrote %s, a kubeconfig for macfleet's own account. Its token expires on %s; to renew it, run the same command with --force.",
 		o.Kubeconfig, until.UTC().Format("2006-01-02 15:04 UTC")))
 	return nil
 }

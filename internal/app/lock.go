@@ -24,8 +24,8 @@ type Locking struct {
 }
 
 func (o Locking) check() error {
-	return cmp.Or(refuse(o.Timeout < 0, "--lock-timeout is %s; it must not be negative", o.Timeout),
-		refuse(o.Lasts < time.Second || o.Lasts%time.Second != 0, "--lock-lease is %s; it must be whole seconds", o.Lasts))
+	return cmp.Or(refuse(o.Timeout < 0, "--lock-timeout is %s; it must be 0 or more", o.Timeout),
+		refuse(o.Lasts < time.Second || o.Lasts%time.Second != 0, "--lock-lease is %s; it must be a whole number of seconds, at least 1s", o.Lasts))
 }
 
 // releasing is how long the cluster has for taking the lock back. After that it expires.
@@ -88,7 +88,7 @@ func (s *session) rightCluster(ctx context.Context, movedFrom string) (here inve
 // changes that, as macfleet's own account may not.
 func (s *session) tellNoted(here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID]) {
 	if was, noting := noted.Get(); noting && here.UID != "" && was.UID != here.UID {
-		s.env.warn(fmt.Sprintf("the namespace %s still names the cluster %s; until it names this one, every command needs --moved-from-cluster, and drift fails: "+
+		s.env.warn(fmt.Sprintf("the namespace %s still names the cluster %s; until that is changed, every command needs --moved-from-cluster, and drift fails; fix: "+
 			"macfleet init cluster --moved-from-cluster %s", s.config.Kubernetes.Namespace, was, was.UID))
 	}
 }
@@ -151,7 +151,7 @@ func (s *session) tellInProgress(ctx context.Context) {
 	}
 	// Where it cannot be read, whoever must know learns it from what comes next.
 	if l, err := s.lease().Look(ctx); err == nil && l != nil && l.Alive {
-		s.env.warn(fmt.Sprintf("%s applies %s since %s (run %s), and goes on meanwhile; macfleet lock status says more",
+		s.env.warn(fmt.Sprintf("%s has been applying %s since %s (run %s) and continues; macfleet lock status shows more",
 			l.Run.Who, s.config.Owner, l.Since.Format("15:04:05 MST"), l.Run.ID))
 	}
 }
@@ -234,7 +234,7 @@ func armed(p *plan.Plan) (last *plan.Host) {
 // takeOver takes all hosts from a run whose process has ended. A higher epoch is entered there, so that nothing which that
 // run may still have under way is followed by more of it.
 func (s *session) takeOver(ctx context.Context, p *plan.Plan, dead plan.Entered) error {
-	s.env.say(fmt.Sprintf("Taking over the hosts of run %s of %s: its process on this machine has ended.", dead.ID, dead.Who))
+	s.env.say(fmt.Sprintf("Taking over the hosts of run %s (%s): its process on this machine has ended.", dead.ID, dead.Who))
 	for _, h := range p.Hosts {
 		if e := h.Seen.Entered; e == nil || !e.Alone || !e.Held || e.ID != dead.ID {
 			continue
@@ -322,7 +322,7 @@ func (env *Env) withLocks(ctx context.Context, f func(context.Context, []kept) e
 			return err
 		}
 		if len(all) == 0 {
-			env.outText().Lock(view.LockStatus{Of: config.String(), Where: "without a cluster the hosts keep one each, and none of them is held"})
+			env.outText().Lock(view.LockStatus{Of: config.String(), Where: "each host keeps its own; none is held"})
 			return nil
 		}
 		return f(looking, all)
@@ -363,8 +363,8 @@ type ReleaseOptions struct {
 
 // LockRelease takes the lock from a run that is gone.
 func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
-	if err := env.approvable("the release of a lock", o.Force != "" || o.Approve, true,
-		"pass --auto-approve for one that has expired, or --force RUN"); err != nil {
+	if err := env.approvable("lock release", o.Force != "" || o.Approve, true,
+		"pass --auto-approve (expired locks only), or --force RUN"); err != nil {
 		return err
 	}
 	return env.withLocks(ctx, func(ctx context.Context, all []kept) error {
@@ -380,7 +380,7 @@ func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
 			case !meant:
 				continue
 			case lives:
-				return fmt.Errorf("the run %s gives signs of life; let it end, or name it: macfleet lock release --force %s", r.Run.ID, r.Run.ID)
+				return fmt.Errorf("the lock of run %s has not expired; wait for it, or take it: macfleet lock release --force %s", r.Run.ID, r.Run.ID)
 			case o.Force == "":
 				if err := env.ask(o.Approve, view.ReleaseQuestion(k.status)); err != nil {
 					return err
@@ -390,8 +390,8 @@ func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
 				return err
 			}
 			named = true
-			t.Say(fmt.Sprintf("%s: the lock of %s (run %s) is released. That run changes nothing more.", k.status.Of, r.Run.Who, r.Run.ID))
+			t.Say(fmt.Sprintf("%s: released the lock of %s (run %s). That run starts nothing more.", k.status.Of, r.Run.Who, r.Run.ID))
 		}
-		return refuse(o.Force != "" && !named, "%q has no lock here; --force takes the id of the run that has it, or who runs it", o.Force)
+		return refuse(o.Force != "" && !named, "no lock is held by %q; pass the run id or owner shown by lock status", o.Force)
 	})
 }

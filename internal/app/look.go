@@ -27,8 +27,8 @@ type Source struct {
 
 func (o Source) check() error {
 	return cmp.Or(
-		refuse(o.Record != "" && o.Snapshot != "", "--record and --snapshot exclude each other: what comes from a file is kept there already; leave one of them out"),
-		refuse(o.Record == "-" || o.Snapshot == "-", "--record and --snapshot need the name of a file: standard output is the plan's"))
+		refuse(o.Record != "" && o.Snapshot != "", "--record and --snapshot exclude each other: use one of them"),
+		refuse(o.Record == "-" || o.Snapshot == "-", "--record and --snapshot need a file name: standard output is used for the plan"))
 }
 
 // looked is what a look came to.
@@ -138,15 +138,15 @@ func (env *Env) keepAnswers(file string, content []byte) error {
 }
 
 func shortSecret(file string) error {
-	return fmt.Errorf("record %s: a secret of this run is shorter than %d characters and cannot be told from ordinary text, "+
-		"so nothing was recorded; replace it by a longer one", file, secret.Shortest)
+	return fmt.Errorf("record %s: a secret of this run is shorter than %d characters and cannot be recognised in text, "+
+		"so nothing was recorded; use a longer secret", file, secret.Shortest)
 }
 
 // replaceFile writes a file that only its owner may read, whole or not at all:
 // it appears, or takes the place of an older one, when everything is on the disk.
 func replaceFile(name string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "write", Path: name, Err: errors.New("it is there and is no regular file")}
+		return &fs.PathError{Op: "write", Path: name, Err: errors.New("it exists and is not a regular file")}
 	}
 	return wholefile.Replace(name, 0o600, write)
 }

@@ -166,7 +166,7 @@ func (env *Env) streamInto(file string, asJSON bool) error {
 	case file == "":
 		return nil
 	case asJSON:
-		return errors.New("--json and --json-into exclude each other: with --json-into standard output is text")
+		return errors.New("--json and --json-into exclude each other: use one of them")
 	}
 	// To open a pipe waits for its reader.
 	f, err := within(env.stop, bounds{}, func() (*os.File, error) { return os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) })
@@ -190,7 +190,7 @@ func (env *Env) warn(text string) {
 	}
 }
 
-// say tells a person, or a program, what is waited for.
+// say prints what is waited for, to a person or a program.
 func (env *Env) say(line string) {
 	env.stream.Waiting(line)
 	if !env.mute {
@@ -221,7 +221,7 @@ func (o *Form) check(c Call) (err error) {
 	if err := cmp.Or(
 		refuse(!slices.Contains(Forms(), o.Format), "--format %s: write %s", o.Format, strings.Join(Forms(), ", ")),
 		refuse(o.JSON && c.gave("format") && o.Format != formatJSON, "--json and --format %s exclude each other", o.Format),
-		refuse(c.gave("limit") && o.Format != formatMarkdown, "--limit is of --format markdown")); err != nil {
+		refuse(c.gave("limit") && o.Format != formatMarkdown, "--limit needs --format markdown")); err != nil {
 		return err
 	}
 	if o.JSON {

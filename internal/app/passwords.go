@@ -63,13 +63,13 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 func noPassword(told, resolved error) error {
 	switch {
 	case resolved != nil:
-		return plan.CodeMissingSudoPassword.Trouble("the password of its host block cannot be had: " + resolved.Error())
+		return plan.CodeMissingSudoPassword.Trouble("the password of its host block cannot be read: " + resolved.Error())
 	case errors.Is(told, scaleway.ErrSealed):
 		return engine.CodeSealedInGet.Trouble(told.Error())
 	case errors.Is(told, scaleway.ErrNotDisclosed):
 		return engine.CodePasswordNotDisclosed.Trouble(told.Error())
 	case told != nil:
-		return plan.CodeMissingSudoPassword.Trouble("Scaleway cannot be asked: " + told.Error())
+		return plan.CodeMissingSudoPassword.Trouble("Scaleway did not answer: " + told.Error())
 	}
 	return plan.CodeMissingSudoPassword.Trouble("none is known")
 }
@@ -79,7 +79,7 @@ func (env *Env) askPasswords(names []string) (map[string]secret.Value, error) {
 	asked := make(map[string]secret.Value, len(names))
 	for _, name := range names {
 		if _, twice := asked[name]; twice {
-			return nil, fmt.Errorf("--ask-password: %s is given twice", name)
+			return nil, fmt.Errorf("--ask-password: %s is named twice", name)
 		}
 		text, err := env.askPassword(name)
 		if err != nil {

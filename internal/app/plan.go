@@ -39,7 +39,7 @@ func (o *PlanOptions) check(c Call) error {
 		refuse(o.NoSecrets && o.Out != "" && o.Snapshot == "", "--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing; add --snapshot FILE"),
 		refuse(o.Out == "" && c.gave("expires"), "--expires is of --out: it is how long that file is good"),
 		refuse(o.Out == "-", "--out needs the name of a file: standard output is the plan's"),
-		refuse(o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry), "--expires is %s; it must be more than nothing, and at most %s", o.Expires, wire.LongestExpiry))
+		refuse(o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry), "--expires is %s; it must be positive and at most %s", o.Expires, wire.LongestExpiry))
 }
 
 // Plan shows what would change, and why.

@@ -47,7 +47,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 	}
 	unwatch()
 	if r.Interrupted {
-		s.env.outText().Remaining(s.left, "macfleet "+strings.Join(mapped(s.env.Line, shellWord), " "))
+		s.env.outText().Remaining(s.left, p.Names(), "macfleet "+strings.Join(mapped(s.env.Line, shellWord), " "))
 	}
 	code, shown := s.env.verdict(ctx, err)
 	end := runlog.End{Exit: code, Outcome: cmp.Or(outcomes[code], runlog.Errored), Stopped: s.stopped(), Done: r.Done, Failed: len(r.Failures),
@@ -62,7 +62,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 		}
 	}
 	if werr := w.End(end); werr != nil && err == nil {
-		err = fmt.Errorf("everything was done, and the record of it could not be ended: %w", werr)
+		err = fmt.Errorf("the run finished, but its record could not be completed: %w", werr)
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*runlog.Writer
 		return nil, err
 	}
 	if err := runlog.Prune(folder, runlog.Kept); err != nil {
-		s.env.logged(slog.LevelWarn, "old records stay", "error", err)
+		s.env.logged(slog.LevelWarn, "old records were not removed", "error", err)
 	}
 	plan := runlog.PlanOf(p)
 	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &plan}); err != nil {
@@ -85,7 +85,7 @@ func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*runlog.Writer
 	return w, nil
 }
 
-// head says whose run this is.
+// head describes this run.
 func (s *session) head() runlog.Head {
 	env := s.env
 	h := runlog.Head{ID: env.this.ID, Who: env.this.Who, Epoch: env.this.Epoch, Started: env.this.Started, Command: env.Command, Arguments: env.words(),
@@ -124,7 +124,7 @@ func shellWord(w string) string {
 }
 
 // event enters an event in the log, the record, the cost and what a program reads. A
-// record that takes no more ends the run: nothing happens that it does not tell.
+// record that cannot be written ends the run: nothing happens without a record.
 func (s *session) event(e engine.Event) {
 	s.cost.Phases.Event(e)
 	s.env.logEvent(e)
@@ -141,7 +141,7 @@ func (s *session) event(e engine.Event) {
 	s.env.stream.Event(e)
 }
 
-// tellBroken says that the last run of this configuration did not come to its end.
+// tellBroken warns that the last run of this configuration was killed or aborted.
 func (s *session) tellBroken() {
 	b, err := runlog.Newest(s.env.kept("runs"), s.config.Name, s.config.Environment)
 	if err != nil || b.Path == "" || !slices.Contains([]runlog.Outcome{runlog.BrokeOff, runlog.LeftAtOnce}, b.Outcome()) {
@@ -149,7 +149,7 @@ func (s *session) tellBroken() {
 	}
 	r, err := runlog.Read(b.Path)
 	if err != nil {
-		s.env.warn(fmt.Sprintf("the last run, %s of %s, broke off, and its record cannot be read: %v", b.Head.ID, b.Head.Who, err))
+		s.env.warn(fmt.Sprintf("the last run, %s of %s, was killed, and its record cannot be read: %v", b.Head.ID, b.Head.Who, err))
 		return
 	}
 	at := r.Entries[len(r.Entries)-1].Time.Format("2006-01-02 15:04 MST")
@@ -159,24 +159,24 @@ func (s *session) tellBroken() {
 	}
 	how := "broke off"
 	if b.Outcome() == runlog.LeftAtOnce {
-		how = "was left"
+		how = "was aborted"
 	}
-	s.env.warn(fmt.Sprintf("the run %s of %s %s at %s, %s; what it left is looked at now, and apply goes on from there (macfleet show %s)",
+	s.env.warn(fmt.Sprintf("run %s of %s %s at %s, %s; apply resumes from there (macfleet show %s)",
 		r.Head.ID, r.Head.Who, how, at, during, r.Head.ID))
 }
 
 // tellWithin bounds how long an action waits until its Node's event is written.
 const tellWithin = 5 * time.Second
 
-// tellNode writes an event onto the Node of a host that is about to be disturbed. One that cannot be
-// written, as in a cluster that an older macfleet prepared, holds nothing up.
+// tellNode writes an event onto the Node of a host that is about to be disrupted. Where that fails, as in a cluster that an
+// older macfleet prepared, the run continues.
 func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action) {
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
 	x := runlog.ActionOf(a)
 	err := s.kubernetes.TellNode(ctx, n, s.env.this, fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption))
 	if err != nil {
-		s.env.logged(slog.LevelWarn, "the Node was not told", "host", n.Name, "error", err)
+		s.env.logged(slog.LevelWarn, "no event was written on the Node", "host", n.Name, "error", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func (env *Env) failedFrom(run string, sel *Selection) (*failedRun, error) {
 	case run == "":
 		return nil, nil
 	case len(sel.On)+len(sel.Exclude) > 0:
-		return nil, errors.New("--failed-from names the hosts itself: leave --on and --exclude out")
+		return nil, errors.New("--failed-from selects the hosts itself: remove --on and --exclude")
 	}
 	var r runlog.Record
 	path, err := runlog.Find(env.kept("runs"), run)
@@ -210,7 +210,7 @@ func (env *Env) failedFrom(run string, sel *Selection) (*failedRun, error) {
 	}
 	left := r.Unfinished()
 	if len(left) == 0 {
-		return nil, fmt.Errorf("--failed-from: the run %s left nothing on a host; macfleet show %s tells what it did, macfleet plan what is left now", r.Head.ID, r.Head.ID)
+		return nil, fmt.Errorf("--failed-from: run %s left nothing unfinished on any host; macfleet show %s shows what it did", r.Head.ID, r.Head.ID)
 	}
 	*sel = sel.and(left...)
 	return &failedRun{r.Head, left}, nil
@@ -234,7 +234,7 @@ func (s *session) sayGone(p *plan.Plan) {
 			slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Host == name })
 	})
 	if len(gone) > 0 {
-		s.env.warn(fmt.Sprintf("of the hosts on which the run %s left something, these are no longer there and are passed over: %s; macfleet plan shows what is wanted instead of them",
+		s.env.warn(fmt.Sprintf("these hosts of run %s no longer exist and are skipped: %s",
 			of.ID, strings.Join(gone, ", ")))
 	}
 }
@@ -248,13 +248,13 @@ func Show(env *Env, o Form) error {
 	path := name
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 		if path, err = runlog.Find(env.kept("runs"), name); err != nil {
-			return fmt.Errorf("%w; and no file is called %s", err, name)
+			return fmt.Errorf("%w; there is no file %s either", err, name)
 		}
 	} else if !runlog.IsRecord(name) {
 		return env.showPlanFile(name, o)
 	}
 	if o.Format == formatMarkdown {
-		return fmt.Errorf("a run is shown as text or JSON; run macfleet show %s without --format markdown", path)
+		return errors.New("a run is shown as text or JSON: remove --format markdown")
 	}
 	r, err := runlog.Read(path)
 	if err != nil {

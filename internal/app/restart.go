@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
 )
@@ -22,7 +23,7 @@ func Jobs() []string {
 	return mapped(steps.Jobs(), func(id plan.StepID) string { return string(id) })
 }
 
-// Restart starts a job of a host anew, and proves it.
+// Restart restarts a job of a host and verifies it.
 func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 	host, job := env.Args[0], env.Args[1]
 	if err := cmp.Or(env.oneHost(),
@@ -31,6 +32,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 		env.approvable("restart", o.Approve, true, "pass --auto-approve")); err != nil {
 		return err
 	}
+	env.ending = &view.Ending{}
 	n := need{Selection: Selection{On: []string{"name=" + host}, Steps: []string{job}}}
 	return env.with(ctx, n, func(looking context.Context, s *session) error {
 		s.limit(0)
@@ -50,6 +52,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 			s.sayMeant()
 			if len(p.Runnable()) == 0 {
 				env.outText().Plan(p)
+				env.ending.What, env.ending.Result.After = "nothing could be changed", p
 				return result(false, false)
 			}
 			return s.perform(ctx, p, o.Approve)
@@ -69,7 +72,7 @@ func (s *session) restartPlan(ctx context.Context, snap plan.Snapshot, p *plan.P
 		}
 	}
 	if len(p.Hosts) != 1 || !p.Hosts[0].Member {
-		return nil, fmt.Errorf("no member is called %s; macfleet hosts lists them", host)
+		return nil, fmt.Errorf("no host is called %s; macfleet hosts lists them", host)
 	}
 	h := p.Hosts[0]
 	switch {
@@ -77,7 +80,7 @@ func (s *session) restartPlan(ctx context.Context, snap plan.Snapshot, p *plan.P
 		p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { return !isRefused(a) })
 		return p, nil
 	case len(p.Runnable()) > 0:
-		return nil, fmt.Errorf("%s differs from its configuration in what the restart is about (%s); macfleet apply --on name=%s repairs that first",
+		return nil, fmt.Errorf("%s is not converged (%s); fix: macfleet apply --on name=%s",
 			h.Name, p.Runnable()[0][0].Reason.Code, h.Name)
 	}
 	c, ok := steps.Restart(job, h.View(job))

@@ -121,7 +121,7 @@ func stopSignals() []os.Signal {
 func (env *Env) sayInterrupted(notice *view.Text) {
 	text := "Interrupted."
 	if env.acting.Load() {
-		text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once."
+		text = "Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to abort."
 	}
 	if env.live.Load() == nil {
 		notice.Print("\n") // the terminal has shown ^C
@@ -135,7 +135,8 @@ func (env *Env) code(ctx context.Context, err error) int {
 	if shown != nil {
 		env.fail(shown)
 	}
-	env.endLog(code, code == ExitError || code == ExitLeft || code == ExitIncomplete && env.record.Load() != nil)
+	env.endLog(code, code == ExitError && !errors.Is(err, errCancelled) || code == ExitLeft || code == ExitIncomplete && env.record.Load() != nil)
+	env.conclude(code, shown)
 	return code
 }
 
@@ -149,7 +150,7 @@ func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	case env.stop.Err() != nil && errors.As(err, &abandoned):
 		return ExitError, fmt.Errorf("interrupted while waiting for the end of %s; nothing was changed", abandoned.Path)
 	case env.stop.Err() != nil && errors.Is(err, context.Canceled):
-		return ExitError, errors.New("interrupted before anything was done")
+		return ExitError, errors.New("interrupted before anything was changed")
 	case env.stop.Err() != nil && err != nil && !errors.As(err, &quiet):
 		return ExitError, fmt.Errorf("interrupted: %w", err)
 	}
@@ -165,14 +166,19 @@ func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	return ExitError, err
 }
 
-// fail shows the error that ends the command: to a program as its stream's last line, to others as text.
+// fail shows the error that ends the command: to a program as its stream's last line, to others as text. That a person did not
+// approve is no error to them.
 func (env *Env) fail(err error) {
 	if text := env.secrets.Scrub(err.Error()); text != err.Error() {
 		err = errors.New(text)
 	}
 	env.logged(slog.LevelError, "error", "error", err)
 	env.stream.Error(err)
-	if !env.mute {
+	switch {
+	case env.mute:
+	case errors.Is(err, errCancelled):
+		env.errText().Cancelled(err)
+	default:
 		env.errText().Error(err)
 	}
 }
@@ -186,19 +192,19 @@ func (env *Env) announce(notice *view.Text, text string) {
 	notice.Say(text)
 }
 
-// left says what a command leaves behind that ends at once.
+// left says what a command leaves behind that is aborted.
 func (env *Env) left() error {
-	what := ", between two actions"
+	what := ": no action was running"
 	if w := env.record.Load(); w != nil {
 		if open := w.Open(); len(open) > 0 {
-			what = ": nobody knows how these end: " + opened(open)
+			what = ": these actions may be half done: " + opened(open)
 		}
 	} else if !env.acting.Load() {
-		return errors.New("left at once; macfleet plan shows how things are")
+		return errors.New("aborted; macfleet plan shows the current state")
 	} else {
-		what = ": what was running may be half done"
+		what = ": running actions may be half done"
 	}
-	return errors.New("left at once" + what + "; macfleet plan shows what is left")
+	return errors.New("aborted" + what + "; macfleet plan shows what is left")
 }
 
 // namedAtMost is how many actions a sentence names.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
-	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -58,154 +58,116 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		given(len(forced) > 0, "By force, whatever goes on there: %s.", strings.Join(forced, ", ")))
 }
 
-// Applied shows what a run came to: failures first, then what is left, then one line.
-func (t *Text) Applied(r engine.Result) {
-	if len(r.Failures) > 0 {
-		t.section("Failed")
-		for _, f := range r.Failures {
-			t.line(0, signRefused, subject(f.Action.Host))
-			text, remedy := failure(f)
-			t.line(4, "", label(f.Action)+": "+text)
-			t.line(6, "", "to do: "+remedy)
-		}
-	}
-	if r.Converged() {
-		t.uncovered(r.After.Coverage())
-		t.sayf("Applied %s. %s", count(r.Done, "action"), convergedText(r.After))
-		t.orphans(r.After, anyOrphan)
-		t.held(r.After, false)
-		t.nodes(r)
-		t.notes(r.After)
-		return
-	}
-	if r.Finished() {
-		s := r.After.Summarise()
-		t.uncovered(r.After.Coverage())
-		t.sayf("Applied %s. %d of %s of %s converged.", count(r.Done, "action"), s.Converged, count(s.Hosts, "host"), ownerTitle(r.After))
-		t.Say(deferredTo(r.After))
-		t.closed(r.Closed)
-		t.held(r.After, false)
-		t.nodes(r)
-		t.notes(r.After)
-		return
-	}
-	t.leftHosts(r.Left)
-	t.closed(r.Closed)
+// Applied shows what a run left behind: what failed, what was not started and why, and what else is not as wanted. before is
+// the plan that was performed: what it has said already is not said again. Of a run that converged there is nothing to say.
+func (t *Text) Applied(before *plan.Plan, r engine.Result) {
+	before = cmp.Or(before, r.After, &plan.Plan{})
+	names := before.Names()
+	t.unfinished(r)
+	t.failures(r.Failures, names)
+	t.leftHosts(r.Left, names)
+	t.closed(r.Closed, names)
 	if r.After != nil { // else nobody could look
-		t.remainder(r)
+		if c, was := r.After.Coverage(), before.Coverage(); len(c.NotCompared)+len(c.Partly) > 0 && !reflect.DeepEqual(c, was) {
+			t.uncovered(c)
+		}
+		if !r.Finished() && !r.Interrupted { // else it is the rest of the plan that was shown
+			t.remainder(before, r)
+		}
+		if r.After.Summarise().Deferred > 0 {
+			t.Say(deferredTo(r.After))
+		}
+		t.notReady(r, names)
+		t.newWarnings(before, r.After)
 	}
 	if r.Lost != nil {
 		t.Say(r.Lost.Error() + ". Running actions were finished, no other was started.")
 	}
 	if text, _ := stoppedBy(r); r.After != nil && text != "" {
-		t.Say(text + ": running actions were finished, no other was started. macfleet apply goes on from here.")
+		t.Say(text + ": running actions were finished, no other was started.")
 	}
 }
 
-// convergedText says that everything that was compared is as it is wanted.
-func convergedText(p *plan.Plan) string {
-	s := p.Summarise()
-	if p.Coverage().Limited() {
-		return "Converged" + selected(p, s) + "."
+// unfinished counts the hosts on which something is left.
+func (t *Text) unfinished(r engine.Result) {
+	failed := by(r.Failures, func(f engine.Failure) string { return f.Action.Host })
+	_, cluster := failed[""]
+	delete(failed, "")
+	text := listed(", ", given(cluster, "work on the cluster failed"), given(len(failed) > 0, "%s failed", count(len(failed), "host")), given(len(r.Left) > 0, "%s not started", count(len(r.Left), "host")),
+		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), given(len(r.Closed) > 0, "%s left cordoned", count(len(r.Closed), "host")))
+	if text != "" {
+		t.blank()
+		t.heading(text + ".")
 	}
-	return fmt.Sprintf("%s of %s converged.", all(s), ownerTitle(p))
 }
 
-// remainder shows what a run that did not converge left to do, and sums it up.
-func (t *Text) remainder(r engine.Result) {
-	if !r.Interrupted { // else it is the rest of the plan that was shown
+// remainder shows what is left on hosts of which nothing was said yet. What was blocked or unreachable before the run is so
+// still, and the plan has said it.
+func (t *Text) remainder(before *plan.Plan, r engine.Result) {
+	said, blocked, troubled := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, f := range r.Failures {
+		said[f.Action.Host] = true
+	}
+	for _, l := range r.Left {
+		said[l.Host] = true
+	}
+	for _, a := range before.Actions {
+		blocked[a.Address()] = !a.Runs()
+	}
+	inTrouble := func(h plan.Host) bool { return h.Unknown != nil || h.Refused != nil || len(h.Unread) > 0 }
+	for _, h := range before.Hosts {
+		troubled[h.Server.ID] = inTrouble(h)
+	}
+	rest := plan.Plan{Owner: r.After.Owner, Fleets: r.After.Fleets}
+	work := make(map[string]bool) // by server id
+	for _, a := range r.After.Actions {
+		if !said[a.Host] && (a.Runs() || !blocked[a.Address()]) {
+			rest.Actions, work[a.ServerID] = append(rest.Actions, a), true
+		}
+	}
+	for _, h := range r.After.Hosts {
+		if !said[h.Name] && (work[h.Server.ID] || inTrouble(h) && !troubled[h.Server.ID]) {
+			rest.Hosts = append(rest.Hosts, h)
+		}
+	}
+	if len(rest.Actions)+len(rest.Hosts) > 0 {
 		t.section("Did not converge")
-		t.differences(r.After)
+		t.differences(&rest)
 	}
-	t.blank()
-	s := r.After.Summarise()
-	uncompared, _ := lead(r.After.Coverage())
-	t.Say(uncompared + listed("; ", fmt.Sprintf("Applied %s", count(r.Done, "action")), fmt.Sprintf("%d of %s converged", s.Converged, count(s.Hosts, "host")),
-		deferred(s), refusals(s), some(len(r.Failures), "failed"), some(r.NotStarted, "not started"),
-		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), some(s.Changes(), "still to do")) + ".")
-	t.nodes(r)
 }
 
-// failure says what went wrong, and what to do about this very error or about any.
-func failure(f engine.Failure) (text, remedy string) {
-	if f.Remedy != "" {
-		return f.Err.Error(), f.Remedy
+// newWarnings shows the warnings that the plan before did not have.
+func (t *Text) newWarnings(before, after *plan.Plan) {
+	known := make(map[string]bool)
+	key := func(name string, x plan.Trouble) string { return name + x.Code.String() + x.Text }
+	for _, w := range before.Warnings {
+		known[key("", w)] = true
 	}
-	if x := runlog.TroubleOf(f.Err); x != nil {
-		return x.Code.String() + ": " + x.Text, x.Remedy
+	for _, h := range before.Hosts {
+		for _, w := range h.Warnings {
+			known[key(h.Name, w.Trouble)] = true
+		}
 	}
-	on := given(f.Action.Host != "", " --on name=%s", f.Action.Host)
-	return f.Err.Error(), "macfleet plan" + on + " shows what is left; apply again goes on from there"
-}
-
-// leftHosts shows the hosts that a limit of their fleet kept from starting.
-func (t *Text) leftHosts(all []engine.Left) {
-	if len(all) == 0 {
-		return
+	fresh := *after
+	fresh.Warnings = slices.DeleteFunc(slices.Clone(after.Warnings), func(w plan.Trouble) bool { return known[key("", w)] })
+	fresh.Hosts = slices.Clone(after.Hosts)
+	for i := range fresh.Hosts {
+		h := &fresh.Hosts[i]
+		h.Warnings = slices.DeleteFunc(slices.Clone(h.Warnings), func(w plan.StepWarning) bool { return known[key(h.Name, w.Trouble)] })
 	}
-	t.section("Not started")
-	for _, same := range grouped(all, func(l engine.Left) string { return fmt.Sprintln(l.Fleet, l.Why, l.Of) }) {
-		of := same[0]
-		t.line(0, signRefused, fmt.Sprintf("%s, %s: %s: %s", of.Fleet, count(len(same), "host"), of.Why, whyLeft(of)))
-		t.line(4, "", firstOf(mapped(same, func(l engine.Left) string { return l.Host })))
-	}
-	if tried := slices.IndexFunc(all, func(l engine.Left) bool { return l.Why == rollout.TrialFailed }); tried >= 0 {
-		name := all[tried].Of[0]
-		t.line(4, "", fmt.Sprintf("to do: fix %s and apply again; or go on without it: macfleet hold %s, or --exclude name=%s", name, name, name))
-		return
-	}
-	t.line(4, "", "to do: fix what failed and apply again; it resumes")
-}
-
-// whyLeft says why a host was not started, with the hosts because of which it was not.
-func whyLeft(l engine.Left) string {
-	text := cmp.Or(leftTexts[l.Why], "other hosts were worked on, to the end")
-	if strings.Contains(text, "%s") {
-		return fmt.Sprintf(text, cmp.Or(firstOf(l.Of), "a host"))
-	}
-	return text
-}
-
-// leftTexts say why a host was not started, where it is not that others were worked on. A %s
-// stands for the hosts because of which it was not.
-var leftTexts = map[rollout.Reason]string{
-	rollout.Unavailable:    "as many hosts as max_unavailable allows were disturbed or not Ready, to the end",
-	rollout.Cordoned:       "hosts that somebody closed to new Pods take the places that max_unavailable allows; macfleet hosts shows them",
-	rollout.CanaryGoes:     "the run ended before the canary was through",
-	rollout.Soaking:        "the run ended before the canary was through",
-	rollout.CanaryFailed:   "the canary %s failed or did not stay Ready, so no other host was touched",
-	rollout.TrialGoes:      "the run ended before %s was repaired, which has this change already",
-	rollout.TrialFailed:    "%s has this change already, is not Ready and could not be repaired, so no other host gets it",
-	rollout.BudgetSpent:    "more hosts failed than failure_budget allows: %s",
-	rollout.TooFewReady:    "fewer hosts would be Ready than min_ready wants",
-	rollout.RepairsFailing: "the repairs of %s failed, and no further one is tried",
-}
-
-func (t *Text) closed(all []engine.Closed) {
-	if len(all) == 0 {
-		return
-	}
-	names := slices.Sorted(slices.Values(mapped(all, func(c engine.Closed) string { return c.Host })))
-	t.blank()
-	t.sayf("Closed to new Pods, as what was begun there is not proven: %s.", firstOf(names))
-	t.line(4, "", "to do: apply again: it goes on there, and opens them when they are Ready")
+	t.warnings(&fresh, true)
 }
 
 // Remaining says what a run that was stopped did not start, and what to type.
-func (t *Text) Remaining(left []plan.Action, resume string) {
-	if len(left) > 0 {
-		t.section("Not started")
-	}
+func (t *Text) Remaining(left []plan.Action, names plan.Names, resume string) {
 	hosts := grouped(left, func(a plan.Action) string { return a.Host })
-	slices.SortFunc(hosts, func(a, b []plan.Action) int { return strings.Compare(a[0].Host, b[0].Host) })
-	const named = 20 // hosts, at most
-	for _, of := range hosts[:min(len(hosts), named)] {
-		t.line(2, "", subject(of[0].Host)+": "+joined(of, label))
+	if len(hosts) > 0 {
+		t.heading(fmt.Sprintf("Not started: %s on %s.", count(len(left), "action"), count(len(hosts), "host")))
 	}
-	if more := len(hosts) - named; more > 0 {
-		t.line(2, "", fmt.Sprintf("and %s more", count(more, "host")))
+	for _, same := range grouped(hosts, func(of []plan.Action) string { return joined(of, label) }) {
+		t.line(2, markWaiting, joinedUpTo(mapped(same, func(of []plan.Action) string { return subject(names.Short(of[0].Host)) }), 20)+": "+joined(same[0], label))
 	}
-	t.Say("To go on: " + resume)
+	t.Say("To resume: " + resume)
 }
 
 // stoppedBy returns what stopped a run, for a person and for a program.
@@ -214,30 +176,27 @@ func stoppedBy(r engine.Result) (text, code string) {
 	case !r.Interrupted:
 		return "", ""
 	case errors.Is(r.Stopped, engine.ErrDeadline):
-		return "The deadline passed", "deadline"
+		return "Deadline passed", "deadline"
 	case errors.Is(r.Stopped, engine.ErrUnrecorded):
 		return "The record of the run could not be written", "record"
 	}
 	return "Interrupted", "interrupted"
 }
 
-// nodes sums up how the Nodes of a run's hosts are at its end. A host whose kubelet could
+// nodesOf returns how many hosts of a run are to be Nodes, and those that are not Ready at its end. A host whose kubelet could
 // not be changed counts as not Ready, whatever its Node says.
-func (t *Text) nodes(r engine.Result) {
+func nodesOf(r engine.Result) (joining int, late []engine.NotReady) {
 	failed := make(map[string]plan.StepID) // by server id
 	for _, f := range r.Failures {
 		if f.OfNode {
 			failed[f.Action.ServerID] = f.Action.Step
 		}
 	}
-	joining, failing := 0, 0
-	var late []engine.NotReady
 	for _, h := range r.After.Hosts {
 		if !h.Member || !h.Spec.Spec.JoinsCluster() {
 			continue
 		}
 		joining++
-		failing += h.PodsFailing()
 		state, why, _ := h.Ready()
 		if step := failed[h.Server.ID]; state == inventory.Ready && step != "" {
 			state, why = inventory.ReadyUnknown, "its step "+string(step)+" failed"
@@ -246,13 +205,28 @@ func (t *Text) nodes(r engine.Result) {
 			late = append(late, engine.NotReady{Host: h, Why: why})
 		}
 	}
-	if joining == 0 {
-		return
-	}
-	end := "."
+	return joining, late
+}
+
+// notReady names the hosts whose Nodes are not Ready, without those that failed, and counts Pods that fail.
+func (t *Text) notReady(r engine.Result, names plan.Names) {
+	_, late := nodesOf(r)
+	late = slices.DeleteFunc(late, func(l engine.NotReady) bool {
+		return slices.ContainsFunc(r.Failures, func(f engine.Failure) bool { return f.Action.ServerID == l.Host.Server.ID })
+	})
 	if len(late) > 0 {
-		end = "; not Ready:"
+		t.Say("Not Ready:")
 	}
-	t.sayf("%d of %s Ready%s%s", joining-len(late), count(joining, "Node"), given(failing > 0, ", %s failing", count(failing, "Pod")), end)
-	t.late(late)
+	for _, same := range grouped(late, func(l engine.NotReady) string { return l.Why }) {
+		t.line(2, signUnknown, joined(same, func(l engine.NotReady) string { return names.Short(l.Host.Name) })+": "+same[0].Why)
+	}
+	failing := 0
+	for _, h := range r.After.Hosts {
+		if h.Member && h.Spec.Spec.JoinsCluster() {
+			failing += h.PodsFailing()
+		}
+	}
+	if failing > 0 {
+		t.sayf("%s failing.", count(failing, "Pod"))
+	}
 }

@@ -286,21 +286,25 @@ func (t *Text) Preparation(all []Prepared) {
 		kept--
 	}
 	for _, p := range foreign {
-		t.Warn(fmt.Sprintf("the %s is left alone: %s", p.Object, p.Why))
+		t.Warn(fmt.Sprintf("the %s is not changed: %s", p.Object, p.Why))
 	}
 	if len(needed) == 0 {
 		t.sayf("The cluster is prepared: %s as wanted.", count(kept, "object"))
 		return
 	}
-	t.Say("The cluster needs, before macfleet can work with it:")
-	signs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "~", inventory.ObjectSurplus: "-", inventory.ObjectUnserved: "-"}
+	verbs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "change", inventory.ObjectSurplus: "remove", inventory.ObjectUnserved: "remove"}
+	rows, counts := [][]string{{"ACTION", "OBJECT", "FOR"}}, make(map[string]int)
 	for _, same := range grouped(needed, func(p Prepared) [2]string { return [2]string{string(p.State), p.For} }) {
-		names := joined(same, func(o Prepared) string { return o.String() + given(o.Why != "", " (%s)", o.Why) })
-		t.line(2, cmp.Or(signs[same[0].State], "+"), names+": "+same[0].For)
+		verb, purpose := cmp.Or(verbs[same[0].State], "create"), same[0].For
+		for _, p := range same {
+			counts[verb]++
+			rows = append(rows, []string{verb, p.String() + given(p.Why != "", " (%s)", p.Why), purpose})
+			purpose = ""
+		}
 	}
-	if kept > 0 {
-		t.sayf("%s as wanted.", count(kept, "object"))
-	}
+	t.Table(rows, "FOR")
+	t.sayf("The cluster needs %s: %s.", count(len(needed), "change"), listed(", ", given(counts["create"] > 0, "create %d", counts["create"]),
+		given(counts["change"] > 0, "change %d", counts["change"]), given(counts["remove"] > 0, "remove %d", counts["remove"]), given(kept > 0, "%s as wanted", count(kept, "object"))))
 }
 
 // AgentsUnbound says what the cluster cannot be made to forbid.

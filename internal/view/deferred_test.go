@@ -63,8 +63,8 @@ func TestDeferred(t *testing.T) {
 	}
 	b.Reset()
 	p.Actions = p.Actions[5:]
-	text.Applied(engine.Result{Done: 5, After: p})
-	if got := b.String(); !strings.HasPrefix(got, "Applied 5 actions. ") || !strings.Contains(got, "\n1 host deferred to a later run (too-many-disrupted)") || strings.Contains(got, "Did not converge") {
+	text.Applied(nil, engine.Result{Done: 5, After: p})
+	if got := b.String(); !strings.Contains(got, "1 host deferred to a later run (too-many-disrupted)") || strings.Contains(got, "Did not converge") {
 		t.Errorf("after the run:\n%s", got)
 	}
 }
@@ -75,19 +75,19 @@ func TestLeftNamesHosts(t *testing.T) {
 	var got []string
 	for _, why := range []rollout.Reason{rollout.CanaryFailed, rollout.TrialFailed, rollout.BudgetSpent, rollout.RepairsFailing} {
 		var b bytes.Buffer
-		view.NewText(&b, 0, false).Applied(engine.Result{NotStarted: 1, Left: []engine.Left{{Host: "h2", Fleet: "runners", Why: why, Of: []string{"h1"}}}})
+		view.NewText(&b, 0, false).Applied(nil, engine.Result{NotStarted: 1, Left: []engine.Left{{Host: "h2", Fleet: "runners", Why: why, Of: []string{"h1"}}}})
 		for _, line := range strings.Split(b.String(), "\n") {
-			if strings.Contains(line, string(why)) || strings.Contains(line, "to do") {
+			if strings.Contains(line, string(why)) || strings.HasPrefix(line, "      or") {
 				got = append(got, strings.TrimSpace(line))
 			}
 		}
 	}
 	want := []string{
-		"x runners, 1 host: canary-failed: the canary h1 failed or did not stay Ready, so no other host was touched", "to do: fix what failed and apply again; it resumes",
-		"x runners, 1 host: trial-failed: h1 has this change already, is not Ready and could not be repaired, so no other host gets it",
-		"to do: fix h1 and apply again; or go on without it: macfleet hold h1, or --exclude name=h1",
-		"x runners, 1 host: failure-budget: more hosts failed than failure_budget allows: h1", "to do: fix what failed and apply again; it resumes",
-		"x runners, 1 host: repairs-failing: the repairs of h1 failed, and no further one is tried", "to do: fix what failed and apply again; it resumes",
+		"· 1 host of runners not started (canary-failed): h2: the canary h1 failed or did not stay Ready",
+		"· 1 host of runners not started (trial-failed): h2: h1 has this change already, is not Ready and could not be repaired",
+		"or    continue without it: macfleet hold h1  ·  macfleet apply --exclude name=h1",
+		"· 1 host of runners not started (failure-budget): h2: more hosts failed than failure_budget allows: h1",
+		"· 1 host of runners not started (repairs-failing): h2: the repairs of h1 failed, so no other repair is tried",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -28,12 +28,12 @@ func (o KeyOffer) Deciding() string {
 	return plan.Fingerprint(o.Key)
 }
 
-// Unfinished reports whether the key is one of a claim that has not come to its end, or has not begun.
+// Unfinished reports whether the key belongs to a claim that has not finished, or not started.
 func (o KeyOffer) Unfinished() bool {
 	return o.Pooled || o.Trust.Pin != nil && o.Trust.Pin.Unfinished
 }
 
-// OfferedKeys shows what is known of the keys of hosts, and which they offer now.
+// OfferedKeys shows what is known of the keys of hosts, and which key each offers now.
 func (t *Text) OfferedKeys(all []KeyOffer) {
 	for _, o := range all {
 		t.Say(o.Name)
@@ -43,7 +43,7 @@ func (t *Text) OfferedKeys(all []KeyOffer) {
 		}
 		switch {
 		case o.Gone:
-			t.line(4, "", "offered  nothing: its server is in no inventory; the pin is removed")
+			t.line(4, "", "offered  nothing: the server no longer exists, so the pin is removed")
 		case o.Agrees():
 			t.line(4, "", "offered  the pinned key: nothing to do")
 		default:
@@ -79,11 +79,11 @@ func KeyQuestion(all []KeyOffer) string {
 	return fmt.Sprintf("Pin the offered keys of %s?", count(len(all), "host"))
 }
 
-// AcceptedKeys says what was pinned, and what forgotten.
+// AcceptedKeys says which keys were pinned, and which pins removed.
 func (t *Text) AcceptedKeys(all []KeyOffer) {
 	for _, o := range all {
 		if o.Gone {
-			t.Say("Forgot the key of " + o.Name + ".")
+			t.Say("Removed the pinned key of " + o.Name + ".")
 			continue
 		}
 		t.Say(fmt.Sprintf("Pinned the key %s of %s.", plan.Fingerprint(o.Key), o.Name))

@@ -213,6 +213,8 @@ func (w *hostWork) state(now time.Time) (mark, text string, until time.Time) {
 		return markFailed, w.trouble, w.ended
 	case !w.ended.IsZero() && w.trouble != "":
 		return markWaiting, w.trouble, w.ended
+	case !w.ended.IsZero() && w.done < w.total:
+		return markWaiting, "stopped before " + w.next, w.ended
 	case !w.ended.IsZero():
 		return markDone, trailed(w.trail), w.ended
 	}

@@ -54,26 +54,39 @@ func pictures(t *testing.T) []picture {
 		"limited": func(v *view.Text) {
 			v.Plan(limited(clean()))
 			v.Plan(limited(everything()))
-			v.Applied(engine.Result{Done: 4, After: limited(clean())})
+			v.Applied(nil, engine.Result{Done: 4, After: limited(clean())})
 			v.Hosts(limited(clean()), narrow)
 		},
 		"silent": func(v *view.Text) {
 			v.Plan(silent())
-			v.Applied(engine.Result{Done: 4, After: silent()})
+			v.Applied(nil, engine.Result{Done: 4, After: silent()})
 			v.Hosts(silent(), narrow)
 		},
 		"joining":      func(v *view.Text) { v.Plan(joining()) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), narrow) },
-		"joined":       func(v *view.Text) { v.Applied(waited()) },
+		"joined":       func(v *view.Text) { v.Applied(nil, waited()) },
 		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
 		"crashing":     crashing,
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), narrow) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), wide) },
-		"applied":      func(v *view.Text) { v.Applied(failed) },
-		"stopped":      func(v *view.Text) { v.Applied(stopped) },
-		"stats":        func(v *view.Text) { v.Stats(cost()) },
-		"done":         func(v *view.Text) { v.Applied(engine.Result{Done: 4, After: clean()}) },
-		"unproven":     func(v *view.Text) { v.Applied(unproven) },
+		"applied": func(v *view.Text) {
+			v.Applied(nil, failed)
+			v.Result(view.Ending{Changed: true, Result: failed, Took: 192 * time.Second, Exit: 3})
+		},
+		"stopped": func(v *view.Text) {
+			v.Applied(nil, stopped)
+			v.Remaining(everything().Actions, everything().Names(), "macfleet apply")
+			v.Result(view.Ending{What: "stopped", Changed: true, Result: stopped, Took: time.Hour, Exit: 3})
+		},
+		"stats": func(v *view.Text) { v.Stats(cost()) },
+		"done": func(v *view.Text) {
+			done := engine.Result{Done: 4, After: clean()}
+			v.Applied(nil, done)
+			v.Result(view.Ending{Changed: true, Result: done, Took: 2 * time.Second})
+			v.Result(view.Ending{What: "cancelled", Took: time.Second, Exit: 1})
+			v.Cancelled(errors.New(`cancelled: you typed "y"; nothing was changed`))
+		},
+		"unproven": func(v *view.Text) { v.Applied(nil, unproven) },
 		"explain": func(v *view.Text) {
 			for _, x := range explanations() {
 				v.Explain(x, "")

@@ -29,6 +29,7 @@ type hostWork struct {
 	done, total int      // actions
 	trail       []string // what is done, in short words
 	now         string   // what is going on
+	next        string   // the first action that was not started
 	began       time.Time
 	ended       time.Time // zero: it has not ended
 	trouble     string    // why it failed, or was deferred
@@ -133,6 +134,8 @@ func (t *progress) acted(e engine.Event) *hostWork {
 		if w.host == "" && w.done == w.total {
 			return w.end(e.Time)
 		}
+	case engine.Skipped:
+		w.next = cmp.Or(w.next, label(*e.Action))
 	case engine.Deferred:
 		w.trouble = "deferred: " + e.Trouble.Code.String()
 	case engine.Failed:
@@ -177,6 +180,9 @@ func shortCause(err error) string {
 		return x.Code.String()
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n")
+	if at := scriptEnded.FindStringIndex(text); at != nil && at[1] < len(text) {
+		text = text[at[1]:]
+	}
 	if r := []rune(text); len(r) > 80 {
 		return string(r[:79]) + "…"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/lock"
@@ -18,7 +19,7 @@ import (
 // Runs shows the runs of a folder as a table, the newest first.
 func (t *Text) Runs(runs []runlog.Record) {
 	if len(runs) == 0 {
-		t.Say("No runs: nothing was applied from here yet.")
+		t.Say("No runs recorded here yet.")
 		return
 	}
 	rows := [][]string{{"WHEN", "ID", "WHO", "WHAT", "OUTCOME", "TOOK"}}
@@ -49,7 +50,7 @@ func flags(on, exclude, steps []string, rollback bool) string {
 func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	switch {
 	case o == runlog.LeftAtOnce:
-		return "left at once"
+		return "aborted"
 	case o == runlog.Converged && end.Done == 0:
 		return "converged, nothing to do"
 	case o != runlog.Incomplete && o != runlog.Deferred:
@@ -63,56 +64,88 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	return cmp.Or(left, "did not converge")
 }
 
-// Run shows one run: whose, what it came to, and what happened on each host.
+// Run shows one run: what it came to, then what failed, then what happened on the other hosts.
 func (t *Text) Run(r runlog.Record) {
 	h, end := r.Head, runlog.End{}
 	if r.End != nil {
 		end = *r.End
 	}
 	said := func(word, text string) { t.pair(2, 8, word, text) }
-	t.heading("Run " + h.ID + ": " + what(h))
+	took := fmt.Sprintf(cmp.Or(lasted[r.Outcome()], "%s"), clock(r.Lasted()))
+	t.heading(listed(", ", "Run "+h.ID+": "+outcomeText(r.Outcome(), r.End), took, given(r.End != nil, "exit %d", end.Exit)))
+	said("what", what(h))
 	said("who", h.Who)
+	said("when", moment(h.Started))
 	said("with", strings.Join(h.Arguments, " ")) // what was lifted for it is among them
-	said("when", moment(h.Started)+", "+fmt.Sprintf(cmp.Or(lasted[r.Outcome()], "took %s"), r.Lasted().Round(time.Second)))
 	said("plan", fmt.Sprintf("%d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
-	said("outcome", outcomeText(r.Outcome(), r.End))
 	said("stopped", end.Stopped)
 	said("error", end.Error)
 	said("record", r.Path)
 	said("log", h.Log)
 	if r.Torn {
-		t.line(2, "", "The last line of the record was cut off and is left out.")
+		t.line(2, "", "The last line of the record was cut off and is ignored.")
 	}
-	for _, host := range r.Reports() {
-		t.blank()
-		t.line(0, signOf(host), subject(host.Host)+given(host.Wave > 0, " (wave %d)", host.Wave))
-		var group []runlog.ActionReport // that lie beside each other and came equally far; what failed stands alone
-		for i, a := range host.Actions {
-			group = append(group, a)
-			alone := a.State == runlog.StateFailed || a.State == runlog.StateUncertain
-			if alone || i+1 == len(host.Actions) || host.Actions[i+1].State != a.State {
-				t.acted(group)
-				group = nil
-			}
+	reports := r.Reports()
+	names := plan.NewNames(fleet.Owner{}, mapped(reports, func(h runlog.HostReport) string { return h.Host }))
+	var rest []runlog.HostReport
+	t.blank()
+	for _, host := range reports {
+		if markOf(host) != markFailed {
+			rest = append(rest, host)
+			continue
+		}
+		t.line(0, markFailed, subject(names.Short(host.Host))+given(host.Wave > 0, " (wave %d)", host.Wave))
+		for _, group := range runsOf(host.Actions) {
+			t.acted(group)
+		}
+	}
+	for _, same := range grouped(rest, reportKey) {
+		hosts := joinedUpTo(mapped(same, func(h runlog.HostReport) string { return subject(names.Short(h.Host)) }), 20)
+		t.line(0, markOf(same[0]), hosts+given(same[0].Wave > 0, " (wave %d)", same[0].Wave))
+		for _, group := range runsOf(same[0].Actions) {
+			t.acted(group)
 		}
 	}
 }
 
 // lasted are the words for how long a run took that did not come to its end.
-var lasted = map[runlog.Outcome]string{runlog.BrokeOff: "last heard of after %s", runlog.Running: "running for %s or longer"}
+var lasted = map[runlog.Outcome]string{runlog.BrokeOff: "last record after %s", runlog.Running: "running for at least %s"}
 
-// signOf marks a host on which something is left.
-func signOf(h runlog.HostReport) string {
-	sign := ""
+// reportKey is equal for hosts on which the same happened.
+func reportKey(h runlog.HostReport) string {
+	key := fmt.Sprintln(h.Wave)
+	for _, a := range h.Actions {
+		key += fmt.Sprintln(a.State, a.Action.Label(), strings.ReplaceAll(a.Text, cmp.Or(h.Host, clusterName), ownName))
+	}
+	return key
+}
+
+// runsOf puts actions together that follow each other and came equally far; what failed stands alone.
+func runsOf(all []runlog.ActionReport) [][]runlog.ActionReport {
+	var out [][]runlog.ActionReport
+	for i, a := range all {
+		alone := a.State == runlog.StateFailed || a.State == runlog.StateUncertain
+		if i == 0 || alone || all[i-1].State != a.State {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], a)
+	}
+	return out
+}
+
+// markOf is how a run left a host: with a failure, with something not done, or as it was wanted.
+func markOf(h runlog.HostReport) string {
+	mark := markDone
 	for _, a := range h.Actions {
 		switch a.State {
-		case runlog.StateFailed, runlog.StateRefused:
-			return signRefused
-		case runlog.StateUncertain:
-			sign = signUnknown
+		case runlog.StateFailed, runlog.StateRefused, runlog.StateUncertain:
+			return markFailed
+		case runlog.StateDone:
+		default:
+			mark = markWaiting
 		}
 	}
-	return sign
+	return mark
 }
 
 func (t *Text) acted(group []runlog.ActionReport) {
@@ -121,16 +154,16 @@ func (t *Text) acted(group []runlog.ActionReport) {
 		took += a.Seconds
 	}
 	labels := joined(group, func(a runlog.ActionReport) string { return a.Action.Label() })
-	t.line(4, "", fmt.Sprintf("%s: %s%s", group[0].State, labels, given(took > 0, " (%.1f s)", took)))
+	t.line(4, "", fmt.Sprintf("%s: %s%s", group[0].State, labels, given(took >= 1, " (%s)", clock(duration(took)))))
 	for _, a := range group {
 		if a.Text != "" {
 			t.line(6, "", listed(": ", a.Code.String(), a.Text))
 		}
 		for _, line := range a.Output {
-			t.line(8, "|", line)
+			t.line(8, "|", strings.ReplaceAll(line, "\t", "  "))
 		}
 		if a.Remedy != "" {
-			t.line(6, "", "to do: "+a.Remedy)
+			t.line(6, "", "fix: "+a.Remedy)
 		}
 	}
 }
@@ -186,21 +219,19 @@ func WriteRun(out io.Writer, r runlog.Record) error {
 		End: r.End, Seconds: r.Lasted().Seconds(), Torn: r.Torn, Record: r.Path, Hosts: r.Reports()})
 }
 
-// WaitingLine says who has a lock that is waited for, and how long that may still take.
+// WaitingLine says who holds a lock that is waited for, and how long that may still take.
 func WaitingLine(of string, w lock.Waiting) string {
 	left := w.Record.Lasts - w.Still
 	return listed("; ",
-		fmt.Sprintf("Waiting for the lock of %s: %s has it since %s (run %s, on %s)", of, w.Record.Run.Who, moment(w.Record.Since), w.Record.Run.ID, w.Record.Machine),
-		given(w.Still > w.Record.Lasts/2 && left > 0, "it is not renewed, and free in %s unless it is", seconds(left)),
-		given(w.Err != nil, "the last look failed: %v", w.Err), fmt.Sprintf("given up in %s.", seconds(w.Left)))
+		fmt.Sprintf("Waiting for the lock of %s: held by %s since %s (run %s, on %s)", of, w.Record.Run.Who, moment(w.Record.Since), w.Record.Run.ID, w.Record.Machine),
+		given(w.Still > w.Record.Lasts/2 && left > 0, "not being renewed, expires in %s", clock(left)),
+		given(w.Err != nil, "the last check failed: %v", w.Err), fmt.Sprintf("giving up in %s.", clock(w.Left)))
 }
 
 // ArmedLine says that a host is waited for until it has taken back a change of a run that died.
 func ArmedLine(host string, a plan.Armed) string {
 	return "Waiting for " + host + ": " + a.Text() + "."
 }
-
-func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
 // LockStatus is what is known of a lock.
 type LockStatus struct {
@@ -217,31 +248,35 @@ func (t *Text) Lock(s LockStatus) {
 	r := s.Record
 	if !s.There || !r.Held {
 		in := given(r.Place.ID != "", " in the cluster %s, uid %s", r.Place.Name, r.Place.ID)
-		t.sayf("%s: nobody has the lock (%s).%s", s.Of, s.Where,
-			given(s.There, " %s had it last%s, until %s (run %s, epoch %d).", r.Run.Who, in, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
+		t.sayf("%s: not locked (%s).%s", s.Of, s.Where,
+			given(s.There, " Last held by %s%s until %s (run %s, epoch %d).", r.Run.Who, in, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
 		return
 	}
-	said := func(word, text string) { t.pair(2, 6, word, text) }
-	t.sayf("%s: %s has the lock (%s).", s.Of, r.Run.Who, s.Where)
+	said := func(word, text string) { t.pair(2, 7, word, text) }
+	t.sayf("%s: lock held by %s (%s).", s.Of, r.Run.Who, s.Where)
 	said("run", r.Run.ID)
 	said("on", r.Machine)
 	said("in", given(r.Place.ID != "", "the cluster %s, uid %s", r.Place.Name, r.Place.ID))
 	said("since", moment(r.Since))
 	said("epoch", fmt.Sprint(r.Run.Epoch))
-	alive := "it is valid: its run lives, or ended less than that ago"
+	said("state", fmt.Sprintf("renewed %s ago, %s", clock(s.Age), s.expiry()))
+}
+
+// expiry says when a held lock expires, or that it has.
+func (s LockStatus) expiry() string {
 	if s.Dead {
-		alive = "it has expired: the next apply takes it over"
+		return "expired: the next apply takes it over"
 	}
-	t.line(2, "", fmt.Sprintf("last sign of life %s ago, it counts for %s without one: %s", seconds(s.Age), seconds(r.Lasts), alive))
+	return fmt.Sprintf("expires in %s: held", clock(s.Record.Lasts-s.Age))
 }
 
 // ReleaseQuestion is what a person is asked before a lock is taken from a run.
 func ReleaseQuestion(s LockStatus) string {
-	alive := "It gives signs of life. It finishes what it is doing and starts nothing more; another apply that begins meanwhile may meet it on the same host."
+	state := "The run is active: it finishes its current actions and starts nothing more, but another apply may reach the same host meanwhile."
 	if s.Dead {
-		alive = fmt.Sprintf("It gave no sign of life for %s.", seconds(s.Age))
+		state = fmt.Sprintf("It was not renewed for %s.", clock(s.Age))
 	}
-	return fmt.Sprintf("Take the lock of %s from %s (run %s)? %s", s.Of, s.Record.Run.Who, s.Record.Run.ID, alive)
+	return fmt.Sprintf("Release the lock of %s, held by %s (run %s)? %s", s.Of, s.Record.Run.Who, s.Record.Run.ID, state)
 }
 
 // HostLock is the lock that a host keeps for the run which entered it last.
@@ -250,8 +285,8 @@ func HostLock(name string, e plan.Entered, span time.Duration) LockStatus {
 		Record: lock.Record{Held: e.Held, Run: plan.Run{ID: e.ID, Who: e.Who, Epoch: e.Epoch}, Since: e.At, Renewed: e.At, Lasts: span}}
 }
 
-// Holding says where a hold was written, or taken away where there is none, a line
-// for each host, and why it was not elsewhere.
+// Holding says where a hold was written, or removed where there is none, a line for each
+// host, and why it was not elsewhere.
 func (t *Text) Holding(all []engine.Holding, hold *inventory.Hold) {
 	done, failed := "no longer held", "still held"
 	if hold != nil {

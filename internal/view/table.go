@@ -11,6 +11,9 @@ import (
 // lastColumn is how many columns of the terminal the last cell of a row needs at least, where its text is as wide.
 const lastColumn = 24
 
+// narrowest is how narrow the last column may become before rows are wrapped as a whole.
+const narrowest = 12
+
 // Table prints rows in columns, the first of them the heads. Where they do not fit, the columns with the heads of drop go, in
 // that order; then the last column is wrapped below itself.
 func (t *Text) Table(rows [][]string, drop ...string) {
@@ -57,7 +60,7 @@ func before(widths []int) int {
 func (t *Text) printRows(indent int, rows [][]string, head bool) {
 	rows = mapped(rows, func(r []string) []string { return mapped(r, t.plain) })
 	widths := columnWidths(rows)
-	fits := t.fits(indent, rows)
+	fits := t.width == 0 || len(widths) == 0 || indent+before(widths)+narrowest <= t.width
 	for i, r := range rows {
 		var lead strings.Builder
 		lead.WriteString(strings.Repeat(" ", indent))

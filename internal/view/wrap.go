@@ -77,12 +77,12 @@ func commandWords(words []string) int {
 			if len(word) == 1 || strings.IndexByte(word[1:], word[0]) < 0 {
 				quote = word[0]
 			}
+		case strings.HasPrefix(before, "-"), isArgument(word):
 		case plain > 0:
 			plain--
 			if n == 1 && slices.Contains(verbs, word) {
 				plain++
 			}
-		case strings.HasPrefix(before, "-"), isArgument(word):
 		default:
 			return n
 		}
