@@ -64,7 +64,7 @@ func (l *accessLog) handler(service string, next http.Handler) http.Handler {
 	})
 }
 
-// loggedResponse writes the line before the answer: whoever holds an answer finds its line.
+// loggedResponse writes the line before the answer, so anyone who has an answer finds its line.
 type loggedResponse struct {
 	http.ResponseWriter
 	log    *accessLog
@@ -89,5 +89,5 @@ func (w *loggedResponse) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// Unwrap gives the writer below to whoever must flush it, as a watch does.
+// Unwrap gives the writer below to a caller that must flush it, as a watch does.
 func (w *loggedResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }

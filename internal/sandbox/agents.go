@@ -15,8 +15,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// agentsFile says which kubelets run on the Macs, by server id: the cluster reads it. It lies in the
-// cluster's folder and is changed under a lock of its own, since Macs write it while they are
+// agentsFile says which kubelets run on the Macs, by server id: the cluster reads it. It is in the cluster's folder
+// and is changed under a separate lock, since Macs write it while they are
 // locked themselves.
 const (
 	agentsFile = "agents.json"
@@ -61,7 +61,7 @@ func (w *World) outside(server cloud.Server) mac.Outside {
 		Pods:     w.podsOf,
 		MayHavePods: func() bool {
 			may, err := w.kube.HasPods(server.ID)
-			return may || err != nil // what cannot be read is told by who asks for the Pods
+			return may || err != nil // what cannot be read is reported when the Pods are read
 		},
 	}
 }
@@ -82,7 +82,7 @@ type (
 )
 
 // errNoPods says that a kubelet learns nothing of its Pods.
-var errNoPods = errors.New("the cluster tells nothing of Pods")
+var errNoPods = errors.New("the cluster reports no Pods")
 
 // podsOf gives the Pods of a kubelet's Node.
 func (w *World) podsOf(k agent.Kubelet) ([]agent.Pod, error) {
@@ -127,7 +127,7 @@ func (w *World) RunPod(host, namespace, name string) error {
 	return nil
 }
 
-// taken fails for a Pod that the kubelet of a Mac leaves alone: it would never start, and never go when it is deleted.
+// taken fails for a Pod that the kubelet of a Mac ignores: it would never start, and never go when it is deleted.
 func (w *World) taken(machine *mac.Machine, pod agent.Pod) error {
 	all, err := machine.Kubelets()
 	if err != nil {
@@ -139,7 +139,7 @@ func (w *World) taken(machine *mac.Machine, pod agent.Pod) error {
 		}
 		pods, err := w.podsOf(k)
 		if errors.Is(err, errNoPods) {
-			continue // its token is not accepted, so it never hears of Pods
+			continue // its token is not accepted, so it never sees Pods
 		}
 		if err != nil {
 			return err
@@ -162,7 +162,7 @@ func (w *World) own(namespace, name string) error {
 	})
 }
 
-// Linger lets the kubelet of a host pass over Pods that are deleted so many times before it ends one;
+// Linger lets the kubelet of a host ignore Pods that are deleted for that many looks before it ends one;
 // below 0 it never does.
 func (w *World) Linger(host string, looks int) error {
 	server, err := w.find(host)

@@ -17,7 +17,7 @@ func (w *World) answer(server cloud.Server, machine *mac.Machine, open history) 
 		return hold
 	}
 	log := func(event string) {
-		// The Mac counts as connected who has proved himself; the log has both, so that a refused
+		// A client is connected once it has authenticated; the log has both, so that a refused
 		// key shows as a connection without a login.
 		if event == "connect" {
 			event = "login"
@@ -33,8 +33,8 @@ func (w *World) answer(server cloud.Server, machine *mac.Machine, open history) 
 	}
 }
 
-// faults gives what is wrong with a Mac at this moment: an incident may come about while a
-// connection stands. A record that cannot be read counts as none here; the next dial reports it.
+// faults gives what is wrong with a Mac now: an incident may come about while a connection is open. A record that
+// cannot be read counts as none here; the next dial reports it.
 func (w *World) faults(id string) mac.Faults {
 	open, err := w.incidentsOf(id)
 	if err != nil {

@@ -2,7 +2,7 @@ package sandbox
 
 import "sync"
 
-// calls counts what is under way. Unlike a bare WaitGroup it may be begun while somebody waits:
+// calls counts what is under way. Unlike a bare WaitGroup it may be started while another goroutine waits:
 // from stop on, nothing begins any more.
 type calls struct {
 	mu      sync.Mutex

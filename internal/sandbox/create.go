@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// unfinished begins the names of worlds that are being made, beside where they will stand.
+// unfinished begins the names of worlds that are being made, next to their final place.
 const unfinished = ".macfleet-sandbox-new-"
 
 // create makes a new world. It is made under another name and renamed when it is whole, so that
@@ -60,7 +60,7 @@ func create(dir string, seed Seed) error {
 	return fmt.Errorf("make the sandbox in %s: %w", dir, err)
 }
 
-// vacant tells whether a world may be made in dir: it is missing or empty.
+// vacant reports whether a world may be made in dir: it is missing or empty.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -75,7 +75,7 @@ func vacant(dir string) error {
 	return nil
 }
 
-// sweep removes what a killed process left long ago. What cannot be removed harms nobody.
+// sweep removes what a killed process left long ago. What cannot be removed has no effect.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, unfinished+"*"))
 	for _, path := range left {

@@ -8,7 +8,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
 
-// concealed is what the provider tells of a server some hours after it was ordered.
+// concealed is what the provider reports of a server some hours after it was ordered.
 func concealed(before cloud.Passwords) cloud.Passwords {
 	address, err := url.Parse(before.VNC)
 	if err != nil || address.User == nil {
@@ -18,7 +18,7 @@ func concealed(before cloud.Passwords) cloud.Passwords {
 	return cloud.Passwords{VNC: address.String()}
 }
 
-// placeholders is what it tells to whom it does not disclose passwords.
+// placeholders is what it reports to a client to which it does not disclose passwords.
 func placeholders(cloud.Passwords) cloud.Passwords { return cloud.Sealed() }
 
 func rememberDisclosure(ctx context.Context, v *victim) error {
@@ -29,7 +29,7 @@ func rememberDisclosure(ctx context.Context, v *victim) error {
 
 func (v *victim) told() (before cloud.Passwords, err error) {
 	if v.record.Told == nil {
-		return before, fmt.Errorf("the record of %s does not say what the provider told before", v.record.Incident)
+		return before, fmt.Errorf("the record of %s does not say what the provider reported before", v.record.Incident)
 	}
 	return *v.record.Told, nil
 }

@@ -71,7 +71,7 @@ func hasSamples(host string) bool {
 var versionInName = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+`)
 
 // Sample gives what a Mac of the sandbox downloads from an address under the names that examples
-// use. It hangs on the last part of the address alone and never changes, so that an example can
+// use. It depends only on the last part of the address and never changes, so that an example can
 // state its digest: a program's text, or, for a name that ends in .tar.gz, a packed archive, which
 // for one that begins with tart holds a bundle tart.app. A team has signed those whose name ends in
 // -signed; all others are signed ad hoc. Of Tart, -amfi, -tampered and -entitlements-none in the name give its

@@ -14,7 +14,7 @@ import (
 const headerTimeout = 10 * time.Second
 
 // endpoint is an HTTP listener of the world. The address is taken when the world opens, so that
-// asking for it cannot fail; serving begins when somebody asks.
+// asking for it cannot fail; serving begins with the first request.
 type endpoint struct {
 	scheme   string
 	listener net.Listener
@@ -58,7 +58,7 @@ func listenTLS(handler http.Handler, certificate tls.Certificate) (*endpoint, er
 func (e *endpoint) url() string {
 	e.start.Do(func() {
 		e.serving.Go(func() {
-			// Serve ends when the endpoint is closed, which is no failure; anything else shows at
+			// Serve ends when the endpoint is closed, which is not a failure; anything else shows at
 			// the client, whose connection is refused.
 			_ = e.server.Serve(e.listener)
 		})
@@ -67,7 +67,7 @@ func (e *endpoint) url() string {
 }
 
 func (e *endpoint) close() error {
-	e.start.Do(func() {}) // from here on nobody can start it
+	e.start.Do(func() {}) // from here on it cannot be started
 	e.calls.stop()
 	failed := e.server.Close()
 	// The server closes the listener only if it serves it.

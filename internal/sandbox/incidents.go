@@ -31,7 +31,7 @@ func Incidents() []Incident {
 }
 
 // record is an incident that was injected, with what healing it needs to know. It stays until it
-// is healed, even if somebody has repaired the host meanwhile.
+// is healed, even if someone has repaired the host meanwhile.
 type record struct {
 	Incident string    `json:"incident"`
 	Since    time.Time `json:"since"`
@@ -41,7 +41,7 @@ type record struct {
 	File     []byte            `json:"file,omitempty"`     // the marker, or the start-up file, before
 	HadFile  bool              `json:"had_file,omitempty"` // whether there was such a file before
 	Planted  []byte            `json:"planted,omitempty"`  // the marker that was put in its place
-	Told     *cloud.Passwords  `json:"told,omitempty"`     // what the provider told of the passwords before
+	Told     *cloud.Passwords  `json:"told,omitempty"`     // what the provider reported of the passwords before
 }
 
 // history is the incidents of one host in the order in which they came about.
@@ -119,7 +119,7 @@ func (w *World) keep(id string, open history) error {
 	return nil
 }
 
-// Inject brings about an incident on a host. One that is there already is left as it is; one that
+// Inject brings about an incident on a host. One that already exists is left as it is; one that
 // has been repaired since comes back.
 func (w *World) Inject(host, incident string) error {
 	wanted, err := troubleOf(incident)
@@ -199,7 +199,7 @@ func (w *World) healHost(ctx context.Context, id string, open history, incident 
 		if incident != "" && known.Incident != incident {
 			continue
 		}
-		// There is nothing to repair on a machine that has been given back.
+		// There is nothing to repair on a machine that was returned to the provider.
 		if found {
 			cure, err := troubleOf(known.Incident)
 			if err == nil {

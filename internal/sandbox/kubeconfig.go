@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// secured is a second listener of the cluster's API, opened when somebody needs it: kubectl sends
-// its token over TLS alone.
+// secured is a second listener of the cluster's API, opened when it is needed: kubectl sends its token only over TLS.
 type secured struct {
 	mu sync.Mutex
 	*endpoint

@@ -64,7 +64,7 @@ func noisy(_ context.Context, v *victim) (bool, error) {
 	return bytes.Contains(data, []byte(loginNoise)), err
 }
 
-// quieten takes the noise out again, and leaves what a person wrote beside it.
+// quieten takes the noise out again, and leaves what a person wrote next to it.
 func quieten(_ context.Context, v *victim) error {
 	data, err := v.readLogin(startupFile)
 	if err != nil || !bytes.Contains(data, []byte(loginNoise)) {
@@ -127,7 +127,7 @@ func keysDropped(_ context.Context, v *victim) (bool, error) {
 	return true, nil
 }
 
-// restoreKeys puts the key back where it stood, beside what a person wrote there meanwhile.
+// restoreKeys puts the key back where it was, next to what a person wrote there meanwhile.
 func restoreKeys(ctx context.Context, v *victim) error {
 	gone, err := keysDropped(ctx, v)
 	if err != nil || !gone {

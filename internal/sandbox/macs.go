@@ -65,7 +65,7 @@ type macs struct {
 	open map[string]*slot
 }
 
-// slot is the place of one Mac in the process, open once it has been asked for.
+// slot is the place of one Mac in the process, open once it is needed.
 type slot struct {
 	mu      sync.Mutex
 	machine *mac.Machine

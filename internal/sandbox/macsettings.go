@@ -97,7 +97,7 @@ func spoiled(settings func() []setting) func(context.Context, *victim) (bool, er
 	}
 }
 
-// mend puts back each value that is still the wrong one: a repair may have been partial.
+// mend restores back each value that is still the wrong one: a repair may have been partial.
 func mend(settings func() []setting) func(context.Context, *victim) error {
 	return func(ctx context.Context, v *victim) error {
 		for _, s := range settings() {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Exists tells whether there is a sandbox in the folder dir. It goes by the name of a file, not by
+// Exists reports whether there is a sandbox in the folder dir. It goes by the name of a file, not by
 // its content: a world whose settings were broken by hand is still one.
 func Exists(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, settingsFile))
@@ -28,7 +28,7 @@ func Reset(dir string) error {
 	}
 	err := os.Remove(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
-		return nil // somebody's own files stay
+		return nil // other files stay
 	}
 	if err != nil {
 		return fmt.Errorf("reset the sandbox: its files are gone, the empty folder is not: %w", err)

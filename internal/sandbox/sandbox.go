@@ -1,6 +1,6 @@
 // Package sandbox is a whole simulated world to try macfleet in: Mac minis, the provider that
 // rents them out and a Kubernetes cluster, reached with the real clients over loopback. All of
-// its state lies in one folder of files that a person may edit; there is no daemon, each process
+// its state is in one folder of files that a person may edit; there is no daemon, each process
 // that opens the folder serves the same world.
 package sandbox
 
@@ -42,7 +42,7 @@ type World struct {
 }
 
 // Open opens the world in the folder dir. When the folder is missing or empty it makes one from
-// seed, whole or not at all; a world that is there keeps its own values.
+// seed, whole or not; an existing world keeps its values.
 func Open(dir string, seed Seed) (*World, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 const kubernetesScheme = "k8s://"
 
 // Secret resolves a reference inside the world: k8s:// from the cluster's Secrets, every other
-// from the file secrets.json. It never looks at the real environment or at real files.
+// from the file secrets.json. It never reads the real environment or at real files.
 func (w *World) Secret(ref string) (string, error) {
 	if strings.HasPrefix(ref, kubernetesScheme) {
 		return w.kubernetesSecret(ref)

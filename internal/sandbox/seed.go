@@ -17,7 +17,7 @@ type Seed struct {
 	PoolPrefix            string // names of pool servers: prefix + "01" …
 	Hosts                 int    // pool size; 0 = 16
 	Rented                []Rented
-	PasswordlessSudo      bool   // whether somebody has prepared the Macs; as the provider delivers them, sudo asks for a password
+	PasswordlessSudo      bool   // whether someone has prepared the Macs; as the provider delivers them, sudo asks for a password
 	SSHUser               string // "" = "m1"
 	KubeContext           string // name of the cluster in a kubeconfig; "" = any name will do
 	SSHKeyRef             string // reference under which the world's fleet private key is found, e.g. "k8s://macfleet/fleet-ssh/id_ed25519"

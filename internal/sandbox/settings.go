@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// What lies in a world's folder.
+// What is in a world's folder.
 const (
 	settingsFile    = "macfleet-sandbox.json" // also what a sandbox is known by
 	secretsFile     = "secrets.json"
@@ -76,7 +76,7 @@ func loadSettings(dir string) (settings, error) {
 	path := filepath.Join(dir, settingsFile)
 	var own settings
 	if err := store.ReadJSON(path, &own); errors.Is(err, fs.ErrNotExist) {
-		return settings{}, fmt.Errorf("%s is no sandbox: %w", dir, err)
+		return settings{}, fmt.Errorf("%s is not a sandbox: %w", dir, err)
 	} else if err != nil {
 		return settings{}, err
 	}

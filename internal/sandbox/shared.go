@@ -17,7 +17,7 @@ const SharedVariable = "MACFLEET_SANDBOX_SHARED"
 // shared is where another process serves a world.
 type shared struct{ dir, scaleway, kubernetes, macs string }
 
-// sharedFor gives nil where nobody serves the world in dir for this process.
+// sharedFor gives nil where this process does not serve the world in dir for this process.
 func sharedFor(dir string) *shared {
 	words := strings.Split(os.Getenv(SharedVariable), "\n")
 	if len(words) != 4 || words[0] != dir {
@@ -27,7 +27,7 @@ func sharedFor(dir string) *shared {
 }
 
 // Share lets other processes use this world until it is closed: what they ask of its Macs and APIs is
-// answered here, so that their own cost can be told apart from the simulator's.
+// answered here, so that their own cost can be distinguished from the simulator's.
 func (w *World) Share() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

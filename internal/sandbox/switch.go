@@ -6,7 +6,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// Switch is a doubt about how Macs behave, and how one Mac of the world is told to.
+// Switch is a doubt about how Macs behave, and how one Mac of the world is set to.
 type Switch struct {
 	Name, Summary string
 	Values        []string // what it can be set to; the first is what a new Mac does

@@ -26,9 +26,9 @@ type trouble struct {
 	// remember notes in the record what healing needs; it changes nothing.
 	remember func(context.Context, *victim) error
 	cause    func(context.Context, *victim) error
-	// lasts tells whether anything of it is still there.
+	// lasts reports whether anything of it still exists.
 	lasts func(context.Context, *victim) (bool, error)
-	// cure undoes what is still there.
+	// cure undoes what still exists.
 	cure func(context.Context, *victim) error
 }
 
@@ -58,7 +58,7 @@ func troubles() []trouble {
 			remember: rememberMarker, cause: removeMarker, lasts: markerGone, cure: replaceMarker,
 		},
 		{
-			Incident: Incident{renamedName, "somebody renamed the server in the provider's console"},
+			Incident: Incident{renamedName, "someone renamed the server in the provider's console"},
 			remember: rememberName, cause: renameByHand, lasts: stillRenamed, cure: renameBack,
 		},
 		{
@@ -66,7 +66,7 @@ func troubles() []trouble {
 			remember: rememberSettings(sleepSettings), cause: spoil(sleepSettings), lasts: spoiled(sleepSettings), cure: mend(sleepSettings),
 		},
 		{
-			Incident: Incident{"hostname-edited", "somebody changed the Mac's own names"},
+			Incident: Incident{"hostname-edited", "someone changed the Mac's own names"},
 			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
 		},
 	}
@@ -90,7 +90,7 @@ func wireTroubles() []trouble {
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
-			Incident: Incident{garbledName, "pmset, scutil and defaults print settings in a form that nobody expects"},
+			Incident: Incident{garbledName, "pmset, scutil and defaults print settings in an unexpected form"},
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
@@ -135,7 +135,7 @@ func restoreHostKey(_ context.Context, v *victim) error {
 	return machine.RestoreHostKey()
 }
 
-// handName is what the server is called after somebody has renamed it.
+// handName is what the server is called after someone has renamed it.
 func (v *victim) handName() string { return "renamed-by-hand-" + v.server.ID[:5] }
 
 func rememberName(_ context.Context, v *victim) error {
@@ -183,7 +183,7 @@ func (v *victim) run(ctx context.Context, script string) (string, error) {
 		return "", err
 	}
 	if result.Exit != 0 {
-		return "", fmt.Errorf("%q ended with status %d: %s", script, result.Exit, bytes.TrimSpace(result.Stderr))
+		return "", fmt.Errorf("%q exited with status %d: %s", script, result.Exit, bytes.TrimSpace(result.Stderr))
 	}
 	return strings.TrimSuffix(string(result.Stdout), "\n"), nil
 }

@@ -18,7 +18,7 @@ const (
 func capiTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{ownedName, "the host is a Machine of the Cluster API that nobody has paused: its controller sets the host up too"},
+			Incident: Incident{ownedName, "the host is a Machine of the Cluster API that is not paused: its controller sets the host up too"},
 			remember: nothing, cause: plantMachine, lasts: works, cure: dropMachine,
 		},
 		{
@@ -55,7 +55,7 @@ func plantMachine(_ context.Context, v *victim) error {
 	return nil
 }
 
-// works tells whether the provider's controller works on its part of the Machine: it asks for a
+// works reports whether the provider's controller works on its part of the Machine: it asks for a
 // pause of that or of the Cluster, not of the Machine.
 func works(_ context.Context, v *victim) (bool, error) {
 	machine, part, cluster := v.machineOf()

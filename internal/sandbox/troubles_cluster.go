@@ -12,7 +12,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
 )
 
-// ErrNoNode says that a host is no Node, so that nothing can happen to one.
+// ErrNoNode says that a host is not a Node, so that nothing can happen to one.
 var ErrNoNode = kube.ErrNoNode
 
 // StuckPods is how many Pods the incident stuck-terminating-pods leaves behind.
@@ -43,23 +43,23 @@ func clusterTroubles() []trouble {
 			remember: rememberOtherID, cause: plantProviderID, lasts: providerIDPlanted, cure: restoreProviderID,
 		},
 		{
-			Incident: Incident{"node-not-ready", "the kubelet runs, and the cluster hears nothing of it"},
+			Incident: Incident{"node-not-ready", "the kubelet runs, but the cluster receives no heartbeat"},
 			remember: needNode, cause: silence, lasts: silenced, cure: unsilence,
 		},
 		{
-			Incident: Incident{"foreign-cordon", "somebody has cordoned the host's Node with kubectl, and forgotten it"},
+			Incident: Incident{"foreign-cordon", "someone cordoned the host's Node with kubectl and left it cordoned"},
 			remember: needNode, cause: cordonNode, lasts: nodeCordoned, cure: uncordonNode,
 		},
 		{
-			Incident: Incident{"foreign-taint", "somebody has tainted the host's Node: no new Pod comes"},
+			Incident: Incident{"foreign-taint", "someone tainted the host's Node: no new Pod is scheduled"},
 			remember: needNode, cause: addTaint(strangerTaint), lasts: hasTaint(strangerTaint), cure: dropTaint(strangerTaint),
 		},
 		{
-			Incident: Incident{"taint-missing", "somebody has removed the taint of the host's kubelet from its Node, and the kubelet is a build that sets it at its registration alone"},
+			Incident: Incident{"taint-missing", "someone removed the taint of the host's kubelet from its Node, and the kubelet is a build that sets it only when it registers"},
 			remember: needNode, cause: loseTaint, lasts: lacksTaint(agentTaint), cure: regainTaint,
 		},
 		{
-			Incident: Incident{"labels-overwritten", "somebody has written over a label of the host's kubelet on its Node, and the kubelet is a build that sets it at its start alone"},
+			Incident: Incident{"labels-overwritten", "someone changed a label of the host's kubelet on its Node, and the kubelet is a build that sets it only when it starts"},
 			remember: rememberLabel, cause: overwriteLabel, lasts: labelOverwritten, cure: restoreLabel,
 		},
 		{
@@ -67,7 +67,7 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: pressDisk("True"), lasts: diskPressed, cure: pressDisk("False"),
 		},
 		{
-			Incident: Incident{"stuck-terminating-pods", fmt.Sprintf("%d Pods of the host have ended, are deleted and stay: the kubelet passes over them", StuckPods)},
+			Incident: Incident{"stuck-terminating-pods", fmt.Sprintf("%d Pods of the host have ended, are deleted and stay: the kubelet ignores them", StuckPods)},
 			remember: needNode, cause: strandPods, lasts: podsThere(stuckNames()...), cure: freePods,
 		},
 		{
@@ -75,7 +75,7 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: leavePods, lasts: podsThere(strandedPods()...), cure: dropPods(strandedPods()...),
 		},
 		{
-			Incident: Incident{"pod-on-builder", "somebody has bound a Pod to the host's Node"},
+			Incident: Incident{"pod-on-builder", "someone bound a Pod to the host's Node"},
 			remember: needNode, cause: bindStranger, lasts: podsThere(strangerPod), cure: dropPods(strangerPod),
 		},
 		{
@@ -87,7 +87,7 @@ func clusterTroubles() []trouble {
 			remember: rememberIdentity, cause: revoke, lasts: revoked, cure: readmit,
 		},
 		{
-			Incident: Incident{"node-deleted", "somebody has deleted the host's Node; its kubelet runs on"},
+			Incident: Incident{"node-deleted", "someone deleted the host's Node; its kubelet runs on"},
 			remember: rememberNode, cause: deleteNode, lasts: nodeGone, cure: restoreNode,
 		},
 	}
@@ -205,7 +205,7 @@ func nodeGone(_ context.Context, v *victim) (bool, error) {
 
 func restoreNode(_ context.Context, v *victim) error { return v.restoreMissing() }
 
-// restoreMissing puts back what was remembered and is not there.
+// restoreMissing puts back what was remembered and is missing.
 func (v *victim) restoreMissing() error {
 	kept, err := v.remembered()
 	for _, one := range kept {
@@ -235,7 +235,7 @@ func unsilence(_ context.Context, v *victim) error {
 	return ignoreNoNode(v.world.kube.Silence(v.server.ID, time.Time{}))
 }
 
-// ignoreNoNode passes over a host that has no Node any more: nothing is left of the incident.
+// ignoreNoNode skips a host that has no Node any more: nothing is left of the incident.
 func ignoreNoNode(err error) error {
 	if errors.Is(err, ErrNoNode) {
 		return nil

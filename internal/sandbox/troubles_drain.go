@@ -20,7 +20,7 @@ func drainTroubles() []trouble {
 			remember: needNode, cause: holdPod, lasts: podsThere(heldPod), cure: freeHeld,
 		},
 		{
-			Incident: Incident{"pod-never-ends", "the host's kubelet does not let go of a Pod that is deleted"},
+			Incident: Incident{"pod-never-ends", "the host's kubelet does not release a Pod that is deleted"},
 			remember: needNode, cause: neverEnd, lasts: neverEnds, cure: endAtLast,
 		},
 	}

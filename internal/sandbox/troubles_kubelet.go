@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// Where a fleet's kubelet stands.
+// Where a fleet's kubelet is.
 const (
 	kubeletLabel = "dev.macfleet.tart-kubelet"
 	kubeletJob   = "system/" + kubeletLabel
@@ -29,11 +29,11 @@ func kubeletTroubles() []trouble {
 			remember: needKubelet, cause: spoilSignature, lasts: signatureSpoiled, cure: onKubelet(mendSignature),
 		},
 		{
-			Incident: Incident{"kubelet-crash-loop", "the kubelet dies a second after each start, on this host alone"},
+			Incident: Incident{"kubelet-crash-loop", "the kubelet dies a second after each start, only on this host"},
 			remember: needKubelet, cause: letCrash, lasts: letsCrash, cure: onMac(stopCrashes),
 		},
 		{
-			Incident: Incident{"kubelet-respawn-stuck", "the kubelet has ended cleanly and launchd does not start it again"},
+			Incident: Incident{"kubelet-respawn-stuck", "the kubelet exited cleanly and launchd does not start it again"},
 			remember: needKubelet, cause: onMac(stick), lasts: kubeletAway, cure: onMac(startKubelet),
 		},
 		{

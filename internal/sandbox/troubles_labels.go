@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// strangerLabel is what somebody writes over a label of the host's kubelet.
+// strangerLabel is what someone writes over a label of the host's kubelet.
 const strangerLabel = "macfleet-sandbox-stranger"
 
 // nodeLabels gives the labels of the host's Node.

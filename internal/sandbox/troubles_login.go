@@ -12,7 +12,7 @@ import (
 // loginTroubles are the incidents of automatic login and of the session at the screen.
 func loginTroubles() []trouble {
 	return []trouble{
-		screenTrouble("sealed-kcpassword", "loginwindow sealed /etc/kcpassword after a wrong password: nobody is logged in at the screen",
+		screenTrouble("sealed-kcpassword", "loginwindow sealed /etc/kcpassword after a wrong password: no user is logged in at the screen",
 			func(s mac.Screen) bool { return s.Sealed && s.User == "" },
 			(*mac.Machine).Seal, (*mac.Machine).LogOut),
 		screenTrouble("sealed-with-session", "/etc/kcpassword is sealed, and the session at the screen is fine",
@@ -20,12 +20,12 @@ func loginTroubles() []trouble {
 			(*mac.Machine).Seal, ensureSession),
 		rotatedTrouble("stale-kcpassword", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and the session is up",
 			ensureSession),
-		rotatedTrouble("stale-kcpassword-no-session", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and nobody is logged in",
+		rotatedTrouble("stale-kcpassword-no-session", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and no user is logged in",
 			(*mac.Machine).LogOut),
-		screenTrouble("dead-loginwindow", "loginwindow has exited and does not come back: nobody can log in at the screen",
+		screenTrouble("dead-loginwindow", "loginwindow has exited and does not come back: no user can log in at the screen",
 			func(s mac.Screen) bool { return !s.Loginwindow },
 			(*mac.Machine).StopLoginwindow),
-		screenTrouble("no-gui-session", "nobody is logged in at the screen, though automatic login is set up",
+		screenTrouble("no-gui-session", "no user is logged in at the screen, though automatic login is set up",
 			func(s mac.Screen) bool { return s.Loginwindow && s.User == "" },
 			ensureSession, (*mac.Machine).LogOut),
 		{
@@ -68,8 +68,7 @@ func screenTrouble(name, summary string, seen func(mac.Screen) bool, steps ...fu
 	}
 }
 
-// rotatedTrouble is an incident after a change of the password that nobody told /etc/kcpassword of. The
-// provider tells the new one. last is what else happens.
+// rotatedTrouble is an incident after a change of the password that did not reach /etc/kcpassword. The provider reports the new one. last is what else happens.
 func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble {
 	return trouble{
 		Incident: Incident{name, summary},
@@ -110,7 +109,7 @@ func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble
 	}
 }
 
-// tell changes what the provider tells of the Mac's passwords.
+// tell changes what the provider reports of the Mac's passwords.
 func (v *victim) tell(change func(cloud.Passwords) cloud.Passwords) error {
 	return v.world.cloud.Disclose(v.server.ID, func(present cloud.Passwords) (cloud.Passwords, bool) { return change(present), true })
 }
@@ -190,7 +189,7 @@ func rememberScreen(ctx context.Context, v *victim) error {
 	return err
 }
 
-// restoreScreen puts back what was there before, the session last.
+// restoreScreen puts back what was before, the session last.
 func restoreScreen(ctx context.Context, v *victim) error {
 	machine, err := v.machine()
 	if err != nil {
@@ -215,7 +214,7 @@ func restoreScreen(ctx context.Context, v *victim) error {
 	case v.record.Settings[windowBefore] == "":
 		return machine.StopLoginwindow()
 	case v.record.Settings[sessionBefore] == "":
-		// Whoever logs in there brings the process back first.
+		// A user who logs in there brings the process back first.
 		return errors.Join(machine.LogIn(), machine.LogOut())
 	}
 	return ensureSession(machine)

@@ -23,7 +23,7 @@ func pfTroubles() []trouble {
 			remember: nothing, cause: armCut(false), lasts: cutArmed(false), cure: disarmCut(false),
 		},
 		{
-			Incident: Incident{"reboot-during-undo", "the next pf rules that block something cut the connection, and the Mac restarts before anybody takes them back"},
+			Incident: Incident{"reboot-during-undo", "the next pf rules that block something cut the connection, and the Mac restarts before they are taken back"},
 			remember: nothing, cause: armCut(true), lasts: cutArmed(true), cure: disarmCut(true),
 		},
 	})
@@ -33,7 +33,7 @@ func pfTroubles() []trouble {
 func pfFileTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"duplicate-pf-block", "the fleet's block stands twice in /etc/pf.conf"},
+			Incident: Incident{"duplicate-pf-block", "the fleet's block is twice in /etc/pf.conf"},
 			remember: rememberPFConf(duplicateBlock), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
 		},
 		{
@@ -53,7 +53,7 @@ func pfFileTroubles() []trouble {
 			remember: rememberPFConf(withoutTranslation), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
 		},
 		{
-			Incident: Incident{"pf-conf-emptied", "somebody has emptied /etc/pf.conf"},
+			Incident: Incident{"pf-conf-emptied", "someone emptied /etc/pf.conf"},
 			remember: rememberPFConf(func(string, string) string { return "" }), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
 		},
 	}
@@ -75,7 +75,7 @@ func pfLiveTroubles() []trouble {
 			remember: rememberAnchor, cause: letFail2banReload, lasts: pointGone, cure: stopFail2ban,
 		},
 		{
-			Incident: Incident{"pf-reference-missing", "somebody has given macfleet's reference of pf back: the filter ends with the last virtual machine"},
+			Incident: Incident{"pf-reference-missing", "someone released macfleet's reference of pf: the filter ends with the last virtual machine"},
 			remember: rememberReference, cause: dropReference, lasts: referenceGone, cure: takeReference,
 		},
 		{
@@ -83,7 +83,7 @@ func pfLiveTroubles() []trouble {
 			remember: rememberAnchor, cause: leaveTables, lasts: tablesLeft, cure: killTables,
 		},
 		{
-			Incident: Incident{"pf-disabled", "somebody has disabled pf"},
+			Incident: Incident{"pf-disabled", "someone disabled pf"},
 			remember: rememberEnabled, cause: disablePF, lasts: pfDisabled, cure: enablePF,
 		},
 	}
@@ -109,7 +109,7 @@ func (v *victim) anchor(ctx context.Context) (string, error) {
 	return "macfleet", nil
 }
 
-// rememberPFConf notes the file and what the incident makes of it.
+// rememberPFConf notes the file and what the incident makes from it.
 func rememberPFConf(edit func(text, anchor string) string) func(context.Context, *victim) error {
 	return func(ctx context.Context, v *victim) error {
 		name, err := v.anchor(ctx)

@@ -83,8 +83,7 @@ func reloadAnchor(ctx context.Context, v *victim) error {
 	return v.load(ctx, v.record.Settings["anchor"])
 }
 
-// dropPoint loads the main ruleset without what leads to the anchor, and the anchor itself if its
-// rules are not there.
+// dropPoint loads the main ruleset without what leads to the anchor, and the anchor itself if its rules are missing.
 func dropPoint(ctx context.Context, v *victim) error {
 	name := v.record.Settings["anchor"]
 	if v.record.Settings["loaded"] != "true" {
@@ -165,7 +164,7 @@ func leaveTables(ctx context.Context, v *victim) error {
 	return nil
 }
 
-// left gives the commands that find the left tables which are still there.
+// left gives the commands that find the left tables which still exist.
 func (v *victim) left(ctx context.Context) ([]string, error) {
 	names, err := v.tableNames(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // pinTroubles are the incidents in which launchd's pin of a job's program does not fit the program.
 func pinTroubles() []trouble {
 	return []trouble{{
-		Incident: Incident{"kubelet-pin-outdated", "the kubelet's job was loaded with another program than the one that lies there and was kickstarted since"},
+		Incident: Incident{"kubelet-pin-outdated", "the kubelet's job was loaded with a different program from the present one, and was kickstarted since"},
 		remember: needKubelet, cause: pinOther, lasts: pinOutdated, cure: onMac(loadPinned),
 	}}
 }

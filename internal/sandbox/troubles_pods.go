@@ -26,7 +26,7 @@ func stuckNames() []string {
 	return names
 }
 
-// strandPods leaves Pods as the kubelet did that looked at a Pod's phase before it looked whether
+// strandPods leaves Pods as the kubelet did that read a Pod's phase before it read whether
 // the Pod was deleted: ended, deleted long ago, and held by the kubelet's finalizer.
 func strandPods(_ context.Context, v *victim) error {
 	if err := v.world.kube.PassOver(v.server.ID, true); err != nil {

@@ -10,17 +10,17 @@ import (
 // deletionLag is how far ahead the deletion of a server is scheduled: the rest of its lease.
 const deletionLag = 6 * time.Hour
 
-// serverTroubles are what the provider says of a server as a whole. Its Mac goes on as before.
+// serverTroubles are what the provider says of a server as a whole. Its Mac continues as before.
 func serverTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"deletion-scheduled", "somebody has scheduled the deletion of the server in the provider's console"},
+			Incident: Incident{"deletion-scheduled", "someone scheduled the deletion of the server in the provider's console"},
 			remember: nothing, cause: scheduleDeletion, lasts: deletionScheduled, cure: cancelDeletion,
 		},
 		ofStatus("server-busy", "updating", "the provider changes the server's options"),
 		ofStatus("server-reinstalling", "reinstalling", "the provider wipes the server and installs macOS again"),
 		ofStatus("server-locked", "locked", "the provider has locked the server"),
-		ofStatus("server-error", "error", "something has failed that the provider began with the server"),
+		ofStatus("server-error", "error", "an operation of the provider on the server failed"),
 	}
 }
 

@@ -12,7 +12,7 @@ func shellTroubles() []trouble {
 	return []trouble{
 		shellTrouble("session-screen-locked", "a session that comes up by automatic login comes up with its screen locked",
 			lock+"true", `[ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked 2>/dev/null)" = 1 ]`, lock+"false"),
-		shellTrouble("tart-leftover", "a bundle of Tart that was replaced lies there still: macOS let nobody remove it",
+		shellTrouble("tart-leftover", "a replaced bundle of Tart is left over: macOS refused to remove it",
 			"mkdir -p "+left+"/tart.app", "[ -d "+left+" ]", "rm -rf "+left),
 	}
 }
@@ -31,7 +31,7 @@ func shellTrouble(name, summary, cause, lasts, cure string) trouble {
 		return func(ctx context.Context, v *victim) error {
 			code, err := exit(ctx, v, script)
 			if err == nil && code != 0 {
-				err = fmt.Errorf("%q ended with exit %d", script, code)
+				err = fmt.Errorf("%q failed with exit code %d", script, code)
 			}
 			return err
 		}

@@ -11,11 +11,11 @@ import (
 func sudoTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"wrong-password", "somebody changed the Mac's password, the provider tells the old one, and sudo asks for it"},
+			Incident: Incident{"wrong-password", "someone changed the Mac's password, the provider reports the old one, and sudo asks for it"},
 			remember: rememberPassword, cause: changePassword, lasts: passwordChanged, cure: changePasswordBack,
 		},
 		{
-			Incident: Incident{"password-not-disclosed", "the provider no longer tells the password, and sudo asks for it"},
+			Incident: Incident{"password-not-disclosed", "the provider no longer reports the password, and sudo asks for it"},
 			remember: rememberDisclosure, cause: disclose(concealed), lasts: disclosed(concealed), cure: discloseBack(concealed),
 		},
 		{
@@ -35,7 +35,7 @@ func sudoTroubles() []trouble {
 
 const sudoersFolder = "/etc/sudoers.d/"
 
-// freePasses gives the files of sudoers.d that spare somebody the password, by name.
+// freePasses gives the files of sudoers.d that spare a user the password, by name.
 func (v *victim) freePasses(ctx context.Context) (map[string]string, error) {
 	machine, err := v.machine()
 	if err != nil {
@@ -48,7 +48,7 @@ func (v *victim) freePasses(ctx context.Context) (map[string]string, error) {
 	passes := map[string]string{}
 	for name := range strings.FieldsSeq(listed) {
 		data, err := machine.ReadFile(sudoersFolder + name)
-		if err == nil && strings.Contains(string(data), "NOPASSWD") { // a folder in there is nobody's pass
+		if err == nil && strings.Contains(string(data), "NOPASSWD") { // a folder in it gives no pass
 			passes[name] = string(data)
 		}
 	}
@@ -104,7 +104,7 @@ func (v *victim) restorePasses(ctx context.Context) error {
 	return nil
 }
 
-// handPassword is the password after somebody has changed it.
+// handPassword is the password after someone has changed it.
 func (v *victim) handPassword() string { return "by-hand-" + v.server.ID[:5] }
 
 func rememberPassword(ctx context.Context, v *victim) error {
@@ -205,7 +205,7 @@ func garblePasses(_ context.Context, v *victim) error {
 	return nil
 }
 
-// garbledStill gives the files that nobody has touched since.
+// garbledStill gives the files that are unchanged since.
 func (v *victim) garbledStill(ctx context.Context) ([]string, error) {
 	passes, err := v.freePasses(ctx)
 	var still []string

@@ -57,7 +57,7 @@ func addTaint(key string) func(context.Context, *victim) error {
 	}
 }
 
-// loseTaint takes away the taint of the host's kubelet, which is a build that does not set it again.
+// loseTaint removes the taint of the host's kubelet, which is a build that does not set it again.
 func loseTaint(ctx context.Context, v *victim) error {
 	if err := v.world.kube.Bare(v.server.ID, true); err != nil {
 		return err

@@ -19,7 +19,7 @@ const (
 func vmTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"orphan-vm", "a virtual machine is there that no Pod is behind"},
+			Incident: Incident{"orphan-vm", "a virtual machine exists that belongs to no Pod"},
 			remember: nothing, cause: onMac(addOrphan), lasts: vmThere(orphanVM), cure: onMac(removeOrphan),
 		},
 		{

@@ -39,7 +39,7 @@ type Pod struct {
 	Namespace, Name string
 	Deleted         bool // it is to go
 	Finished        bool // its phase is terminal
-	Runs            bool // its kubelet has started it and says so: it has a virtual machine
+	Runs            bool // its kubelet has started it and reports it: it has a virtual machine
 }
 
 // Wanted reports whether a Pod is to have its virtual machine.

@@ -42,7 +42,7 @@ type API struct {
 	byAddress map[netip.Addr]string // server ids, guarded by lock
 }
 
-// New gives the API over the state in dir, whose servers lie in dir/servers, one file each.
+// New gives the API over the state in dir, whose servers are in dir/servers, one file each.
 func New(dir string, options Options) (*API, error) {
 	servers := filepath.Join(dir, "servers")
 	if err := os.MkdirAll(servers, 0o700); err != nil {

@@ -25,13 +25,13 @@ type OS struct {
 	Zone                 string        `json:"zone"`
 }
 
-// SupportedOn tells that an operating system runs on a server type.
+// SupportedOn reports that an operating system runs on a server type.
 type SupportedOn struct {
 	ServerType            string `json:"server_type"`
 	FastDeliveryAvailable bool   `json:"fast_delivery_available"`
 }
 
-// Embedded gives the operating system of that name as it stands inside a server: without the list
+// Embedded gives the operating system of that name as it is inside a server: without the list
 // of types, which only the catalogue fills.
 func Embedded(name, zone string) (*OS, error) {
 	for _, os := range systems(zone) {
@@ -44,7 +44,7 @@ func Embedded(name, zone string) (*OS, error) {
 }
 
 // systems gives the catalogue of a zone. Patch releases come and go in the real one: that 26.6.2
-// is the default of one type alone is as recorded.
+// is the default of only one type is as recorded.
 func systems(zone string) []OS {
 	const all = "M1-M M2-M M2-L M4-S M4-SP M4-M M4-XL"
 	const m1m2 = "M1-M M2-M M2-L"

@@ -21,7 +21,7 @@ func Create(dir string, servers []Server) error {
 		if err != nil {
 			return err
 		}
-		// Nobody reads the folder before it is complete, so no rename is needed.
+		// Nothing reads the folder before it is complete, so no rename is needed.
 		if err := os.WriteFile(filepath.Join(folder, server.ID+".json"), data, 0o600); err != nil {
 			return fmt.Errorf("make the sandbox's servers: %w", err)
 		}
@@ -81,7 +81,7 @@ func (a *API) ServerAt(address netip.Addr) (server Server, found bool, err error
 	return all[i], true, nil
 }
 
-// Rename changes a server's name behind the API's back if change tells so for the present one.
+// Rename changes a server's name behind the API's back if change reports true for the present one.
 func (a *API) Rename(id string, change func(present string) (name string, ok bool)) error {
 	return a.edit(id, func(server *Server) bool {
 		name, ok := change(server.Name)
@@ -93,7 +93,7 @@ func (a *API) Rename(id string, change func(present string) (name string, ok boo
 	})
 }
 
-// edit changes a server behind the API's back, if there is one and change tells so.
+// edit changes a server behind the API's back, if there is one and change reports so.
 func (a *API) edit(id string, change func(*Server) bool) error {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -107,11 +107,10 @@ func (a *API) edit(id string, change func(*Server) bool) error {
 	return a.state.put(server)
 }
 
-// Passwords are what the API discloses of a server to whoever asks for that one server.
+// Passwords are what the API discloses of a server to a client that asks for that one server.
 type Passwords struct{ Sudo, VNC string }
 
-// Disclose changes what the API tells of a server's passwords, if change says so for what it tells
-// now. The Mac's own password is another matter.
+// Disclose changes what the API reports of a server's passwords, if change accepts what it reports now. The Mac's own password is another matter.
 func (a *API) Disclose(id string, change func(present Passwords) (Passwords, bool)) error {
 	return a.edit(id, func(server *Server) bool {
 		next, ok := change(Passwords{server.SudoPassword, server.VncURL})

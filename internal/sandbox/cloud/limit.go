@@ -16,7 +16,7 @@ type limiter struct {
 	used   int
 }
 
-// take counts one request at the time now, writes the rate headers and tells whether the request
+// take counts one request at the time now, writes the rate headers and reports whether the request
 // is within the limit.
 func (l *limiter) take(now time.Time, header http.Header) bool {
 	l.mu.Lock()

@@ -14,7 +14,7 @@ import (
 // organization.
 type rights struct {
 	// List, Read and Update may be "denied": lists, single servers and changes. An update may also be "name-denied", only
-	// another name, as when the right is taken away between two requests.
+	// another name, as when the right is removed between two requests.
 	List   string `json:"list"`
 	Read   string `json:"read"`
 	Update string `json:"update"`
@@ -45,7 +45,7 @@ func (a *API) own() (rights, *failure) {
 	return own, nil
 }
 
-// mayList says what becomes of a list of a project's servers, or without a project of all, for want of a right.
+// mayList answers a list of a project's servers, or without a project of all, where a right is missing.
 func (a *API) mayList(project string) *failure {
 	own, failed := a.own()
 	switch {
@@ -57,7 +57,7 @@ func (a *API) mayList(project string) *failure {
 	return nil
 }
 
-// mayRead says what becomes of a look at one server for want of a right.
+// mayRead answers a read of one server where a right is missing.
 func (a *API) mayRead() *failure {
 	own, failed := a.own()
 	if failed == nil && own.Read == "denied" {
@@ -75,7 +75,7 @@ func (a *API) disclosed(server Server) (Server, *failure) {
 	return server, failed
 }
 
-// refused says what becomes of an update for want of a right, before anything is changed.
+// refused answers an update where a right is missing, before anything is changed.
 func (a *API) refused(fields map[string]json.RawMessage) *failure {
 	own, failed := a.own()
 	_, named := fields["name"]

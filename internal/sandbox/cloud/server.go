@@ -66,7 +66,7 @@ func (s Server) normal() Server {
 	return s
 }
 
-// ValidUUID tells whether id has the shape of a UUID in lower case. It is also what keeps an id from a request
+// ValidUUID reports whether id has the shape of a UUID in lower case. It is also what keeps an id from a request
 // from naming a file outside of the state folder.
 func ValidUUID(id string) bool {
 	if len(id) != 36 {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// updateServer changes what the request names and nothing else. Its answer is sealed: whoever
-// takes a password from it gets the placeholder.
+// updateServer changes what the request names and nothing else. Its answer is sealed: a client that takes a password from it gets the placeholder.
 func (a *API) updateServer(r *http.Request) (any, *failure) {
 	server, failed := a.find(r)
 	if failed != nil {

@@ -35,11 +35,11 @@ type API struct {
 	kinds catalogue
 	state *state
 	keys  *signer
-	ready bool // what every cluster has from its start is there
+	ready bool // what every cluster has from its start exists
 
 	agents  cached[map[string][]agent.Kubelet]
 	tenants cached[map[string]bool]
-	beats   map[string]*beat // by Node; worked out anew whenever the lock is taken
+	beats   map[string]*beat // by Node; worked out again whenever the lock is taken
 }
 
 // New gives the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.

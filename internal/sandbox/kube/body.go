@@ -14,11 +14,10 @@ import (
 )
 
 // message is an object that knows its form in protobuf, in which the typed clients send their
-// bodies unless they are told otherwise.
+// bodies unless configured otherwise.
 type message interface{ Unmarshal(data []byte) error }
 
-// typed gives an empty object of the kind as the real server knows it, or nil for a kind that it
-// knows from a definition alone.
+// typed gives an empty object of the kind as the real server knows it, or nil for a kind that it knows only from a definition.
 func (k *kind) typed() runtime.Object {
 	empty, err := scheme.Scheme.New(k.gvk())
 	if err != nil {
@@ -91,7 +90,7 @@ func (k *kind) normal(content map[string]any) (*object, error) {
 	return o, nil
 }
 
-// bodyInto reads what is no object of a kind, such as an eviction, in either of the two forms.
+// bodyInto reads what is not an object of a kind, such as an eviction, in either of the two forms.
 func bodyInto(r *request, into message) error {
 	if len(r.data) == 0 {
 		return nil

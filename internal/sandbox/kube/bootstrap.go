@@ -31,8 +31,8 @@ func (a *API) bootstrap(now time.Time) error {
 	return a.ensure(configMaps, info)
 }
 
-// Server is the address under which the cluster says that it is reached. Nobody listens there: the
-// simulated Macs do not ask, and macfleet and kubectl are told an address on loopback.
+// Server is the address under which the cluster says that it is reached. Nothing listens there: the
+// simulated Macs do not ask, and macfleet and kubectl are given an address on loopback.
 const Server = "https://kubernetes.sandbox.internal:6443"
 
 const clusterInfo = `apiVersion: v1
@@ -57,8 +57,7 @@ func (a *API) ensure(resource string, o *object) error {
 	return a.state.put(resource, o)
 }
 
-// bootstrapRoles gives everybody who has a name the rights to see what the server is, and everybody
-// at all those to join: where the cluster is reached.
+// bootstrapRoles gives every named user the rights to see what the server is, and every client those to join: where the cluster is reached.
 func (a *API) bootstrapRoles(now time.Time) error {
 	type rule = map[string]any
 	list := func(values ...string) []any {

@@ -94,7 +94,7 @@ func (a *API) Secret(namespace, name, key string) (value string, found bool, err
 	return value, true, nil
 }
 
-// SecretFile gives the file that a Secret lies in, or would.
+// SecretFile gives the file that a Secret is in, or would.
 func (a *API) SecretFile(namespace, name string) string {
 	return a.state.path(secrets, namespace, name)
 }

@@ -70,7 +70,7 @@ func (a *API) end(r *request, present *object, options metav1.DeleteOptions) (an
 	return answer{code: http.StatusOK, body: present}, a.state.put(r.resource, present)
 }
 
-// holdsContent tells whether objects of the kind go only when all that lies in them has gone.
+// holdsContent reports whether objects of the kind go only when all that is in them has gone.
 func (k *kind) holdsContent() bool { return k.resource == namespaces }
 
 // grace gives how many seconds an object has left. Only a Pod that is bound to a Node and has not
@@ -89,14 +89,13 @@ func (k *kind) grace(o *object, wanted *int64) int64 {
 	return seconds
 }
 
-// finished tells whether a Pod has ended.
+// finished reports whether a Pod has ended.
 func finished(pod *object) bool {
 	phase := textAt(pod, "status", "phase")
 	return phase == "Succeeded" || phase == "Failed"
 }
 
-// mark notes on an object when it is to be gone, and tells whether that is new. What was said before
-// can only be shortened.
+// mark notes on an object when it is deleted, and reports whether that is new. An earlier deadline can only be shortened.
 func mark(o *object, grace int64, now time.Time) bool {
 	from := now.Truncate(time.Second)
 	if already := o.GetDeletionTimestamp(); already != nil {

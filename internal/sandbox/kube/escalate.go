@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// checkEscalation refuses to let somebody give away, in a role or through a binding, rights that he
+// checkEscalation refuses to let someone give away, in a role or through a binding, rights that he
 // does not have himself, unless he has the right to escalate or to bind that role.
 func (a *API) checkEscalation(r *request, before, after *object) error {
 	if r.group != rbacGroup || slices.Contains(r.user.groups, masters) {
@@ -55,7 +55,7 @@ func (a *API) checkEscalation(r *request, before, after *object) error {
 		fmt.Errorf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", r.user.name, r.user.groups, strings.Join(missing, "\n")))
 }
 
-// uncovered describes what of the wanted rules nobody with the held ones can do.
+// uncovered describes which of the wanted rules the held ones do not cover.
 func uncovered(held, wanted []rbacv1.PolicyRule) []string {
 	var missing []string
 	for _, rule := range wanted {
@@ -70,7 +70,7 @@ func uncovered(held, wanted []rbacv1.PolicyRule) []string {
 }
 
 // breakdown takes a rule apart into rules of one verb and one thing each. Such a rule is covered by
-// a single other one, or not at all.
+// a single other one, or not.
 func breakdown(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	names := [][]string{nil}
 	if len(rule.ResourceNames) > 0 {
@@ -95,7 +95,7 @@ func breakdown(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return single
 }
 
-// covers tells whether a rule holds all that a broken down one does.
+// covers reports whether a rule holds all that a broken down one does.
 func covers(rule, single rbacv1.PolicyRule) bool {
 	if !hasOr(rule.Verbs, single.Verbs[0], rbacv1.VerbAll) {
 		return false

@@ -47,7 +47,7 @@ func (a *API) evict(r *request) (answer, error) {
 	if r.dryRun() {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	// A Pod that has ended, has not begun or is being deleted disturbs nothing when it goes.
+	// A Pod that has ended, has not started or is being deleted disturbs nothing when it goes.
 	phase := textAt(pod, "status", "phase")
 	if !finished(pod) && phase != "Pending" && pod.GetDeletionTimestamp() == nil {
 		if err := a.spend(pod, len(options.DryRun) > 0); err != nil {
@@ -146,7 +146,7 @@ func budgetSelector(o *object) (labels.Selector, error) {
 }
 
 // budgetStatus gives a budget with its status: what a client has written there, else what the
-// disruption controller would find. It counts the Pods that are there, not those that a controller
+// disruption controller would find. It counts the Pods that exist, not those that a controller
 // wants.
 func (a *API) budgetStatus(o *object) (*object, error) {
 	if at(o, "status", "observedGeneration") != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files remembers what state files held when they were last read: 500 Nodes are looked at many times
+// files remembers what state files held when they were last read: 500 Nodes are read many times
 // and change seldom.
 type files map[string]file
 
@@ -27,7 +27,7 @@ type stamp struct {
 	changed  int64 // ns
 }
 
-// settled is how long a file must have been left alone before what was read counts for later: a
+// settled is how long a file must have been unchanged before what was read counts for later: a
 // second write within one tick of the file system's clock would leave the same stamp.
 const settled = 50 * time.Millisecond
 

@@ -58,7 +58,7 @@ func (a *API) byHand(do func(now time.Time) error) error {
 	return err
 }
 
-// PutPod makes a Pod that is bound to a Node. One that is there already stays as it is.
+// PutPod makes a Pod that is bound to a Node. An existing one stays as it is.
 func (a *API) PutPod(node, namespace, name string) error {
 	return a.byHand(func(now time.Time) error {
 		if err := a.ensure(namespaces, newNamespace(a.kinds, namespace, now)); err != nil {
@@ -78,7 +78,7 @@ func (a *API) newPod(node, namespace, name string, now time.Time) *object {
 	return pod
 }
 
-// AcceptsKubelet tells whether the cluster takes a kubelet's token and lets it have a Node.
+// AcceptsKubelet reports whether the cluster takes a kubelet's token and lets it have a Node.
 func (a *API) AcceptsKubelet(k agent.Kubelet) (accepted bool, err error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *API) AcceptsKubelet(k agent.Kubelet) (accepted bool, err error) {
 }
 
 // ErrNoNode says that a server has no Node in the cluster.
-var ErrNoNode = errors.New("the host is no Node: no kubelet of it has registered")
+var ErrNoNode = errors.New("the host is not a Node: no kubelet of it has registered")
 
 // NodeOf gives the name of the Node that a server's kubelet has registered last, or ErrNoNode. The
 // Node itself may be gone.
@@ -144,12 +144,12 @@ func (a *API) remember(serverID string, change func(k agent.Kubelet, known *memo
 }
 
 // Silence keeps the heartbeats of the kubelet that runs on a server from arriving, from since on;
-// the zero time lets them arrive again. A kubelet that is started anew is heard.
+// the zero time lets them arrive again. A kubelet that is started again is heard.
 func (a *API) Silence(serverID string, since time.Time) error {
 	return a.remember(serverID, func(k agent.Kubelet, known *memory) { known.of(k).Silent = since })
 }
 
-// Silent tells whether the kubelet that registered last on a server is not heard.
+// Silent reports whether the kubelet that registered last on a server is not heard.
 func (a *API) Silent(serverID string) (silent bool, err error) {
 	err = a.byHand(func(time.Time) error {
 		k, known, err := a.newest(serverID)
@@ -159,8 +159,8 @@ func (a *API) Silent(serverID string) (silent bool, err error) {
 	return silent, err
 }
 
-// PassOver lets a server's kubelets pass over Pods that have ended, also where they are deleted, as
-// an old version did that looked at the phase first; or no longer.
+// PassOver lets a server's kubelets skip Pods that have ended, also where they are deleted, as
+// an old version did that read the phase first; or no longer.
 func (a *API) PassOver(serverID string, does bool) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
 		if known.OldBug == nil {
@@ -172,8 +172,8 @@ func (a *API) PassOver(serverID string, does bool) error {
 	})
 }
 
-// Bare lets a server's kubelets write the Node's status alone at their heartbeats, as an old version
-// did, so that labels and a taint that somebody changes stay so until the kubelet starts anew; or no longer.
+// Bare lets a server's kubelets write only the Node's status at their heartbeats, as an old version
+// did, so that labels and a taint that someone changes stay so until the kubelet starts again; or no longer.
 func (a *API) Bare(serverID string, does bool) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
 		if known.Bare == nil {
@@ -198,7 +198,7 @@ func (a *API) FailVMs(serverID, why string) error {
 	})
 }
 
-// FailsVMs tells whether FailVMs was told so.
+// FailsVMs reports whether FailVMs was called.
 func (a *API) FailsVMs(serverID string) (fails bool, err error) {
 	err = a.byHand(func(time.Time) error {
 		_, known, err := a.newest(serverID)
@@ -237,7 +237,7 @@ func (a *API) IdentityOf(serverID string) (parts []Object, err error) {
 	return parts, err
 }
 
-// Linger lets a server's kubelet pass over the Pods that are deleted so many times, before it ends
+// Linger lets a server's kubelet skip the Pods that are deleted for that many looks, before it ends
 // one: a virtual machine takes its time. Below 0 it never ends any.
 func (a *API) Linger(serverID string, looks int) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
@@ -250,7 +250,7 @@ func (a *API) Linger(serverID string, looks int) error {
 	})
 }
 
-// Lingers tells whether a server's kubelet ends no Pod.
+// Lingers reports whether a server's kubelet ends no Pod.
 func (a *API) Lingers(serverID string) (does bool, err error) {
 	err = a.byHand(func(time.Time) error {
 		_, known, err := a.newest(serverID)
@@ -260,7 +260,7 @@ func (a *API) Lingers(serverID string) (does bool, err error) {
 	return does, err
 }
 
-// lingers tells whether a server's kubelet passes over a Pod now, and counts that.
+// lingers reports whether a server's kubelet skips a Pod now, and counts that.
 func (m *memory) lingers(serverID string) bool {
 	left := m.Lingers[serverID]
 	switch {

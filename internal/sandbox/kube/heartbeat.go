@@ -23,8 +23,8 @@ func hasOwnTaint(node *object) bool {
 	return slices.ContainsFunc(itemsAt(node, "spec", "taints"), func(one map[string]any) bool { return one["key"] == ownTaint })
 }
 
-// restores tells whether a heartbeat has arrived since somebody else changed a Node's labels, or took
-// away its kubelet's taint: with each one the kubelet writes them anew.
+// restores reports whether a heartbeat has arrived since someone else changed a Node's labels, or removed
+// its kubelet's taint: with each one the kubelet writes them again.
 func (b *beat) restores(node *object) bool {
 	m := b.live
 	if m.bare || hasOwnTaint(node) && maps.Equal(node.GetLabels(), wantedLabels(node.GetLabels(), m)) {

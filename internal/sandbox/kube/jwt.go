@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// signer makes and checks the tokens of ServiceAccounts with a key that lies in the cluster's
+// signer makes and checks the tokens of ServiceAccounts with a key that is in the cluster's
 // folder. Its methods are called with the API's lock held.
 type signer struct {
 	path    string

@@ -12,27 +12,27 @@ import (
 )
 
 // kind is one sort of object, and what the server does with it that it does not do with all. Its
-// plural is also the name of the folder it lies in.
+// plural is also the name of the folder it is in.
 type kind struct {
 	group, version   string
 	resource         string // plural
 	singular, name   string
 	short            []string
 	namespaced       bool
-	status           bool     // has a status of its own that writes of the object do not reach
+	status           bool     // has a separate status that writes of the object do not reach
 	statusOnCreate   bool     // what creates it may tell its status, as a kubelet does of its Node
 	generation       bool     // counts the changes of its spec
 	conditional      bool     // an update must say which version it was made from
-	optional         bool     // served only where its folder is there, as a definition in a cluster may be
+	optional         bool     // served only where its folder exists, as a definition in a cluster may be
 	only             []string // the verbs that it has; nil = all
 	subresources     []subresource
-	selectable       []string // fields that a fieldSelector may name, beside metadata.name and metadata.namespace
+	selectable       []string // fields that a fieldSelector may name, next to metadata.name and metadata.namespace
 	validName        validation.ValidateNameFunc
 	columns          []column
 	protectsWithPath bool // its names may be anything that can stand in a path
 }
 
-// subresource is one that a kind has beside its status.
+// subresource is one that a kind has next to its status.
 type subresource struct {
 	name, kind, group, version string
 }
@@ -153,7 +153,7 @@ func (c catalogue) find(dir, group, version, resource string) *kind {
 	return k
 }
 
-// served tells whether the cluster whose folder is dir knows the kind.
+// served reports whether the cluster whose folder is dir knows the kind.
 func (k *kind) served(dir string) bool {
 	if !k.optional {
 		return true
@@ -185,7 +185,7 @@ func (k *kind) verbs() metav1.Verbs {
 	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 
-// validFile tells whether name can be part of a file's name below the state folder. It is what keeps
+// validFile reports whether name can be part of a file's name below the state folder. It is what keeps
 // a name from a request from naming a file outside of it.
 func validFile(name string) bool {
 	if name == "" || len(name) > 240 || name[0] == '.' {

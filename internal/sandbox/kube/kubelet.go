@@ -23,20 +23,20 @@ const (
 	gracePeriod = 40 * time.Second
 )
 
-// member is one kubelet of a Node, with what the cluster makes of it.
+// member is one kubelet of a Node, with how the cluster judges it.
 type member struct {
 	agent.Kubelet
 	run      *run
 	stopped  time.Time // zero: its heartbeats arrive
 	mayLease bool
 	mayPods  func(namespace string) (bool, error)
-	bare     bool // its heartbeats are the status alone
+	bare     bool // its heartbeats are only the status
 }
 
 // beat is the newest heartbeat of a Node's kubelets.
 type beat struct {
 	last  time.Time
-	since time.Time // when the kubelet began that sent it
+	since time.Time // when the kubelet started that sent it
 	live  *member   // the newest one whose heartbeats arrive, or nil
 	lease bool
 }
@@ -117,7 +117,7 @@ func (a *API) members(published []agent.Kubelet, known *memory, now time.Time) (
 	return members, nil
 }
 
-// judge tells whether the cluster takes a kubelet's token and lets it have a Node.
+// judge reports whether the cluster takes a kubelet's token and lets it have a Node.
 func (a *API) judge(m *member, g *grants, now time.Time) (bool, error) {
 	who, ok, err := a.account(m.Token, now)
 	if err != nil || !ok {
@@ -170,7 +170,7 @@ func (a *API) settleMember(m *member, own preferences, now time.Time) error {
 	}
 	last := now
 	if m.stopped.IsZero() {
-		b.live, b.lease = m, b.lease || m.mayLease // later ones began later
+		b.live, b.lease = m, b.lease || m.mayLease // later ones started later
 	} else if m.stopped.Before(now) {
 		last = m.stopped
 	}
@@ -200,7 +200,7 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 	return a.state.put(nodes, node)
 }
 
-// settleNode writes what has changed since the last look: not each heartbeat, which readers are
+// settleNode writes what has changed since the last check: not each heartbeat, which readers are
 // shown, but what follows from one that came or did not come.
 func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	present, err := a.state.peek(nodes, "", name)
@@ -272,7 +272,7 @@ func (a *API) dropLease(name string) error {
 // ownPrefix begins the names of the labels and of the taint that are the kubelet's own.
 const ownPrefix = "tuist.dev/"
 
-// ownLabels are those that a kubelet sets whatever it is told.
+// ownLabels are those that a kubelet sets whatever its flags say.
 func ownLabels(node string) map[string]string {
 	return map[string]string{"kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": node, ownPrefix + "runtime": "tart"}
 }

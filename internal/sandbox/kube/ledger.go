@@ -65,7 +65,7 @@ func (l *ledger) write(version uint64) error {
 	return store.WriteFile(l.path, fmt.Appendln(nil, version))
 }
 
-// end gives back the versions that were taken and not needed.
+// end returns the versions that were taken and not needed.
 func (l *ledger) end() error {
 	if l.written == l.version {
 		return nil

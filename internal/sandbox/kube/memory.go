@@ -18,7 +18,7 @@ import (
 const (
 	agentsFile      = "agents.json"      // what the Macs publish: server id -> the runs of its kubelets
 	memoryFile      = "controllers.json" // what the cluster's controllers and the kubelets remember
-	preferencesFile = "preferences.json" // how the cluster behaves where clusters are told to differ
+	preferencesFile = "preferences.json" // how the cluster behaves where clusters are reported to differ
 )
 
 // memory is what happened and can be seen in no object.
@@ -26,10 +26,10 @@ type memory struct {
 	Runs map[string]*run `json:"runs,omitempty"` // by runKey; of those that the Macs publish
 
 	// By server id: incidents.
-	OldBug map[string]bool   `json:"old_bug,omitempty"` // its kubelet passes over Pods that have ended, also where they are deleted
+	OldBug map[string]bool   `json:"old_bug,omitempty"` // its kubelet skips Pods that have ended, also where they are deleted
 	NoVMs  map[string]string `json:"no_vms,omitempty"`  // why its kubelet can start no virtual machine
-	Bare   map[string]bool   `json:"bare,omitempty"`    // its kubelet writes the Node's status alone at its heartbeats, as old builds do
-	// how often its kubelet still passes over Pods that are deleted before it ends them; below 0: it never does
+	Bare   map[string]bool   `json:"bare,omitempty"`    // its kubelet writes only the Node's status at its heartbeats, as old builds do
+	// how often its kubelet still skips Pods that are deleted before it ends them; below 0: it never does
 	Lingers map[string]int `json:"lingers,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type run struct {
 
 // preferences are for a person to edit.
 type preferences struct {
-	// DeletedNodeReturns is "at-restart" of its kubelet, or "at-heartbeat". Both are told of tart-kubelet.
+	// DeletedNodeReturns is "at-restart" of its kubelet, or "at-heartbeat". Both are reported of tart-kubelet.
 	DeletedNodeReturns string `json:"deleted_node_returns"`
 	// VMFinalizer is the finalizer that a kubelet sets on its Pods.
 	VMFinalizer string `json:"vm_finalizer"`
@@ -57,7 +57,7 @@ func runKey(k agent.Kubelet) string {
 	return fmt.Sprintf("%s/%s/%d/%d", k.ServerID, k.Job, k.PID, k.Started.UnixNano())
 }
 
-// cached is a file of JSON that is read anew only when it has changed.
+// cached is a file of JSON that is read again only when it has changed.
 type cached[T any] struct {
 	stamp stamp
 	value T
@@ -87,7 +87,7 @@ func (c *cached[T]) read(path string, none func() T) (T, error) {
 	return value, nil
 }
 
-// kubelets gives the runs that the Macs publish, by server and in the order in which they began.
+// kubelets gives the runs that the Macs publish, by server and in the order in which they started.
 func (a *API) kubelets() ([]agent.Kubelet, error) {
 	byServer, err := a.agents.read(filepath.Join(a.state.dir, agentsFile), func() map[string][]agent.Kubelet { return nil })
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *memory) of(k agent.Kubelet) *run {
 	return known
 }
 
-// forget drops the runs that no Mac publishes any more, and tells whether there were any.
+// forget drops the runs that no Mac publishes any more, and reports whether there were any.
 func (m *memory) forget(present []agent.Kubelet) bool {
 	if len(m.Runs) <= len(present) {
 		return false

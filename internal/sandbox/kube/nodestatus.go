@@ -26,7 +26,7 @@ func writeStatus(node *object, m *member, now time.Time) {
 
 const readyReason = "TartKubeletReady"
 
-// nodeVersion is what every build of a tart-kubelet tells of itself.
+// nodeVersion is what every build of a tart-kubelet reports of itself.
 const nodeVersion = "tart-kubelet-v0"
 
 func capacity(m *member) map[string]any {
@@ -40,7 +40,7 @@ func addresses(m *member) []any {
 	}
 }
 
-// upToDate tells whether a Node's status says what its kubelet would report.
+// upToDate reports whether a Node's status says what its kubelet would report.
 func upToDate(node *object, m *member) bool {
 	ready := condition(node, "Ready")
 	resources, _ := at(node, "status", "capacity").(map[string]any)
@@ -70,7 +70,7 @@ func wantedTaints(node *object, silent bool) []taint {
 	return wanted
 }
 
-// staleTaints tells whether a Node's taints of the controller are others than they should be.
+// staleTaints reports whether a Node's taints of the controller are others than they should be.
 func staleTaints(node *object, silent bool) bool {
 	var present []taint
 	for _, one := range itemsAt(node, "spec", "taints") {
@@ -114,7 +114,7 @@ func keepTaints(node *object, silent bool, now time.Time) {
 }
 
 // shownNode gives a Node with the newest heartbeat of its kubelet, which is not written: 500 Nodes
-// would be 500 files at each look.
+// would be 500 files at each read.
 func shownNode(node *object, b *beat, now time.Time) *object {
 	if b == nil || b.live == nil && now.Sub(b.last) >= gracePeriod {
 		return node

@@ -23,7 +23,7 @@ func jsonObject(data []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// at gives what lies at a path, or nil.
+// at gives what is at a path, or nil.
 func at(o *object, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
 	return value

@@ -30,7 +30,7 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	for _, pod := range all {
 		node := textAt(pod, "spec", "nodeName")
 		b := a.beats[node]
-		// Pods of several containers, or with ones that run before, are passed over in silence.
+		// Pods of several containers, or with ones that run before, are skipped silently.
 		if b == nil || b.live == nil || len(itemsAt(pod, "spec", "containers")) != 1 || len(itemsAt(pod, "spec", "initContainers")) > 0 {
 			continue
 		}
@@ -68,7 +68,7 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	return a.noteTenants(tenants)
 }
 
-// running tells whether a Pod's virtual machine runs, as far as its kubelet has said.
+// running reports whether a Pod's virtual machine runs, as far as its kubelet has said.
 func running(pod *object) bool { return textAt(pod, "status", "phase") == "Running" }
 
 // tenantsFile says on which servers kubelets have Pods: a Mac looks there before it asks for them.
@@ -82,7 +82,7 @@ func (a *API) noteTenants(tenants map[string]bool) error {
 	return a.state.keep(tenantsFile, tenants)
 }
 
-// HasPods tells, without a lock, whether a server's kubelet had Pods when the cluster last looked.
+// HasPods reports, without a lock, whether a server's kubelet had Pods when the cluster last looked.
 func (a *API) HasPods(serverID string) (bool, error) {
 	var noted map[string]bool
 	err := a.state.memo(tenantsFile, &noted)
@@ -106,7 +106,7 @@ func (a *API) endPod(pod *object, own preferences) error {
 	return a.state.put(pods, left)
 }
 
-// ownFinalizer tells whether a finalizer is the kubelet's: builds of it differ in the prefix.
+// ownFinalizer reports whether a finalizer is the kubelet's: builds of it differ in the prefix.
 func ownFinalizer(name string, own preferences) bool {
 	return name == own.VMFinalizer || strings.HasSuffix(name, "/vm-cleanup")
 }

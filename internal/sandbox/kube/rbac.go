@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deed is what somebody wants to do, in the words of RBAC.
+// deed is what someone wants to do, in the words of RBAC.
 type deed struct {
 	verb                  string
 	group, resource, name string // resource may be "pods/eviction"
@@ -54,7 +54,7 @@ func forbidden(who user, d deed, resource string) error {
 		fmt.Errorf("User %q cannot %s resource %q in API group %q %s", who.name, d.verb, d.resource, d.group, scope))
 }
 
-// allowed tells whether a user's roles allow him a deed.
+// allowed reports whether a user's roles allow him a deed.
 func (a *API) allowed(who user, d deed) (bool, error) {
 	if slices.Contains(who.groups, masters) {
 		return true, nil
@@ -143,7 +143,7 @@ func (g *grants) of(ref roleRef) ([]rbacv1.PolicyRule, error) {
 	return rules.rules, nil
 }
 
-// ruled is what a role means. It is worked out anew once the role is another object.
+// ruled is what a role means. It is worked out again once the role is another object.
 type ruled struct {
 	of    *object
 	rules []rbacv1.PolicyRule
@@ -181,7 +181,7 @@ func (g *grants) allow(who user, d deed) (bool, error) {
 	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return allows(rule, d) }), err
 }
 
-// allows tells whether a rule allows a deed.
+// allows reports whether a rule allows a deed.
 func allows(rule rbacv1.PolicyRule, d deed) bool {
 	if !hasOr(rule.Verbs, d.verb, rbacv1.VerbAll) {
 		return false
@@ -197,7 +197,7 @@ func hasOr(list []string, wanted, all string) bool {
 	return slices.Contains(list, wanted) || slices.Contains(list, all)
 }
 
-// coversResource tells whether resources, as a rule lists them, hold one: "*" holds all, "*/status"
+// coversResource reports whether resources, as a rule lists them, hold one: "*" holds all, "*/status"
 // that subresource of all.
 func coversResource(resources []string, wanted string) bool {
 	if hasOr(resources, wanted, rbacv1.ResourceAll) {
@@ -207,7 +207,7 @@ func coversResource(resources []string, wanted string) bool {
 	return found && slices.Contains(resources, "*/"+sub)
 }
 
-// coversPath tells whether a path of a rule, in which "*" at the end stands for anything, holds one.
+// coversPath reports whether a path of a rule, in which "*" at the end stands for anything, holds one.
 func coversPath(allowed, wanted string) bool {
 	if prefix, ok := strings.CutSuffix(allowed, "*"); ok {
 		return strings.HasPrefix(wanted, prefix)

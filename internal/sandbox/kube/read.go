@@ -89,7 +89,7 @@ func (a *API) listed(r *request, objects []*object) (answer, error) {
 	return answer{code: http.StatusOK, body: list}, nil
 }
 
-// selector tells which objects a labelSelector and a fieldSelector mean.
+// selector returns which objects a labelSelector and a fieldSelector mean.
 func (k *kind) selector(query url.Values) (func(*object) bool, error) {
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
@@ -113,7 +113,7 @@ func (k *kind) selector(query url.Values) (func(*object) bool, error) {
 // fieldsOf lets a field selector look into an object.
 type fieldsOf struct{ *object }
 
-// Has tells whether the object has the field; one that is empty counts as there.
+// Has reports whether the object has the field; one that is empty counts as there.
 func (f fieldsOf) Has(string) bool { return true }
 
 // Get gives the field as text.

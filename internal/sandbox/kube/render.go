@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// render gives an answer the form that the client accepts first of those there are: as it is, its
-// metadata alone, or a table for people.
+// render gives an answer the form that the client accepts first of those there are: as it is, only its metadata, or a table for people.
 func render(r *request, answered answer) (answer, error) {
 	form := accepted(r.Header.Get("Accept"))
 	if r.kind == nil || form == "" || answered.code >= http.StatusBadRequest {
@@ -67,7 +66,7 @@ func accepted(header string) string {
 	return ""
 }
 
-// partial gives an object's metadata, which is all that somebody may learn who must not see a Secret.
+// partial gives an object's metadata, which is all that someone may learn who must not see a Secret.
 func partial(o *object) map[string]any {
 	return map[string]any{"kind": formPartial, "apiVersion": "meta.k8s.io/v1", "metadata": maps.Clone(o.Object["metadata"].(map[string]any))}
 }

@@ -125,7 +125,7 @@ func (r *request) setVerb() {
 	}
 }
 
-// objectNamespace gives the namespace that the object lies in; of a Namespace it is none, though
+// objectNamespace gives the namespace that the object is in; of a Namespace it is none, though
 // the request counts as one in it.
 func (r *request) objectNamespace() string {
 	if r.kind.namespaced {
@@ -134,5 +134,5 @@ func (r *request) objectNamespace() string {
 	return ""
 }
 
-// dryRun tells whether the request is only to be tried.
+// dryRun reports whether the request is only to be tried.
 func (r *request) dryRun() bool { return slices.Contains(r.query["dryRun"], "All") }

@@ -22,11 +22,11 @@ func (a *API) settle(now time.Time) error {
 	return a.settleKubelets(now)
 }
 
-// observe lets those look that must know when something was written: a kubelet whose token was taken
-// away has ended at that moment, not when somebody asks next.
+// observe lets those look that must know when something was written: a kubelet whose token was
+// removed has ended at that moment, not when someone asks next.
 func (a *API) observe(now time.Time) error { return a.settleKubelets(now) }
 
-// settleNamespaces gives each namespace what it has of its own, and empties those that are to go.
+// settleNamespaces gives each namespace what every namespace has, and empties those that are to go.
 func (a *API) settleNamespaces(now time.Time) error {
 	all, err := a.state.list(namespaces, "")
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *API) furnish(namespace string, now time.Time) error {
 	return a.state.put(configMaps, root)
 }
 
-// emptyNamespace deletes what lies in a namespace that is to go. What a finalizer holds stays, and
+// emptyNamespace deletes what is in a namespace that is to go. What a finalizer holds stays, and
 // the namespace with it.
 func (a *API) emptyNamespace(namespace *object) error {
 	held := false

@@ -175,7 +175,7 @@ func (s *state) put(resource string, o *object) error {
 	return store.WriteJSON(path, o.Object)
 }
 
-// remove deletes an object, and notes for watchers that it was there.
+// remove deletes an object, and notes for watchers that it existed.
 func (s *state) remove(resource string, o *object) error {
 	version, err := s.raise()
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *state) remove(resource string, o *object) error {
 	return s.bury(resource, o, version)
 }
 
-// memo reads a file of the cluster's own that is no object; a missing one leaves v as it is.
+// memo reads a file of the cluster's own that is not an object; a missing one leaves v as it is.
 func (s *state) memo(name string, v any) error {
 	err := store.ReadJSON(filepath.Join(s.dir, name), v)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 // column is one of the columns in which kubectl shows objects of a kind.
 type column struct {
 	name string
-	wide bool // shown on request alone
+	wide bool // shown only on request
 	cell func(o *object, now time.Time) any
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	minExpiry     = 600         // seconds
-	maxExpiry     = 365 * 86400 // seconds: what this cluster grants at most; longer wishes are cut
+	maxExpiry     = 365 * 86400 // seconds: what this cluster grants at most; longer requests are cut
 	defaultExpiry = 3600        // seconds
 )
 
@@ -63,7 +63,7 @@ func (a *API) issue(r *request) (answer, error) {
 	return answer{code: http.StatusCreated, body: wanted}, nil
 }
 
-// bind ties a token to the life of a Secret or a Pod, where it is asked to.
+// bind ties a token to the life of a Secret or a Pod, where the request names one.
 func (a *API) bind(r *request, ref *authenticationv1.BoundObjectReference) (*boundClaims, error) {
 	bound := &boundClaims{}
 	if ref == nil {
@@ -144,7 +144,7 @@ func (a *API) fillToken(secret *object) error {
 	return a.state.put(secrets, filled)
 }
 
-// review answers what somebody asks about himself.
+// review answers what someone asks about himself.
 func (a *API) review(r *request) (answer, error) {
 	if r.verb != "create" {
 		return answer{}, apierrors.NewMethodNotSupported(r.kind.groupResource(), r.verb)

@@ -31,7 +31,7 @@ func accountUser(namespace, name, uid string) user {
 	}
 }
 
-// authenticate tells who a request's Authorization header stands for.
+// authenticate returns who a request's Authorization header stands for.
 func (a *API) authenticate(header string, now time.Time) (user, error) {
 	token, ok := strings.CutPrefix(header, "Bearer ")
 	if !ok || token == "" {
@@ -47,8 +47,8 @@ func (a *API) authenticate(header string, now time.Time) (user, error) {
 	return who, err
 }
 
-// account tells which ServiceAccount a token stands for, if the cluster takes the token. What the
-// token is bound to must still be there: deleting the Secret or the ServiceAccount revokes it, and
+// account returns which ServiceAccount a token stands for, if the cluster takes the token. What the
+// token is bound to must still exist: deleting the Secret or the ServiceAccount revokes it, and
 // one made again under the same name is another.
 func (a *API) account(token string, now time.Time) (user, bool, error) {
 	c, ok, err := a.keys.read(token)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// watchPause is how long a watch waits between two looks at the state.
+	// watchPause is how long a watch waits between two reads of the state.
 	watchPause = 50 * time.Millisecond
 
 	// watchLimit ends a watch for which its client set no time.
@@ -116,7 +116,7 @@ type event struct {
 	Object any    `json:"object"`
 }
 
-// watcher knows what its client has been told.
+// watcher knows what its client has received.
 type watcher struct {
 	api     *API
 	r       *request
@@ -126,8 +126,8 @@ type watcher struct {
 	first   bool
 }
 
-// watch tells a client what is there and then what changes, until its time is over or it leaves. It
-// looks at the state again and again: other processes may write to it.
+// watch sends a client what exists and then what changes, until its time is over or it leaves. It
+// reads the state again and again: other processes may write to it.
 func (a *API) watch(w http.ResponseWriter, r *request) {
 	matches, err := r.kind.selector(r.query)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *API) watch(w http.ResponseWriter, r *request) {
 	}
 }
 
-// look gives the events since the last look.
+// look gives the events since the last check.
 func (w *watcher) look() ([]event, error) {
 	var events []event
 	var err error
@@ -188,7 +188,7 @@ func (w *watcher) look() ([]event, error) {
 	return events, failed
 }
 
-// changes compares what is there with what the client knows.
+// changes compares what exists with what the client knows.
 func (w *watcher) changes(version uint64) ([]event, error) {
 	present, err := w.api.selected(w.r)
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *watcher) event(kind string, o *object) event {
 	return event{kind, renderObject(w.r, accepted(w.r.Header.Get("Accept")), o)}
 }
 
-// bookmark tells that all that was there at the start has been told.
+// bookmark reports that everything from the start was sent.
 func (w *watcher) bookmark(version uint64) event {
 	o := &object{Object: map[string]any{}}
 	o.SetGroupVersionKind(w.r.kind.gvk())

@@ -63,7 +63,7 @@ func (a *API) create(r *request) (answer, error) {
 	return answer{code: http.StatusCreated, body: o}, err
 }
 
-// place gives a new object its name and namespace, and refuses a namespace that is not there.
+// place gives a new object its name and namespace, and refuses a namespace that is missing.
 func (a *API) place(r *request, o *object) error {
 	if given := o.GetNamespace(); given != "" && given != r.objectNamespace() {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")

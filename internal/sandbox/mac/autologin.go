@@ -55,7 +55,7 @@ func (s *session) restartLoginwindow(_ *proc) error {
 	})
 }
 
-// automaticLogin gives whom loginwindow logs in on its own, if anybody.
+// automaticLogin gives whom loginwindow logs in on its own, if anyone.
 func (v *visit) automaticLogin() (who user, ok bool, err error) {
 	if encrypted, err := v.fileVault(); err != nil || encrypted {
 		return user{}, false, err
@@ -82,7 +82,7 @@ func (v *visit) automaticLogin() (who user, ok bool, err error) {
 	return v.tryLogin(who, password)
 }
 
-// autoLoginUser gives who is to be logged in without anybody at the keys.
+// autoLoginUser gives who should be logged in without anyone at the keys.
 func (v *visit) autoLoginUser() (user, bool) {
 	settings, err := v.readPlist(loginwindowPlist)
 	if err != nil {

@@ -54,7 +54,7 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	return nil
 }
 
-// shutDown notes that the machine restarts, which happens when somebody next looks at it. What runs
+// shutDown notes that the machine restarts, which happens when someone next reads it. What runs
 // until then is ended at once only by power.cut, with the machine no longer locked.
 func (v *visit) shutDown() error {
 	return v.changeLaunchd(func(m *manager, now time.Time) error {
@@ -79,7 +79,7 @@ func (s *session) goUp() (booted bool, err error) {
 		return v.boot(m.Halt.Until)
 	})
 	if booted {
-		s.machine.power.cut() // whoever shut it down may have left that to us
+		s.machine.power.cut() // the process that shut it down may have left that to this one
 	}
 	return booted, err
 }
@@ -143,12 +143,12 @@ func (s *session) booted() time.Time {
 	return s.id.Booted
 }
 
-// outlived reports whether the machine has restarted since the session began.
+// outlived reports whether the machine has restarted since the session started.
 func (s *session) outlived() bool { return !s.booted().Equal(s.id.Booted) }
 
 // itemsFile is the database of background items, and itemsLimit a size at which the daemon that
 // reads it was seen to run out of its memory on every try. No daemon of /Library is loaded at a
-// start then, until somebody moves the file aside.
+// start then, until someone moves the file aside.
 const (
 	itemsFile  = "/private/var/db/com.apple.backgroundtaskmanagement/BackgroundItems-v16.btm"
 	itemsLimit = 4_000_000

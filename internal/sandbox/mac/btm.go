@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// disallowedRecord lists the labels of jobs that somebody has turned off among the background items.
+// disallowedRecord lists the labels of jobs that someone has turned off among the background items.
 var disallowedRecord = inFirmware("background")
 
 const btmSwitch = "background-item-allowed-by"

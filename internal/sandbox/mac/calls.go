@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	checkEvery = 64     // calls between two looks at the depth
+	checkEvery = 64     // calls between two checks of the depth
 	maxFrames  = 20_000 // of Go, a thousand levels of the shell or so
 )
 

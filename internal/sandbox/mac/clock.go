@@ -30,7 +30,7 @@ func (p *proc) now() time.Time { return p.session.now().Add(p.under.asleep()) }
 func (m *Machine) ahead() time.Duration { return m.clock().Ahead }
 
 // clock counts one that cannot be read as one that nobody has moved. It is asked all the time, and
-// grows with every move, so it is read anew only where the file is another.
+// grows with every move, so it is read again only where the file is another.
 func (m *Machine) clock() clock {
 	c, err := decoded[clock](m, clockRecord, json.Unmarshal)
 	if c == nil || err != nil {
@@ -57,8 +57,8 @@ func (m *Machine) between(from, to time.Time) time.Duration {
 	return to.Sub(from) + m.aheadAt(to) - m.aheadAt(from)
 }
 
-// Advance moves the machine's clock forward. What becomes due in that time happens when somebody
-// next looks at the machine. Times of files stay as the real disk has them; stat tells when one
+// Advance moves the machine's clock forward. What becomes due in that time happens when someone
+// next reads the machine. Times of files stay as the real disk has them; stat tells when one
 // was changed on the machine's clock.
 func (m *Machine) Advance(d time.Duration) error {
 	if d < 0 {

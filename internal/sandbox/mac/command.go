@@ -67,7 +67,7 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 		_, _ = fmt.Fprintf(channel.Stderr(), "sshd: %s\n", err)
 	}
 	if errors.Is(err, ErrDown) || l.session.outlived() {
-		_ = l.cut() // it ended with the machine
+		_ = l.cut() // the machine has gone down with it
 		return
 	}
 	if err := l.session.severIfCut(); err != nil || l.severed.Load() {
@@ -101,7 +101,7 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 // executeHalf runs a command line to its end and breaks the connection in the middle of its output.
 func (l *link) executeHalf(ctx context.Context, channel ssh.Channel, line string, faults Faults) {
 	stdout := &capture{}
-	// However it ended, nobody hears of it.
+	// However it ended, nobody sees it.
 	_, _ = l.run(ctx, channel, line, faults, stdout, io.Discard)
 	text := stdout.bytes()
 	_, _ = channel.Write(text[:len(text)/2])

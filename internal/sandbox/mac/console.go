@@ -5,7 +5,7 @@ import "time"
 // console is the session at the screen: loginwindow's alone (nobody's), or a user's Aqua session.
 type console struct {
 	User  string    `json:"user"`  // "" = the login window
-	Since time.Time `json:"since"` // when the session began
+	Since time.Time `json:"since"` // when the session started
 }
 
 // console gives who is logged in at the screen.

@@ -11,7 +11,7 @@ const (
 	consoleDevice = "/dev/console"
 )
 
-// deviceInfo is a device: there to be looked at.
+// deviceInfo is a device: there to be read.
 type deviceInfo struct{ name string }
 
 func (i deviceInfo) Name() string     { return i.name }

@@ -125,7 +125,7 @@ func (v *visit) read(p *proc, name string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// replace writes a file whole or not at all, through a new one that takes its place.
+// replace writes a file whole or not, through a new one that takes its place.
 func (v *visit) replace(n node, data []byte, o owner) error {
 	if n.exists() && !n.plain() {
 		return syscall.EISDIR
@@ -190,7 +190,7 @@ func (v *visit) mkdirAll(p *proc, name string, mode fs.FileMode) error {
 	return v.mkdir(p, n, mode)
 }
 
-// remove takes away a file, a link or an empty folder.
+// remove removes a file, a link or an empty folder.
 func (v *visit) remove(who user, n node) error {
 	if err := v.removable(who, n); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (v *visit) remove(who user, n node) error {
 	return nil
 }
 
-// removeAll takes away a file or a whole folder.
+// removeAll removes a file or a whole folder.
 func (v *visit) removeAll(who user, n node) error {
 	if n.folder() {
 		children, err := v.list(who, n)
@@ -222,7 +222,7 @@ func (v *visit) removeAll(who user, n node) error {
 	return v.remove(who, n)
 }
 
-// list gives what lies in a folder, by name.
+// list gives what is in a folder, by name.
 func (v *visit) list(who user, folder node) ([]node, error) {
 	if !who.may(folder.owner, true, toRead) {
 		return nil, syscall.EACCES

@@ -154,5 +154,5 @@ func (v *visit) into(p *proc, source, target string) (node, error) {
 	return v.resolve(p.user, p.dir, strings.TrimSuffix(target, "/"), false)
 }
 
-// missing reports whether an error says that something is not there.
+// missing reports whether an error says that something is missing.
 func missing(err error) bool { return errors.Is(err, syscall.ENOENT) }

@@ -152,5 +152,5 @@ func stocks(f Factory) ([]stock, []stock, error) {
 	return folders(home), files, nil
 }
 
-// sticky is the bit of folders in which everybody may delete only what is his own.
+// sticky is the bit of folders in which everyone may delete only what is his own.
 const sticky fs.FileMode = 0o1000

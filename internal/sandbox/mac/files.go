@@ -21,7 +21,7 @@ func (m *Machine) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// WriteFile writes a file of the machine whole or not at all, and makes the folders above it. The
+// WriteFile writes a file of the machine whole or not, and makes the folders above it. The
 // name is an absolute path there.
 func (m *Machine) WriteFile(name string, data []byte, uid, gid int, mode fs.FileMode) error {
 	err := m.asRoot(func(v *visit, p *proc) error {
@@ -40,7 +40,7 @@ func (m *Machine) WriteFile(name string, data []byte, uid, gid int, mode fs.File
 	return nil
 }
 
-// Remove takes away a file or a folder with all that is in it. It is no error when there is none.
+// Remove removes a file or a folder with all that is in it. It is not an error when there is none.
 // The name is an absolute path on the machine.
 func (m *Machine) Remove(name string) error {
 	err := m.asRoot(func(v *visit, p *proc) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// guest is a process of tart that goes on by itself: a virtual machine that runs, or a push. It is
-// nobody's child and survives whoever has started it, but not its user's session.
+// guest is a process of tart that continues by itself: a virtual machine that runs, or a push. It is
+// nobody's child and survives the process that started it, but not its user's session.
 type guest struct {
 	PID     int       `json:"pid"`
 	VM      string    `json:"vm"`

@@ -92,7 +92,7 @@ func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string,
 
 // kubeletNotes are the kubelets of a machine as they were last announced.
 type kubeletNotes struct {
-	Told bool            `json:"told"`     // whether anybody was there to hear it
+	Told bool            `json:"told"`     // whether anyone was there to hear it
 	All  []agent.Kubelet `json:"kubelets"` // nil = never any
 }
 

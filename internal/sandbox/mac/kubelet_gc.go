@@ -9,7 +9,7 @@ import (
 )
 
 // collects reports whether a job's kubelet looks now for virtual machines that no Pod is behind. It
-// does so every five minutes; of those that have passed since somebody looked, once.
+// does so every five minutes; of those that have passed since someone looked, once.
 func (j *job) collects(now time.Time) bool {
 	return j.Kubelet != nil && j.Kubelet.GC && j.PID == j.Kubelet.PID && !now.Before(j.Swept.Add(collectsEvery))
 }

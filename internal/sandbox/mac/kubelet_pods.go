@@ -51,7 +51,7 @@ func (v *visit) reap(guests []guest, known []agent.Pod) error {
 }
 
 // startPods starts what the Pods lack. Where a virtual machine cannot start, the kubelet tries again at
-// the next look; a Pod whose virtual machine ended with a session or at a boot gets it back with its old disk.
+// the next look; a Pod whose virtual machine ended at a logout or a boot gets it back with its old disk.
 func (v *visit) startPods(ctx context.Context, guests []guest, known []agent.Pod) error {
 	who := v.session.loginUser()
 	own := &proc{session: v.session, ctx: ctx, user: who, env: loginEnviron(who)}

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// manager is what launchd holds in memory. There is no daemon: whoever looks at the machine works
+// manager is what launchd holds in memory. There is no daemon: anyone who reads the machine works
 // out from stored times what has happened since.
 type manager struct {
 	Jobs     map[string]*job   `json:"jobs"`               // by service target, such as system/com.example.d
@@ -34,13 +34,13 @@ type halt struct {
 type job struct {
 	Domain string      `json:"domain"` // system, gui/501 or user/501
 	Path   string      `json:"path"`   // of its property list
-	About  description `json:"about"`  // as it was at the loading: launchd looks at the file once
+	About  description `json:"about"`  // as it was at the loading: launchd reads the file once
 
 	PID     int       `json:"pid,omitempty"` // 0 = no process
 	Started time.Time `json:"started,omitzero"`
 	Ends    time.Time `json:"ends,omitzero"`  // when the process has ended; zero = it runs on
 	Exit    ending    `json:"exit,omitzero"`  // how it ends then
-	Busy    bool      `json:"busy,omitempty"` // somebody runs the job's script at this moment
+	Busy    bool      `json:"busy,omitempty"` // someone runs the job's script now
 
 	Runs  int       `json:"runs"`
 	Last  *ending   `json:"last,omitempty"` // how the process before ended
@@ -62,7 +62,7 @@ type job struct {
 type ending struct {
 	Code   int    `json:"code"`
 	Signal int    `json:"signal,omitempty"`
-	Reason string `json:"reason,omitempty"` // the kernel's, where it was not a signal of somebody
+	Reason string `json:"reason,omitempty"` // the kernel's, where it was not a signal of someone
 }
 
 // Times of launchd.
@@ -224,7 +224,7 @@ func (m *Machine) EndJob(target string, code, signal int) error {
 
 // StickJob ends the process of a job cleanly, and launchd does not start it again whatever the
 // job's description says: hosts have been seen with such jobs, loaded and without a process, until
-// somebody kicked them.
+// someone kicked them.
 func (m *Machine) StickJob(target string) error {
 	return m.changeJob(target, func(j *job, now time.Time) {
 		j.Stuck = true

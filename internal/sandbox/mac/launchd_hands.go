@@ -13,7 +13,7 @@ type JobState struct {
 	Args    []string // the program's name first
 	PID     int      // 0 = no process
 	Runs    int
-	Old     bool // the property list on the disk says something else by now
+	Old     bool // the property list on the disk says something else already
 }
 
 // Job gives what launchd knows of a job, such as system/com.example.d; ok is false where no such
@@ -39,7 +39,7 @@ func (m *Machine) Job(target string) (state JobState, ok bool, err error) {
 	return state, ok, nil
 }
 
-// RestartJob lets launchd start a job's process anew, as kickstart -k does.
+// RestartJob lets launchd start a job's process again, as kickstart -k does.
 func (m *Machine) RestartJob(target string) error {
 	return m.changeJob(target, func(j *job, now time.Time) {
 		j.end(ending{Signal: 15}, now)
@@ -67,7 +67,7 @@ func (m *Machine) LoadJob(path string) error {
 	return nil
 }
 
-// UnloadJob takes a job out of launchd with its process. It is no error when it is not loaded.
+// UnloadJob takes a job out of launchd with its process. It is not an error when it is not loaded.
 func (m *Machine) UnloadJob(target string) error {
 	err := m.asRoot(func(v *visit, _ *proc) error {
 		return v.changeLaunchd(func(held *manager, _ time.Time) error {

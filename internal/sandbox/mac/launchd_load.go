@@ -219,8 +219,8 @@ func (v *visit) loadFolder(m *manager, now time.Time, d domain, name string) err
 	return nil
 }
 
-// startAgents loads the agents of a user whose Aqua session begins. They start when somebody next
-// looks at the machine.
+// startAgents loads the agents of a user whose Aqua session begins. They start when someone next
+// reads the machine.
 func (v *visit) startAgents(who user) error {
 	d := domain{"gui", who.uid}
 	return v.changeLaunchd(func(m *manager, now time.Time) error {

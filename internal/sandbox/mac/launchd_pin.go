@@ -105,11 +105,11 @@ func (v *visit) violates(j *job, due, now time.Time) bool {
 	return true
 }
 
-// registrations count how often somebody has loaded a job: macOS tells the user of each, and its database of
+// registrations count how often someone has loaded a job: macOS tells the user of each, and its database of
 // background items grows.
 var registrationsRecord = inFirmware("registrations")
 
-// registered counts a job that somebody has loaded.
+// registered counts a job that someone has loaded.
 func (v *visit) registered(label string) error {
 	all := map[string]int{}
 	if err := v.recall(registrationsRecord, &all); err != nil {

@@ -21,11 +21,11 @@ const maxStarts = 200
 // maxStartsOver bounds how often a machine restarts at one look, where its own jobs restart it.
 const maxStartsOver = 3
 
-// settleLock is held by whoever runs what has become due, so that each thing happens once.
+// settleLock is held by the process that runs what has become due, so that each thing happens once.
 const settleLock = "launchd.lock"
 
-// settle does what has become due since somebody last looked at the machine: jobs that launchd
-// would have started by now, a restart. Times are computed from what is stored, as nothing runs in
+// settle does what has become due since someone last read the machine: jobs that launchd
+// would have started already, a restart. Times are computed from what is stored, as nothing runs in
 // between; a job that has missed many of its times runs once. Jobs do not settle: they run in here.
 func (s *session) settle(ctx context.Context) error {
 	if idle, err := s.machine.idle(); idle || err != nil {
@@ -161,7 +161,7 @@ func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*
 	}
 	for _, j := range m.Jobs {
 		if j.Busy {
-			// Whoever ran it has died: the lock would not be ours otherwise.
+			// The process that ran it has died: it would hold the lock otherwise.
 			j.end(ending{Signal: 9}, now)
 		}
 		if j.waitsForPath() && (v.pathsHold(j.About.Keep.Paths) || v.filled(j.About.Queue)) {
@@ -187,7 +187,7 @@ func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*
 	return nil, nil
 }
 
-// filled reports whether anything lies in one of the folders.
+// filled reports whether anything is in one of the folders.
 func (v *visit) filled(folders []string) bool {
 	root := v.session.users()[0]
 	return slices.ContainsFunc(folders, func(name string) bool {

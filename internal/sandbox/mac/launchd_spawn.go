@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bounds of what a job does at once. One that goes on for longer counts as a daemon.
+// Bounds of what a job does at once. One that continues for longer counts as a daemon.
 const (
 	maxAsleep = time.Hour        // of sleeping, which takes no time here
 	maxAwake  = 10 * time.Second // of real time
@@ -72,7 +72,7 @@ func (l *launch) stop() {
 	}
 }
 
-// spawn starts a job. It gives what is to be run, or nothing for a daemon, of which no more is seen
+// spawn starts a job. It gives what should be run, or nothing for a daemon, of which no more is seen
 // than that it runs, and for a job that cannot be started.
 func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	if j.PID != 0 {
@@ -220,7 +220,7 @@ func (v *visit) startsWith(name, prefix string) (bool, error) {
 	return err == nil && bytes.Equal(first, []byte(prefix)), nil
 }
 
-// runJob runs the script or tool of a job to its end, also when whoever looks at the machine leaves.
+// runJob runs the script or tool of a job to its end, also when the process that reads the machine ends.
 func (s *session) runJob(ctx context.Context, l *launch) error {
 	defer l.close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxAwake)

@@ -9,7 +9,7 @@ import (
 // stockFolder holds the property lists of the system's own services.
 const stockFolder = "/System/Library/LaunchDaemons"
 
-// stockService is one of the system's own services: it is loaded unless somebody has booted it out.
+// stockService is one of the system's own services: it is loaded unless someone has booted it out.
 type stockService struct {
 	label, file, program string
 	pid                  int  // 0: it has no process of its own
@@ -27,7 +27,7 @@ func stockServices() []stockService {
 	}
 }
 
-// Labels of services of which more is modelled than that they are there.
+// Labels of services of which more is modelled than that they exist.
 const (
 	loginwindowLabel = "com.apple.loginwindow"
 	pfLabel          = "com.apple.pfctl"

@@ -20,7 +20,7 @@ type owner struct {
 	Mode     fs.FileMode
 }
 
-// ledger is the record of owners and modes beside the tree, with what tells whether it is current.
+// ledger is the record of owners and modes next to the tree, with what shows whether it is current.
 type ledger struct {
 	owners     map[string]owner // by path without links; never changed in place
 	generation uint64
@@ -117,7 +117,7 @@ func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint
 	return nil
 }
 
-// below reports whether path is folder or lies in it.
+// below reports whether path is folder or is in it.
 func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// place is where a part of the machine keeps what is not on its disk: beside the tree, so that a
+// place is where a part of the machine keeps what is not on its disk: next to the tree, so that a
 // look at the tree shows what a Mac's disk would.
 type place string
 

@@ -51,7 +51,7 @@ type Machine struct {
 	mu    sync.Mutex
 	known ledger
 
-	settling sync.Mutex // taken before mu, by whoever runs what has become due
+	settling sync.Mutex // taken before mu, by the goroutine that runs what has become due
 	power    power
 	strikes  strikes
 	commands commands
@@ -61,7 +61,7 @@ type Machine struct {
 	lines    lines
 }
 
-// identity is what a Mac is, as opposed to what lies on its disk.
+// identity is what a Mac is, as opposed to what is on its disk.
 type identity struct {
 	Serial       string    `json:"serial"`
 	HardwareUUID string    `json:"hardware_uuid"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// longestNap is how long a script may sleep in one go without anybody waiting for it: one that waits
+// longestNap is how long a script may sleep in one go without anyone waiting for it: one that waits
 // for something of the machine's sleeps for seconds. A longer sleep is a command that hangs.
 const longestNap = 20 * time.Second
 

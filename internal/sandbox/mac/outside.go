@@ -10,12 +10,12 @@ import (
 )
 
 // Outside is the world around a machine. Each part may be missing: nothing can be downloaded then,
-// nobody hears of kubelets, and no Pod is known.
+// nobody sees kubelets, and no Pod is known.
 type Outside struct {
-	// Download opens what lies at an https address. The error is ErrNoHost where nobody has that
+	// Download opens what is at an https address. The error is ErrNoHost where nobody has that
 	// name, and fs.ErrNotExist where the host answers that there is no such thing.
 	Download func(address string) (io.ReadSeekCloser, error)
-	// Kubelets hears of the kubelets of the machine whenever one starts or ends: those that run, and
+	// Kubelets sees the kubelets of the machine whenever one starts or ends: those that run, and
 	// those that have ended since the last start of one. It is called with the machine locked and
 	// must not come back to it. Their server is not filled in.
 	Kubelets func([]agent.Kubelet) error

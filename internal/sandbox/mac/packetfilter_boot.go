@@ -78,7 +78,7 @@ func factoryRules(name string) ([]byte, error) {
 	return nil, syscall.ENOENT
 }
 
-// pfStock is what of pf lies on a new Mac's disk.
+// pfStock is what of pf is on a new Mac's disk.
 func pfStock() []stock {
 	return []stock{
 		{path: pfConf, data: []byte(FactoryPFConf)},

@@ -91,7 +91,7 @@ func (p *pfParser) statements() {
 	}
 }
 
-// fault notes a fault and goes on with the next line.
+// fault notes a fault and continues with the next line.
 func (p *pfParser) fault(line int, err error) {
 	var known pfLine
 	switch {
@@ -137,7 +137,7 @@ func (p *pfParser) statement() error {
 	return p.ruleLine(first)
 }
 
-// enter goes on to a part of the file.
+// enter continues to a part of the file.
 func (p *pfParser) enter(stage pfStage, line int) error {
 	if p.stage > stage && !p.anyOrder {
 		return pfLine{line, pfOutOfOrder}
@@ -182,7 +182,7 @@ func (p *pfParser) option() error {
 	return p.opaque()
 }
 
-// opaque passes over the rest of a statement that changes no rules.
+// opaque skips the rest of a statement that changes no rules.
 func (p *pfParser) opaque() error {
 	for depth := 0; ; {
 		switch next := p.peek(); {

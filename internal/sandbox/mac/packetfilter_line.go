@@ -9,7 +9,7 @@ import (
 )
 
 // lineCut is a kept wish that rules which differ from those of its time cut the machine's line: what a
-// mistake in a rule does to whoever loads it from afar.
+// mistake in a rule does to anyone who loads it from afar.
 type lineCut struct {
 	Armed  bool   `json:"armed"`
 	Rules  string `json:"rules"`            // as they were
@@ -79,7 +79,7 @@ func (v *visit) cuts(c lineCut) (bool, error) {
 	return rules != c.Rules && strings.Contains("\n"+rules, "\nblock "), nil
 }
 
-// cutOff reports whether the loaded rules keep everybody from reaching the machine's SSH port.
+// cutOff reports whether the loaded rules keep everyone from reaching the machine's SSH port.
 func (v *visit) cutOff() (bool, error) {
 	for _, reboot := range []bool{false, true} {
 		var c lineCut
@@ -94,7 +94,7 @@ func (v *visit) cutOff() (bool, error) {
 }
 
 // rebootWanted reports, once for each ArmCut, that the line is cut and the machine is to restart
-// for it. Whoever lets time pass on the machine asks.
+// for it. Anyone who lets time pass on the machine asks.
 func (v *visit) rebootWanted() (bool, error) {
 	var c lineCut
 	if err := v.recall(cutPlace(true), &c); err != nil || !c.Reboot {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// loading is one transaction: rules are read into the kernel and count all at once, or not at all.
+// loading is one transaction: rules are read into the kernel and count all at once, or not.
 type loading struct {
 	live     *filter
 	read     func(name string) ([]byte, error)

@@ -25,7 +25,7 @@ func (t *table) remove(prefix netip.Prefix) bool {
 	return len(t.Addresses) < before
 }
 
-// kill ends a table. Rules that name it go on doing so, in vain.
+// kill ends a table. Rules that name it continue doing so, in vain.
 func (r *ruleset) kill(name string) bool {
 	t := r.Tables[name]
 	if t == nil || !t.Active {

@@ -16,7 +16,7 @@ type PasswordTry struct {
 	Locked bool      `json:"locked,omitempty"` // refused whatever it was, because the account was locked
 }
 
-// account is what the directory keeps of the login user beside what never changes.
+// account is what the directory keeps of the login user next to what never changes.
 type account struct {
 	Password string        `json:"password,omitempty"` // "" = the one the machine was made with
 	Set      time.Time     `json:"set,omitzero"`       // when the password was set; zero: when the machine was made
@@ -60,7 +60,7 @@ func (v *visit) keepAccount(a account) error {
 }
 
 // authenticate checks a user's password for a tool. The login user alone has one. Every wrong
-// password counts, and beyond the limit the right one is refused too, until somebody resets the
+// password counts, and beyond the limit the right one is refused too, until someone resets the
 // tally: so do the fleets find their Macs after a night of retries.
 func (v *visit) authenticate(tool string, who user, password string) (bool, error) {
 	if who.uid != loginUID {

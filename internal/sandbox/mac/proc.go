@@ -29,7 +29,7 @@ const maxDepth = 64
 // proc is one simulated process.
 type proc struct {
 	session *session
-	ctx     context.Context // ends when the process is to be killed
+	ctx     context.Context // ends when the process should be killed
 	user    user
 	argv    []string
 	env     map[string]string

@@ -34,7 +34,7 @@ func (s stamp) settled() bool {
 }
 
 // records are the machine's own files as this process last read them. They hold no state: each is
-// looked at before it is used, as other processes and people change them.
+// read before it is used, as other processes and people change them.
 type records struct {
 	mu    sync.Mutex
 	known map[place]noted
@@ -43,7 +43,7 @@ type records struct {
 type noted struct {
 	stamp   stamp
 	data    []byte
-	decoded any // what the data mean, once somebody has asked; nobody changes it
+	decoded any // what the data mean, once someone has asked; nobody changes it
 }
 
 // remembers gives what is kept at a place, or nil where nothing is. Nobody may change it.

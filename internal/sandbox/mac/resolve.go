@@ -29,7 +29,7 @@ func (n node) plain() bool  { return n.info != nil && n.info.Mode().IsRegular() 
 // child is a place right below a folder.
 func (n node) child(name string) string { return path.Join(n.path, name) }
 
-// at looks at a path that is known to hold no links but perhaps its last part.
+// at reads a path that is known to hold no links but perhaps its last part.
 func (v *visit) at(name string) (node, error) {
 	if n, ok, err := v.device(name); ok {
 		return n, err
@@ -51,7 +51,7 @@ func (v *visit) at(name string) (node, error) {
 	return node{path: name}, nil
 }
 
-// lstat looks at the disk. Below a bare folder that is not there it does not look: every command
+// lstat reads the disk. Below a bare folder that is missing it does not look: every command
 // is searched for in some of these, so that would be most looks of all.
 func (v *visit) lstat(name string) (fs.FileInfo, error) {
 	if v.unmade[path.Dir(name)] {
@@ -124,7 +124,7 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 	return here, endsAsFolder(name, here)
 }
 
-// endsAsFolder refuses a slash behind what is no folder.
+// endsAsFolder refuses a slash behind what is not a folder.
 func endsAsFolder(name string, n node) error {
 	if strings.HasSuffix(name, "/") && n.exists() && !n.folder() {
 		return syscall.ENOTDIR

@@ -9,7 +9,7 @@ import (
 // Screen is what a person in front of the machine would find.
 type Screen struct {
 	User        string // whose session it shows, "" at the login window
-	Loginwindow bool   // whether the process lives that would let anybody in
+	Loginwindow bool   // whether the process lives that would let anyone in
 	FileVault   bool   // whether the disk is encrypted
 	Sealed      bool   // whether /etc/kcpassword holds the mark in place of a password
 	AutoLogin   bool   // whether that file and the settings would let the login user in
@@ -43,7 +43,7 @@ func (m *Machine) Screen() (Screen, error) {
 	return s, nil
 }
 
-// SessionSince gives when the session at the screen began, zero at the login window.
+// SessionSince gives when the session at the screen started, zero at the login window.
 func (m *Machine) SessionSince() (time.Time, error) {
 	var c console
 	err := m.asRoot(func(v *visit, _ *proc) (err error) {

@@ -108,7 +108,7 @@ func nesting(text string) int {
 	return deepest
 }
 
-// modelled refuses what the interpreter would answer from the real machine, or not at all.
+// modelled refuses what the interpreter would answer from the real machine, or cannot run.
 func modelled(file *syntax.File) (err error) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		what := ""
@@ -140,7 +140,7 @@ func modelled(file *syntax.File) (err error) {
 	return err
 }
 
-// namesHome reports whether a word begins with somebody's home, such as ~root.
+// namesHome reports whether a word begins with someone's home, such as ~root.
 func namesHome(word string) bool {
 	return len(word) > 1 && word[0] == '~' && (word[1] >= 'a' && word[1] <= 'z' || word[1] == '_')
 }

@@ -29,7 +29,7 @@ func (m *Machine) Serve(ctx context.Context, conn net.Conn, log func(event strin
 
 // ServeWith is Serve for a machine with something wrong; faults is asked at each command.
 func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event string), faults func() Faults) error {
-	// Whoever ends the context is not kept waiting by a client that says nothing.
+	// Anyone who ends the context is not kept waiting by a client that says nothing.
 	hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer hangUp()
 	goDown := context.AfterFunc(m.power.up(), func() { _ = conn.Close() })

@@ -45,7 +45,7 @@ const (
 // codeLine finds what tells a program from a text.
 var codeLine = regexp.MustCompile(`(?m)^(version=|program=|team=|signature=|tampered$|` + SampleLine + `$)`)
 
-// codeHead is how much of a program is looked at, from its beginning and from its end.
+// codeHead is how much of a program is read, from its beginning and from its end.
 const codeHead = 256 << 10
 
 // isCode reports whether the first bytes of a file are those of a program and no script.
@@ -90,7 +90,7 @@ func codeValue(head []byte, key string) string {
 	return ""
 }
 
-// code reads what is looked at of a program.
+// code reads what is read of a program.
 func (v *visit) code(n node) ([]byte, error) {
 	file, err := v.session.root.Open(relative(n.path))
 	if err != nil {
@@ -233,7 +233,7 @@ func isKubelet(name string, head []byte) bool {
 }
 
 // TrustSignature lets the kernel forget what it keeps of a file: its next process is judged by the
-// bytes that are there. The name is an absolute path on the machine.
+// bytes that exist. The name is an absolute path on the machine.
 func (m *Machine) TrustSignature(name string) error {
 	err := m.revouch(name, func(known map[string]vouched, inode string) { delete(known, inode) })
 	if err != nil {

@@ -25,7 +25,7 @@ type space struct {
 var spaceRecord = inFirmware("space")
 
 // SetFree leaves as many bytes free on the disk as it says; what is written from now on takes from
-// them, and what is removed gives back.
+// them, and what is removed is free again.
 func (m *Machine) SetFree(bytes int64) error {
 	err := m.asRoot(func(v *visit, _ *proc) error {
 		files, err := m.filesSize()
@@ -63,7 +63,7 @@ func (v *visit) free() (int64, error) {
 func (m *Machine) filesSize() (total int64, err error) {
 	err = filepath.WalkDir(m.Root(), func(_ string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // somebody removed it just now
+			return nil // someone removed it just now
 		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// Strike is what befalls a machine in the middle of somebody's work on it.
+// Strike is what befalls a machine in the middle of someone's work on it.
 type Strike int
 
 // The strikes there are.
 const (
-	// LineBreaks: connections break as a command begins, and what runs goes on to its end with nobody
+	// LineBreaks: connections break as a command begins, and what runs continues to its end with nobody
 	// to hear it. Where in the command that happens makes no difference to the machine.
 	LineBreaks Strike = iota
 	// Killed: what runs over SSH dies before a tool that may change something, and its connection with
 	// it. A death before another tool leaves the machine as one before the next of these does.
 	Killed
-	// InputBreaks: the line breaks in the middle of what is sent to a command, which goes on with what
+	// InputBreaks: the line breaks in the middle of what is sent to a command, which continues with what
 	// has come.
 	InputBreaks
 )

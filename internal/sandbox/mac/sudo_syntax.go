@@ -123,7 +123,7 @@ func parseSudoersCommands(text string) (commands []sudoersCommand, ok bool) {
 	return commands, true
 }
 
-// names reports whether a list names somebody: as ALL, by name, or by a group of his. The last
+// names reports whether a list names someone: as ALL, by name, or by a group of his. The last
 // word that fits decides, and "!" turns it round.
 func names(list []string, who user) bool {
 	found := false

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What is told of a faulty file in sudoers.d: releases 1.9 leave it out, older ones leave everybody
+// What is told of a faulty file in sudoers.d: releases 1.9 leave it out, older ones leave everyone
 // without sudo.
 const (
 	sudoersSwitch  = "sudoers-syntax-error"
@@ -27,7 +27,7 @@ type permit struct {
 }
 
 // sudoPermit reads the policy; the last line that fits decides. A file that can't be trusted or
-// read is left out with a warning. broken tells that the policy can't be used at all. An empty
+// read is left out with a warning. broken reports that the policy can't be used at all. An empty
 // command is for sudo -v, which asks unless every rule of the user spares him.
 func (p *proc) sudoPermit(target user, command string) (is permit, warnings string, broken bool) {
 	y := &policy{proc: p, target: target, command: command}

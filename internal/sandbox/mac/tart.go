@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// tartInBundle is how the path of tart's program ends where it lies in its bundle.
+// tartInBundle is how the path of tart's program ends where it is in its bundle.
 const tartInBundle = "/tart.app/Contents/MacOS/tart"
 
 // tartError is a failure with tart's own exit code.
@@ -25,7 +25,7 @@ func noVM(name string) error {
 	return tartError{2, fmt.Sprintf("the specified VM %q does not exist", name)}
 }
 
-// tartConfig is what tart keeps of a virtual machine beside its disk.
+// tartConfig is what tart keeps of a virtual machine next to its disk.
 type tartConfig struct {
 	Version  int    `json:"version"`
 	OS       string `json:"os"`

@@ -73,7 +73,7 @@ func rights(head []byte) bool {
 	return !hasLine(head, signatureLine) && codeValue(head, "entitlements") != "none"
 }
 
-// wait waits for a virtual machine to stop, or stops it when whoever started it ends.
+// wait waits for a virtual machine to stop, or stops it when the process that started it ends.
 func (c tartCall) wait(started guest) error {
 	if c.under != nil {
 		c.under.stay()

@@ -28,7 +28,7 @@ func reboot(p *proc) int {
 	return p.goDown()
 }
 
-// goDown restarts the machine. What runs on it ends, whoever asked for it included.
+// goDown restarts the machine. What runs on it ends, the process that asked for it included.
 func (p *proc) goDown() int {
 	if err := p.visit((*visit).shutDown); err != nil {
 		return p.fail(exitFailed, "%s", err)

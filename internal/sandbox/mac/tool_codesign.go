@@ -212,7 +212,7 @@ func (c *codesignCall) show(n node, head []byte) {
 	c.say("CDHash=" + full[:40] + "\n" + signature + "\nInfo.plist=not bound\nTeamIdentifier=" + cmp.Or(teamOf(head), "not set") + "\nSealed Resources=none\nInternal requirements=none")
 }
 
-// resign signs anew: it writes a new file and renames it, so that the inode is another one.
+// resign signs again: it writes a new file and renames it, so that the inode is another one.
 func (c *codesignCall) resign(name string, n node, head []byte, system bool) int {
 	signed := sealOf(head) != unsealed
 	switch {
@@ -225,7 +225,7 @@ func (c *codesignCall) resign(name string, n node, head []byte, system bool) int
 	}
 	err := c.visit(func(v *visit) error {
 		if bytes.HasPrefix(head, []byte("#!")) {
-			return syscall.ENOTSUP // a script's signature lies beside its bytes
+			return syscall.ENOTSUP // a script's signature lies next to its bytes
 		}
 		if err := v.writable(c.user, path.Dir(n.path)); err != nil {
 			return err

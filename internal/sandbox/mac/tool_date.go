@@ -80,7 +80,7 @@ func strptime(format, text string, zone *time.Location) (time.Time, bool) {
 	return t, err == nil
 }
 
-// strftime fills in a format; a letter that it does not know is given back.
+// strftime fills in a format; a letter that it does not know is returned.
 func strftime(t time.Time, format string) (text, unknown string) {
 	layouts := layouts()
 	var b strings.Builder

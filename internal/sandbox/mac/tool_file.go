@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// each does something with every operand and goes on after a failure. The complaint is for people.
+// each does something with every operand and continues after a failure. The complaint is for people.
 func (p *proc) each(operands []string, do func(v *visit, name string) error) int {
 	status := 0
 	for _, name := range operands {

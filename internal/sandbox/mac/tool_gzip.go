@@ -42,7 +42,7 @@ func gzipWords(err error) string {
 	return why(err)
 }
 
-// gunzip unpacks one file, beside it unless -c is given, and then takes the packed one away.
+// gunzip unpacks one file, next to it unless -c is given, and then takes the packed one away.
 func (p *proc) gunzip(o options, name string) error {
 	in, err := p.open(name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// exitTable is how pfctl ends when a table is not there.
+// exitTable is how pfctl ends when a table is missing.
 const exitTable = 255
 
 // pfctlCall is one call of pfctl.
@@ -22,7 +22,7 @@ type pfctlCall struct {
 	v        *visit
 	live     *filter
 
-	// What it prints is kept until the machine is free again: whoever reads it may be slow.
+	// What it prints is kept until the machine is free again: its reader may be slow.
 	stdout, stderr strings.Builder
 	changed        bool
 }
@@ -87,7 +87,7 @@ func (c *pfctlCall) say(format string, args ...any) {
 	fmt.Fprintf(&c.stderr, format+"\n", args...)
 }
 
-// done says what was done, unless it is to be quiet.
+// done says what was done, unless it should be quiet.
 func (c *pfctlCall) done(format string, args ...any) {
 	if !c.options.has('q') {
 		c.say(format, args...)
@@ -134,7 +134,7 @@ func (c *pfctlCall) enable() int {
 	return 0
 }
 
-// disable ends pf whoever wants it, and all references with it.
+// disable ends pf, whatever processes need it, and all references with it.
 func (c *pfctlCall) disable() int {
 	if !c.live.Enabled {
 		return c.fail(exitFailed, "pf not enabled")

@@ -12,7 +12,7 @@ import (
 )
 
 // process is a line of ps: what the system runs by itself, the jobs' processes and tart's. What a person's
-// command runs at this moment is not among them.
+// command runs now is not among them.
 type process struct {
 	pid, parent, uid int
 	started          time.Time

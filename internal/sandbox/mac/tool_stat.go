@@ -42,7 +42,7 @@ func statTool(p *proc) int {
 	return status
 }
 
-// statFormat fills in a format; what it does not know is given back.
+// statFormat fills in a format; what it does not know is returned.
 func statFormat(s *session, n node, name, format string) (text, unknown string) {
 	values := statValues(s, n, name)
 	var b strings.Builder
@@ -193,7 +193,7 @@ func ls(p *proc) int {
 	return status
 }
 
-// rank orders what ls was asked for: what is no folder comes first.
+// rank orders what ls was asked for: what is not a folder comes first.
 func (p *proc) rank(o options, name string) int {
 	rank := 0
 	err := p.visit(func(v *visit) error {

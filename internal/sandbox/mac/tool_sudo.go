@@ -138,7 +138,7 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d incorrect password attempts", n)
 }
 
-// line reads one line byte by byte, because the rest belongs to somebody else.
+// line reads one line byte by byte, because the rest belongs to someone else.
 func (p *proc) line() (string, error) {
 	var line []byte
 	var one [1]byte

@@ -100,7 +100,7 @@ func (c *tarCall) read() error {
 	}
 }
 
-// unpacked looks at the first two bytes of an archive, which tell one that is packed.
+// unpacked reads the first two bytes of an archive, which tell one that is packed.
 func unpacked(file io.Reader) (*tar.Reader, error) {
 	first := make([]byte, 2)
 	n, err := io.ReadFull(file, first)
@@ -169,7 +169,7 @@ func (v *visit) throughLink(who user, base, name string) error {
 	return nil
 }
 
-// clear makes the folder of an entry and takes away what stands in its place; folders and links it
+// clear makes the folder of an entry and removes what stands in its place; folders and links it
 // makes whole.
 func (c *tarCall) clear(v *visit, head *tar.Header, target string) error {
 	folder := path.Dir(target)

@@ -83,7 +83,7 @@ func (f *filter) startVMNet(v *visit) {
 	f.ruleset(sharedAnchor).Rules = []pfRule{{Kind: natRule, Text: "nat on en0 inet from " + v.bridgeNetwork().String() + " to any -> (en0:0) extfilter ei"}}
 }
 
-// endVMNet gives the reference back, and takes away what it has a ticket of: a point that somebody's load
+// endVMNet gives the reference back, and removes what it has a ticket of: a point that someone's load
 // has put back stays.
 func (f *filter) endVMNet(now time.Time) {
 	if f.VMNet == nil {
@@ -98,7 +98,7 @@ func (f *filter) endVMNet(now time.Time) {
 }
 
 // release gives a reference back and reports whether there was one. pf ends with the last, also where
-// somebody had enabled it without one.
+// someone had enabled it without one.
 func (f *filter) release(token uint64, now time.Time) bool {
 	i := slices.IndexFunc(f.References, func(r reference) bool { return r.Token == token })
 	if i < 0 {

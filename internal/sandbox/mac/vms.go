@@ -59,11 +59,11 @@ func (m *Machine) AddVM(name string) error {
 }
 
 // StartVM makes a virtual machine of the login user, if there is none, and starts it as a kubelet
-// does. It fails where tart would: without tart, without the user's session, beside two others.
+// does. It fails where tart would: without tart, without the user's session, next to two others.
 func (m *Machine) StartVM(name string) error { return m.startVM(name, nil) }
 
 // StartPod is StartVM for a Pod that the cluster knows: its virtual machine goes with the Pod, when
-// somebody next looks at the machine and a kubelet of it runs.
+// someone next reads the machine and a kubelet of it runs.
 func (m *Machine) StartPod(pod agent.Pod) error {
 	return m.startVM(pod.VM(), &podOf{pod.Namespace, pod.Name})
 }

@@ -24,7 +24,7 @@ func NewLocker(path string) *Locker {
 // Lock waits for the lock and gives the function that lets it go.
 func (l *Locker) Lock() (unlock func(), err error) {
 	// The mutex comes first so that the goroutines of one process wait in Go, not each in a
-	// system call with a thread of its own.
+	// system call with its own thread.
 	l.mu.Lock()
 	file, err := lockFile(l.path)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package store keeps the sandbox's state as JSON files that a person may read and edit: it
-// writes them whole or not at all, says which file is at fault when one cannot be read, and
+// writes them whole or not, says which file is at fault when one cannot be read, and
 // guards them with a lock that holds between processes.
 package store
 
@@ -14,7 +14,7 @@ import (
 )
 
 // ReadJSON decodes the file at path into v. A field that v does not know is an error, because a
-// mistyped name in a hand-edited file would otherwise be lost without a word.
+// mistyped name in a hand-edited file would otherwise be lost silently.
 func ReadJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func Decode(path string, data []byte, v any) error {
 	return nil
 }
 
-// lineOf finds the line of a decoding error, as well as encoding/json tells where it was.
+// lineOf finds the line of a decoding error, as well as encoding/json reports where it was.
 func lineOf(data []byte, decoder *json.Decoder, err error) int {
 	offset := decoder.InputOffset()
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -62,7 +62,7 @@ func Encode(v any) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// WriteJSON replaces the file at path by v as indented JSON, whole or not at all.
+// WriteJSON replaces the file at path by v as indented JSON, whole or not.
 func WriteJSON(path string, v any) error {
 	data, err := Encode(v)
 	if err != nil {
@@ -71,7 +71,7 @@ func WriteJSON(path string, v any) error {
 	return WriteFile(path, data)
 }
 
-// WriteFile replaces the file at path by data, whole or not at all.
+// WriteFile replaces the file at path by data, whole or not.
 func WriteFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
