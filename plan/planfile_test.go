@@ -98,8 +98,8 @@ func TestPlanFileShowsWhatAHostPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var before, after bytes.Buffer
-	view.NewText(&before, 0, false).Plan(p)
-	view.NewText(&after, 0, false).Plan(f.Plan)
+	view.NewText(&before, 0, false).Plan(p, view.PlanForm{Full: true})
+	view.NewText(&after, 0, false).Plan(f.Plan, view.PlanForm{Full: true})
 	if diff := cmp.Diff(before.String(), after.String()); diff != "" || !strings.Contains(after.String(), `bad \xff\xfe`) {
 		t.Errorf("shown (-plan +file):\n%s", diff)
 	}
@@ -346,7 +346,7 @@ func TestGone(t *testing.T) {
 // read is what a plan shows to a person and to a program.
 func read(t *rapid.T, p *plan.Plan) string {
 	var b bytes.Buffer
-	view.NewText(&b, 0, false).Plan(p)
+	view.NewText(&b, 0, false).Plan(p, view.PlanForm{Full: true})
 	if err := wire.Write(&b, wire.PlanOf(p)); err != nil {
 		t.Fatal(err)
 	}

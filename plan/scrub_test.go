@@ -176,7 +176,8 @@ func sowHost(t *rapid.T, h plan.HostSeen, value string) plan.HostSeen {
 func shown(t *rapid.T, p *plan.Plan) string {
 	var b bytes.Buffer
 	text := view.NewText(&b, 0, false)
-	text.Plan(p)
+	text.Plan(p, view.PlanForm{Full: true})
+	text.Plan(p, view.PlanForm{})
 	r, err := drift.Of(p, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ Exit codes: 0 everything allowed was done and verified, 1 error or not approved,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Apply(c.Context(), env, o) }}
 	c.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object per line, including errors (requires --auto-approve)")
 	boundsFlags(c.Flags(), &o.Bounds)
+	fullFlag(c.Flags(), &o.Full)
 	c.Flags().BoolVar(&o.NewTokens, "rotate-tokens", false, "give kubelets new cluster tokens and revoke the old ones once the new ones are in use")
 	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "change `HOST` even if it is busy; its running work is lost (repeatable)")
 	verboseFlag(c.Flags(), env)

@@ -47,7 +47,7 @@ func TestMerge(t *testing.T) {
 	h.wants(canary(), "", "converged.", "Nodes are Ready", "macfleet apply: canary, exit 0")
 	h.wants(h.job(w, "plan-production", nil), "What was seen last", "Nobody has looked at production yet")
 	r := planProduction()
-	h.wants(r, "", "### macfleet plan: acme, environment production")
+	h.wants(r, "", "### macfleet plan: acme/production")
 	if r.outputs["changes"] != "true" {
 		t.Fatalf("outputs %v", r.outputs)
 	}

@@ -44,7 +44,13 @@ func sourceFlags(f *pflag.FlagSet, o *app.Source) {
 func formFlags(f *pflag.FlagSet, o *app.Form) {
 	f.BoolVar(&o.JSON, "json", false, "print one JSON document (same as --format json)")
 	f.StringVar(&o.Format, "format", app.Forms()[0], "output `FORMAT`: text, json or markdown")
+	fullFlag(f, &o.Full)
 	f.IntVar(&o.Limit, "limit", app.DefaultLimit, "maximum size of the Markdown output in `BYTES`")
+}
+
+// fullFlag adds the flag that unfolds a plan.
+func fullFlag(f *pflag.FlagSet, full *bool) {
+	f.BoolVar(full, "full", false, "show every host, step and field of the plan, with fingerprints and costs")
 }
 
 // boundsFlags adds the flags that bound what one run may do. Each names what it allows, so that the

@@ -22,7 +22,7 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 	at := []string{"-C", filepath.Join(ts.Getenv("EXAMPLES"), args[0]), "--sandbox=" + ts.MkAbs("world-"+args[0]), "plan"}
 	plan := func(more ...string) string { return macfleet(append(at[:len(at):len(at)], more...)...) }
 	text := plan("--record", "observed.json", "--out", "kept.json")
-	if !strings.Contains(text, "to add") {
+	if !strings.Contains(text, "\nPlan: ") {
 		ts.Fatalf("nothing is planned:\n%s", text)
 	}
 	same := func(kind, of, file string) {

@@ -24,6 +24,7 @@ type ApplyOptions struct {
 	JSON         bool
 	JSONInto     string // file; empty: none
 	Approve      bool
+	Full         bool          // the plan is shown with every host, step and field
 	AskPasswords []string      // names of hosts
 	Deadline     time.Duration // 0: none
 	FailedFrom   string        // run whose hosts are selected; empty: none
@@ -87,7 +88,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 
 // toApply says what an apply is about, before anything is looked at.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
-	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, failOnDeferred: o.FailOnDeferred}
+	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred}
 	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
 	n.Passwords = o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
@@ -132,7 +133,7 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) error {
 	env := s.env
 	env.stream.Plan(p)
-	env.outText().Group("Plan", func() { env.outText().Plan(p) })
+	env.outText().Group("Plan", func() { env.outText().Plan(p, view.PlanForm{Full: s.full, Config: s.config}) })
 	if err := env.unwritten(); err != nil {
 		return fmt.Errorf("%w; the plan was not shown, so nothing was changed", err)
 	}

@@ -210,6 +210,7 @@ type Form struct {
 	Format   string // one of Forms
 	JSON     bool   // an alias of the form json
 	Limit    int    // bytes of Markdown
+	Full     bool   // as text: every host, step and field
 	markdown view.Markdown
 }
 

@@ -61,7 +61,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 	if err := env.print(o.Form, func(w io.Writer) error { return wire.Write(w, wire.PlanOf(l.plan)) },
 		func(m view.Markdown, w io.Writer) error { return m.Plan(w, l.plan) },
 		func(t *view.Text) {
-			t.Plan(l.plan)
+			t.Plan(l.plan, view.PlanForm{Full: o.Full, Config: l.config})
 			if o.Scripts {
 				t.PlanScripts(l.plan)
 			}
@@ -220,5 +220,5 @@ func (env *Env) showPlanFile(name string, o Form) error {
 	}
 	return env.print(o, func(w io.Writer) error { return wire.Write(w, f.Shown(time.Now())) },
 		func(m view.Markdown, w io.Writer) error { return m.PlanFile(w, f) },
-		func(t *view.Text) { t.PlanFile(f, time.Now()) })
+		func(t *view.Text) { t.PlanFile(f, view.PlanForm{Full: o.Full}, time.Now()) })
 }

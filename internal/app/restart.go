@@ -51,7 +51,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 			}
 			s.sayMeant()
 			if len(p.Runnable()) == 0 {
-				env.outText().Plan(p)
+				env.outText().Plan(p, view.PlanForm{Config: s.config})
 				env.ending.What, env.ending.Result.After = "nothing could be changed", p
 				return result(false, false)
 			}

@@ -44,6 +44,7 @@ type need struct {
 	readOnly       bool                    // nothing is changed, so that what cannot be read may be done without
 	watching       bool                    // a provider that is away is part of the answer
 	bounds         *Bounds                 // of plan and apply
+	full           bool                    // the plan is shown with every host, step and field
 	failOnDeferred bool                    // a run that leaves something for a later one exits 3
 	drain          time.Duration           // of one host; 0: the default
 	approved       *approval               // the plan file that is applied; nil: none

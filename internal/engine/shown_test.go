@@ -47,7 +47,8 @@ func shownAlike(t *testing.T, p *plan.Plan) {
 func shown(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	var b bytes.Buffer
-	view.NewText(&b, 0, false).Plan(p)
+	view.NewText(&b, 0, false).Plan(p, view.PlanForm{Full: true})
+	view.NewText(&b, 0, false).Plan(p, view.PlanForm{})
 	m, err := view.NewMarkdown(1 << 20)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func trouble(sign string, depth int, x *plan.Trouble) []row {
 	}
 	rows := []row{{sign: sign, depth: depth, text: x.Code.String() + ": " + x.Text}}
 	if x.Remedy != "" {
-		rows = append(rows, row{depth: depth + 1, text: "to do: " + x.Remedy, command: true})
+		rows = append(rows, row{depth: depth + 1, text: "fix: " + x.Remedy, command: true})
 	}
 	return rows
 }

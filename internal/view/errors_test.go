@@ -542,7 +542,7 @@ func disturbed(t *testing.T) []disturbance {
 			explain = func(v *view.Text) { v.Error(err) }
 		}
 		out = append(out, disturbance{tr.code, []picture{
-			shown("plan", func(v *view.Text) { v.Plan(p) }),
+			shown("plan", func(v *view.Text) { v.Plan(p, view.PlanForm{}) }),
 			shown("drift", func(v *view.Text) { v.Drift(p, reported(p)) }),
 			shown("hosts", func(v *view.Text) { v.Hosts(p, narrow) }),
 			shown("explain", explain),

@@ -179,7 +179,7 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	if s.Finished() && s.Deferred == 0 {
 		fmt.Fprintf(&b, "%s\n", noChanges(p, s))
 	} else {
-		b.WriteString(strings.TrimSpace("**"+summary(p)+"** "+cost(p)) + "\n")
+		b.WriteString(strings.TrimSpace("**"+planLine(p)+"** "+cost(p)) + "\n")
 		for _, line := range inThisRun(p) {
 			fmt.Fprintf(&b, "\n%s\n", line)
 		}

@@ -45,12 +45,12 @@ func drains(v *view.Text) {
 			sel.ForceBusy = []string{memberOf}
 		}
 		p := plan.Compute(s.cfg, s.steps, s.snap, sel)
-		v.Plan(p)
+		v.Plan(p, view.PlanForm{})
 		v.Say(view.Question(p, s.cfg.Fleets))
 	}
 	s := newScene()
 	s.joins(func(_ *inventory.Cluster, n *inventory.Node) {
 		n.Cordoned, n.CordonedBy, n.CordonRun = true, "ci@acme", "r1"
 	})
-	v.Plan(plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{}))
+	v.Plan(plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{}), view.PlanForm{})
 }

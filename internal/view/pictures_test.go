@@ -49,23 +49,29 @@ func pictures(t *testing.T) []picture {
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep failed with exit code 1: 'pmset' must be run as root...")}}}
 	shows := map[string]func(*view.Text){
-		"plan":  func(v *view.Text) { v.Plan(everything()) },
-		"clean": func(v *view.Text) { v.Plan(clean()) },
+		"plan": func(v *view.Text) { v.Plan(everything(), view.PlanForm{}) },
+		"full": func(v *view.Text) {
+			v.Plan(everything(), view.PlanForm{Full: true})
+			v.Plan(joining(), view.PlanForm{Full: true})
+			v.Plan(nodes(), view.PlanForm{Full: true})
+			v.Plan(clean(), view.PlanForm{Full: true})
+		},
+		"clean": func(v *view.Text) { v.Plan(clean(), view.PlanForm{}) },
 		"limited": func(v *view.Text) {
-			v.Plan(limited(clean()))
-			v.Plan(limited(everything()))
+			v.Plan(limited(clean()), view.PlanForm{})
+			v.Plan(limited(everything()), view.PlanForm{})
 			v.Applied(nil, engine.Result{Done: 4, After: limited(clean())})
 			v.Hosts(limited(clean()), narrow)
 		},
 		"silent": func(v *view.Text) {
-			v.Plan(silent())
+			v.Plan(silent(), view.PlanForm{})
 			v.Applied(nil, engine.Result{Done: 4, After: silent()})
 			v.Hosts(silent(), narrow)
 		},
-		"joining":      func(v *view.Text) { v.Plan(joining()) },
+		"joining":      func(v *view.Text) { v.Plan(joining(), view.PlanForm{}) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), narrow) },
 		"joined":       func(v *view.Text) { v.Applied(nil, waited()) },
-		"nodes":        func(v *view.Text) { v.Plan(nodes()) },
+		"nodes":        func(v *view.Text) { v.Plan(nodes(), view.PlanForm{}) },
 		"crashing":     crashing,
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), narrow) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), wide) },
@@ -104,8 +110,8 @@ func pictures(t *testing.T) []picture {
 		"planfile": func(v *view.Text) {
 			f := kept()
 			v.Kept("plan.json", f)
-			v.PlanFile(f, f.MadeAt)
-			v.PlanFile(f, f.ExpiresAt)
+			v.PlanFile(f, view.PlanForm{}, f.MadeAt)
+			v.PlanFile(f, view.PlanForm{}, f.ExpiresAt)
 			v.Approved("plan.json", f, clean())
 		},
 	}

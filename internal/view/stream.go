@@ -112,7 +112,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 	for _, h := range append(d.UnknownHosts, d.RefusedHosts...) {
 		s.write(message{Level: "warn", Type: "host_trouble", Message: h.Name + ": " + h.Code.String() + ": " + h.Text, Host: &h})
 	}
-	s.write(message{Type: "change_summary", Message: summary(p), Summary: &d.Summary})
+	s.write(message{Type: "change_summary", Message: planLine(p), Summary: &d.Summary})
 }
 
 // streamed are the types of lines that tell of events. Other events have none.

@@ -1,0 +1,312 @@
+package view
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// mostFields is how many fields of a step a row names.
+const mostFields = 3
+
+// findings collects what a plan reports.
+type findings struct {
+	plan *plan.Plan
+	cfg  *fleet.Config // whose lines are named; nil: none
+	// unprepared says that a row of the cluster says what it lacks.
+	unprepared bool
+	all        []finding
+}
+
+// findingsOf returns all that a plan reports. cfg may be nil: no lines are named then.
+func findingsOf(p *plan.Plan, cfg *fleet.Config) []finding {
+	f := &findings{plan: p, cfg: cfg}
+	f.cluster()
+	f.claims()
+	actions := byHost(p)
+	for i := range p.Hosts {
+		h := &p.Hosts[i]
+		f.host(h, actions[h.Server.ID])
+	}
+	f.groups()
+	for _, w := range p.Warnings {
+		f.trouble(catWarning, nil, clusterName, "", &w)
+	}
+	for _, d := range p.Doubts {
+		f.trouble(catBlocked, nil, ownerTitle(p), "", &d)
+	}
+	return f.all
+}
+
+func (f *findings) add(x finding) { f.all = append(f.all, x) }
+
+// trouble adds what stands against a host or a subject.
+func (f *findings) trouble(c category, h *plan.Host, subject, what string, x *plan.Trouble) {
+	f.add(finding{category: c, host: h, subject: subject, what: what, text: brief(x.Text), codes: []string{x.Code.String()}, fix: x.Remedy, counted: true})
+}
+
+// dialled is how Go words that an address does not answer.
+var dialled = regexp.MustCompile(`^dial tcp ?(\S*): (?:connect: )?`)
+
+// brief is a text without the words around it that say nothing to an operator.
+func brief(text string) string {
+	m := dialled.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	return strings.TrimPrefix(text, m[0]) + given(m[1] != "", " (%s)", m[1])
+}
+
+// cluster adds what the cluster itself lacks, and what of it could not be read.
+func (f *findings) cluster() {
+	missing := 0
+	var prepare *plan.Trouble
+	for _, a := range f.plan.Actions {
+		switch {
+		case !a.OfCluster():
+		case notPrepared(a):
+			missing++
+			prepare = a.Refusal
+		case a.Refusal != nil:
+			f.trouble(catCluster, nil, "", clusterSubject(a), a.Refusal)
+		default:
+			f.add(finding{category: catCluster, text: listed(": ", clusterSubject(a), a.Reason.Text), codes: []string{a.Reason.Code.String()}})
+		}
+	}
+	if f.unprepared = prepare != nil; f.unprepared {
+		f.add(finding{category: catCluster, text: count(missing, "object") + " missing or changed, which only an administrator may write",
+			codes: []string{prepare.Code.String()}, fix: prepare.Remedy})
+	}
+	for _, u := range f.plan.Unread {
+		f.add(finding{category: catNotCompared, subject: clusterName, what: u.Probe, text: u.Why})
+	}
+}
+
+// host adds what there is to say of a host.
+func (f *findings) host(h *plan.Host, actions []plan.Action) {
+	switch {
+	case h.Unknown != nil && h.Unknown.Code == plan.CodeUnreachable:
+		f.trouble(catDown, h, "", "", h.Unknown)
+	case h.Unknown != nil:
+		f.trouble(catNotCompared, h, "", "", h.Unknown)
+	case h.Refused != nil && f.saidAbove(h.Refused):
+		f.awaitsCluster(catBlocked, h)
+	case h.Refused != nil:
+		f.trouble(catBlocked, h, "", "", h.Refused)
+	}
+	f.held(h, actions)
+	var setUp []plan.Action
+	late := make(map[plan.Trouble][]plan.Action)
+	refused := make(map[plan.Trouble][]plan.Action)
+	for _, a := range actions {
+		switch {
+		case a.Refusal != nil:
+			refused[*a.Refusal] = append(refused[*a.Refusal], a)
+		case a.Deferral != nil:
+			late[*a.Deferral] = append(late[*a.Deferral], a)
+		case firstSetup(h, a):
+			setUp = append(setUp, a)
+		case a.Kind != plan.ClaimServer: // the group's row says it
+			f.action(h, a)
+		}
+	}
+	f.firstSetup(h, setUp)
+	f.kept(h, catBlocked, actions, refused)
+	f.kept(h, catDeferred, actions, late)
+	for _, u := range h.Unread {
+		f.add(finding{category: catNotCompared, host: h, what: string(u.Step), text: u.Probe + ": " + u.Why, codes: []string{plan.CodeUnread.String()}})
+	}
+	for _, w := range h.Warnings {
+		if !slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Refusal != nil && *a.Refusal == w.Trouble }) {
+			f.trouble(catWarning, h, "", string(w.Step), &w.Trouble)
+		}
+	}
+	if slices.ContainsFunc(engine.Unpinned(&plan.Plan{Hosts: []plan.Host{*h}}), func(plan.Host) bool { return true }) {
+		f.add(finding{category: catHostKey, host: h, text: "not pinned yet, apply pins " + h.Seen.Fingerprint})
+	}
+}
+
+// held adds who holds a host, and what that keeps from it.
+func (f *findings) held(h *plan.Host, actions []plan.Action) {
+	hold := h.Standing()
+	if hold == nil {
+		return
+	}
+	x := finding{category: catHeld, host: h, text: hold.String(), codes: []string{plan.CodeHeld.String()}}
+	if kept := slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return !byHold(a) }); len(kept) > 0 && h.Refused == nil && h.Unknown == nil {
+		x.text += "; waits: " + labelsOf(kept)
+		x.fix = hold.Trouble(h.Name).Remedy
+	}
+	f.add(x)
+}
+
+// firstSetup reports whether an action only sets up a host that was never set up: its fields say
+// nothing that the configuration does not.
+func firstSetup(h *plan.Host, a plan.Action) bool {
+	return a.Kind != plan.ClaimServer && (!h.Member || a.AfterRoot || a.Reason.Code == plan.CodeFirstSetup)
+}
+
+// firstSetup adds what sets up a host: its steps, as all hosts of the group have them.
+func (f *findings) firstSetup(h *plan.Host, actions []plan.Action) {
+	steps := slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return !a.Kind.OfStep() })
+	if len(steps) == 0 {
+		return
+	}
+	c := catConfig
+	if !h.Member {
+		c = catNew
+	}
+	f.add(finding{category: c, host: h, what: "set up", text: labelsOf(steps), codes: []string{plan.CodeFirstSetup.String()}})
+}
+
+func labelsOf(actions []plan.Action) string {
+	return strings.Join(slices.Compact(mapped(actions, label)), ", ")
+}
+
+// kept adds what is wanted on a host and not done, by why not.
+func (f *findings) kept(h *plan.Host, c category, order []plan.Action, of map[plan.Trouble][]plan.Action) {
+	for _, a := range order {
+		why := a.Refusal
+		if c == catDeferred {
+			why = a.Deferral
+		}
+		if why == nil || of[*why] == nil {
+			continue
+		}
+		same := of[*why]
+		delete(of, *why)
+		switch {
+		case byHold(a): // the row of the hold says it
+		case h.Unknown != nil && *why == *h.Unknown, h.Refused != nil && *why == *h.Refused: // the host's own row says it
+		case f.saidAbove(why): // the cluster's row says it
+			f.awaitsCluster(c, h)
+		default:
+			f.trouble(c, h, "", labelsOf(same), why)
+		}
+	}
+}
+
+// awaitsCluster adds that a host waits for what the cluster lacks, which has a row of its own.
+func (f *findings) awaitsCluster(c category, h *plan.Host) {
+	f.add(finding{category: c, host: h, text: "waits for the cluster objects above", codes: []string{plan.CodeClusterNotPrepared.String()}})
+}
+
+// saidAbove reports whether a row of the cluster says what stands against a host.
+func (f *findings) saidAbove(x *plan.Trouble) bool {
+	return f.unprepared && x.Code == plan.CodeClusterNotPrepared
+}
+
+// action adds what one action does to a host.
+func (f *findings) action(h *plan.Host, a plan.Action) {
+	x := finding{category: catConfig, host: h, what: label(a), text: a.Reason.Text, codes: []string{a.Reason.Code.String()}}
+	if a.Drift {
+		x.category = catDrift
+	}
+	if a.Kind.OfStep() && len(a.Fields) > 0 {
+		x.text = fieldsText(h, a)
+	}
+	if f.cfg != nil && a.Pending {
+		x.at = placesOf(f.cfg, a)
+	}
+	f.add(x)
+}
+
+// aDigest is the short digest behind a version.
+var aDigest = regexp.MustCompile(` \([0-9a-f]{12}\)$`)
+
+// fieldsText says what moves in a step, in short: of a version that moves the digest is left out.
+func fieldsText(h *plan.Host, a plan.Action) string {
+	out := mapped(a.Fields[:min(len(a.Fields), mostFields)], func(x plan.Field) string {
+		before, after := value(*h, x.Before), value(*h, x.After)
+		if b, c := aDigest.ReplaceAllString(before, ""), aDigest.ReplaceAllString(after, ""); b != c {
+			before, after = b, c
+		}
+		name := x.Name + " "
+		if x.Name == "version" || x.Name == "bundle" {
+			name = ""
+		}
+		return name + before + " → " + after
+	})
+	return strings.Join(out, ", ") + given(len(a.Fields) > mostFields, " and %d more", len(a.Fields)-mostFields)
+}
+
+// placesOf returns the lines of the configuration that want what an action changes.
+func placesOf(cfg *fleet.Config, a plan.Action) []fleet.Source {
+	sources := cfg.SourcesOf(a.Host, a.Fleet, a.Group)
+	var out []fleet.Source
+	for _, x := range a.Fields {
+		at := sources.Of(string(a.Step) + "." + strings.ReplaceAll(x.Name, " ", "_"))
+		if at.File == "" {
+			at = sources.Of(string(a.Step))
+		}
+		if at.File != "" {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// claims adds which servers each group takes from the pool.
+func (f *findings) claims() {
+	claims := slices.DeleteFunc(slices.Clone(f.plan.Actions), func(a plan.Action) bool { return a.Kind != plan.ClaimServer || !a.Runs() })
+	for _, same := range grouped(claims, func(a plan.Action) string { return a.Fleet + "." + a.Group }) {
+		f.add(finding{category: catNew, subject: same[0].Fleet + "." + same[0].Group, text: f.claimText(same), codes: []string{same[0].Reason.Code.String()}})
+	}
+}
+
+// groups adds what is no host of the plan: servers that are missing, lost, orphaned, skipped or
+// unmanaged, and groups of which nobody was asked.
+func (f *findings) groups() {
+	p := f.plan
+	for _, s := range p.Shortages {
+		x := s.Trouble
+		x.Text = count(s.Missing, "server") + " missing: " + x.Text
+		f.trouble(catBlocked, nil, s.Fleet+"."+s.Group, "", &x)
+	}
+	for _, l := range p.Lost {
+		f.trouble(catLost, nil, l.Name, "", &l.Trouble)
+	}
+	for _, o := range p.Orphans {
+		x := o.Trouble
+		x.Text += given(o.Runs() != "", " (%s)", o.Runs())
+		f.trouble(catOrphaned, nil, o.Name, "", &x)
+	}
+	for _, same := range grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }) {
+		f.trouble(catSkipped, nil, same[0].Server.Name, "", &same[0].Trouble)
+	}
+	for _, u := range p.Unasked {
+		f.add(finding{category: catNotCompared, subject: u.Fleet + "." + u.Group, text: u.String()})
+	}
+	for _, s := range p.Strays {
+		f.add(finding{category: catUnmanaged, subject: s.Name, text: "in no pool and no fleet: never touched"})
+	}
+}
+
+// claimText says which pool servers a group takes.
+func (f *findings) claimText(same []plan.Action) string {
+	servers := mapped(same, func(a plan.Action) string {
+		h, _ := f.plan.HostByServer(a.ServerID)
+		return h.Server.Name
+	})
+	h, _ := f.plan.HostByServer(same[0].ServerID)
+	return fmt.Sprintf("claim %s of the pool (%s): %s", count(len(same), "server"), h.Server.Type, firstNames(servers, mostServers))
+}
+
+// How many names a row lists.
+const (
+	mostNames   = 8 // hosts
+	mostServers = 3 // servers of the pool
+)
+
+// firstNames lists the first names, and counts the others.
+func firstNames(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
