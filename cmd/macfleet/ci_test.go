@@ -245,7 +245,7 @@ func TestHostilePullRequest(t *testing.T) {
 		h.edit("fleets.fleet.hcl", source, "dist/tart-kubelet-darwin-arm64")
 	}
 	kubelet := h.file("repo/dist/tart-kubelet-darwin-arm64")
-	for link, says := range map[string]string{"dist/more": "holds symbolic links", "more.fleet.hcl": "Unreadable file", "dist/tart-kubelet-darwin-arm64": "lies outside"} {
+	for link, says := range map[string]string{"dist/more": "holds symbolic links", "more.fleet.hcl": "Unreadable file", "dist/tart-kubelet-darwin-arm64": "is outside"} {
 		path := filepath.Join(h.repo, link)
 		_ = os.Remove(path) // one of them is there
 		must(t, os.Symlink(outside, path))

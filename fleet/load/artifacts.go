@@ -3,6 +3,8 @@ package load
 import (
 	"net/url"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -29,6 +31,7 @@ func (l *loader) artifacts(blocks []artifactBlock, sc *scope) []fleet.Artifact {
 		case b.Fetch == "":
 			b.Fetch = fleet.FetchPush
 		}
+		l.sourceVersion(b)
 		if !b.Place.twice {
 			sc.values["artifact"][b.Name] = cty.CapsuleVal(artifactType, &b.Artifact)
 			all = append(all, b.Artifact)
@@ -68,6 +71,19 @@ func (l *loader) artifactSource(b artifactBlock) bool {
 		l.fault(at, summary, "%s is not a complete URL in ASCII characters. Write one such as \"https://releases.acme.dev/tart.tar.gz\", with other characters percent-encoded.", quoted(b.Source))
 	}
 	return true
+}
+
+// versionNumber is a version such as 2.32.1 in the name of a file.
+var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
+
+// sourceVersion warns of a version that was changed while source and sha256 still belong to another one.
+func (l *loader) sourceVersion(b artifactBlock) {
+	names := versionNumber.FindAllString(b.Source, -1)
+	if own := versionNumber.FindString(b.Version); own == "" || len(names) == 0 || slices.Contains(names, own) || !b.Place.good["version"] || !b.Place.good["source"] {
+		return
+	}
+	l.warn(b.Place.at("version"), "Version and source differ", "The version is %s, but the source names %s. Correct one of them, then run macfleet artifacts lock --update %s for the new sha256.",
+		quoted(b.Version), quoted(names[len(names)-1]), b.Name)
 }
 
 // fileFault says what is wrong with the path of a file, or "".

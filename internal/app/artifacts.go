@@ -64,6 +64,9 @@ func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) (err e
 		if l.Differs() && !l.Refused {
 			pins[of.Name] = load.Pin(pin)
 		}
+		if err == nil && !l.Refused && !o.Check {
+			store.NoteVersion(pin.SHA256, of.Version)
+		}
 		all = append(all, l)
 	}
 	var files []string

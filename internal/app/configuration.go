@@ -155,11 +155,15 @@ func Version(env *Env, asJSON bool) error {
 	return env.answer(asJSON, view.WriteVersion, func(t *view.Text) { t.Say("macfleet " + fleet.Version) })
 }
 
-// remarks enters artifacts whose files are not what was locked (a plan finds only those that it would
-// send), and ignore blocks that are good for nothing, before drift says so at night.
+// remarks adds artifacts whose files or versions are not those that were locked, and ignore blocks without effect.
+// A plan finds only files that it would send, and drift finds such blocks only later.
 func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, faults *view.Faults) {
 	store := env.artifactStore(nil)
 	for _, of := range config.Artifacts {
+		if version, known := store.VersionOf(of.SHA256); known && version != of.Version && fleet.IsURL(of.Source) {
+			faults.Warn("", "Digest of another version", fmt.Sprintf("The sha256 of artifact %q was locked for version %s, and its version is now %s. "+
+				"Run macfleet artifacts lock --update %[1]s.", of.Name, version, of.Version))
+		}
 		if inside && !fleet.IsURL(of.Source) && !env.holds(of.Source) {
 			faults.Warn("", "Artifact file not compared", of.String()+": "+of.Source+" is outside the configuration directory.")
 			continue

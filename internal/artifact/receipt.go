@@ -55,3 +55,18 @@ func (s *Store) receipt(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(s.Cache, "receipt-"+hex.EncodeToString(sum[:8])+".json")
 }
+
+// NoteVersion notes which version was locked with a digest, for VersionOf.
+func (s *Store) NoteVersion(sum, version string) {
+	if os.MkdirAll(s.Cache, 0o755) == nil {
+		_ = wholefile.Replace(s.versionNote(sum), 0o600, wholefile.Text([]byte(version))) // without it no warning is possible
+	}
+}
+
+// VersionOf returns the version with which a digest was locked on this machine.
+func (s *Store) VersionOf(sum string) (version string, known bool) {
+	text, err := os.ReadFile(s.versionNote(sum))
+	return string(text), err == nil && sum != ""
+}
+
+func (s *Store) versionNote(sum string) string { return filepath.Join(s.Cache, "version-"+sum) }
