@@ -91,7 +91,7 @@ Exit codes: 0 held, 1 error, 3 some hosts are not held.`,
 
 func unholdCmd(env *app.Env) *cobra.Command {
 	return &cobra.Command{Use: "unhold SELECTOR|HOST...", Short: "Remove a hold", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),
-		Long: `Removes the holds of hosts, whoever set them, from their markers and Nodes. If
+		Long: `Removes the holds of hosts, no matter who set them, from markers and Nodes. If
 one of the two cannot be reached, the host stays held.
 
 Exit codes: 0 removed, 1 error, 3 some hosts are still held.`,

@@ -76,7 +76,7 @@ report. Read the file before you share it.
 Exit codes: 0 all checks ok, 1 no such server, 3 a problem, a warning or an
 unknown.`,
 		Example: `  macfleet doctor acme-production-runners-m2-0bccd
-  macfleet doctor acme-production-runners-m2-0bccd --record answers.json`,
+  macfleet doctor 0bccd --record answers.json`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Doctor(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	c.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "list the checks that are ok, too")
@@ -107,7 +107,7 @@ changes nothing.
 With --schema it describes the configuration language instead: all blocks, or the
 block or attribute at a PATH such as fleet.group.type.`,
 		Example: `  macfleet explain acme-production-runners-m2-0bccd
-  macfleet explain acme-production-runners-m2-0bccd tart_kubelet --script
+  macfleet explain runners/0bccd tart_kubelet --script
   macfleet explain --schema fleet.group.type`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Explain(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)

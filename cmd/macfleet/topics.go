@@ -58,7 +58,7 @@ Credentials:
 Output:
   NO_COLOR               disable colours, as --no-color does; wins over the others
   FORCE_COLOR, CLICOLOR_FORCE
-                         use colours without a terminal, e.g. in CI (0: no colours)
+                         use colours without a terminal, e.g. CI (0: none)
   CLICOLOR=0             no colours
   TERM=dumb              no colours and no live progress
   LC_ALL, LC_CTYPE, LANG the first one set decides: without UTF-8, output is ASCII
@@ -74,8 +74,15 @@ VALUE may hold the wildcards *, ? and [...]. ready is true or false. A repeated
 
   --on fleet=runners                     all hosts of one fleet
   --on fleet=runners,zone=fr-par-1       those in one zone
-  --on 'name=*-0bccd' --on fleet=macos   one host and all hosts of a fleet
+  --on name=0bccd --on fleet=macos       one host and all hosts of a fleet
   --exclude ready=false                  skip hosts that are not Ready
+
+A HOST, and the value of name, can be written in several ways:
+
+  acme-production-runners-m2-0bccd       the full name
+  runners/0bccd                          fleet and suffix, as screens show it
+  0bccd                                  the end of one name, 4 characters or more
+  'runners/*'                            a pattern, where several hosts may match
 
 A selector that matches no host is an error, so a typo never looks like a clean
 fleet.
