@@ -14,7 +14,7 @@ trap 'rm -rf "$world"' EXIT
 
 fleet() { "$macfleet" -C "$here/three-fleets" -e production --sandbox="$world/sandbox" --runs-dir "$runs" "$@"; }
 
-title() { printf '\n=== %s\n\n' "$*"; }
+title() { printf '=== %s\n\n' "$*"; }
 
 # run EXIT COMMAND... prints a command, runs it, and checks its exit code.
 run() {
