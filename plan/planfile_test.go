@@ -286,7 +286,7 @@ func TestPlanFileRefuses(t *testing.T) {
 		{"for ever", w.cfg, noon, func(f *wire.PlanFile) { f.ExpiresAt = noon.Add(wire.LongestExpiry + 1) }, "which no macfleet writes"},
 		{"another environment", &other, noon, nil, `made for "acme", environment "prod", this configuration is "acme", environment "staging"`},
 		{"another configuration", &wide, noon, nil, "variables count"},
-		{"another macfleet", w.cfg, noon, func(f *wire.PlanFile) { f.MacfleetVersion = "0.0.9" }, "macfleet 0.0.9 made it, this is " + fleet.Version},
+		{"another macfleet", w.cfg, noon, func(f *wire.PlanFile) { f.MacfleetVersion = "0.0.9" }, "made by macfleet 0.0.9, and this is " + fleet.Version},
 	} {
 		f, err := wire.DecodePlanFile(content)
 		if err != nil {

@@ -292,7 +292,7 @@ func TestDecodeRecordRefuses(t *testing.T) {
 		{"a list", "[]", "JSON array"},
 		{"another document", `{"format_version":"2.0","resource_changes":[]}`, "has no configuration"},
 		{"no version", `{}`, `format_version is ""`},
-		{"a later version", strings.Replace(good, `"2.0"`, `"1.0"`, 1), `format_version is "1.0", this one reads 2.x`},
+		{"a later version", strings.Replace(good, `"2.0"`, `"1.0"`, 1), `format_version "1.0", this macfleet reads 2.x`},
 		{"a version of another type", strings.Replace(good, `"2.0"`, `1`, 1), "format_version is a JSON number"},
 		{"servers of another type", strings.Replace(good, `"servers": []`, `"servers": {}`, 1), "servers is a JSON object"},
 		{"no servers", strings.Replace(good, `"servers": [],`, ``, 1), "has no servers"},
@@ -307,7 +307,7 @@ func TestDecodeRecordRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := wire.DecodeRecord([]byte(tt.content))
-			if !errors.Is(err, wire.ErrNoSnapshot) || !strings.Contains(err.Error(), tt.part) || !strings.Contains(err.Error(), "record another") {
+			if !errors.Is(err, wire.ErrNoSnapshot) || !strings.Contains(err.Error(), tt.part) || !strings.Contains(err.Error(), "record a new one") {
 				t.Errorf("error %v, want one with %q and what to do", err, tt.part)
 			}
 		})

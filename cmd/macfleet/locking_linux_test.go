@@ -229,7 +229,7 @@ func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.pausing()
-	if _, stderr := p.says(app.ExitError, "apply", "--auto-approve", "--lock-timeout", "0"); !strings.Contains(stderr, " holds the lock since ") {
+	if _, stderr := p.says(app.ExitError, "apply", "--auto-approve", "--lock-timeout", "0"); !strings.Contains(stderr, "lock held by ") {
 		t.Errorf("who does not wait is told %s", stderr)
 	}
 	stdout, _ := p.says(app.ExitDone, "plan")
@@ -339,10 +339,10 @@ func TestReleasedByForce(t *testing.T) {
 	}
 	first.until("it notices", func() bool { return strings.Contains(p.record(), "PUT /apis/coordination.k8s.io") && first.refused() })
 	from := len(p.record())
-	if code := first.end(); code != app.ExitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released it by force") {
+	if code := first.end(); code != app.ExitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released with --force") {
 		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
 	}
-	if why := lastOf(t, filepath.Join(p.dir, "world")).End.Stopped; why != "the lock is lost: somebody released it by force" {
+	if why := lastOf(t, filepath.Join(p.dir, "world")).End.Stopped; why != "the lock is lost: it was released with --force" {
 		t.Errorf("it was stopped, by its record, because of %q", why)
 	}
 	if w := p.writes(from); len(w) > 0 {

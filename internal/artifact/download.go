@@ -19,18 +19,17 @@ import (
 	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
-// silence is how long a server may send nothing before a download is broken off.
+// silence is how long a server may send nothing before a download is cancelled.
 const silence = time.Minute
 
-// attempts is how often a download goes on that broke off after some bytes.
+// attempts is how often an interrupted download is resumed.
 const attempts = 5
 
-// download brings a URL's bytes into the cache, under their digest. They must
-// have the digest want, unless that is empty: then what was begun is not gone on
-// with, since nobody could tell whether both halves belong together.
+// download saves a URL in the cache under its digest. The digest must be want, unless that is
+// empty: then an interrupted download is not resumed, because its parts may not match.
 func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pin, error) {
 	if err := os.MkdirAll(s.Cache, 0o755); err != nil {
-		return Pin{}, fmt.Errorf("%s: make the cache: %w", a, err)
+		return Pin{}, fmt.Errorf("%s: create the cache: %w", a, err)
 	}
 	of := sha256.Sum256([]byte(a.Source + "\n" + want))
 	path := filepath.Join(s.Cache, ".download-"+hex.EncodeToString(of[:8]))
@@ -41,7 +40,7 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 	defer func() { _ = part.Close() }() // what matters was flushed by complete
 	if want != "" {
 		if file, pin, err := s.checked(ctx, a, s.cached(want)); err == nil { // another process was faster
-			_ = file.Close() // it was read, not written
+			_ = file.Close() // only read
 			_ = os.Remove(path)
 			return pin, nil
 		}
@@ -52,7 +51,7 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 			err = os.Rename(path, s.cached(pin.SHA256))
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: keep the download: %w", a, err)
+			err = fmt.Errorf("%s: save the download: %w", a, err)
 		}
 	}
 	noRoom := errors.Is(err, syscall.ENOSPC)
@@ -60,12 +59,12 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 		_ = os.Remove(path) // the error is told already
 	}
 	if noRoom {
-		return Pin{}, fmt.Errorf("%s: the disk with %s is full, and nothing of the download stays there: make room, or move the configuration: %w", a, s.Cache, err)
+		return Pin{}, fmt.Errorf("%s: disk full: %s; the partial download was deleted; free space or move the configuration: %w", a, s.Cache, err)
 	}
 	return pin, err
 }
 
-// fill reads the URL into the part, from where that ends.
+// fill downloads the rest of the URL into the partial file.
 func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want string) (Pin, error) {
 	for try := 1; ; try++ {
 		if want == "" {
@@ -87,20 +86,20 @@ func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want 
 		pin, err := digest(ctx, io.NewSectionReader(part, 0, math.MaxInt64))
 		switch {
 		case err != nil:
-			return Pin{}, fmt.Errorf("%s: read what was downloaded: %w", a, err)
+			return Pin{}, fmt.Errorf("%s: read the download: %w", a, err)
 		case want == "" || pin.SHA256 == want:
 			return pin, nil
 		case begun == 0 || try >= attempts:
 			return Pin{}, &MismatchError{a, pin}
 		}
-		// What it went on with was the beginning of another file.
+		// The partial file belongs to another file.
 		if err := part.Truncate(0); err != nil {
 			return Pin{}, err
 		}
 	}
 }
 
-// get sends one request and appends its answer to the part.
+// get sends one request and appends the response to the partial file.
 func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -117,11 +116,11 @@ func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read, not written
+	defer func() { _ = resp.Body.Close() }() // only read
 	switch {
 	case resp.StatusCode == http.StatusPartialContent && begun > 0:
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && begun > 0:
-		return nil // there is no more: the digest says whether this is all
+		return nil // nothing more: the digest shows whether it is complete
 	case resp.StatusCode == http.StatusOK:
 		if err := part.Truncate(0); err != nil {
 			return err
@@ -130,13 +129,13 @@ func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun 
 			return err
 		}
 	default:
-		return fmt.Errorf("the server answered %s; see whether the URL is right", resp.Status)
+		return fmt.Errorf("the server responded %s; check the URL", resp.Status)
 	}
-	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("no byte came for %s", silence)) })
+	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("no data for %s", silence)) })
 	defer quiet.Stop()
 	_, err = io.Copy(part, reader(func(p []byte) (int, error) {
 		n, err := resp.Body.Read(p)
-		quiet.Reset(silence) // every byte that comes puts the end off
+		quiet.Reset(silence) // restarted with all data
 		return n, err
 	}))
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -149,9 +148,9 @@ func onlyHTTPS(r *http.Request, via []*http.Request) error {
 	const most = 10
 	switch {
 	case r.URL.Scheme != "https":
-		return errors.New("the server sends us to a place without https")
+		return errors.New("the server redirects to a URL without https")
 	case len(via) >= most:
-		return fmt.Errorf("the server sent us elsewhere %d times", most)
+		return fmt.Errorf("the server redirected %d times", most)
 	}
 	return nil
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
-// receipt is what was found out about a file, and what tells its bytes apart from
-// those that it had before without reading them.
+// receipt caches a file's digest, with the metadata that shows whether the file changed since.
 type receipt struct {
 	Path     string `json:"path"`
 	Size     int64  `json:"size"`
@@ -34,16 +33,16 @@ func identify(path string, info fs.FileInfo) receipt {
 	return r
 }
 
-// recall returns the digest of a file that was read before and is the same since.
+// recall returns the cached digest of an unchanged file.
 func (s *Store) recall(now receipt) (string, bool) {
-	text, _ := os.ReadFile(s.receipt(now.Path)) // what cannot be read was never read
+	text, _ := os.ReadFile(s.receipt(now.Path)) // unreadable: no receipt
 	var r receipt
 	err := json.Unmarshal(text, &r)
 	now.SHA256 = r.SHA256
 	return r.SHA256, err == nil && r == now
 }
 
-// remember enters a digest. What it cannot write is found out again next time.
+// remember caches a digest, best effort.
 func (s *Store) remember(now receipt, sum string) {
 	now.SHA256 = sum
 	if os.MkdirAll(s.Cache, 0o755) == nil {

@@ -1,5 +1,5 @@
-// Package artifact has the files of artifacts on this machine: those beside the
-// configuration, and those that were downloaded, in a cache.
+// Package artifact finds artifacts on this machine: local files beside the configuration, and
+// downloads in a cache.
 package artifact
 
 import (
@@ -31,35 +31,34 @@ func New(dir string, client *http.Client) *Store {
 	return &Store{Dir: dir, Cache: filepath.Join(dir, ".macfleet", "artifacts"), HTTP: client}
 }
 
-// Pin is what an artifact's bytes are.
+// Pin is the digest and the size of an artifact.
 type Pin struct {
 	SHA256 string // small hex
 	Size   int64  // bytes
 }
 
-// MismatchError says that a source has other bytes than the configuration says.
+// MismatchError reports that a source does not have the locked digest.
 type MismatchError struct {
 	Artifact fleet.Artifact
 	Got      Pin
 }
 
-// Error names both digests, and what to type.
+// Error names both digests and the remedy.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: %s has the SHA-256 %s, and the configuration says %s; %s", e.Artifact, e.Artifact.Source, e.Got.SHA256, e.Artifact.SHA256, e.Remedy())
+	return fmt.Sprintf("%s: checksum mismatch: %s has the SHA-256 %s, locked is %s; %s", e.Artifact, e.Artifact.Source, e.Got.SHA256, e.Artifact.SHA256, e.Remedy())
 }
 
-// Remedy is what to type or do.
+// Remedy returns the fix.
 func (e *MismatchError) Remedy() string {
-	return "if it was changed on purpose, run macfleet artifacts lock --update " + e.Artifact.Name + "; else bring back the file that was locked"
+	return "if the change is intended, run macfleet artifacts lock --update " + e.Artifact.Name + "; otherwise restore the locked file"
 }
 
-// ErrUnlocked is the cause where an artifact has no digest.
-var ErrUnlocked = errors.New("it has no sha256; run macfleet artifacts lock")
+// ErrUnlocked reports an artifact without a digest.
+var ErrUnlocked = errors.New("not locked; run macfleet artifacts lock")
 
-// Open returns the bytes of an artifact, downloaded where they are not in the
-// cache, and how many there are. Their digest was compared; what was compared
-// once is not read again for it until it changes. The reader is an *os.File.
-// The error is a *MismatchError where the bytes are others.
+// Open returns an artifact, downloaded if it is not in the cache, and its size. Its digest is
+// verified, once per version of the file. The reader is an *os.File. The error is a
+// *MismatchError if the digest is wrong.
 func (s *Store) Open(ctx context.Context, a fleet.Artifact) (io.ReadCloser, int64, error) {
 	if a.SHA256 == "" {
 		return nil, 0, fmt.Errorf("%s: %w", a, ErrUnlocked)
@@ -77,16 +76,15 @@ func (s *Store) Open(ctx context.Context, a fleet.Artifact) (io.ReadCloser, int6
 	return file, pin.Size, nil
 }
 
-// mismatched reports whether a file has other bytes than were locked.
+// mismatched reports whether a file does not have the locked digest.
 func mismatched(err error) bool {
 	_, is := errors.AsType[*MismatchError](err)
 	return is
 }
 
-// State looks for an artifact, and downloads nothing: whether its bytes are on this
-// machine, or else a file of it that has other bytes than were locked. A file beside the
-// configuration is read where that was not done since it changed last; what the cache
-// has is taken for what its name says, as it is downloaded again where it is not.
+// State reports whether an artifact is on this machine, or its file has another digest than the
+// locked one. It downloads nothing. A local file is read if it changed since the last time; a
+// cached file is trusted by its name.
 func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool) {
 	info, err := os.Stat(s.path(a))
 	if err != nil || !info.Mode().IsRegular() {
@@ -96,10 +94,9 @@ func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool
 	return err == nil, mismatched(err)
 }
 
-// Unchanged returns a *MismatchError where an artifact's file beside the configuration
-// has other bytes than were locked, and another error where it cannot be read: an
-// upload of it would fail. Of a file that is not there, or has no digest yet, nothing is
-// said: the hosts may have it.
+// Unchanged returns a *MismatchError if an artifact's local file does not have the locked
+// digest, or another error if it is unreadable: its upload would fail. A missing file or digest
+// is no error, because the hosts may have the artifact.
 func (s *Store) Unchanged(ctx context.Context, a fleet.Artifact) error {
 	if a.SHA256 == "" || fleet.IsURL(a.Source) {
 		return nil
@@ -114,8 +111,8 @@ func (s *Store) Unchanged(ctx context.Context, a fleet.Artifact) error {
 	return err
 }
 
-// Hash returns what an artifact's bytes are now, whatever the configuration says
-// of them. A URL is downloaded, and its bytes are in the cache then.
+// Hash returns the current digest and size of an artifact, regardless of the lock. A URL is
+// downloaded into the cache.
 func (s *Store) Hash(ctx context.Context, a fleet.Artifact) (Pin, error) {
 	if fleet.IsURL(a.Source) {
 		return s.download(ctx, a, "")
@@ -128,7 +125,7 @@ func (s *Store) Hash(ctx context.Context, a fleet.Artifact) (Pin, error) {
 	return pin, err
 }
 
-// path returns where an artifact lies on this machine, or would lie.
+// path returns an artifact's path on this machine, existing or not.
 func (s *Store) path(a fleet.Artifact) string {
 	switch {
 	case fleet.IsURL(a.Source):
@@ -141,18 +138,17 @@ func (s *Store) path(a fleet.Artifact) string {
 
 func (s *Store) cached(sum string) string { return filepath.Join(s.Cache, sum) }
 
-// checked opens a file and compares its digest, or only takes it where a is not
-// locked.
+// checked opens a file and verifies its digest, or computes it if a is not locked.
 func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os.File, Pin, error) {
-	// To open a pipe would wait for somebody who writes into it.
+	// Opening a pipe would block until there is a writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, Pin{}, fmt.Errorf("%s: read %s: it is no file; an artifact is one file, such as an archive", a, path)
+		return nil, Pin{}, fmt.Errorf("%s: read %s: not a regular file; an artifact is one file, such as an archive", a, path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		remedy := "make the file, or correct the source"
+		remedy := "create the file, or correct the source"
 		if errors.Is(err, fs.ErrPermission) {
-			remedy = "macfleet's user must be able to read it"
+			remedy = "make the file readable for macfleet's user"
 		}
 		return nil, Pin{}, fmt.Errorf("%s: %w; its source is %q: %s", a, err, a.Source, remedy)
 	}
@@ -169,14 +165,14 @@ func (s *Store) checked(ctx context.Context, a fleet.Artifact, path string) (*os
 	return nil, Pin{}, err
 }
 
-// pin returns what a file's bytes are, and leaves it at its beginning.
+// pin returns a file's digest and size, and rewinds it.
 func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return Pin{}, err
 	}
 	if info.Size() == 0 {
-		return Pin{}, errors.New("it is empty; what made it has failed")
+		return Pin{}, errors.New("the file is empty")
 	}
 	now := identify(file.Name(), info)
 	if sum, known := s.recall(now); known {
@@ -186,7 +182,7 @@ func (s *Store) pin(ctx context.Context, file *os.File) (Pin, error) {
 	if err != nil {
 		return Pin{}, err
 	}
-	// A file that was written meanwhile has another identity than the one read.
+	// If the file was written in the meantime, its identity changed.
 	if after, err := file.Stat(); err == nil && identify(file.Name(), after) == now {
 		s.remember(now, pin.SHA256)
 	}
@@ -205,7 +201,7 @@ func digest(ctx context.Context, r io.Reader) (Pin, error) {
 	return Pin{hex.EncodeToString(h.Sum(nil)), n}, err
 }
 
-// reader is a function that reads.
+// reader implements io.Reader with a function.
 type reader func(p []byte) (int, error)
 
 // Read calls r.

@@ -339,7 +339,7 @@ func TestDownloadFails(t *testing.T) {
 	shop := newShop(t, []byte("tart"))
 	s := New(t.TempDir(), shop.Client())
 	shop.fail.Store(http.StatusNotFound)
-	if _, err := read(t, s, shop.artifact()); err == nil || !strings.Contains(err.Error(), "404 Not Found; see whether the URL is right") {
+	if _, err := read(t, s, shop.artifact()); err == nil || !strings.Contains(err.Error(), "404 Not Found; check the URL") {
 		t.Errorf("error = %v", err)
 	}
 	a := shop.artifact()
@@ -421,7 +421,7 @@ func TestDownloadToAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := New(t.TempDir(), &http.Client{Transport: full{}})
 	a := fleet.Artifact{Name: "tart", Source: "https://releases.acme.dev/tart", SHA256: sum(nil)}
-	if _, err := read(t, s, a); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "artifact.tart: the disk with "+s.Cache+" is full") {
+	if _, err := read(t, s, a); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "artifact.tart: disk full: "+s.Cache) {
 		t.Errorf("error = %v", err)
 	}
 	if got := cacheOf(s); got != "" {

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Acquire takes the lock, waits for whoever has it, and keeps it renewed until
-// Release. The error is a *HeldError when another one kept it for too long, the
-// cause of ctx when that ended, or the store's.
+// Acquire takes the lock, waits for its holder, and renews it until Release. The error is a
+// *HeldError if the wait timed out, the cause of ctx's end, or the store's error.
 //
-// Another's lock is dead only when its record was seen unchanged for as long as it
-// counts, by the clock of this machine: clocks that differ do not matter.
+// Another run's lock has expired if its record was seen unchanged for its whole duration, by
+// this machine's clock: clock differences do not matter.
 func Acquire(ctx context.Context, o Options) (*Lock, error) {
 	o = o.filled()
 	a := acquiring{Options: o, began: o.Clock.Now()}
@@ -28,8 +27,8 @@ func Acquire(ctx context.Context, o Options) (*Lock, error) {
 		}
 		now := o.Clock.Now()
 		waited := a.began.atMost(now)
-		// Another try does no good where the store refuses, or where nobody was seen to hold
-		// the lock and it cannot be had for as long as it would count.
+		// Do not retry if the store refuses, or if there is no holder and the store has failed for a
+		// whole lock duration.
 		if errors.Is(err, ErrRefused) || err != nil && !a.record.Held && (!a.tried || waited >= a.Lasts) {
 			return nil, err
 		}
@@ -54,28 +53,28 @@ func Acquire(ctx context.Context, o Options) (*Lock, error) {
 	}
 }
 
-// acquiring is one try to get the lock.
+// acquiring is one attempt to get the lock.
 type acquiring struct {
 	Options
 	began   Instant
-	record  Record // as it was seen last
-	version string // so here; empty: none was seen
+	record  Record // as last seen
+	version string // as last seen; empty: none
 	since   Instant
-	tried   bool // we wrote, and do not know what became of it
+	tried   bool // a write of ours has an unknown result
 }
 
-// look takes the lock where it is free, dead, or ours by an earlier write whose
-// answer was lost. Without a lock and without an error, another one has it.
+// look takes the lock if it is free, expired, or ours by a write whose answer was lost. It
+// returns neither a lock nor an error if another run holds it.
 func (a *acquiring) look(ctx context.Context) (*Lock, error) {
 	r, version, err := a.Store.Get(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the lock: %w", err)
 	}
-	// Where either place is unknown, nobody can say that they differ.
+	// Unknown places cannot be compared.
 	if r.Place.ID != "" && a.Place.ID != "" && r.Place.ID != a.Place.ID && r.Place.ID != a.From {
 		return nil, &ElsewhereError{Record: r, Here: a.Place}
 	}
-	now := a.Clock.Now() // after the answer: it was not renewed between here and the next look
+	now := a.Clock.Now() // after the answer, to measure the time without a renewal
 	ours := r.Held && r.Run.ID == a.Run.ID
 	if version != a.version {
 		a.record, a.version, a.since = r, version, now
@@ -86,7 +85,7 @@ func (a *acquiring) look(ctx context.Context) (*Lock, error) {
 	}
 	next := Record{Held: true, Run: a.Run, Machine: a.Machine, Since: now.Wall, Renewed: now.Wall, Lasts: a.Lasts, Place: a.Place}
 	if a.Place.ID == "" {
-		next.Place = r.Place // a run that does not know where it is erases no witness
+		next.Place = r.Place // keep a known place
 	}
 	next.Run.Epoch = r.Run.Epoch
 	if !ours {

@@ -10,21 +10,21 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Lock is a lock that was taken. It is safe for use by several goroutines.
+// Lock is an acquired lock. It is safe for concurrent use.
 type Lock struct {
 	options  Options
-	lost     context.Context // ends when it is lost; its cause is why
+	lost     context.Context // done when the lock is lost; with its cause
 	lose     context.CancelCauseFunc
-	renewing context.Context // ends with stop, and when it is lost
+	renewing context.Context // done on stop, and when the lock is lost
 	stop     context.CancelFunc
-	done     chan struct{} // closed: nothing is renewed any more
+	done     chan struct{} // closed: renewing has stopped
 	writing  sync.Mutex    // one write at a time
 
 	mu      sync.Mutex
 	record  Record
 	version string
-	asked   Instant // before the last write that is known to have come through
-	failed  error   // of the last renewal; nil: it came through
+	asked   Instant // start of the last successful write
+	failed  error   // of the last renewal; nil: it succeeded
 }
 
 func newLock(o Options, r Record, version string, asked Instant) *Lock {
@@ -44,14 +44,13 @@ func (l *Lock) Run() plan.Run {
 // Lost returns a channel that is closed when the lock is lost.
 func (l *Lock) Lost() <-chan struct{} { return l.lost.Done() }
 
-// Check returns nil while the lock is ours, and an error that wraps ErrLost from
-// the moment on when it is not, or may not be: a laptop that slept for too long has
-// lost it, whatever the store says. It asks nobody.
+// Check returns nil while the lock is held, and an error that wraps ErrLost once it is lost or
+// may have expired, for example after this machine slept. It does no I/O.
 func (l *Lock) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if idle := l.asked.atMost(l.options.Clock.Now()); idle >= l.options.Lasts {
-		why := fmt.Errorf("%w: it was not renewed for %s", ErrLost, idle.Round(time.Second))
+		why := fmt.Errorf("%w: not renewed for %s", ErrLost, idle.Round(time.Second))
 		if l.failed != nil {
 			why = fmt.Errorf("%w: %s", why, l.failed.Error())
 		}
@@ -60,7 +59,7 @@ func (l *Lock) Check() error {
 	return context.Cause(l.lost)
 }
 
-// keep renews the lock until it is lost or let go.
+// keep renews the lock until it is lost or released.
 func (l *Lock) keep() {
 	defer close(l.done)
 	every := l.options.every()
@@ -74,28 +73,26 @@ func (l *Lock) keep() {
 		if l.Check() != nil {
 			return
 		}
-		// A write ends when it can do no good any more, and early enough for others to be
-		// tried where the API server does not answer.
+		// Time out a write early enough to retry if the API server does not answer.
 		l.mu.Lock()
 		left := l.options.Lasts - l.asked.atMost(l.options.Clock.Now())
 		l.mu.Unlock()
 		ctx, cancel := context.WithTimeout(l.renewing, max(min(left, every/2), time.Millisecond))
 		err := l.write(ctx, func(r *Record) {})
 		cancel()
-		// A renewal that failed is tried again as often as possible: the API server may
-		// be back before the lock expires.
+		// Retry a failed renewal quickly: the API server may recover before the lock expires.
 		if pause = every; err != nil {
 			pause = every / 5
 		}
 	}
 }
 
-// renewals bounds how often a write is tried again at once whose version was not
-// the last one any more, though the lock is ours: an answer was lost.
+// renewals limits immediate retries after a version conflict with our own write whose answer
+// was lost.
 const renewals = 3
 
-// write renews the lock, with what change makes of its record. The lock is lost
-// where the store says that it is another's.
+// write renews the lock and applies change to its record. The lock is lost if the store has
+// another holder.
 func (l *Lock) write(ctx context.Context, change func(*Record)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -128,8 +125,7 @@ func (l *Lock) write(ctx context.Context, change func(*Record)) error {
 	return err
 }
 
-// meet looks who was faster: a write of our own whose answer was lost, or somebody
-// else, who has the lock now.
+// meet finds out who caused a conflict: our own write with a lost answer, or a new holder.
 func (l *Lock) meet(ctx context.Context) error {
 	r, version, err := l.options.Store.Get(ctx)
 	if err != nil {
@@ -141,58 +137,57 @@ func (l *Lock) meet(ctx context.Context) error {
 		l.version = version
 		return nil
 	}
-	why := "somebody released it by force"
+	why := "it was released with --force"
 	switch {
 	case version == "":
-		why = "somebody deleted it"
+		why = "it was deleted"
 	case r.Held:
-		why = fmt.Sprintf("%s has taken it (run %s, since %s)", r.Run.Who, r.Run.ID, r.Since.UTC().Format("15:04:05 MST"))
+		why = fmt.Sprintf("taken over by %s (run %s, since %s)", r.Run.Who, r.Run.ID, r.Since.UTC().Format("15:04:05 MST"))
 	}
 	l.lose(fmt.Errorf("%w: %s", ErrLost, why))
 	return context.Cause(l.lost)
 }
 
-// Raise gives the run an epoch above another one, which a host knows of: the lock
-// was deleted since then, and counts from the beginning.
+// Raise raises the run's epoch above one that a host has seen: the lock was deleted since, and
+// its epochs started again.
 func (l *Lock) Raise(ctx context.Context, above int64) (plan.Run, error) {
 	err := l.Check()
 	if err == nil && l.Run().Epoch <= above {
 		if err = l.write(ctx, func(r *Record) { r.Run.Epoch = above + 1 }); err != nil {
-			err = fmt.Errorf("raise the epoch above %d, which hosts know of: %w", above, err)
+			err = fmt.Errorf("raise the epoch above %d, which hosts have seen: %w", above, err)
 		}
 	}
 	return l.Run(), err
 }
 
-// Release gives the lock back, unless it is lost. What keeps the epoch stays. It
-// is called once; an error means that the lock ends by itself later.
+// Release releases the lock, unless it is lost. The record with the epoch stays. It is called
+// once; after an error the lock expires by itself.
 func (l *Lock) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done
 	if err := ctx.Err(); err != nil {
-		return err // it ends by itself
+		return err // it expires by itself
 	}
 	if l.Check() != nil {
-		return nil // it is another's
+		return nil // another run holds it
 	}
 	err := l.write(ctx, func(r *Record) { r.Held = false })
 	if err != nil && !errors.Is(err, ErrLost) {
-		return fmt.Errorf("release the lock; it ends by itself %s after its last renewal: %w", l.options.Lasts, err)
+		return fmt.Errorf("release the lock (it expires %s after its last renewal): %w", l.options.Lasts, err)
 	}
 	return nil
 }
 
-// Break takes the lock away from the run that holds it, which is named by its id or
-// by who runs it: that run changes nothing more from its next look on. It returns
-// what was broken. The error is or wraps ErrConflict where the lock was renewed or
-// changed hands at this very moment.
+// Break releases the lock of another run, named by its id or its owner: that run stops at its
+// next check. It returns the broken record. The error is or wraps ErrConflict if the record
+// changed at the same moment.
 func Break(ctx context.Context, s Store, of string) (Record, error) {
 	r, version, err := s.Get(ctx)
 	switch {
 	case err != nil:
 		return r, fmt.Errorf("read the lock: %w", err)
 	case version == "" || !r.Held:
-		return r, errors.New("nobody holds the lock")
+		return r, errors.New("the lock is not held")
 	case of != r.Run.ID && of != r.Run.Who:
 		return r, fmt.Errorf("the lock is held by %s (run %s), not by %q", r.Run.Who, r.Run.ID, of)
 	}

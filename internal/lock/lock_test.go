@@ -152,7 +152,7 @@ func TestOneAfterTheOther(t *testing.T) {
 		if n := m.writes(); n != 30 { // at 0 s, 10 s, … 290 s
 			t.Errorf("%d writes in five minutes", n)
 		}
-		if _, err := taken(m, "bob", Options{}); err == nil || !strings.Contains(err.Error(), "ann@mac holds the lock since") {
+		if _, err := taken(m, "bob", Options{}); err == nil || !strings.Contains(err.Error(), "lock held by ann@mac since") {
 			t.Errorf("who does not wait is told %v", err)
 		}
 		var told []Waiting
@@ -289,8 +289,8 @@ func TestTaken(t *testing.T) {
 		steal func(m *memory)
 		says  string
 	}{
-		"stolen":   {func(m *memory) { m.record.Run = plan.Run{ID: "bob", Who: "bob@ci"}; m.version++ }, "bob@ci has taken it"},
-		"released": {func(m *memory) { m.record.Held = false; m.version++ }, "released it by force"},
+		"stolen":   {func(m *memory) { m.record.Run = plan.Run{ID: "bob", Who: "bob@ci"}; m.version++ }, "taken over by bob@ci"},
+		"released": {func(m *memory) { m.record.Held = false; m.version++ }, "released with --force"},
 		"deleted":  {func(m *memory) { m.record, m.version = Record{}, 0 }, "deleted it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestBreak(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := new(memory)
-		if _, err := Break(t.Context(), m, "ann"); err == nil || !strings.Contains(err.Error(), "nobody holds") {
+		if _, err := Break(t.Context(), m, "ann"); err == nil || !strings.Contains(err.Error(), "not held") {
 			t.Error(err)
 		}
 		ann := take(t, m, "ann", Options{})

@@ -1,6 +1,5 @@
-// Package lock lets one apply at a time work on a configuration. It is a small
-// compare-and-swap over a store that keeps one record: an expiry that the holder
-// pushes on, and an epoch that rises with every holder.
+// Package lock allows one apply at a time per configuration. It is a compare-and-swap on one
+// record in a store: an expiry that the holder renews, and an epoch that rises with each holder.
 package lock
 
 import (
@@ -13,66 +12,62 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Record is what the store keeps.
+// Record is the lock's record in the store.
 type Record struct {
 	Held    bool
-	Run     plan.Run      // who holds it, or who held it last; its epoch is the last one given
-	Machine string        // where the run is
-	Since   time.Time     // when it was taken, by the holder's clock
-	Renewed time.Time     // when it was renewed last, by the holder's clock
-	Lasts   time.Duration // how long it counts without being renewed
-	Place   Place         // where the holder's work is; empty: not known
+	Run     plan.Run      // the current or last holder, with the last epoch
+	Machine string        // the run's machine
+	Since   time.Time     // when it was acquired, by the holder's clock
+	Renewed time.Time     // last renewal, by the holder's clock
+	Lasts   time.Duration // expiry after the last renewal
+	Place   Place         // where the holder works; empty: unknown
 }
 
-// Place is where the work under a lock is done. A store that is copied elsewhere takes
-// its record along, so the record says where it belongs.
+// Place is where the locked work is done. It detects a record that was copied to another store.
 type Place struct {
-	ID   string // no two places share one; empty: not known
-	Name string // for people
+	ID   string // unique; empty: unknown
+	Name string // for display
 }
 
 // Store keeps one record.
 type Store interface {
-	// Get returns the record and its version, which changes whenever the record is
-	// written. Without a record the version is empty.
+	// Get returns the record and its version, which changes with every
+	// write. Without a record the version is empty.
 	Get(context.Context) (Record, string, error)
-	// Put replaces the record that has this version, or makes the first, and returns
-	// the new version. The error is or wraps ErrConflict where another one was faster,
-	// and ErrRefused where it was not written and never will be;
-	// of any other error nobody knows whether the record was written.
+	// Put replaces the record with this version, or creates the first one, and returns the new
+	// version. The error is or wraps ErrConflict if the record changed, or ErrRefused if the
+	// write is impossible; after any other error the result is unknown.
 	Put(ctx context.Context, r Record, version string) (string, error)
 }
 
-// ErrConflict says that the record is not the one any more that was read.
-var ErrConflict = errors.New("another one was faster")
+// ErrConflict reports that the record changed since it was read.
+var ErrConflict = errors.New("the lock changed at the same moment")
 
-// ErrRefused says that the store has written nothing, and will not when it is asked
-// again: a right or a place is missing.
+// ErrRefused reports a write that is impossible, so retrying does not help: a permission or an
+// object is missing.
 var ErrRefused = errors.New("refused")
 
-// ErrLost says that the lock is not ours any more, whoever has it. Nothing may be
-// changed after it.
+// ErrLost reports that the lock is lost. Nothing may be changed after it.
 var ErrLost = errors.New("the lock is lost")
 
-// Options say who takes the lock, and how. Store and Run are set; of the others a
-// zero field means the default.
+// Options configure a lock. Store and Run are required; other zero fields mean the default.
 type Options struct {
 	Store   Store
 	Run     plan.Run // its epoch comes from the lock
 	Machine string
 	Lasts   time.Duration // 0 = DefaultLasts
 	Place   Place
-	From    string // id of another place from which a person moves the work to this one; empty: none
-	// Wait is how long another's lock is waited for; 0 = not at all.
+	From    string // id of the place from which a person moves the work here; empty: none
+	// Wait is how long to wait for another holder; 0: do not wait.
 	Wait  time.Duration
-	Tell  func(Waiting) // hears of each look at another's lock; nil: nobody wants it
+	Tell  func(Waiting) // called on each poll of another's lock; may be nil
 	Clock Clock         // nil = this machine's
 }
 
-// Those of k0sctl and of Kubernetes' own controllers.
+// The same values as Kubernetes' own controllers use.
 const (
 	DefaultLasts = 30 * time.Second
-	longestPoll  = 2 * time.Second // between two looks at another's lock
+	longestPoll  = 2 * time.Second // polling interval of another's lock
 )
 
 // every is the time between two renewals.
@@ -86,38 +81,37 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Waiting is what is known of a lock that another one holds.
+// Waiting is the state of a lock that another run holds.
 type Waiting struct {
 	Record Record
-	Still  time.Duration // for how long nobody has renewed it, as seen from here
-	Left   time.Duration // until Wait is over
-	Err    error         // of the last look, where it failed; Record is then from before
+	Still  time.Duration // time since its last renewal, as seen from here
+	Left   time.Duration // rest of Wait
+	Err    error         // of the last poll; Record is then older
 }
 
-// HeldError says that another one holds the lock and did not give it back in time.
+// HeldError reports that another run still holds the lock.
 type HeldError struct {
 	Waiting
 	Waited time.Duration
 }
 
-// Error says who holds it, where, since when, and how to go on.
+// Error says who holds it, where, since when, and the fix.
 func (e *HeldError) Error() string {
-	text := fmt.Sprintf("%s holds the lock since %s (run %s, on %s)", e.Record.Run.Who, e.Record.Since.UTC().Format("15:04:05 MST"),
+	text := fmt.Sprintf("lock held by %s since %s (run %s, on %s)", e.Record.Run.Who, e.Record.Since.UTC().Format("15:04:05 MST"),
 		e.Record.Run.ID, e.Record.Machine)
 	if e.Waited > 0 {
-		text += fmt.Sprintf("; it was waited for %s", e.Waited.Round(time.Second))
+		text += fmt.Sprintf("; timed out after %s", e.Waited.Round(time.Second))
 	}
 	if e.Err != nil {
-		text += "; the last look at it failed: " + e.Err.Error()
+		text += "; reading it failed: " + e.Err.Error()
 	}
-	return text + "; macfleet lock status says whether that run lives, --lock-timeout how long to wait"
+	return text + "; wait with --lock-timeout DURATION, or check the holder: macfleet lock status"
 }
 
-// Unwrap returns why the last look failed.
+// Unwrap returns the error of the last poll.
 func (e *HeldError) Unwrap() error { return e.Err }
 
-// ElsewhereError says that the record was written in another place than this one: the work
-// that it locks is there. It wraps ErrRefused.
+// ElsewhereError reports that the record belongs to another place. It wraps ErrRefused.
 type ElsewhereError struct {
 	Record Record
 	Here   Place
@@ -126,35 +120,33 @@ type ElsewhereError struct {
 // Error names both places.
 func (e *ElsewhereError) Error() string {
 	r := e.Record
-	return fmt.Sprintf("the lock was last taken in %s, by %s (run %s), and this is %s", r.Place.Name, r.Run.Who, r.Run.ID, e.Here.Name)
+	return fmt.Sprintf("the lock belongs to %s (last held by %s, run %s), but this is %s", r.Place.Name, r.Run.Who, r.Run.ID, e.Here.Name)
 }
 
-// Unwrap returns ErrRefused: asking again does not help.
+// Unwrap returns ErrRefused: retrying does not help.
 func (e *ElsewhereError) Unwrap() error { return ErrRefused }
 
-// Instant is one moment by both clocks of this machine: the wall clock goes on
-// while a laptop sleeps and may be set, the other does neither.
+// Instant is one moment by both clocks of this machine: the wall clock continues during sleep
+// and may be set, the monotonic clock does neither.
 type Instant struct {
 	Wall time.Time
 	Mono time.Duration // since an arbitrary moment
 }
 
-// atMost returns how long ago a moment was, by the clock that says more. What must
-// not be believed for too long goes by it.
+// atMost returns the longer of the two elapsed times: for what must not be trusted too long.
 func (i Instant) atMost(now Instant) time.Duration {
 	return max(now.Wall.Sub(i.Wall), now.Mono-i.Mono)
 }
 
-// atLeast returns how long ago a moment was, by the clock that says less. What must
-// not be believed too early goes by it.
+// atLeast returns the shorter of the two elapsed times: for what must not be assumed too early.
 func (i Instant) atLeast(now Instant) time.Duration {
 	return min(now.Wall.Sub(i.Wall), now.Mono-i.Mono)
 }
 
-// Clock is what the lock knows of time.
+// Clock provides time to the lock.
 type Clock interface {
 	Now() Instant
-	// After returns a channel that gets a value when the time has passed.
+	// After returns a channel that receives a value after a duration.
 	After(time.Duration) <-chan time.Time
 }
 

@@ -1,5 +1,4 @@
-// Package overssh lets the engine work on hosts over SSH: it translates the engine's
-// tasks into the calls of package hosts.
+// Package overssh implements the engine's hosts over SSH with package hosts.
 package overssh
 
 import (
@@ -16,7 +15,7 @@ import (
 // Hosts connects over a client. Closing it closes the client.
 type Hosts struct{ *hosts.Client }
 
-// New returns hosts over a client of their own.
+// New returns hosts with their own client.
 func New(o hosts.Options) Hosts { return Hosts{hosts.New(o)} }
 
 // Connect opens a connection. The error is a *hosts.Error.
@@ -28,19 +27,19 @@ func (h Hosts) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	return host{conn}, nil
 }
 
-// host is a connection, which answers Observe and Probe itself.
+// host is a connection; Observe and Probe are hosts.Conn's own.
 type host struct{ *hosts.Conn }
 
-// Deliver brings an artifact to the host.
+// Deliver uploads an artifact to the host.
 func (h host) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
 	_, err := h.Conn.Deliver(ctx, d, source)
 	return err
 }
 
-// leaving is how long a host has for taking note that the run is done with it.
+// leaving limits the time to tell a host that the run is done with it.
 const leaving = 10 * time.Second
 
-// Close leaves the host. One that cannot be told takes the run for dead later.
+// Close leaves the host. If that fails, the host lets the run expire.
 func (h host) Close(ctx context.Context) {
 	if ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, leaving)
@@ -71,7 +70,7 @@ func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err erro
 	case engine.PruneArtifacts:
 		err = h.Conn.PruneArtifacts(ctx)
 	default:
-		err = fmt.Errorf("nothing does %T", task)
+		err = fmt.Errorf("unknown task %T", task)
 	}
 	if failed := (*hosts.ScriptError)(nil); errors.As(err, &failed) {
 		a = failed.Answer
@@ -79,7 +78,7 @@ func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err erro
 	return a, err
 }
 
-// change runs one change in the way that it needs.
+// change runs one change: detached, with an undo, or plain.
 func (h host) change(ctx context.Context, t engine.RunChange) (plan.Answer, error) {
 	switch c := t.Change; {
 	case c.Guard != nil:
@@ -91,7 +90,7 @@ func (h host) change(ctx context.Context, t engine.RunChange) (plan.Answer, erro
 	}
 }
 
-// Sent tells the engine how far an upload is: it is for hosts.Options.Progress.
+// Sent passes an upload's progress to the engine, for hosts.Options.Progress.
 func Sent(e *engine.Engine, p hosts.Progress) {
 	ev := engine.Event{Type: engine.Sending, Host: p.Host, Artifact: p.Artifact.Name, Bytes: p.Done, Size: p.Size}
 	switch p.Edge {

@@ -15,7 +15,7 @@ import (
 // passes over types and keys that it does not know.
 const Version = 1
 
-// Type says what a line of a record tells: an event of the engine, or one of those here.
+// Type is the type of a line: an event of the engine, or one of those below.
 type Type = engine.EventType
 
 // The types that are no engine events.
@@ -92,7 +92,7 @@ type FleetLimits struct {
 	MinReady       int    `json:"min_ready,omitempty"`
 }
 
-// Plan is what was approved, in short.
+// Plan is the approved plan, abridged.
 type Plan struct {
 	Add       int      `json:"add"`
 	Change    int      `json:"change"`
@@ -139,7 +139,7 @@ type Action struct {
 	Forced     bool      `json:"forced,omitempty"`  // the host is not waited for, whatever goes on there: --force-busy
 }
 
-// Outcome is what a run came to.
+// Outcome is the result of a run.
 type Outcome string
 
 // The outcomes.
@@ -184,12 +184,12 @@ func ActionOf(a plan.Action) Action {
 	return out
 }
 
-// Key tells an action from all others of its run.
+// Key identifies an action within its run.
 func (a Action) Key() string {
 	return strings.Join([]string{a.ServerID, a.Host, a.Kind, a.Step, a.Object}, " ")
 }
 
-// Label names what an action is about.
+// Label names an action's subject.
 func (a Action) Label() string { return cmp.Or(a.Step, a.Object, a.Kind) }
 
 // PlanOf returns a plan as records hold it.

@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// Kept is how many records a folder keeps; older ones go when a run begins.
+// Kept is how many records a folder keeps; a new run deletes older ones.
 const Kept = 100
 
-// suffix is how the name of a record ends.
+// suffix ends the name of a record.
 const suffix = ".jsonl"
 
-// stamp is how the name of a log begins. It reads names with parts of a second too.
+// stamp starts the name of a log. It also parses fractions of a second.
 const stamp = "20060102T150405Z"
 
-// FileName returns the name of a record. It has parts of a second: in a script two runs begin within one.
+// FileName returns the name of a record, with fractions of a second, because scripts start several runs per second.
 func FileName(at time.Time, id string) string {
 	return at.UTC().Format("20060102T150405.000000Z") + "-" + id + suffix
 }
 
-// Last is what stands for the newest run.
+// Last stands for the newest run.
 const Last = "last"
 
-// stamped returns the files of a folder whose names begin with a time and end so, the
-// newest first. A folder that is not there holds none.
+// stamped returns the files of a folder whose names start with a time and have the suffix,
+// newest first. A missing folder has none.
 func stamped(folder, suffix string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,8 +50,8 @@ func stamped(folder, suffix string) ([]string, error) {
 	}), nil
 }
 
-// List returns the runs of a folder, the newest first. What is wrong with single
-// files keeps no other from being listed. A file in which no run has begun is none.
+// List returns the runs of a folder, newest first. Unreadable files do not hide others. A record
+// without a first line is skipped.
 func List(folder string) (runs []Record, wrong []error, err error) {
 	all, err := stamped(folder, suffix)
 	for _, name := range all {
@@ -78,7 +78,7 @@ func Newest(folder, configuration, environment string) (Record, error) {
 	return Record{}, err
 }
 
-// Find returns the record of a run: the last one, or that whose id begins so and no other's.
+// Find returns the record of a run: Last, or a unique prefix of an id.
 func Find(folder, run string) (string, error) {
 	all, err := stamped(folder, suffix)
 	if err != nil {
@@ -98,16 +98,16 @@ func Find(folder, run string) (string, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return "", fmt.Errorf("%s holds no record of a run: none was made from here yet; name another folder with --runs-dir", folder)
+		return "", fmt.Errorf("no runs recorded in %s; choose another folder with --runs-dir", folder)
 	case len(found) == 0:
-		return "", fmt.Errorf("no run is called %q; macfleet runs lists them", run)
+		return "", fmt.Errorf("no run %q; list them with macfleet runs", run)
 	case len(found) > 1:
-		return "", fmt.Errorf("%d runs begin with %q; write more of the id: %s", len(found), run, strings.Join(found[:min(len(found), 5)], ", "))
+		return "", fmt.Errorf("%d runs start with %q; use a longer id: %s", len(found), run, strings.Join(found[:min(len(found), 5)], ", "))
 	}
 	return filepath.Join(folder, found[0]), nil
 }
 
-// Prune removes the oldest records of a folder, but for those of living processes, until keep are left.
+// Prune deletes the oldest records of a folder until keep are left, except those of running processes.
 func Prune(folder string, keep int) error {
 	all, err := stamped(folder, suffix)
 	for _, name := range all[min(keep, len(all)):] {
@@ -123,7 +123,7 @@ func Prune(folder string, keep int) error {
 	return err
 }
 
-// remove removes a file, which another process may have done.
+// remove deletes a file, unless another process did.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -20,7 +20,7 @@ import (
 // place of an earlier one, and begins anew: no run fills a disk.
 const LogSize = 8 << 20
 
-// LogsKept is how many logs of each command stay.
+// LogsKept is how many logs of each command are kept.
 const LogsKept = 20
 
 // LogName returns the name of a command's log.
@@ -33,7 +33,7 @@ const (
 	oldSuffix = ".old"
 )
 
-// Log is a file of what a command asked of the world, without secrets, made with the first line. It is
+// Log is a file with a command's requests, without secrets, created with the first line. It is
 // safe for concurrent use.
 type Log struct {
 	path  string
@@ -56,7 +56,7 @@ func (l *Log) Logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level, ReplaceAttr: l.replace}))
 }
 
-// replace takes secrets out of a text before it is quoted.
+// replace removes secrets from a text before it is quoted.
 func (l *Log) replace(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -71,7 +71,7 @@ func (l *Log) replace(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Open makes the file now, so that one which cannot be written to shows.
+// Open creates the file now, to detect one that cannot be written.
 func (l *Log) Open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,10 +85,10 @@ func (l *Log) ready() error {
 	if l.err = os.MkdirAll(filepath.Dir(l.path), 0o700); l.err != nil {
 		return l.err
 	}
-	// Without O_NONBLOCK a pipe that nobody reads would keep the command, and every error of it, waiting for ever.
+	// Without O_NONBLOCK, opening a pipe without a reader would block the command forever.
 	l.file, l.err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NONBLOCK, 0o600)
 	if errors.Is(l.err, unix.ENXIO) {
-		l.err = fmt.Errorf("%w: nobody reads this pipe", l.err)
+		l.err = fmt.Errorf("%w: the pipe has no reader", l.err)
 	}
 	if l.err != nil {
 		return l.err
@@ -100,7 +100,7 @@ func (l *Log) ready() error {
 	return l.err
 }
 
-// Write adds a line. A log that cannot be written is none, and ends no command.
+// Write adds a line. A failed log write does not stop the command.
 func (l *Log) Write(line []byte) (int, error) {
 	text := l.scrub(string(line))
 	l.mu.Lock()
@@ -127,14 +127,14 @@ func (l *Log) Path() (string, error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.err != nil:
-		return "", fmt.Errorf("no log could be kept: %w", l.err)
+		return "", fmt.Errorf("the log could not be written: %w", l.err)
 	case l.file == nil:
 		return "", nil
 	}
 	return l.path, nil
 }
 
-// Close ends the log.
+// Close closes the log.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +144,7 @@ func (l *Log) Close() error {
 	return l.file.Close()
 }
 
-// PruneLogs removes the oldest logs of a command from a folder until no more than keep are left.
+// PruneLogs deletes the oldest logs of a command until keep are left.
 func PruneLogs(folder, command string, keep int) error {
 	all, err := stamped(folder, logSuffix)
 	all = slices.DeleteFunc(all, func(name string) bool {

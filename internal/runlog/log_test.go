@@ -77,7 +77,7 @@ func TestLogUnwritable(t *testing.T) {
 	}
 	l := runlog.NewLog(filepath.Join(file, "a.log"), scrub())
 	l.Logger(slog.LevelInfo).Info("text")
-	if path, err := l.Path(); path != "" || err == nil || !strings.Contains(err.Error(), "no log could be kept") {
+	if path, err := l.Path(); path != "" || err == nil || !strings.Contains(err.Error(), "log could not be written") {
 		t.Errorf("%q, %v", path, err)
 	}
 	if err := l.Open(); err == nil {

@@ -19,32 +19,32 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 )
 
-// Record is a run as its record tells it.
+// Record is a parsed run record.
 type Record struct {
 	Path    string
 	Head    Head
 	Plan    Plan
 	Entries []Entry // all of them; in a list of runs the first and the last alone
-	End     *End    // nil: the run goes on, or it broke off
+	End     *End    // nil: the run is running or was interrupted
 	Living  bool    // its process is still there
-	Torn    bool    // the last line was cut off
+	Torn    bool    // the last line was truncated
 }
 
-// ErrNoRecord says that a file is no record of a run.
-var ErrNoRecord = errors.New("it is no record of a run: its first line does not say whose")
+// ErrNoRecord reports a file that is not a run record.
+var ErrNoRecord = errors.New("not a record of a run: the first line is malformed")
 
-// errUnbegun says that a record has no whole first line: its process ended, or is, before anything was done.
-var errUnbegun = errors.New("nothing was begun")
+// errUnbegun reports a record without a complete first line: nothing was done yet.
+var errUnbegun = errors.New("the run did not start")
 
-// NewerError says that a newer macfleet wrote a line, in a form that is not known.
+// NewerError reports a line of a newer, unknown format.
 type NewerError struct{ Version int }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("a newer macfleet wrote it (version %d, this one reads %d); read it with that one", e.Version, Version)
+	return fmt.Sprintf("written by a newer macfleet (version %d, this one reads up to %d); read it with that one", e.Version, Version)
 }
 
-// Read reads a record. A last line that was cut off, as a power cut leaves it, is
-// left out; one in the middle is an error.
+// Read reads a record. A truncated last line, as after a power loss, is left out; any other
+// malformed line is an error.
 func Read(path string) (Record, error) {
 	r := Record{Path: path}
 	f, living, err := open(path)
@@ -82,7 +82,7 @@ func Read(path string) (Record, error) {
 // tail is as much of a record as its last line takes.
 const tail = 64 << 10
 
-// brief reads the first and the last line of a record alone, as a list of runs needs it.
+// brief reads only the first and last line of a record, for lists.
 func brief(path string) (Record, error) {
 	r := Record{Path: path}
 	f, living, err := open(path)
@@ -171,7 +171,7 @@ func (r *Record) enter(e Entry) {
 	r.Entries = append(r.Entries, e)
 }
 
-// Outcome returns what the run came to.
+// Outcome returns the result of the run.
 func (r Record) Outcome() Outcome {
 	switch {
 	case r.End != nil:
@@ -190,7 +190,7 @@ func (r Record) Lasted() time.Duration {
 	return r.Entries[len(r.Entries)-1].Time.Sub(r.Head.Started)
 }
 
-// Open returns the actions that were begun and of which nobody knows how they ended, the oldest first.
+// Open returns the started actions without a result, oldest first.
 func (r Record) Open() []Entry {
 	open := make(begun)
 	for _, e := range r.Entries {

@@ -330,7 +330,7 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for run, want := range map[string]string{"last": "cccc4444", "AAB": "aabb3333", "cccc4444": "cccc4444", "aa": "2 runs begin", "zz": "no run is called", "": "no run is called"} {
+	for run, want := range map[string]string{"last": "cccc4444", "AAB": "aabb3333", "cccc4444": "cccc4444", "aa": "2 runs start", "zz": "no run", "": "no run"} {
 		path, err := runlog.Find(folder, run)
 		if err == nil && !strings.Contains(path, want) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q finds %s, %v; want %s", run, path, err, want)

@@ -42,11 +42,11 @@ type Options struct {
 	Left   context.Context     // done once nobody waits any more for what runs: what ends from then on is uncertain
 }
 
-// Create begins a record. Where the folder takes none, the run must not begin either.
+// Create starts a record. If that fails, the run must not start.
 func Create(o Options, head Head) (_ *Writer, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("keep a record of the run in %s: %w; nothing was changed; make room for it, or name another folder with --runs-dir", o.Folder, err)
+			err = fmt.Errorf("create the run record in %s: %w; nothing was changed; free disk space, or choose another folder with --runs-dir", o.Folder, err)
 		}
 	}()
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
@@ -148,7 +148,7 @@ func (w *Writer) entry(e engine.Event) Entry {
 // outputLines is how much of a failed script's last words is kept.
 const outputLines = 20
 
-// fail enters what went wrong.
+// fail records an error.
 func (e *Entry) fail(err error) {
 	e.Text = err.Error()
 	var script *hosts.ScriptError
@@ -159,7 +159,7 @@ func (e *Entry) fail(err error) {
 	}
 }
 
-// TroubleOf returns what an error says of a host with a code, or nil.
+// TroubleOf returns an error's trouble, or nil.
 func TroubleOf(err error) *plan.Trouble {
 	var trouble *plan.Trouble
 	var lost *hosts.Error
@@ -183,14 +183,14 @@ func lastLines(text string, n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// Open returns the actions that were begun and of which nobody knows how they ended, the oldest first.
+// Open returns the started actions without a result, oldest first.
 func (w *Writer) Open() []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open.inOrder()
 }
 
-// Write adds a line. One that is no event is on the disk when it returns.
+// Write adds a line. A line that is not an event is synced to disk.
 func (w *Writer) Write(e Entry) error {
 	e.Version = Version
 	if e.Time.IsZero() {

@@ -30,7 +30,7 @@ func New(text string) (Value, error) {
 	case "":
 		return Value{}, fmt.Errorf("the value is empty")
 	case placeholder:
-		return Value{}, fmt.Errorf("the value is the placeholder %q, which stands where a secret was not disclosed", placeholder)
+		return Value{}, fmt.Errorf("the value is the placeholder %q of an undisclosed secret", placeholder)
 	}
 	return Value{text: &text}, nil
 }

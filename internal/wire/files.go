@@ -111,13 +111,13 @@ func seal(content []byte) []byte {
 }
 
 // ErrNoPlanFile means that a text is no plan file that this macfleet can read.
-var ErrNoPlanFile = errors.New("not a plan file that this macfleet reads")
+var ErrNoPlanFile = errors.New("not a valid plan file")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
 func DecodePlanFile(content []byte) (f PlanFile, err error) {
 	defer func() {
 		if err != nil {
-			f, err = PlanFile{}, fmt.Errorf("%w: %w; make another: macfleet plan --out FILE", ErrNoPlanFile, err)
+			f, err = PlanFile{}, fmt.Errorf("%w: %w; make a new one: macfleet plan --out FILE", ErrNoPlanFile, err)
 		}
 	}()
 	var head Head
@@ -126,13 +126,13 @@ func DecodePlanFile(content []byte) (f PlanFile, err error) {
 	}
 	switch {
 	case head.FormatVersion != PlanFileFormat:
-		return f, fmt.Errorf("its format_version is %q, this one reads %s", head.FormatVersion, PlanFileFormat)
+		return f, fmt.Errorf("format_version %q, this macfleet reads %s", head.FormatVersion, PlanFileFormat)
 	case !selfDigest.Match(content):
 		// Without its line there is nothing to compare, and a text laid out anew
 		// would pass for what it does not say.
-		return f, errors.New("it does not end with its self_digest: it is another document, or was changed by hand")
+		return f, errors.New("it does not end with its self_digest: it is another document or was edited")
 	case !bytes.Equal(seal(content), content):
-		return f, errors.New("it was damaged or changed since it was made: its bytes are not those of its self_digest")
+		return f, errors.New("it was modified after it was written (checksum mismatch)")
 	}
 	if err := decode(content, &f, true); err != nil {
 		return f, err
@@ -147,16 +147,16 @@ func DecodePlanFile(content []byte) (f PlanFile, err error) {
 
 // Check returns why the file must not be applied to a configuration now, or nil.
 func (f PlanFile) Check(cfg *fleet.Config, now time.Time) error {
-	const another = "; look again: macfleet plan --out FILE"
+	const another = "; make a new plan: macfleet plan --out FILE"
 	switch {
 	case f.Owner() != cfg.Owner:
-		return fmt.Errorf("it was made for %s, this configuration is %s; choose its directory with -C and its environment with -e", ownerText(f.Owner()), ownerText(cfg.Owner))
+		return fmt.Errorf("it was made for %s, but this configuration is %s; choose its directory with -C and its environment with -e", ownerText(f.Owner()), ownerText(cfg.Owner))
 	case f.MacfleetVersion != fleet.Version:
-		return fmt.Errorf("macfleet %s made it, this is %s, which may do the same thing otherwise"+another, f.MacfleetVersion, fleet.Version)
+		return fmt.Errorf("it was made by macfleet %s, and this is %s, which may act differently"+another, f.MacfleetVersion, fleet.Version)
 	case f.ConfigurationHash != cfg.Hash():
-		return fmt.Errorf("the configuration is another one since (%s then, %s now; variables count)"+another, brief(f.ConfigurationHash), brief(cfg.Hash()))
+		return fmt.Errorf("the configuration or a variable changed since this plan was made (%s then, %s now)"+another, brief(f.ConfigurationHash), brief(cfg.Hash()))
 	case f.ExpiresAt.Sub(f.MadeAt) > LongestExpiry || f.MadeAt.After(now.Add(clockSkew)):
-		return fmt.Errorf("it says that it was made %s and is good until %s, which no macfleet writes: was it changed, or is a clock wrong?"+another, at(f.MadeAt), at(f.ExpiresAt))
+		return fmt.Errorf("invalid times (made %s, expires %s): the file was edited, or a clock is wrong"+another, at(f.MadeAt), at(f.ExpiresAt))
 	case !now.Before(f.ExpiresAt):
 		return fmt.Errorf("it expired %s"+another, at(f.ExpiresAt))
 	}
@@ -200,7 +200,7 @@ func (r Record) Encode() ([]byte, error) {
 }
 
 // ErrNoSnapshot means that a text is no snapshot file that this macfleet can read.
-var ErrNoSnapshot = errors.New("not a snapshot that this macfleet reads")
+var ErrNoSnapshot = errors.New("not a valid snapshot file")
 
 // DecodeRecord reads a file's content: it returns exactly what Encode was given;
 // an empty list and none are the same. What a file does not say of a host is unread.
@@ -210,7 +210,7 @@ func DecodeRecord(content []byte) (r Record, err error) {
 	err = decode(content, &head, false)
 	major, _, _ := strings.Cut(RecordFormat, ".")
 	if got, _, _ := strings.Cut(head.FormatVersion, "."); err == nil && got != major {
-		return r, fmt.Errorf("%w: its format_version is %q, this one reads %s.x; record another, or use the macfleet that wrote it",
+		return r, fmt.Errorf("%w: format_version %q, this macfleet reads %s.x; record a new one, or use the macfleet that wrote it",
 			ErrNoSnapshot, head.FormatVersion, major)
 	}
 	if err == nil {
@@ -228,7 +228,7 @@ func DecodeRecord(content []byte) (r Record, err error) {
 		err = errors.New("it has no hosts")
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("%w: %w; record another", ErrNoSnapshot, err)
+		return Record{}, fmt.Errorf("%w: %w; record a new one", ErrNoSnapshot, err)
 	}
 	return r, nil
 }
@@ -239,6 +239,6 @@ func (r Record) Check(owner fleet.Owner) error {
 	if r.Owner() == owner {
 		return nil
 	}
-	return fmt.Errorf("it was recorded for %s, this configuration is %s; choose its directory with -C and its environment with -e, or record another",
+	return fmt.Errorf("it was recorded for %s, but this configuration is %s; choose its directory with -C and its environment with -e, or record a new one",
 		ownerText(r.Owner()), ownerText(owner))
 }

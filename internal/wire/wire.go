@@ -76,14 +76,14 @@ func decode(content []byte, into any, strict bool) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it is cut off")
+		return errors.New("it is truncated")
 	case errors.As(err, &wrong):
 		return fmt.Errorf("%s is a JSON %s", wrong.Field, wrong.Value)
 	case err != nil:
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON object")
+		return errors.New("there is data after the JSON object")
 	}
 	return nil
 }
