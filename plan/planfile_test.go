@@ -250,12 +250,12 @@ func TestPlanFileRefuses(t *testing.T) {
 		t.Fatalf("%d actions are approved:\n%s", n, good)
 	}
 	for _, tc := range []struct{ name, content, part string }{
-		{"nothing", "", "cut off"}, {"half", good[:len(good)/2], "cut off"}, {"more behind it", good + "{}", "something follows"},
+		{"nothing", "", "truncated"}, {"half", good[:len(good)/2], "truncated"}, {"more behind it", good + "{}", "data after"},
 		{"no JSON", "plan for acme", "invalid character"}, {"another document", `{"format_version":"2.0"}`, "another document"},
-		{"another format", strings.Replace(good, `"2.0"`, `"1.0"`, 1), `format_version is "1.0"`},
-		{"a changed field", strings.Replace(good, `"bad"`, `"worse"`, 1), "changed since it was made"},
-		{"a space more", strings.Replace(good, "{", "{ ", 1), "changed since it was made"},
-		{"another expiry", strings.Replace(good, "2026-11-22", "2026-11-27", 1), "changed since it was made"},
+		{"another format", strings.Replace(good, `"2.0"`, `"1.0"`, 1), `format_version "1.0"`},
+		{"a changed field", strings.Replace(good, `"bad"`, `"worse"`, 1), "modified after it was written"},
+		{"a space more", strings.Replace(good, "{", "{ ", 1), "modified after it was written"},
+		{"another expiry", strings.Replace(good, "2026-11-22", "2026-11-27", 1), "modified after it was written"},
 		{"laid out anew", strings.ReplaceAll(strings.Replace(good, "2026-11-22", "2026-11-27", 1), "\n  ", "\n    "), "does not end with its self_digest"},
 		{"on one line", strings.ReplaceAll(good, "\n", ""), "does not end with its self_digest"},
 		{"other line ends", strings.ReplaceAll(good, "\n", "\r\n"), "does not end with its self_digest"},
@@ -282,10 +282,10 @@ func TestPlanFileRefuses(t *testing.T) {
 	}{
 		{"in time", w.cfg, noon.Add(24*time.Hour - time.Second), nil, ""},
 		{"expired", w.cfg, noon.Add(24 * time.Hour), nil, "it expired 2026-11-22 12:00 UTC"},
-		{"from the future", w.cfg, noon.Add(-time.Hour), nil, "a clock wrong"},
-		{"for ever", w.cfg, noon, func(f *wire.PlanFile) { f.ExpiresAt = noon.Add(wire.LongestExpiry + 1) }, "which no macfleet writes"},
-		{"another environment", &other, noon, nil, `made for "acme", environment "prod", this configuration is "acme", environment "staging"`},
-		{"another configuration", &wide, noon, nil, "variables count"},
+		{"from the future", w.cfg, noon.Add(-time.Hour), nil, "a clock is wrong"},
+		{"for ever", w.cfg, noon, func(f *wire.PlanFile) { f.ExpiresAt = noon.Add(wire.LongestExpiry + 1) }, "invalid times"},
+		{"another environment", &other, noon, nil, `made for "acme", environment "prod", but this configuration is "acme", environment "staging"`},
+		{"another configuration", &wide, noon, nil, "or a variable changed"},
 		{"another macfleet", w.cfg, noon, func(f *wire.PlanFile) { f.MacfleetVersion = "0.0.9" }, "made by macfleet 0.0.9, and this is " + fleet.Version},
 	} {
 		f, err := wire.DecodePlanFile(content)

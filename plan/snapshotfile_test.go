@@ -285,13 +285,13 @@ func TestDecodeRecordRefuses(t *testing.T) {
 		t.Errorf("a later minor version: %v", err)
 	}
 	tests := []struct{ name, content, part string }{
-		{"nothing", "", "cut off"},
-		{"half", good[:len(good)/2], "cut off"},
-		{"more behind it", good + "{}", "something follows"},
+		{"nothing", "", "truncated"},
+		{"half", good[:len(good)/2], "truncated"},
+		{"more behind it", good + "{}", "data after"},
 		{"no JSON", "plan for acme", "invalid character"},
 		{"a list", "[]", "JSON array"},
 		{"another document", `{"format_version":"2.0","resource_changes":[]}`, "has no configuration"},
-		{"no version", `{}`, `format_version is ""`},
+		{"no version", `{}`, `format_version ""`},
 		{"a later version", strings.Replace(good, `"2.0"`, `"1.0"`, 1), `format_version "1.0", this macfleet reads 2.x`},
 		{"a version of another type", strings.Replace(good, `"2.0"`, `1`, 1), "format_version is a JSON number"},
 		{"servers of another type", strings.Replace(good, `"servers": []`, `"servers": {}`, 1), "servers is a JSON object"},

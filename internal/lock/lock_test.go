@@ -291,7 +291,7 @@ func TestTaken(t *testing.T) {
 	}{
 		"stolen":   {func(m *memory) { m.record.Run = plan.Run{ID: "bob", Who: "bob@ci"}; m.version++ }, "taken over by bob@ci"},
 		"released": {func(m *memory) { m.record.Held = false; m.version++ }, "released with --force"},
-		"deleted":  {func(m *memory) { m.record, m.version = Record{}, 0 }, "deleted it"},
+		"deleted":  {func(m *memory) { m.record, m.version = Record{}, 0 }, "was deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -449,7 +449,7 @@ func gateTroubles() []plan.Trouble {
 	return []plan.Trouble{{Code: plantest.Code("node-not-ready"), Text: "not Ready after 5m0s: Ready is Unknown: no heartbeat since 10:00:00 UTC; " +
 		"on the host: tart_kubelet: kubelet-crash-loop: crash-looping", Remedy: "kubectl describe node " + memberOf},
 		{Code: engine.CodeNotDrained, Text: "tart not started: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
-			Remedy: "see what holds it, give it longer (--drain-timeout), and apply again"},
+			Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again"},
 		{Code: plantest.Code("artifact-unreadable"), Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": make the file readable for macfleet's user",
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: plantest.Code("artifact-changed"), Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", locked is " + strings.Repeat("0b", 32),
