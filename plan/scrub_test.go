@@ -182,7 +182,7 @@ func shown(t *rapid.T, p *plan.Plan) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text.Drift(p, r)
+	text.Drift(p, r, 2)
 	text.Hosts(p, view.HostsOptions{Wide: true})
 	if err := errors.Join(wire.Write(&b, wire.PlanOf(p)), view.WriteHosts(&b, p, view.HostsOptions{}), view.WriteDrift(&b, p, r), view.WriteDriftMarkdown(&b, r), view.WriteDriftMetrics(&b, r)); err != nil {
 		t.Fatal(err)

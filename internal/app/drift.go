@@ -64,7 +64,11 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 		return err
 	}
 	env.stream.Plan(p)
-	if err := env.printDrift(o.Format, p, r); err != nil {
+	code := ExitDone
+	if ended, ok := result(len(r.Items) > 0, r.Complete).(exit); ok && !o.ExitZero {
+		code = int(ended)
+	}
+	if err := env.printDrift(o.Format, p, r, code); err != nil {
 		return err
 	}
 	if o.Remember != "" { // after it was shown: of what nobody was told, the next look tells
@@ -72,20 +76,20 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 			return fmt.Errorf("--remember %s: %w", o.Remember, err)
 		}
 	}
-	if o.ExitZero {
+	if code == ExitDone {
 		return nil
 	}
-	return result(len(r.Items) > 0, r.Complete)
+	return exit(code)
 }
 
-func (env *Env) printDrift(format string, p *plan.Plan, r drift.Report) error {
+func (env *Env) printDrift(format string, p *plan.Plan, r drift.Report, code int) error {
 	switch format {
 	case "markdown":
 		return view.WriteDriftMarkdown(env.Out, r)
 	case "prometheus":
 		return view.WriteDriftMetrics(env.Out, r)
 	}
-	return env.answer(format == "json", func(w io.Writer) error { return view.WriteDrift(w, p, r) }, func(t *view.Text) { t.Drift(p, r) })
+	return env.answer(format == "json", func(w io.Writer) error { return view.WriteDrift(w, p, r) }, func(t *view.Text) { t.Drift(p, r, code) })
 }
 
 // watch looks at everything that can be asked. Unlike for a plan, a provider that is away is part

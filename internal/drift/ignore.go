@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	codeIgnoreExpired = plan.NewCode("ignore-expired", plan.Warning, "the last day of an ignore block is over: it ignores nothing")
-	codeIgnoreTooLong = plan.NewCode("ignore-too-long", plan.Warning, "an ignore block reaches too far ahead: it ignores nothing")
-	codeIgnoreUnused  = plan.NewCode("ignore-unused", plan.Notice, "everything was compared, and nothing is as an ignore block says")
+	codeIgnoreExpired = plan.NewCode("ignore-expired", plan.Warning, "an ignore block expired and has no effect")
+	codeIgnoreTooLong = plan.NewCode("ignore-too-long", plan.Warning, "an ignore block ends too far ahead and has no effect")
+	codeIgnoreUnused  = plan.NewCode("ignore-unused", plan.Notice, "an ignore block matches no drift, and everything was compared")
 )
 
 // State is what an ignore block is good for today.
@@ -137,10 +137,10 @@ func RemarkOn(i fleet.Ignore, now time.Time) (r Remark, ok bool) {
 	switch stateOf(i, now) {
 	case Expired:
 		return Remark{codeIgnoreExpired, plan.Warning,
-			fmt.Sprintf("ignore %q of %s ended with %s and ignores nothing: mend what it names, give it another day, or remove the block", i.Name, i.Owner, day)}, true
+			fmt.Sprintf("ignore %q of %s expired on %s and has no effect: fix the drift, set a later date, or remove the block", i.Name, i.Owner, day)}, true
 	case TooLong:
 		return Remark{codeIgnoreTooLong, plan.Warning,
-			fmt.Sprintf("ignore %q of %s reaches to %s and ignores nothing: an ignore may reach %d days ahead; what stays longer belongs into the configuration",
+			fmt.Sprintf("ignore %q of %s ends on %s and has no effect: the limit is %d days ahead; longer exceptions belong in the configuration",
 				i.Name, i.Owner, day, int(fleet.MaxIgnore.Hours()/24))}, true
 	}
 	if why := noCode(i); why != "" {
@@ -161,8 +161,8 @@ func noCode(i fleet.Ignore) string {
 	return text
 }
 
-// remarksOn says what is to be done about ignore blocks. That one is not used is only
-// known where all was compared.
+// remarksOn says what to do about ignore blocks. That one is unused is only known where everything
+// was compared.
 func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
 	out := []Remark{}
 	for _, s := range states {
@@ -171,7 +171,7 @@ func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
 			r, _ := RemarkOn(s.block, now)
 			out = append(out, r)
 		case s.State == Idle && all:
-			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block once the drift is gone for good", s.Name, s.Owner, s.Until)
+			text := fmt.Sprintf("ignore %q of %s (until %s) matches nothing: remove the block if the drift is gone for good", s.Name, s.Owner, s.Until)
 			if why := noCode(s.block); why != "" {
 				text += "; " + why
 			}
@@ -181,7 +181,7 @@ func remarksOn(states []IgnoreState, now time.Time, all bool) []Remark {
 	return out
 }
 
-// codes returns the names that an item of drift may bear, sorted.
+// codes returns the codes that an item of drift may have, sorted.
 func codes() []string {
 	var out []string
 	for _, c := range plan.Codes() {

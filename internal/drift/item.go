@@ -1,7 +1,6 @@
-// Package drift makes of a plan what alarms go by: one item for each thing that
-// moved behind our back, how bad it is, what is ignored for now, what nobody knows,
-// and fingerprints that stay equal as long as the drift does. It does no I/O and
-// takes no clock: what day it is, it is told.
+// Package drift turns a plan into a report for alarms: one item for each thing that changed
+// outside macfleet, its severity, what is ignored for now, what could not be compared, and
+// fingerprints that stay the same as long as the drift does. It is pure.
 package drift
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Item is one thing that moved behind our back: of one host, or of the cluster.
+// Item is one thing that changed outside macfleet: on one host, or in the cluster.
 type Item struct {
 	Host        string        `json:"host"`  // an object of the cluster is cluster.KIND.NAME
 	Fleet       string        `json:"fleet"` // empty: of the cluster
@@ -23,12 +22,12 @@ type Item struct {
 	Code        plan.Code     `json:"code"`
 	Severity    plan.Severity `json:"severity"`
 	Text        string        `json:"text"`             // the observation in words
-	Fields      []Field       `json:"fields"`           // what moved; may be empty
+	Fields      []Field       `json:"fields"`           // what changed; may be empty
 	Fingerprint string        `json:"fingerprint"`      // of host, step and code alone
-	Refused     plan.Code     `json:"refused,omitzero"` // the code of why apply does not mend it; empty: it does
+	Refused     plan.Code     `json:"refused,omitzero"` // the code of why apply does not fix it; empty: it does
 }
 
-// Field is a value that moved.
+// Field is a value that changed.
 type Field struct {
 	Name   string `json:"name"`
 	Before string `json:"seen"`
@@ -43,9 +42,8 @@ func moved(fields []plan.Field) []Field {
 	return out
 }
 
-// itemsOf returns the drift of an action of a plan. A step whose changes have
-// several reasons is several items, so that a second one does not hide behind the
-// first.
+// itemsOf returns the drift of an action of a plan. A step whose changes have several reasons is
+// several items, so none hides behind another.
 func itemsOf(a plan.Action) []Item {
 	if !a.Origin.Drift {
 		return nil
@@ -63,7 +61,7 @@ func itemsOf(a plan.Action) []Item {
 	}
 	other := func(c plan.Change) bool { return c.Reason.Code != a.Changes[0].Reason.Code }
 	if len(a.Changes) == 0 || a.Changes[0].Reason.Code != a.Reason.Code || !slices.ContainsFunc(a.Changes, other) {
-		return []Item{of(a.Reason, a.Fields)} // what is refused has a reason of its own
+		return []Item{of(a.Reason, a.Fields)} // a refused action has a reason of its own
 	}
 	var out []Item
 	for _, c := range a.Changes {
@@ -80,17 +78,17 @@ func itemsOf(a plan.Action) []Item {
 	return out
 }
 
-// itemOf returns the drift that a host without a place is, until somebody decides.
+// itemOf returns the drift of an orphaned member, until somebody decides about it.
 func itemOf(o plan.Orphan) Item {
 	i := Item{Host: o.Name, Fleet: o.Fleet, Step: Orphan, Code: o.Code, Severity: severityOf(o.Code), Text: o.Text, Fields: []Field{}, Refused: o.Code}
 	i.Fingerprint = fingerprint(i)
 	return i
 }
 
-// Orphan is what an item is about that is a whole host, and no step of one.
+// Orphan is the step of an item that is about a whole host.
 const Orphan = "orphan"
 
-// itemsOfHost returns the drift of a host that nothing is done about: a person decides.
+// itemsOfHost returns the drift of a host that apply does not fix: a person decides.
 func itemsOfHost(h plan.Host) []Item {
 	var out []Item
 	for _, w := range h.Warnings {
@@ -104,7 +102,7 @@ func itemsOfHost(h plan.Host) []Item {
 	return out
 }
 
-// ofCluster begins the name of what is no host's.
+// ofCluster begins the names of objects of the cluster.
 const ofCluster = "cluster"
 
 // Subject returns the host and the step of the items that an action makes.
@@ -117,19 +115,17 @@ func Subject(a plan.Action) (host, step string) {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "."), step
 }
 
-// severityOf returns how bad it is that a code is met among drift, or among what keeps
-// macfleet from seeing any.
+// severityOf returns the severity of a code among drift, or among what could not be compared.
 func severityOf(c plan.Code) plan.Severity { return cmp.Or(c.Severity(), plan.Warning) }
 
 // The fingerprints of no drift.
 const (
-	Clean   = "clean"   // all was compared, and there is none
-	Unknown = "unknown" // there is none among what was compared, and that was not all
+	Clean   = "clean"   // everything was compared, and there is no drift
+	Unknown = "unknown" // no drift was found, and not everything was compared
 )
 
-// fingerprint is of what an item is about, and of nothing that moves from run to
-// run: neither times and counts, nor texts. How bad a code is may be judged otherwise
-// by a newer macfleet, and that is no new drift.
+// fingerprint depends on the host, step and code alone: not on times, counts, texts or severities,
+// which differ between runs or versions without new drift.
 func fingerprint(i Item) string {
 	return short(fmt.Sprintf("%q %q %q", i.Host, i.Step, i.Code))
 }
@@ -151,20 +147,18 @@ func fingerprintOf(complete bool, all ...Item) string {
 	return Unknown
 }
 
-// short is 64 bits of a digest: enough to tell drifts apart, and short enough for a
-// title.
+// short is 64 bits of a digest: enough to distinguish drifts, and short enough for a title.
 func short(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
 var (
-	CodeClusterUnread = plan.NewCode("cluster-unread", plan.Critical, "what the cluster knows could not be read",
+	CodeClusterUnread = plan.NewCode("cluster-unread", plan.Critical, "the cluster could not be read",
 		"see why the cluster does not answer, and run the command again")
 )
 
-// Unseen is what nobody can say whether it drifted: it was not asked, or its answer
-// cannot be used.
+// Unseen is what could not be compared: it was not asked, or its answer cannot be used.
 type Unseen struct {
 	Host     string        `json:"host"` // empty: all hosts and the cluster; "cluster": its objects
 	Fleet    string        `json:"fleet"`
@@ -211,7 +205,7 @@ func unseenOf(p *plan.Plan) []Unseen {
 			see(h.Name, h.Fleet, "", t.Code, t.Text)
 		}
 		if len(p.Unread) > 0 && h.Spec.Spec.JoinsCluster() {
-			see(h.Name, h.Fleet, "", CodeClusterUnread, "what the cluster knows of it could not be read")
+			see(h.Name, h.Fleet, "", CodeClusterUnread, "the cluster could not be read")
 		}
 	}
 	for _, d := range p.Doubts {
@@ -226,8 +220,8 @@ func unseenOf(p *plan.Plan) []Unseen {
 		case a.AfterRoot:
 			see(a.Host, a.Fleet, string(a.Step), a.Reason.Code, a.Reason.Text)
 		default:
-			// What was known to be drift must not look as if it had recovered.
-			see(a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, "the record of its last verified state went with the marker, so nobody knows whether the difference is drift")
+			// What was drift before must not look as if it had recovered.
+			see(a.Host, a.Fleet, string(a.Step), plan.CodeMarkerMissing, "the last verified state was lost with the marker, so it is not known whether the difference is drift")
 		}
 	}
 	return out

@@ -8,22 +8,22 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-var codeInventoryUnread = plan.NewCode("inventory-unread", plan.Critical, "the servers could not be listed, so nothing can be looked at",
+var codeInventoryUnread = plan.NewCode("inventory-unread", plan.Critical, "the servers could not be listed, so nothing can be compared",
 	"see why the provider does not answer, and run the command again")
 
-// Report is the drift of one look at a configuration.
+// Report is the drift of a configuration at one moment.
 type Report struct {
 	Owner       fleet.Owner   `json:"-"`
-	At          time.Time     `json:"-"`           // when it was looked
+	At          time.Time     `json:"-"`           // when it was observed
 	Coverage    plan.Coverage `json:"-"`           // of the plan; steps that could not be read are in Unseen
 	Narrowed    bool          `json:"selected"`    // a selection was looked at and not all
 	Complete    bool          `json:"complete"`    // everything that is looked for could be compared
 	Fingerprint string        `json:"fingerprint"` // of Items, and of those that are Kept since an earlier report
 	Items       []Item        `json:"items"`       // in the plan's order
 	Unseen      []Unseen      `json:"unknown"`
-	Blind       string        `json:"-"`       // why nothing at all could be looked at; empty: something could
+	Blind       string        `json:"-"`       // why nothing could be compared; empty: something was
 	Pending     int           `json:"pending"` // differences of configuration that was never applied: no drift
-	Orphans     int           `json:"orphans"` // hosts of ours without a place in the configuration, ignored or not
+	Orphans     int           `json:"orphans"` // orphaned members, ignored or not
 	Remarks     []Remark      `json:"notices"`
 	Since       *Changes      `json:"since,omitempty"` // nil: it was compared with no earlier report
 	Ignored     []Ignored     `json:"ignored"`
@@ -101,8 +101,8 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 	return r, nil
 }
 
-// Blind is the report of a look that saw nothing: the provider that lists the
-// servers does not answer.
+// Blind is the report where nothing could be observed: the provider that lists the servers does not
+// answer.
 func Blind(cfg *fleet.Config, why string, now time.Time) Report {
 	r := Report{Owner: cfg.Owner, At: now, Blind: why, Items: []Item{}, Ignored: []Ignored{}, Hosts: []FleetHosts{}, Unseen: []Unseen{{Code: codeInventoryUnread, Severity: severityOf(codeInventoryUnread), Why: why}}}
 	r.Ignores, _ = statesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -12,135 +11,12 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Drift shows what changed behind our back. What the configuration wants and was never
-// done is counted, not shown: that is no drift.
-func (t *Text) Drift(p *plan.Plan, r drift.Report) {
-	s, c := p.Summarise(), r.Coverage
-	steps := unseenSteps(r)
-	switch {
-	case r.Blind != "":
-		t.line(0, signUnknown, fmt.Sprintf("Nothing of %s could be compared: %s", ownerTitle(p), r.Blind))
-	case len(r.Items) == 0 && r.Complete:
-		t.uncovered(c)
-		t.Say(noDrift(p, s))
-	default:
-		t.drifted(p, r)
-		t.blank()
-		of := by(r.Items, func(i drift.Item) plan.Severity { return i.Severity })
-		severities := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(of[s]), string(s)) })...)
-		uncompared, rest := lead(c, steps)
-		text := given(len(r.Items) > 0, "Drift%s: %s (%s)", strings.Replace(rest, "for", "on", 1), count(len(r.Items), "difference"), severities)
-		t.Say(uncompared + cmp.Or(text, "No drift on the rest") + ".")
-	}
-	t.since(r)
-	t.ignored(r)
-	t.held(p, false)
-	if s.Pending > 0 {
-		t.sayf("Pending configuration, not drift: %s; macfleet plan shows them.", count(s.Pending, "difference"))
-	}
-	t.warnings(p, false)
-	t.remarks(r)
-}
-
 // noDrift says that everything that was looked for was compared, and has not drifted.
 func noDrift(p *plan.Plan, s plan.Summary) string {
 	if p.Coverage().Limited() {
 		return "No drift" + selected(p, s) + "."
 	}
 	return fmt.Sprintf("No drift. %s of %s compared.", all(s), ownerTitle(p))
-}
-
-// drifted shows each host that drifted, or that could not be compared.
-func (t *Text) drifted(p *plan.Plan, r drift.Report) {
-	index := by(r.Items, func(i drift.Item) [2]string { return [2]string{i.Host, i.Step} })
-	itemsOf := func(a plan.Action) []drift.Item {
-		host, step := drift.Subject(a)
-		if !a.Origin.Drift {
-			return nil
-		}
-		return index[[2]string{host, step}]
-	}
-	t.heading("Drift of " + ownerTitle(p))
-	t.uncovered(r.Coverage)
-	if steps := unseenSteps(r); steps != "" {
-		t.line(0, signUnknown, steps+".")
-	}
-	t.cluster(p, func(a plan.Action) []row {
-		if len(itemsOf(a)) == 0 {
-			return nil
-		}
-		return []row{{sign: signDrift, text: clusterSubject(a) + reason(a)}}
-	})
-	actions := byHost(p)
-	unseen := by(r.Unseen, func(u drift.Unseen) string { return u.Host })
-	t.fleets(p, func(fleet string) []block {
-		var out []block
-		for _, h := range p.Hosts {
-			if h.Fleet != fleet || !h.Member {
-				continue
-			}
-			b := ofHost(worst(h, signUnknown, nil), h)
-			for _, a := range actions[h.Server.ID] {
-				if items := itemsOf(a); len(items) > 0 {
-					b.sign = signDrift
-					b.body = append(b.body, driftRows(h, a, items)...)
-				}
-			}
-			if rows := watchedRows(h, index); len(rows) > 0 {
-				b.sign, b.body = signDrift, append(b.body, rows...)
-			}
-			for _, u := range unseen[h.Name] {
-				if ofDifference(u) {
-					b.body = append(b.body, row{sign: signUnknown, text: fmt.Sprintf("%s not compared (%s)", u.Step, u.Code)})
-				}
-			}
-			if b.body = append(b.body, troubles(h)...); len(b.body) > 0 {
-				out = append(out, b)
-			}
-		}
-		return append(out, lost(p, fleet)...)
-	})
-	t.orphans(p, func(o plan.Orphan) bool { return len(index[[2]string{o.Name, drift.Orphan}]) > 0 })
-	t.doubts(p)
-}
-
-// ofDifference reports whether a plan has an action for what was not compared: it shows
-// as no trouble of its host.
-func ofDifference(u drift.Unseen) bool {
-	return u.Host != "" && u.Step != "" && u.Code != plan.CodeUnread && u.Code != drift.CodeClusterUnread
-}
-
-// watchedRows show what moved on a host's Node or of its server and is left to a person,
-// unless it is ignored.
-func watchedRows(h plan.Host, items map[[2]string][]drift.Item) []row {
-	var out []row
-	for _, w := range h.Warnings {
-		if w.Drift && slices.ContainsFunc(items[[2]string{h.Name, w.About()}], func(i drift.Item) bool { return i.Code == w.Code }) {
-			rows := trouble(signDrift, 0, &w.Trouble)
-			rows[0].text = fmt.Sprintf("%s (%s): %s", cmp.Or(labels[plan.Kind(w.About())], w.About()), w.Code, w.Text)
-			out = append(out, rows...)
-		}
-	}
-	return out
-}
-
-func driftRows(h plan.Host, a plan.Action, items []drift.Item) []row {
-	var rows []row
-	for _, i := range items {
-		text := fmt.Sprintf("%s (%s)", label(a), i.Code)
-		if !a.Kind.OfStep() {
-			rows = append(rows, row{sign: signDrift, text: text + ": " + i.Text})
-			continue
-		}
-		rows = append(rows, row{sign: signDrift, text: text})
-		for _, f := range i.Fields {
-			rows = append(rows, movedRow(f, value(h, f.Before), value(h, f.After)))
-		}
-	}
-	if a.Kind.OfStep() {
-		rows = append(rows, refusal(h, a)...)
-	}
-	return rows
 }
 
 // movedRow says of a value that moved what was seen and what is wanted.
@@ -162,19 +38,6 @@ func (t *Text) since(r drift.Report) {
 	each("new", c.New)
 	each("recovered", c.Recovered)
 	each("not known now", c.Kept)
-}
-
-func (t *Text) ignored(r drift.Report) {
-	if len(r.Ignored) == 0 {
-		return
-	}
-	t.blocks("Ignored, and no alarm; macfleet apply mends it all the same", mapped(r.Ignored, func(i drift.Ignored) block {
-		body := []row{{text: fmt.Sprintf("%s (%s)", i.Step, i.Code)},
-			{depth: 1, text: fmt.Sprintf("ignore %q until %s, %s: %s", i.Ignore, i.Until, i.Owner, i.Reason)}}
-		body = append(body, mapped(i.Fields, func(f drift.Field) row { return movedRow(f, f.Before, f.After) })...)
-		return block{hosts: []string{i.Host}, body: body}
-	}))
-	t.blank()
 }
 
 // remarks says what is to be done about ignore blocks, and what else is worth knowing.

@@ -42,7 +42,7 @@ func tableOfHosts(names plan.Names) []hostColumn {
 	}
 	return []hostColumn{
 		{head: "FLEET", cell: func(r HostRow) string { return r.Fleet }},
-		{head: "HOST", cell: func(r HostRow) string { return hostCell(names, r) }},
+		{head: "HOST", cell: func(r HostRow) string { return shortestName(names, r.Name) }},
 		{head: "SSH", cell: HostRow.ssh},
 		{head: "STATE", cell: func(r HostRow) string { return r.State.String() }, order: func(a, b HostRow) int { return cmp.Compare(rank(a), rank(b)) }},
 		{head: "NODE", cell: HostRow.node},
@@ -67,11 +67,11 @@ func HostColumns() []string {
 	return mapped(tableOfHosts(plan.Names{}), func(c hostColumn) string { return c.head })
 }
 
-// hostCell is the shortest name of a host that every command takes, beside its fleet.
-func hostCell(names plan.Names, r HostRow) string {
-	short := names.Short(r.Name)
+// shortestName is the shortest form of a name that every command takes.
+func shortestName(names plan.Names, name string) string {
+	short := names.Short(name)
 	_, end, found := strings.Cut(short, "/")
-	if one, err := names.One(end); found && err == nil && one == r.Name {
+	if one, err := names.One(end); found && err == nil && one == name {
 		return end
 	}
 	return short

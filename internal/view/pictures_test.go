@@ -117,7 +117,13 @@ func pictures(t *testing.T) []picture {
 	}
 	for name, of := range drifts() {
 		p, r := of()
-		shows["drift-"+name] = func(v *view.Text) { v.Drift(p, r) }
+		exit := 0
+		if len(r.Items) > 0 {
+			exit = 2
+		} else if !r.Complete {
+			exit = 3
+		}
+		shows["drift-"+name] = func(v *view.Text) { v.Drift(p, r, exit) }
 	}
 	out := []picture{errorBlocks(disturbed(t))}
 	for name, show := range shows {
