@@ -150,6 +150,7 @@ func member(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("fleet %s has %d members", args[1], len(names))
 	}
 	ts.Setenv(args[0], names[n-1])
+	ts.Setenv(args[0]+"_SHORT", args[1]+"/"+names[n-1][len(names[n-1])-5:])
 	ts.Check(ts.Exec("macfleet", "sandbox", "path", names[n-1]))
 	ts.Setenv(args[0]+"_ROOT", strings.TrimSpace(ts.ReadFile("stdout")))
 }

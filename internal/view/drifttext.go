@@ -97,7 +97,7 @@ func (d driftText) unseen() []said {
 	if d.r.Blind != "" {
 		return nil
 	}
-	fixes, printed := make(map[[2]string]string), make(map[[2]string]string)
+	fixes, printed := make(map[[2]string]string), make(map[[3]string]string)
 	for i := range d.p.Hosts {
 		h := &d.p.Hosts[i]
 		for _, x := range []*plan.Trouble{h.Unknown, h.Refused, h.NotJudged()} {
@@ -106,7 +106,9 @@ func (d driftText) unseen() []said {
 			}
 		}
 		for _, u := range h.Unread {
-			printed[[2]string{h.Name, string(u.Step)}] = given(u.Bytes != "", "printed: %q", wire.Shortened(u.Bytes))
+			if u.Bytes != "" {
+				printed[[3]string{h.Name, string(u.Step), u.Probe + ": " + u.Why}] = fmt.Sprintf("printed: %q", wire.Shortened(u.Bytes))
+			}
 		}
 	}
 	for _, l := range d.p.Lost {
@@ -118,7 +120,7 @@ func (d driftText) unseen() []said {
 	return mapped(d.r.Unseen, func(u drift.Unseen) said {
 		why := dialed.ReplaceAllString(u.Why, "")
 		return said{host: u.Host, text: about(given(u.Step != "", "%s not compared", u.Step), u.Code) + why,
-			detail: printed[[2]string{u.Host, u.Step}], fix: fixes[[2]string{u.Host, u.Code.String()}]}
+			detail: printed[[3]string{u.Host, u.Step, u.Why}], fix: fixes[[2]string{u.Host, u.Code.String()}]}
 	})
 }
 
@@ -159,7 +161,7 @@ func (d driftText) items() []said {
 		if moved == "" || labelOf[k] == "" || labels[plan.Kind(i.Step)] != "" {
 			moved = i.Text
 		}
-		n := said{host: i.Host, text: fmt.Sprintf("%s (%s): %s", what, listed(", ", i.Code.String(), given(i.Severity == plan.Critical, "critical")), moved)}
+		n := said{host: i.Host, text: given(i.Severity == plan.Critical, "critical: ") + about(what, i.Code) + moved}
 		if x := refusals[k]; i.Refused != (plan.Code{}) && x != nil {
 			n.fix = x.Remedy
 			if x.Code != i.Code {
