@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/plan"
 )
@@ -40,6 +41,28 @@ func inThisRun(p *plan.Plan) []string {
 			}
 		}
 		out = append(out, fmt.Sprintf("In this run: %s. %s", count(hosts, "host"), deferredTo(p)))
+	}
+	return out
+}
+
+// rolloutLines say in short in which order the disturbed hosts of each fleet start.
+func rolloutLines(p *plan.Plan) []string {
+	n := p.Names()
+	short := func(r plan.Rollout, hosts []string) string {
+		return firstOf(mapped(hosts, func(host string) string { return strings.TrimPrefix(n.Short(host), r.Fleet+"/") }))
+	}
+	var out []string
+	for _, r := range p.Rollouts {
+		if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials) == 0 {
+			continue
+		}
+		canary, rest := "", r.Waves
+		if r.Canary > 0 {
+			canary, rest = "canary "+short(r, r.Waves[0])+given(r.Soak != "", " (soak %s)", r.Soak), r.Waves[1:]
+		}
+		hosts := len(slices.Concat(rest...))
+		out = append(out, fmt.Sprintf("Rollout  %s: %s", r.Fleet, listed(" → ", given(len(r.Trials) > 0, "repair %s", short(r, r.Trials)), canary,
+			given(hosts > 0, "%s", count(hosts, "host"))+given(len(rest) > 1, ", %d at a time", r.AtOnce))))
 	}
 	return out
 }

@@ -46,8 +46,8 @@ func (t *Text) Plan(p *plan.Plan, o PlanForm) {
 	}
 	t.blank()
 	t.planRows(p, foldFindings(findingsOf(p, o.Config)))
-	for _, line := range inThisRun(p) {
-		t.line(2, "", line)
+	for _, line := range rolloutLines(p) {
+		t.line(rowIndent, "", line)
 	}
 	t.blank()
 	t.beside(planLine(p), "Details: macfleet plan --full, explain HOST")
