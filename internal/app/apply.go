@@ -41,7 +41,7 @@ type Bounds struct {
 	Rollback                         bool
 	NewTokens                        bool   // hosts get new tokens, and their old ones end
 	MovedFrom                        string // uid of the cluster from which hosts are moved to this one
-	Orphans                          bool   // claim servers beside hosts of ours without a place
+	Orphans                          bool   // claim servers although there are orphaned members
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -86,7 +86,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 	})
 }
 
-// toApply says what an apply is about, before anything is looked at.
+// toApply says what an apply is about, before anything is read.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred}
 	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
@@ -129,7 +129,7 @@ func (s *session) apply(looking, acting context.Context, o ApplyOptions) error {
 }
 
 // perform shows a plan, asks unless it is approved, and does what it holds, under a record.
-// A plan with no action that can run was shown already, and is its own proof.
+// A plan without an action that can run needs no second comparison.
 func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) error {
 	env := s.env
 	env.stream.Plan(p)
@@ -166,7 +166,7 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 	})
 }
 
-// ended notes what a run came to, for the line that ends the command. With an error nobody knows what is left.
+// ended notes what a run came to, for the line that ends the command. With an error it is unknown what is left.
 func (env *Env) ended(idle bool, r engine.Result, err error) {
 	if env.ending == nil {
 		return
@@ -215,7 +215,7 @@ func (env *Env) conclude(code int, err error) {
 	env.outText().Result(*e)
 }
 
-// approvable refuses a command that needs approval where nobody can be asked, or in a form that cannot ask.
+// approvable refuses a command that needs approval where there is no terminal, or its output is a form without prompts.
 func (env *Env) approvable(what string, approved, askable bool, fix string) error {
 	return refuse(!approved && !(askable && env.interactive()), "%s needs approval and there is no terminal; %s", what, fix)
 }
@@ -234,7 +234,7 @@ func (env *Env) ask(approved bool, question string) error {
 	t.Print("Type \"yes\" to continue: ")
 	in := env.lines()
 	line, err := within(env.stop, bounds{}, func() (string, error) {
-		line, _ := in.ReadString('\n') // an end without an answer is no approval
+		line, _ := in.ReadString('\n') // end of input is not an approval
 		return strings.TrimSpace(line), nil
 	})
 	switch {
@@ -248,7 +248,7 @@ func (env *Env) ask(approved bool, question string) error {
 	return nil
 }
 
-// checkNamed returns an error for a name given to a flag that no host of the plan bears or should bear.
+// checkNamed returns an error for a name given to a flag that no host of the plan has or should have.
 func checkNamed(flag string, names []string, p *plan.Plan, of func(plan.Host) []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(p.Hosts, func(h plan.Host) bool { return slices.Contains(of(h), name) }) {

@@ -13,7 +13,7 @@ import (
 // before a job is killed for the memory it takes.
 type bounds struct {
 	time   time.Duration
-	memory uint64 // bytes beside what was in use before
+	memory uint64 // bytes in addition to those in use before
 }
 
 // ordinary bounds are far above any real configuration, which takes milliseconds and a few MB.
@@ -41,7 +41,7 @@ func (b bounds) explain(err error, place string) error {
 	return err
 }
 
-// within returns what f returns before the first Ctrl-C and within the bounds. Otherwise f goes on until the
+// within returns what f returns before the first Ctrl-C and within the bounds. Otherwise f continues until the
 // process ends: nothing can stop it, so the caller must end the command.
 func within[T any](stop context.Context, limit bounds, f func() (T, error)) (T, error) {
 	type answer struct {

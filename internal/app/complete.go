@@ -57,7 +57,7 @@ var (
 )
 
 // Complete returns the words that an argument or a flag's value may become, behind the words that are
-// done. It reads local files alone: no network, no secret, no error, whatever state they are in.
+// done. It reads only local files: no network, no secret, no error, whatever state they are in.
 func Complete(env *Env, kind Kind, done []string, begun string) []string {
 	all := slices.DeleteFunc(slices.Clone(kind.find(env, done, begun)), func(w string) bool { return !strings.HasPrefix(w, begun) })
 	slices.Sort(all)
@@ -94,7 +94,7 @@ func without(done, all []string) []string {
 // outline returns what the configuration's files declare.
 func (env *Env) outline() load.Names { return load.Outline(os.DirFS(env.Dir)) }
 
-// knownHosts are the hosts that are known without asking anybody.
+// knownHosts are the hosts that are known without a connection.
 func (env *Env) knownHosts() []string { return append(env.outline().Hosts, env.pinnedHosts()...) }
 
 // withShort returns names of hosts and their short forms.

@@ -62,7 +62,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 	})
 }
 
-// cordon works on one Node after the other, until one fails. It reports whether all came to its end.
+// cordon works on one Node after the other, until one fails. It reports whether all of them finished.
 func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOptions) bool {
 	t := s.env.outText()
 	ok := true
@@ -115,7 +115,7 @@ func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOpti
 		if why != "" {
 			text += ": " + why
 		}
-		if told[pod] != text { // what holds a Pod is told once, and not at each try
+		if told[pod] != text { // what holds a Pod is reported once, not at each try
 			told[pod] = text
 			s.env.errText().Say(n.Name + ": Pod " + pod + " " + text)
 		}

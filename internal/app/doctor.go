@@ -21,7 +21,7 @@ type DoctorOptions struct {
 	Force   bool
 }
 
-// Doctor looks at one host and says what is wrong with it.
+// Doctor checks one host and says what is wrong with it.
 func Doctor(ctx context.Context, env *Env, o DoctorOptions) error {
 	if err := cmp.Or(env.oneHost(), checkNewFile("record", o.Record, o.Force)); err != nil {
 		return err

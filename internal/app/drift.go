@@ -104,8 +104,8 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 	case from.Record != "", l.config == nil, env.stop.Err() != nil, ctx.Err() != nil, !errors.As(err, &away):
 		return nil, drift.Report{}, err
 	}
-	why := env.secrets.Scrub(away.Provider + " could not be asked: " + err.Error())
-	// Of this plan nobody knows anything.
+	why := env.secrets.Scrub(away.Provider + " did not answer: " + err.Error())
+	// Nothing of this plan is known.
 	p := &plan.Plan{Owner: l.config.Owner, Unread: []plan.Unread{{Probe: "inventory", Why: why}}}
 	p.Fleets = mapped(l.config.Fleets, func(f fleet.Fleet) string { return f.Name })
 	return p, drift.Blind(l.config, why, l.taken), nil

@@ -72,7 +72,7 @@ type Call struct {
 	Command string   // its first word that is no flag
 	Args    []string // words that are no flags
 	// Flags are those that the line or the environment gave, as --name=value. Of a
-	// variable it holds the name alone: a value may be anybody's.
+	// variable it holds only the name: a value may be a secret.
 	Flags []string
 }
 
@@ -95,7 +95,7 @@ type Env struct {
 	acting  atomic.Bool     // something is being changed that the first Ctrl-C does not break off
 	secrets secret.Scrubber // what this process knows and must not say
 	output  output          // standard output
-	input   *bufio.Reader   // standard input by lines; nil: nobody has read any yet
+	input   *bufio.Reader   // standard input by lines; nil: none was read yet
 	stream  *view.Stream    // of --json or --json-into, from its first line on; nil: there is none
 	mute    bool            // standard output is the stream's: no text for people
 	into    output          // the file of --json-into
@@ -109,7 +109,7 @@ type Env struct {
 	ending *view.Ending                  // what a command that applies has come to so far; nil: it is another command
 }
 
-// beside is where this machine alone keeps something: beside the configuration, or in the sandbox.
+// beside is where this machine keeps files of its own: next to the configuration, or in the sandbox.
 func (env *Env) beside(name string) string {
 	if env.Sandbox != "" {
 		return filepath.Join(env.sandboxDir(), name)
@@ -186,7 +186,7 @@ type Selection struct {
 	NewTokens   bool     // hosts get new tokens
 	Rollback    bool     // of artifacts, to the version before
 	MovedFrom   string   // uid of the cluster from which hosts are moved to this one; empty: none is
-	Orphans     bool     // claim servers beside hosts of ours without a place
+	Orphans     bool     // claim servers although there are orphaned members
 	ForceBusy   []string // names of hosts that are not waited for
 	Passwords   []string // names of hosts whose login passwords were typed
 }

@@ -36,7 +36,7 @@ func Hold(ctx context.Context, env *Env, o HoldOptions) error {
 // Unhold removes the holds of hosts.
 func Unhold(ctx context.Context, env *Env) error { return hold(ctx, env, nil) }
 
-// hold writes a hold, or removes the one that is there, on the hosts that the arguments name.
+// hold writes a hold, or removes the present one, on the hosts that the arguments name.
 func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 	if len(env.On) > 0 {
 		return errors.New("name the hosts as arguments instead of --on")
@@ -59,7 +59,7 @@ func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 }
 
 // toHold returns the selected members without those that another person holds, whose hold must not be replaced, and those
-// that are not held and need not be. left is how many cannot be changed as asked.
+// from which there is no hold to remove. left is how many cannot be changed as asked.
 func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, left int, err error) {
 	p, err := showing(s, s.env.Err, nil, func() (*plan.Plan, error) { return s.engine.ObserveToHold(ctx) })
 	if err != nil {

@@ -124,7 +124,7 @@ func (env *Env) watchHosts(ctx context.Context, o HostsOptions) error {
 // waitReady ends when all selected members are Ready, or when time is up.
 func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 	if err := cmp.Or(refuse(o.Source != (Source{}) || o.Format != "" && o.Format != "json",
-		"--wait goes with --json alone: it looks at the cluster until the Nodes are Ready, and lists nothing; write hosts --wait ready [--json]"),
+		"--wait only combines with --json: hosts --wait ready [--json]"),
 		refuse(o.Wait != "ready", "--wait %s: write --wait ready", o.Wait),
 		refuse(o.Timeout <= 0, "--timeout is %s; it must be positive", o.Timeout)); err != nil {
 		return err

@@ -61,8 +61,8 @@ func InitCluster(ctx context.Context, env *Env, o InitClusterOptions) error {
 	})
 }
 
-// prepare makes what the cluster lacks, and looks again. What it began to make it
-// makes whole: the public half of a new key is told only by the run that made it.
+// prepare creates what the cluster lacks, and checks again. It finishes what it has started: the public half of a new key is
+// printed only by the run that made it.
 func (s *session) prepare(looking, acting context.Context, o InitClusterOptions) error {
 	p, key, err := s.preparation(looking, o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 	return result(false, missing == 0)
 }
 
-// sayPrepared says how what the cluster needs stands, and what it is for.
+// sayPrepared shows what the cluster needs, what of that it has, and what it is for.
 func (s *session) sayPrepared(ctx context.Context, p kubernetes.PrepareOptions) (missing int, err error) {
 	p.Dry = true
 	all, err := s.kubernetes.Prepare(ctx, p)

@@ -20,7 +20,7 @@ import (
 // Locking are the flags of commands that change hosts.
 type Locking struct {
 	Timeout time.Duration // how long another's lock is waited for
-	Lasts   time.Duration // how long ours counts without being renewed
+	Lasts   time.Duration // how long this run's lock is valid without being renewed
 }
 
 func (o Locking) check() error {
@@ -36,7 +36,7 @@ func (s *session) lease() kubernetes.Lease {
 	return s.kubernetes.Lease(kubernetes.LeaseName(s.config.Name, s.config.Environment))
 }
 
-// locked does something under the lock. That is taken before anything is looked at, so that
+// locked does something under the lock. It is taken before anything is read, so that
 // a plan is made of what the run before has left. looking ends with the first Ctrl-C,
 // acting with the second. Without a cluster, or with one that is not prepared, hosts keep
 // the lock.
@@ -93,7 +93,7 @@ func (s *session) tellNoted(here inventory.ClusterID, noted inventory.Seen[inven
 	}
 }
 
-// hold lets the engine work under a lock until it is lost, or given back by what it returns.
+// hold lets the engine work under a lock until it is lost, or released by the function that it returns.
 func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
 	stop, cancel := context.WithCancelCause(s.engine.Stop)
 	over := make(chan struct{})
@@ -101,7 +101,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
 		defer close(over)
 		select {
 		case <-l.Lost():
-			cancel(l.Check()) // what waits, such as for Nodes, need not wait any more
+			cancel(l.Check()) // whatever waits, such as for Nodes, stops waiting
 		case <-stop.Done():
 		}
 	}()
@@ -156,7 +156,7 @@ func (s *session) tellInProgress(ctx context.Context) {
 	}
 }
 
-// hostPoll is how often hosts are looked at anew that another run works on: each look asks everything.
+// hostPoll is how often hosts are checked again on which another run works: each check reads everything.
 const hostPoll = 10 * time.Second
 
 // lookWhenFree looks, and waits for runs that hosts keep a lock for, and for hosts that are about to take a change

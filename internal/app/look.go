@@ -22,7 +22,7 @@ import (
 // Source says where an observation comes from, and whether it is kept.
 type Source struct {
 	Record   string // file to keep it in; empty: it is not kept
-	Snapshot string // file it is read from; empty: the world is looked at
+	Snapshot string // file it is read from; empty: it is observed
 }
 
 func (o Source) check() error {
@@ -31,7 +31,7 @@ func (o Source) check() error {
 		refuse(o.Record == "-" || o.Snapshot == "-", "--record and --snapshot need a file name: standard output is used for the plan"))
 }
 
-// looked is what a look came to.
+// looked is the result of an observation.
 type looked struct {
 	plan   *plan.Plan
 	config *fleet.Config // set also where a provider was away

@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// outText returns the writer of text on standard output. Where that is the stream's, the text is nobody's.
+// outText returns the writer of text on standard output. Where standard output is the JSON stream, the text is discarded.
 func (env *Env) outText() *view.Text {
 	if env.mute {
 		return view.NewText(io.Discard, 0, false)
@@ -44,7 +44,7 @@ func (env *Env) text(w io.Writer) *view.Text {
 	return t
 }
 
-// output remembers the first fault in writing: a plan that nobody could see must not be applied.
+// output remembers the first fault in writing: a plan that was not shown must not be applied.
 type output struct {
 	to   io.Writer
 	name string // of a file
@@ -71,7 +71,7 @@ func (env *Env) sink(w io.Writer) io.Writer {
 	return &env.output
 }
 
-// lost returns why a stream did not take everything. A reader that went away (head, less) is no fault.
+// lost returns why a stream did not take everything. A reader that closed the pipe (head, less) is not an error.
 func (o *output) lost(what string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,7 +105,7 @@ func terminal(stream any) (int, bool) {
 	return int(f.Fd()), true
 }
 
-// interactive reports whether a person can be asked.
+// interactive reports whether there is a person to prompt.
 func (env *Env) interactive() bool {
 	_, ok := terminal(env.In)
 	return ok && os.Getenv("CI") == ""
@@ -160,7 +160,7 @@ func (env *Env) streamOut() {
 	env.stream = view.NewStream(&env.output, time.Now)
 }
 
-// streamInto does so in a file, beside the text. A pipe will do.
+// streamInto writes that stream to a file or a pipe, in addition to the text.
 func (env *Env) streamInto(file string, asJSON bool) error {
 	switch {
 	case file == "":
@@ -252,7 +252,7 @@ func (env *Env) answer(asJSON bool, document func(io.Writer) error, text func(*v
 	return nil
 }
 
-// Annotations is whose notes a command prints on the configuration's lines: github, or nobody's.
+// Annotations is whose notes a command prints on the configuration's lines: github, or none.
 type Annotations string
 
 func (n Annotations) check() error {

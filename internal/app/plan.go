@@ -69,7 +69,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 		return err
 	}
 	if o.Out != "" {
-		// Nobody approves what nobody could see.
+		// A plan that was not shown cannot be approved.
 		if err := env.unwritten(); err != nil {
 			return err
 		}

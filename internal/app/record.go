@@ -37,7 +37,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 			s.env.announce(s.env.errText(), "Stopping: "+s.stopped()+". What runs is finished, nothing new is started.")
 		}
 		s.engine.Between(func() {
-			_ = w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeStop, Text: s.stopped()}}) // the end tells of it too
+			_ = w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeStop, Text: s.stopped()}}) // the last entry names it too
 		})
 		s.env.logged(slog.LevelInfo, "stop", "why", s.stopped())
 	})
@@ -279,7 +279,7 @@ func (env *Env) openLog() error {
 	path := env.LogFile
 	if path == "" {
 		folder := env.kept("logs")
-		_ = runlog.PruneLogs(folder, env.Command, runlog.LogsKept-1) // old ones that stay harm nothing
+		_ = runlog.PruneLogs(folder, env.Command, runlog.LogsKept-1) // old ones may stay
 		path = filepath.Join(folder, runlog.LogName(env.this.Started, env.Command, env.this.ID))
 	}
 	env.log = runlog.NewLog(path, env.secrets.Scrub)
@@ -308,7 +308,7 @@ func (env *Env) endLog(code int, failed bool) {
 	}
 	path, err := env.log.Path()
 	if path == "" && err == nil {
-		return // nothing was asked of the world
+		return // nothing was requested
 	}
 	env.logged(slog.LevelInfo, "end", "exit", code)
 	err = errors.Join(err, env.log.Close())
@@ -321,7 +321,7 @@ func (env *Env) endLog(code int, failed bool) {
 	}
 }
 
-// told returns what notes the requests to a provider.
+// told returns the function that logs the requests to a provider.
 func (env *Env) told(provider string) func(transport.Request) {
 	return func(r transport.Request) {
 		attrs := []any{"provider", provider, "method", r.Method, "path", r.Path, "ms", r.Took.Milliseconds()}

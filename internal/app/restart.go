@@ -61,7 +61,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 }
 
 // restartPlan is the plan of a host with one action, the job's restart. A host that must not be
-// changed or cannot be asked keeps what its plan says of that; one that was rolled back is taken as it is.
+// changed or is unreachable keeps what its plan says of that; one that was rolled back is taken as it is.
 func (s *session) restartPlan(ctx context.Context, snap plan.Snapshot, p *plan.Plan, host string, job plan.StepID) (*plan.Plan, error) {
 	if len(p.Runnable()) > 0 {
 		s.engine.Selection.Rollback = true

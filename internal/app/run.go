@@ -27,7 +27,7 @@ const (
 	ExitLeft       = 130
 )
 
-// exit ends a command with a code after everything was said.
+// exit ends a command with a code after everything was printed.
 type exit int
 
 // Error is never shown.
@@ -54,7 +54,7 @@ func Run(ctx context.Context, s Streams, line []string, execute func(context.Con
 	stop, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	// A reader that went away must not kill an apply in the middle of an action:
-	// what is written after it fails, and the run goes on to its end.
+	// later writes fail, and the run continues to its end.
 	// (Notify and not Ignore, which programs that are started would inherit.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
@@ -64,7 +64,7 @@ func Run(ctx context.Context, s Streams, line []string, execute func(context.Con
 		s.Now = time.Now
 	}
 	env := &Env{Streams: s, Call: Call{Line: line}, stop: stop, output: output{to: s.Out}, this: newRun(time.Now())}
-	// It stands beside the Env, whose flags are being read while this may speak.
+	// It is separate from env, whose flags may be read at the same time.
 	notice := (&Env{Streams: s}).errText()
 	ended := make(chan int, 1)
 	go func() { ended <- env.code(ctx, explained(execute(ctx, env))) }()
@@ -85,7 +85,7 @@ func (env *Env) until(ended <-chan int, signals <-chan os.Signal, notice *view.T
 			return ExitLeft
 		case s := <-signals:
 			switch {
-			case env.stop.Err() == nil: // what runs comes to its end
+			case env.stop.Err() == nil: // running actions finish
 				env.sayInterrupted(notice)
 				interrupt()
 			case s == syscall.SIGHUP: // a closed terminal sends it more than once, and means one
@@ -101,7 +101,7 @@ func (env *Env) until(ended <-chan int, signals <-chan os.Signal, notice *view.T
 	}
 }
 
-// eraseLive takes the lines of hosts at work off the terminal, which nobody else will do.
+// eraseLive removes the live lines from the terminal before the process exits.
 func (env *Env) eraseLive() {
 	if live := env.live.Load(); live != nil {
 		live.Close()

@@ -171,13 +171,19 @@ func ownerPath(p *plan.Plan) string {
 	return listed("/", p.Owner.Name, p.Owner.Environment)
 }
 
-// hostColumns are the widths of the names and the counts of hosts.
-type hostColumns struct{ name, count int }
+// hostColumns are the widths of what the lines of hosts have in common: names, counts, and the mark of a canary.
+type hostColumns struct{ name, count, canary int }
+
+// longestState is how wide the state of a host is made at most, so that the times behind stand in one column.
+const longestState = 60
 
 // columns returns the widths that the lines of all hosts have in common.
 func (t *progress) columns() hostColumns {
 	var c hostColumns
 	for _, w := range t.hosts {
+		if w.canary {
+			c.canary = len(canaryMark)
+		}
 		c.name, c.count = max(c.name, len(t.name(w))), max(c.count, 2*len(fmt.Sprint(w.total))+1)
 	}
 	return c
@@ -191,13 +197,13 @@ func (w *hostWork) steps() string { return fmt.Sprintf("%d/%d", w.done, w.total)
 func (l *Live) host(w *hostWork, of hostColumns, columns int) string {
 	mark, text, until := w.state(l.now())
 	lead := fmt.Sprintf("%-*s  %*s  ", of.name, l.progress.name(w), of.count, w.steps())
-	tail := fmt.Sprintf("%7s%s", clock(until.Sub(w.began)), given(w.canary, "  (canary)"))
-	if room := columns - 4 - lipgloss.Width(lead) - lipgloss.Width(tail); room > 0 {
+	tail := fmt.Sprintf("%7s%s", clock(until.Sub(w.began)), given(w.canary, canaryMark))
+	if room := columns - 4 - lipgloss.Width(lead) - 7 - of.canary; room > 0 {
 		if mark == markDone {
 			text = lastOf(w.trail, room)
 		}
 		text = cut(text, room)
-		text += strings.Repeat(" ", min(room-lipgloss.Width(text), max(0, 44-lipgloss.Width(text))))
+		text += strings.Repeat(" ", max(0, min(room, longestState)-lipgloss.Width(text)))
 	}
 	line := lead + printable(text) + tail
 	if columns > 4 {
@@ -205,6 +211,8 @@ func (l *Live) host(w *hostWork, of hostColumns, columns int) string {
 	}
 	return "  " + l.text.plain(l.text.signs[mark].Render(mark)+" "+line)
 }
+
+const canaryMark = "  (canary)"
 
 // state is how a host is: a mark, what it does or did, and until when its time counts.
 func (w *hostWork) state(now time.Time) (mark, text string, until time.Time) {

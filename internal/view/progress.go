@@ -116,7 +116,7 @@ func (t *progress) acted(e engine.Event) *hostWork {
 	case engine.Started:
 		begin(label(*e.Action))
 	case engine.Sending:
-		w.now = fmt.Sprintf("%s  sending %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size))
+		w.now = e.Artifact + given(e.Bytes < e.Size, "  sending %s of %s", bytes(e.Bytes), bytes(e.Size))
 	case engine.Closing:
 		begin("cordoned")
 		w.past("cordoned")
