@@ -19,19 +19,19 @@ const (
 	AnswerTruncated = "the answer was truncated"
 )
 
-// Answer is what a probe's or a change's script said.
+// Answer is the output of a probe's or a change's script.
 type Answer struct {
 	Exit   int
 	Stdout string
 	Stderr string
 }
 
-// answerJSON is an answer in documents.
+// answerJSON is the form of an answer in documents.
 type answerJSON struct {
 	Exit   int  `json:"exit"`
 	Stdout text `json:"stdout"`
 	Stderr text `json:"stderr"`
-	Unread text `json:"unread,omitempty"` // in recordings: why there is none; it stands alone
+	Unread text `json:"unread,omitempty"` // in recordings: why there is no answer; the other fields are empty then
 }
 
 // MarshalJSON writes the answer with every byte that the host printed.
@@ -47,8 +47,8 @@ func (a *Answer) UnmarshalJSON(content []byte) error {
 	return err
 }
 
-// text is a JSON string, or {"base64": …} where it is not valid UTF-8: JSON
-// cannot hold such bytes, and a host may print any.
+// text is a JSON string, or {"base64": …} where it is not valid UTF-8: JSON cannot hold such bytes, and a
+// host may print any.
 type text string
 
 // MarshalJSON writes the text, or its bytes.
@@ -71,13 +71,13 @@ func (t *text) UnmarshalJSON(content []byte) error {
 		return err
 	}
 	if b.Base64 == nil {
-		return fmt.Errorf("a text that is an object has no base64")
+		return fmt.Errorf("a text that is an object needs the field base64")
 	}
 	*t = text(b.Base64)
 	return nil
 }
 
-// unescaped is a value in JSON, with <, > and & as they are.
+// unescaped encodes a value as JSON without escaping <, > and &.
 func unescaped(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -86,21 +86,21 @@ func unescaped(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// recording is what one host answered, as a file that a person may give away
-// and a test may read: the answers alone, without names, addresses and keys.
+// recording holds one host's answers without names, addresses and keys, so that it can be shared and used in
+// tests.
 type recording struct {
 	Format    int                   `json:"recording"` // 1
-	Macfleet  string                `json:"macfleet"`  // version that asked
+	Macfleet  string                `json:"macfleet"`  // version that recorded it
 	OSVersion string                `json:"os_version,omitempty"`
-	Root      bool                  `json:"root"` // root was to be had without a password
+	Root      bool                  `json:"root"` // passwordless sudo worked
 	Answers   map[string]answerJSON `json:"answers"`
 }
 
 const recordingFormat = 1
 
-// EncodeRecording returns the file of one observed server. What names the machine or its
-// owner is left out or replaced by samples; what else a tool printed stands there as it
-// was, so a person should read the file before it leaves the house.
+// EncodeRecording returns the recording of one observed server. What identifies the machine or its owner is
+// left out or replaced by samples. Other output of tools is kept as printed, so read the file before sharing
+// it.
 func EncodeRecording(s inventory.Server, seen HostSeen) ([]byte, error) {
 	if seen.Trouble != nil {
 		return nil, fmt.Errorf("record %s: nothing was observed: %s", s.Name, seen.Trouble.Text)
@@ -110,11 +110,11 @@ func EncodeRecording(s inventory.Server, seen HostSeen) ([]byte, error) {
 	hide := samples(s, seen)
 	for id, answer := range seen.Facts {
 		switch a, ok := answer.Get(); {
-		case strings.HasPrefix(id, "host."): // which machine it is, and whose
+		case strings.HasPrefix(id, "host."): // identifies the machine and its owner
 		case ok:
 			r.Answers[id] = answerJSON{Exit: a.Exit, Stdout: text(hide.Replace(a.Stdout)), Stderr: text(hide.Replace(a.Stderr))}
 		default:
-			r.Answers[id] = answerJSON{Unread: text(cmp.Or(hide.Replace(answer.Why()), "no reason was given"))}
+			r.Answers[id] = answerJSON{Unread: text(cmp.Or(hide.Replace(answer.Why()), "no reason given"))}
 		}
 	}
 	content, err := json.MarshalIndent(r, "", "  ")
@@ -124,8 +124,7 @@ func EncodeRecording(s inventory.Server, seen HostSeen) ([]byte, error) {
 	return append(content, '\n'), nil
 }
 
-// samples replaces what names a server, the longest first, so that no part of a
-// longer name is left over.
+// samples replaces identifying texts, longest first, so that no part of a longer name is left over.
 func samples(s inventory.Server, seen HostSeen) *strings.Replacer {
 	pairs := [][2]string{{s.Name, "acme-sample"}, {s.ID, "00000000-0000-4000-8000-000000000000"}, {s.Address, "192.0.2.1"}}
 	serial, _ := seen.Serial.Get()

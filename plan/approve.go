@@ -12,20 +12,20 @@ import (
 )
 
 var (
-	codeNotApproved = NewCode("not-approved", NotDrift, "the plan file does not approve it",
-		"look at it, and approve it with another plan: macfleet plan --out FILE")
-	codeAfterUnapproved = NewCode("after-unapproved", NotDrift, "it may need an action that comes before it and that the plan file does not approve",
-		"approve both with another plan: macfleet plan --out FILE")
+	codeNotApproved = NewCode("not-approved", NotDrift, "the plan file does not approve this action",
+		"review the new plan and approve it: macfleet plan --out FILE")
+	codeAfterUnapproved = NewCode("after-unapproved", NotDrift, "the action depends on an earlier one that the plan file does not approve",
+		"review the new plan and approve both: macfleet plan --out FILE")
 )
 
-// approvalOf returns the digest by which an action of a host with that key is known
-// again, in a later plan too: over what would be done, and to whom. Nothing counts that
-// moves by itself, such as free space, process numbers and times, and no secret.
+// approvalOf returns a digest of what an action does and to which host. A later plan has the same digest for
+// the same action, so values that change by themselves (free space, process ids, times) and secrets are left
+// out.
 func (p *Plan) approvalOf(a Action, key string) string {
 	d := approval{sha256.New()}
 	d.text("macfleet action 1", p.Owner.Name, p.Owner.Environment, string(a.Kind), a.Host, a.Fleet, a.Group, a.ServerID, string(a.Step))
 	if a.Kind.onHost() {
-		d.text(key) // the person trusted this key and no other
+		d.text(key) // the approval is for this key only
 	}
 	if a.Was != "" {
 		d.text(a.Was)
@@ -40,7 +40,7 @@ func (p *Plan) approvalOf(a Action, key string) string {
 	for _, pod := range a.Pods {
 		d.text(pod.Namespace, pod.Name, pod.UID)
 	}
-	if a.Kind == ClaimServer { // whoever approved it knew of these, and of no others
+	if a.Kind == ClaimServer { // the approval is for these orphans only
 		for _, o := range p.Orphans {
 			d.text(o.Server.ID)
 		}
@@ -51,16 +51,16 @@ func (p *Plan) approvalOf(a Action, key string) string {
 	return digestKind + hex.EncodeToString(d.Sum(nil))
 }
 
-// onHost reports whether an action works on the host itself.
+// onHost reports whether an action changes the host itself.
 func (k Kind) onHost() bool {
 	return k.OfStep() || k == ClaimServer || k == CreateMarker || k == PinHost
 }
 
-// approval gathers what a digest is over. Each text has its length in front, so
-// that none runs into the next.
+// approval collects the input of a digest. Each text is preceded by its length, so that none runs into the
+// next.
 type approval struct{ hash.Hash }
 
-func (d approval) size(n int) { _ = binary.Write(d, binary.BigEndian, int64(n)) } // a hash takes everything
+func (d approval) size(n int) { _ = binary.Write(d, binary.BigEndian, int64(n)) } // writing to a hash cannot fail
 
 func (d approval) text(all ...string) {
 	for _, s := range all {
@@ -104,17 +104,16 @@ func (d approval) change(c *Change) {
 	}
 }
 
-// Approved is what somebody approved: actions, by their digests, and the hosts that
-// the plan was about.
+// Approved is what a plan file approves: actions by their digests, and the hosts of the plan.
 type Approved struct {
 	Owner   fleet.Owner
 	Digests map[string]string // of actions, by address
-	// Deferred says why the approved plan left actions for a later run, by address.
+	// Deferred holds the actions that the approved plan left for a later run, by address.
 	Deferred map[string]*Trouble
-	Keys     map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not asked
+	Keys     map[string]string // fingerprints of the hosts' keys, by server id; "": the host was not contacted
 }
 
-// Approve returns the approval of everything that the plan would do.
+// Approve returns the approval of all actions that the plan would run.
 func (p *Plan) Approve() *Approved {
 	x := &Approved{Owner: p.Owner, Digests: make(map[string]string, len(p.Actions)), Keys: p.Keys(), Deferred: p.Deferrals()}
 	for _, a := range p.Actions {
@@ -125,8 +124,8 @@ func (p *Plan) Approve() *Approved {
 	return x
 }
 
-// Restrict refuses all of a plan that was not approved, and what needs that on the same
-// host, and returns how many actions that are. Hosts whose key nobody approved are left alone.
+// Restrict refuses every action of a plan that was not approved, and those of the same host that depend on
+// it. It returns how many it refused. Hosts whose key was not approved are not changed.
 func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 	hosts := p.hostsByServer()
 	for id, h := range hosts {
@@ -135,21 +134,21 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 	}
 	n := 0
 	for id, actions := range p.byServer() {
-		h := cmp.Or(hosts[id], &Host{}) // those of no host have no key
-		var left []Action               // of these, that were not approved
+		h := cmp.Or(hosts[id], &Host{}) // actions without a host have no key
+		var left []Action               // actions that were not approved
 		for i := range actions {
 			a := &actions[i]
 			switch earlier := slices.IndexFunc(left, func(b Action) bool { return !a.OfCluster() && h.Needs(*a, b, steps) }); {
 			case a.Refusal != nil:
 				continue
-			case x.Deferred[a.Address()] != nil: // whoever approved the plan saw that it is left for later
+			case x.Deferred[a.Address()] != nil: // the approved plan showed it as deferred
 				a.Deferral = x.Deferred[a.Address()]
 				continue
 			case h.Unapproved, x.Digests[a.Address()] != p.approvalOf(*a, h.Seen.Fingerprint):
-				a.Refusal = codeNotApproved.Trouble("the plan file does not approve it: it was not to be done, or otherwise, when that was made")
+				a.Refusal = codeNotApproved.Trouble("the plan file does not approve this action: it was not planned then, or has changed since")
 				left = append(left, *a)
 			case earlier >= 0:
-				a.Refusal = codeAfterUnapproved.Trouble("it may need " + left[earlier].what() + ", which comes before and which the plan file does not approve")
+				a.Refusal = codeAfterUnapproved.Trouble("depends on " + left[earlier].what() + ", which the plan file does not approve")
 			default:
 				continue
 			}
@@ -159,8 +158,8 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 	return n
 }
 
-// Needs reports whether an action may need an earlier one of the host. Each needs that the
-// host is ours and gives root; and work is let onto a host only when all else is proven.
+// Needs reports whether an action may depend on an earlier one of the host. All depend on ownership and root.
+// The step that makes the host a Node depends on every other step.
 func (h *Host) Needs(later, earlier Action, steps StepsFor) bool {
 	if !earlier.Kind.OfStep() || !later.Kind.OfStep() || earlier.grantsRoot() {
 		return true
@@ -169,7 +168,7 @@ func (h *Host) Needs(later, earlier Action, steps StepsFor) bool {
 	return makes && node.ID() == later.Step
 }
 
-// Deferrals says of the actions that the run leaves for a later one why, by address.
+// Deferrals returns why each deferred action waits, by address.
 func (p *Plan) Deferrals() map[string]*Trouble {
 	out := make(map[string]*Trouble)
 	for _, a := range p.Actions {

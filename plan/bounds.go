@@ -11,34 +11,32 @@ import (
 )
 
 var (
-	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "one run may change no more hosts",
-		"apply again for the others, or allow more: --max-hosts")
-	codeTooManyWipes = NewCode("too-many-wipes", NotDrift, "one run may wipe no more hosts",
-		"apply again for the others, or allow more: --max-wipes")
-	codeTooManyDisrupted = NewCode("too-many-disrupted", NotDrift, "one run may drain, reboot or wipe no more Ready hosts of a fleet",
-		"apply again for the others, or allow more: --max-disrupted")
-	codeOutsideWindow = NewCode("outside-window", NotDrift, "the host is drained, rebooted or wiped only in a window, and none is open",
-		"apply again in the window, or pass --outside-windows")
+	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "the limit of hosts that one run may change is reached",
+		"run apply again for the rest, or raise the limit: --max-hosts")
+	codeTooManyWipes = NewCode("too-many-wipes", NotDrift, "the limit of hosts that one run may wipe is reached",
+		"run apply again for the rest, or raise the limit: --max-wipes")
+	codeTooManyDisrupted = NewCode("too-many-disrupted", NotDrift, "the limit of Ready hosts of a fleet that one run may drain, reboot or wipe is reached",
+		"run apply again for the rest, or raise the limit: --max-disrupted")
+	codeOutsideWindow = NewCode("outside-window", NotDrift, "the change drains, reboots or wipes the host, and no maintenance window is open",
+		"run apply again in the window, or pass --outside-windows")
 )
 
-// Bounds are what one run may do at most. What goes beyond is deferred: it stays in the plan,
-// and a later run does it.
+// Bounds limit what one run may do. What exceeds them is deferred: it stays in the plan for a later run.
 type Bounds struct {
 	Guardrails fleet.Guardrails
 	Now        time.Time
-	AnyTime    bool // the windows do not count
+	AnyTime    bool // ignore the windows
 }
 
-// Defer leaves for a later run what goes beyond the bounds, with what may need it on the same
-// host: a repair of the firewall does not wait for the window of an upgrade. What repairs a host
-// whose Node is not Ready takes nothing from the fleet, and stays. begun is the plan that this
-// run has performed, nil before that: its hosts have taken their share, and what it deferred
-// waits for another run.
-func (p *Plan) Defer(b Bounds, steps StepsFor, begun *Plan) {
+// Defer defers what exceeds the bounds, and the actions of the same host that may depend on it: a repair of
+// the firewall does not wait for an upgrade's window. Repairs of a host whose Node is not Ready are never
+// deferred, because they take no capacity away. started is the plan that this run has already performed, or
+// nil: its hosts count against the limits, and what it deferred stays deferred.
+func (p *Plan) Defer(b Bounds, steps StepsFor, started *Plan) {
 	d := deferral{Bounds: b, plan: p, steps: steps, hosts: make(taken), wipes: make(taken), disrupted: make(map[string]taken)}
 	d.open, d.next = b.Guardrails.Open(b.Now)
-	if begun != nil {
-		d.spend(begun)
+	if started != nil {
+		d.spend(started)
 	}
 	for _, of := range p.inTurn() {
 		d.host(of.host, of.actions)
@@ -51,10 +49,9 @@ type turn struct {
 	actions []Action
 }
 
-// inTurn returns the hosts with actions in the order in which they take from what one run may
-// do. What an earlier run began is ended first: another host would be disturbed for the same, and
-// this one stay as it is. Then those go first on which a run has worked longest ago: one that
-// differs every time does not keep the others waiting.
+// inTurn returns the hosts with actions in the order in which they use up the limits. Hosts that an earlier
+// run started on go first, so that no second host is disturbed instead. Then come those that were changed
+// longest ago, so that a host which differs in every run does not keep the others waiting.
 func (p *Plan) inTurn() []turn {
 	hosts := p.hostsByServer()
 	var out []turn
@@ -64,43 +61,42 @@ func (p *Plan) inTurn() []turn {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b turn) int {
-		return cmp.Or(ones(b.begun())-ones(a.begun()), cmp.Compare(a.host.lastEpoch(), b.host.lastEpoch()))
+		return cmp.Or(ones(b.started())-ones(a.started()), cmp.Compare(a.host.lastEpoch(), b.host.lastEpoch()))
 	})
 	return out
 }
 
-// begun reports whether an earlier run left the host's Node closed, or a step unproven.
-func (t turn) begun() bool {
+// started reports whether an earlier run left the host's Node cordoned or a step unverified.
+func (t turn) started() bool {
 	opens := slices.ContainsFunc(t.actions, func(a Action) bool { return a.Kind == UncordonNode })
 	return opens || len(t.host.Seen.Pending) > 0
 }
 
-// taken are the servers that have taken a share of a limit.
+// taken are the servers that count against a limit.
 type taken map[string]bool
 
-// full reports whether a server finds no share any more, as so many others have one; 0: any
-// number may.
+// full reports whether a limit leaves no room for a server; 0 means no limit.
 func (t taken) full(id string, most int) bool { return most > 0 && !t[id] && len(t) >= most }
 
-// deferral is how much of the bounds is taken.
+// deferral is how much of the bounds is used up.
 type deferral struct {
 	Bounds
 	plan      *Plan
 	steps     StepsFor
 	open      bool
-	next      time.Time // when a window opens
+	next      time.Time // when the next window opens
 	hosts     taken
 	wipes     taken
 	disrupted map[string]taken    // by fleet
-	before    map[string]*Trouble // what the plan that was performed deferred, by address
+	before    map[string]*Trouble // what the performed plan deferred, by address
 }
 
-// spend takes what a plan took that was performed.
-func (d *deferral) spend(begun *Plan) {
-	d.before = begun.Deferrals()
-	for _, actions := range begun.Runnable() {
-		h, known := begun.HostByServer(actions[0].ServerID)
-		if !known || h.Mends() {
+// spend counts what a performed plan used of the bounds.
+func (d *deferral) spend(started *Plan) {
+	d.before = started.Deferrals()
+	for _, actions := range started.Runnable() {
+		h, known := started.HostByServer(actions[0].ServerID)
+		if !known || h.Repairs() {
 			continue
 		}
 		d.hosts[h.Server.ID] = true
@@ -108,7 +104,7 @@ func (d *deferral) spend(begun *Plan) {
 			if a.Disruption == Wipe {
 				d.wipes[h.Server.ID] = true
 			}
-			if a.Disruption >= Drain && begun.IsHealthy(h) {
+			if a.Disruption >= Drain && started.IsHealthy(h) {
 				d.disruptedOf(h.Fleet)[h.Server.ID] = true
 			}
 		}
@@ -122,13 +118,13 @@ func (d *deferral) disruptedOf(fleet string) taken {
 	return d.disrupted[fleet]
 }
 
-// host takes what one host's actions need of the bounds, or defers those that go beyond and
-// what may need them.
+// host counts one host's actions against the bounds. It defers those that exceed them and the ones that may
+// depend on those.
 func (d *deferral) host(h *Host, actions []Action) {
-	if !slices.ContainsFunc(actions, Action.Runs) || h.Mends() {
+	if !slices.ContainsFunc(actions, Action.Runs) || h.Repairs() {
 		return
 	}
-	var left []Action // of these, that are deferred
+	var left []Action // deferred actions
 	for i := range actions {
 		a := &actions[i]
 		if !a.Runs() {
@@ -146,8 +142,8 @@ func (d *deferral) host(h *Host, actions []Action) {
 	}
 }
 
-// why returns why an action waits for a later run, or nil: it has taken its share then. What
-// waits takes none, so that others find it.
+// why returns why an action is deferred, or nil when it is within the bounds; only then it counts against
+// them.
 func (d *deferral) why(h *Host, a Action) *Trouble {
 	id, g := h.Server.ID, d.Guardrails
 	if t := d.before[a.Address()]; t != nil {
@@ -164,15 +160,15 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 	case drains && !d.open && !d.AnyTime:
 		return outsideWindow(d.next)
 	case d.hosts.full(id, g.MaxHosts):
-		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s", count(g.MaxHosts, "host")))
+		return codeTooManyHosts.Trouble(fmt.Sprintf("limit reached: one run changes at most %s", count(g.MaxHosts, "host")))
 	case !h.Member && !d.hosts[id] && g.MaxHosts > 0 && len(d.hosts)+len(d.plan.Orphans) >= g.MaxHosts:
-		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, and a claim counts with %s that it may replace",
+		return codeTooManyHosts.Trouble(fmt.Sprintf("limit reached: one run changes at most %s, and a claim also counts %s that it may replace",
 			count(g.MaxHosts, "host"), count(len(d.plan.Orphans), "orphaned member")),
-			"decide on these first, or name the number: --max-hosts")
+			"restore or reinstall the orphaned members first, or raise the limit: --max-hosts")
 	case wipes && d.wipes.full(id, mostWipes):
-		return codeTooManyWipes.Trouble(fmt.Sprintf("one run wipes at most %s", count(mostWipes, "host")))
+		return codeTooManyWipes.Trouble(fmt.Sprintf("limit reached: one run wipes at most %s", count(mostWipes, "host")))
 	case disturbs && d.disruptedOf(h.Fleet).full(id, mostDisrupted):
-		return codeTooManyDisrupted.Trouble(fmt.Sprintf("one run drains, reboots or wipes at most %d of the %s of %s",
+		return codeTooManyDisrupted.Trouble(fmt.Sprintf("limit reached: one run drains, reboots or wipes at most %d of the %s of %s",
 			mostDisrupted, count(ready, "Ready host"), h.Fleet))
 	}
 	d.hosts[id] = true
@@ -185,18 +181,18 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 	return nil
 }
 
-// Mends reports whether the host is a Node that takes no Pods, by what the cluster or the
-// host itself says. One whose kubelet was started a moment ago is none, unless it left the Node.
-func (h Host) Mends() bool {
+// Repairs reports whether the host is a Node that takes no Pods, by the cluster or by the host itself. A
+// kubelet that was just started does not count, unless the host left the Node.
+func (h Host) Repairs() bool {
 	n, there := h.Node.Get()
 	state, _, _ := h.Ready()
 	return h.Member && there && (h.leftNode || n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
-// Closed returns why an action that was planned for a host must not begin at a time, or
-// nil: the window may have closed since the plan was made.
+// Closed returns why a planned action must not start at a given time, or nil: the window may have closed
+// since the plan was made.
 func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
-	if a.Disruption < Drain || b.AnyTime || h.Mends() {
+	if a.Disruption < Drain || b.AnyTime || h.Repairs() {
 		return nil
 	}
 	if open, next := b.Guardrails.Open(now); !open {
@@ -206,5 +202,5 @@ func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
 }
 
 func outsideWindow(next time.Time) *Trouble {
-	return codeOutsideWindow.Trouble(fmt.Sprintf("hosts are drained, rebooted or wiped only in a window, and the next one opens at %s", next.Format("Mon 2006-01-02 15:04 MST")))
+	return codeOutsideWindow.Trouble(fmt.Sprintf("no maintenance window is open for draining, rebooting or wiping hosts; the next one opens at %s", next.Format("Mon 2006-01-02 15:04 MST")))
 }

@@ -12,58 +12,57 @@ import (
 )
 
 var (
-	codeNameTaken       = NewCode("name-taken", Warning, "two servers bear the name", "rename one of the two")
-	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "a server with a host block still bears the name of a pool server",
-		"rename it before it is adopted, or remove its host block and let it be claimed")
-	codeNameDiffers = NewCode("name-differs", Warning, "a server with a host block bears another name",
-		"write the server's name in the configuration, or correct its server_id")
+	codeNameTaken       = NewCode("name-taken", Warning, "two servers have the same name", "rename one of the two")
+	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "a server with a host block still has the name of a pool server",
+		"rename the server first, or remove its host block so that macfleet can claim it")
+	codeNameDiffers = NewCode("name-differs", Warning, "the server of a host block has a different name",
+		"use the server's name in the configuration, or correct server_id")
 )
 
-// role is what a server is to the configuration.
+// role is what a server is in terms of the configuration.
 type role int
 
 const (
-	stray   role = iota // in no pool and no fleet, and never ours as far as anybody knows
-	orphan              // a member that has no place in the configuration any more
+	stray   role = iota // in no pool and no fleet, and not known as a member
+	orphan              // a member without a place in the configuration
 	pool                // free to be claimed
 	member              // of a fleet and group
-	gone                // a member that the inventory lacks; its zone is not known
-	lacking             // none: what a group wants and the pool cannot give, in any zone
+	gone                // a member that is not in the inventory; its zone is unknown
+	lacking             // no server: the group needs one that the pool does not have, in any zone
 )
 
-// placed is a server with its role, as selectors see it. A member, and a pool server that
-// a claim has chosen, has the name it should bear.
+// placed is a server with its role, as selectors see it. A member, or a pool server chosen for a claim, has
+// the name it should have.
 type placed struct {
 	server      inventory.Server
 	role        role
 	name        string
 	place       fleet.Place // of an orphan: where it belonged
 	node        inventory.Seen[inventory.Node]
-	by          string   // who bears witness that it is a member; empty: nobody
-	onceAdopted bool     // of a stray: an apply of ours pinned it under a name that no grammar made
+	by          string   // the source that says it is a member; empty: none
+	onceAdopted bool     // of a stray: macfleet pinned its key under a name outside the naming grammar
 	adopted     bool     // it has a host block that names its id
-	refused     *Trouble // of an adopted server: why it cannot be taken over
-	owner       string   // of an orphan: as whose it is known
+	refused     *Trouble // of an adopted server: why it cannot be adopted
+	owner       string   // of an orphan: its owner
 	placeless   *Trouble // of an orphan: why it has no place
-	moved       bool     // a moved block gives it its place, and its name at the provider is still the old one
-	former      []string // names that it had before moved blocks gave it its place
+	moved       bool     // a moved block gives it its place, but the provider still has the old name
+	former      []string // names it had before moved blocks gave it its place
 }
 
 func inOrder(a, b placed) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
 }
 
-// testimony is the owned name by which a server was last known, and who says so.
+// testimony is the name under which a server was last known as a member, and the source.
 type testimony struct{ name, by string }
 
-// Who bears witness. The host's own marker counts most, then the pin, then the
-// Node.
+// The sources. The host's own marker has priority, then the pin, then the Node.
 const (
 	byMarker   = "marker"
 	byPin      = "pin"
 	byNode     = "Node"
-	byBlock    = "host block" // nobody but the configuration ever knew it
-	byName     = "name"       // of an orphan: the one that it bears at the provider
+	byBlock    = "host block" // known from the configuration only
+	byName     = "name"       // of an orphan: its name at the provider
 	byIdentity = "identity"   // of an orphan: its kubelet's account in the cluster
 )
 
@@ -75,15 +74,15 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 			known[id] = testimony{name, by}
 		}
 	}
-	// Where two Nodes or pins speak of one server, the order of a list must not
-	// decide: of the Nodes the last by name counts, of the pins the latest.
+	// If two Nodes or pins name one server, the result must not depend on the list's order: the last Node by
+	// name wins, and the latest pin.
 	nodes, _ := snap.Nodes.Get()
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, n := range nodes {
 		add(n.ServerID(), n.Name, byNode)
 	}
 	for _, p := range byAge(snap.Pins) {
-		if !p.Unfinished { // another run may have won the claim for which it was pinned
+		if !p.Unfinished { // another run may have won the claim that pinned it
 			add(p.ServerID, p.Name, byPin)
 		}
 	}
@@ -95,16 +94,15 @@ func witnesses(r *register, snap Snapshot) map[string]testimony {
 	return known
 }
 
-// byAge returns pins, the latest last.
+// byAge returns pins, latest last.
 func byAge(pins []Pin) []Pin {
 	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 }
 
-// leaving returns the ids of the n members, ordered by name, that a scale-down takes: those
-// that the provider deletes anyway, then not Ready first, then the newest, and those last
-// that a person holds. Adopted ones stay.
+// leaving returns the ids of the n members that a scale-down takes: first those that the provider deletes
+// anyway, then those not Ready, then the newest, and held ones last. Adopted hosts stay.
 func (c *computation) leaving(members []*placed, n int) map[string]bool {
 	if n <= 0 {
 		return nil
@@ -116,7 +114,7 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 		}
 		seen := c.snap.Hosts[p.server.ID]
 		held := heldOf(seen.Marker, p.node, c.snap.Taken)
-		_, isNode := p.node.Get() // one without a Node is neither Ready nor not Ready
+		_, isNode := p.node.Get() // a host without a Node is neither Ready nor not Ready
 		return 2*ones(held != nil && !held.Expired) + ones(seen.Trouble == nil && (!isNode || ready(p.node)))
 	}
 	slices.SortStableFunc(order, func(a, b *placed) int {
@@ -133,12 +131,12 @@ func (c *computation) leaving(members []*placed, n int) map[string]bool {
 type Healthy struct {
 	ServerID   string
 	Name       string // of the host, and of its Node
-	Was        string // of its Node, where it gets the other name in this run; else empty
+	Was        string // the Node's present name, if this run renames it; else empty
 	ProviderID string
 }
 
-// healthy returns the members of each fleet whose Nodes are Ready, selected or not. Without
-// a cluster it is the hosts that were asked and answered.
+// healthy returns the members of each fleet whose Nodes are Ready, selected or not. Without a cluster, it
+// returns the hosts that answered.
 func (c *computation) healthy() map[string][]Healthy {
 	out := make(map[string][]Healthy)
 	for i := range c.servers {
@@ -164,7 +162,7 @@ func (p *Plan) IsHealthy(h Host) bool {
 	return slices.ContainsFunc(p.Healthy[h.Fleet], func(o Healthy) bool { return o.ServerID == h.Server.ID })
 }
 
-// Worst returns what actions do to the work on their host, at the worst.
+// Worst returns the worst disruption of the actions.
 func Worst(actions []Action) Disruption {
 	worst := NoDisruption
 	for _, a := range actions {
@@ -173,15 +171,15 @@ func Worst(actions []Action) Disruption {
 	return worst
 }
 
-// census is what follows from the configuration and the snapshot before anything
-// is compared: who is who, and who is missing.
+// census is what follows from the configuration and the snapshot before any comparison: the role of each
+// server, and which are missing.
 type census struct {
 	*register
 	snap    Snapshot
 	cluster *clusterIndex
-	servers []placed                  // by the name they should bear
-	members map[fleet.Place][]*placed // of these, by fleet and group
-	gone    []placed                  // by name: members that the inventory lacks
+	servers []placed                  // by the name they should have
+	members map[fleet.Place][]*placed // by fleet and group
+	gone    []placed                  // by name: members that are not in the inventory
 	known   map[string]testimony      // by server id
 }
 
@@ -199,8 +197,8 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	return c
 }
 
-// placeAll gives every server its role, ordered by the name it should bear. One that was
-// renamed by hand must not be replaced by another claim: a witness makes it a member still.
+// placeAll gives every server its role, ordered by the name it should have. A server renamed by hand is still
+// a member if a source knows it, so that no other server is claimed in its place.
 func (c *census) placeAll() []placed {
 	once, pins := c.onceAdopted(), c.pinsByServer()
 	out := make([]placed, len(c.snap.Servers))
@@ -238,19 +236,19 @@ func (c *census) pooled(s inventory.Server) bool {
 	return strings.HasPrefix(s.Name, c.vendor.PoolPrefix)
 }
 
-// believed reports whether a witness decides on a server. One that bears a name of the
-// pool may have been given back by hand: then only its own marker does.
+// believed reports whether a source decides about a server. A server with a pool name may have been released
+// by hand: then only its own marker decides.
 func (c *census) believed(p *placed) bool {
 	return p.by == byMarker || p.by != "" && !c.pooled(p.server)
 }
 
-// onceAdopted returns the ids of servers that were pinned under names which no
-// grammar made: those of hosts that were adopted.
+// onceAdopted returns the ids of servers that were pinned under names outside the naming grammar: those of
+// adopted hosts.
 func (c *census) onceAdopted() map[string]bool {
 	out := make(map[string]bool)
 	for _, p := range c.snap.Pins {
 		if _, ok := c.place(p.Name, p.ServerID); ok {
-			continue // most are members, and parsing a name takes longer
+			continue // most are members, and parsing a name is slower
 		}
 		if _, _, ok := fleet.Split(p.Name, p.ServerID); !ok && !c.elsewhere[p.ServerID] {
 			out[p.ServerID] = true
@@ -259,15 +257,13 @@ func (c *census) onceAdopted() map[string]bool {
 	return out
 }
 
-// mayHold reports whether a stray was adopted once, and could not be asked where it
-// belongs.
+// mayHold reports whether a stray was adopted once and its marker could not be read.
 func (c *census) mayHold(p *placed) bool {
 	seen, asked := c.snap.Hosts[p.server.ID]
 	return p.role == stray && p.onceAdopted && (!asked || seen.Trouble != nil || seen.Marker.IsUnread())
 }
 
-// missing returns the servers that somebody knew or that have host blocks, and that the
-// inventory does not hold.
+// missing returns the servers that are known or have host blocks and are not in the inventory.
 func (c *census) missing() []placed {
 	known := make(map[string]testimony)
 	for id, l := range c.adopted {
@@ -305,8 +301,8 @@ func (c *census) hosts(needs []need) []*placed {
 	return out
 }
 
-// refuseAdopted enters into the adopted servers why they cannot be taken over: only the
-// inventory can show that a block means the right machine.
+// refuseAdopted records why adopted servers cannot be adopted: only the inventory shows whether a block names
+// the right machine.
 func (c *census) refuseAdopted(servers []placed) {
 	if len(c.adopted) == 0 {
 		return
@@ -329,12 +325,12 @@ func (c *census) refuseAdopted(servers []placed) {
 	}
 }
 
-// notAdoptable returns why a listed server is not taken over under its listed
-// name, which the servers of bearers have or should have, or nil.
+// notAdoptable returns why a listed server cannot be adopted under its listed name, or nil. bearers are the
+// servers that have that name or should have it.
 func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 	for _, id := range bearers {
 		if id != p.server.ID {
-			return codeNameTaken.Trouble(fmt.Sprintf("server %s is listed as %s, and server %s has that name too", p.server.ID, p.name, id),
+			return codeNameTaken.Trouble(fmt.Sprintf("server %s is listed as %s, but server %s has that name too", p.server.ID, p.name, id),
 				"rename one of the two in "+c.vendor.Console()+", and check the server_id of the host block")
 		}
 	}
@@ -345,6 +341,6 @@ func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 		return codeAdoptedFromPool.Trouble(fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
 			"rename it in "+c.vendor.Console()+" before it is adopted, or remove its host block and let it be claimed")
 	}
-	return codeNameDiffers.Trouble(fmt.Sprintf("server %s is called %s; an adopted server keeps its present name", p.server.ID, p.server.Name),
-		fmt.Sprintf("write host %q in the configuration, or correct its server_id", p.server.Name))
+	return codeNameDiffers.Trouble(fmt.Sprintf("server %s is called %s, and an adopted server keeps its name", p.server.ID, p.server.Name),
+		fmt.Sprintf("write host %q in the configuration, or correct server_id", p.server.Name))
 }

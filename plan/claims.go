@@ -12,51 +12,51 @@ import (
 // The codes that are raised here.
 var (
 	codeServerNotReady = NewCode("server-not-ready", NotDrift, "a candidate is not delivered or not ready", "wait until it is ready")
-	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a pool server bears a marker of an earlier owner",
-		"reinstall it before it goes into the pool")
-	codeClaimedByAnother = NewCode("claimed-by-another", Critical, "another run or configuration has claimed the host",
-		"let the other run finish; if that claim is dead, remove /etc/macfleet on the host and apply again")
-	CodeMissingSudoPassword = NewCode("missing-sudo-password", Warning, "the login password is needed, and none is known",
-		"give it once: macfleet apply --ask-password NAME; or give the login user passwordless sudo on the host")
+	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a pool server still has the marker of an earlier owner",
+		"reinstall it before moving it into the pool")
+	codeClaimedByAnother = NewCode("claimed-by-another", Critical, "another run or configuration is claiming the host",
+		"wait for the other run; if it is dead, delete /etc/macfleet on the host and run apply again")
+	CodeMissingSudoPassword = NewCode("missing-sudo-password", Warning, "the login password is needed but not known",
+		"macfleet apply --ask-password NAME (or set up passwordless sudo on the host)")
 	codeMarkerUnreadable = NewCode("marker-unreadable", Warning, "the marker on the host cannot be read",
-		"look at the file on the host; remove it only if you know that the host is yours")
+		"check the file on the host; delete it only if the host belongs to this configuration")
 	codeClaimUnreadable = NewCode("claim-unreadable", Warning, "the claim file on the host cannot be read",
-		"look at the file on the host; remove it only if you know that the host is yours")
-	codePoolTooSmall = NewCode("pool-too-small", NotDrift, "the pool has fewer free servers than are wanted",
-		"order servers under names that begin with the pool's prefix, or lower replicas")
-	codeHostBlockRemoved = NewCode("host-block-removed", Notice, "an adopted server no longer has its host block",
-		"write its host block again, or lower replicas")
+		"check the file on the host; delete it only if the host belongs to this configuration")
+	codePoolTooSmall = NewCode("pool-too-small", NotDrift, "the pool has fewer free servers than needed",
+		"order servers whose names start with the pool's prefix, or lower replicas")
+	codeHostBlockRemoved = NewCode("host-block-removed", Notice, "an adopted server has lost its host block",
+		"restore its host block, or lower replicas")
 )
 
-// need is what one group lacks, and which pool servers would fill it.
+// need is how many servers one group lacks, and the pool servers that could fill it.
 type need struct {
 	fleet    fleet.Fleet
 	group    fleet.Group
-	short    int      // servers wanted beyond the members
-	chosen   []placed // under the names they will bear
-	former   []placed // orphans that were adopted as members: each holds its place
-	unsure   []placed // strays that may be such, and could not be asked
-	held     int      // servers that are not claimed, as hosts of ours have no place
+	short    int      // servers needed beyond the members
+	chosen   []placed // under the names they will get
+	former   []placed // orphans adopted as members: each keeps its place
+	unsure   []placed // strays that may be such orphans and could not be read
+	held     int      // servers not claimed because orphans may belong there
 	rejected []Rejected
 }
 
-// lackingIn returns what the pool lacks for a group as selectors see it.
+// lackingIn returns what the pool lacks for a group, as selectors see it.
 func lackingIn(f fleet.Fleet, g fleet.Group) *placed {
 	return &placed{role: lacking, place: fleet.Place{Fleet: f.Name, Group: g.Name}, server: inventory.Server{Type: g.Type}}
 }
 
-// missing returns how many servers the pool cannot give.
+// missing returns how many servers the pool lacks.
 func (n need) missing() int { return n.short - len(n.chosen) }
 
-// assign gives pool servers to groups that are short of members, in the order of the
-// configuration and of the servers' names. One that was not asked yet counts as good, so
-// that as many are looked at as are needed; a run that is limited to steps claims nothing.
+// assign gives pool servers to groups that lack members, in the order of the configuration and of the
+// servers' names. A server that was not contacted yet counts as usable, so that as many are contacted as are
+// needed. A run limited to steps claims nothing.
 func (c *census) assign(sel Selection) []need {
 	if len(sel.Steps) > 0 {
 		return nil
 	}
 	taken := make(map[string]bool)           // server ids
-	names := make(map[string]bool)           // of all servers, present and wanted
+	names := make(map[string]bool)           // of all servers, present and planned
 	lost := make(map[fleet.Place]int)        // by fleet and group
 	former := make(map[fleet.Place][]placed) // by fleet and group
 	var unsure []placed                      // they may belong to any group
@@ -117,7 +117,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		case c.unready(s) != nil:
 			trouble = c.unready(s)
 		case names[name]:
-			trouble = codeNameTaken.Trouble("another server already bears the name "+name, "claim another server, or rename the other one")
+			trouble = codeNameTaken.Trouble("another server already has the name "+name, "claim a different server, or rename the other one")
 		case asked:
 			trouble = unfit(c.cfg, seen, s, name, *n)
 		}
@@ -131,21 +131,21 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 	}
 }
 
-// runs reports whether a server's host says that it runs a family of macOS. The image that
-// the server was first installed with says that no longer, once it was updated.
+// runs reports whether a server's host reports a macOS of the family. After an update, the image that the
+// server was installed with no longer shows it.
 func (c *census) runs(s inventory.Server, family string) bool {
 	version, read := c.snap.Hosts[s.ID].OSVersion.Get()
 	return read && fleet.OSFamily(version) == family
 }
 
-// mayRun reports whether only the host of a pool server can say that it runs another macOS
-// than it was installed with. Images that are no family of macOS are for something else.
+// mayRun reports whether only the host of a pool server can say that it was updated to another macOS. Images
+// that are not a macOS family are used for other things.
 func mayRun(s inventory.Server) bool {
 	return s.Usable() && !s.DeletionScheduled && slices.Contains(fleet.OSFamilies(), s.OSFamily)
 }
 
-// unasked names the servers that were installed with another macOS, where their hosts could
-// not say what they run now, as long as a group is short.
+// unasked names the servers installed with another macOS whose present version could not be read, as long as
+// a group lacks servers.
 func (n *need) unasked(c *census, taken map[string]bool) {
 	for _, p := range c.servers {
 		s, t := p.server, c.snap.Hosts[p.server.ID].Trouble
@@ -155,7 +155,7 @@ func (n *need) unasked(c *census, taken map[string]bool) {
 	}
 }
 
-// unfit returns why a pool server cannot be claimed by what its host shows.
+// unfit returns why a pool server cannot be claimed, judging by its host, or nil.
 func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n need) *Trouble {
 	m, marked := seen.Marker.Get()
 	claim, claimed := seen.Claim.Get()
@@ -166,14 +166,14 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 	case seen.Marker.IsUnread():
 		return markerUnreadable(seen.Marker.Why())
 	case marked:
-		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it bears the marker of %s (%s), so it was not given back clean", m.Name, m.Owner()))
+		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it still has the marker of %s (%s): it was not reinstalled when it was released", m.Name, m.Owner()))
 	case seen.Claim.IsUnread():
 		return ClaimUnreadable(seen.Claim.Why())
 	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):
 		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name),
-			"let the other run finish; if it is dead, reinstall the server")
+			"wait for the other run; if it is dead, reinstall the server")
 	case isOther(version, n.fleet.OS):
-		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s, the fleet wants %s", withFamily(version), n.fleet.OS))
+		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s, the fleet needs %s", withFamily(version), n.fleet.OS))
 	case !seen.Root && !n.group.Spec.GrantsRoot():
 		return MissingSudo()
 	case !seen.Root && seen.Password != nil:
@@ -187,8 +187,8 @@ func ClaimOf(owner fleet.Owner, name, serverID string) Claim {
 	return Claim{Configuration: owner.Name, Environment: owner.Environment, Name: name, ServerID: serverID}
 }
 
-// isOther reports whether a version of macOS is surely of another family: also one that came
-// out later, where the family is known.
+// isOther reports whether a macOS version is certainly of another family, including later ones that are
+// known.
 func isOther(version, family string) bool {
 	if got := fleet.OSFamily(version); version == "" || got != "" {
 		return version != "" && got != family
@@ -196,7 +196,7 @@ func isOther(version, family string) bool {
 	return slices.Contains(fleet.OSFamilies(), family)
 }
 
-// withFamily names a version of macOS with its family, where that is known.
+// withFamily adds the family to a macOS version where it is known.
 func withFamily(version string) string {
 	if family := fleet.OSFamily(version); family != "" {
 		return version + " (" + family + ")"
@@ -204,10 +204,10 @@ func withFamily(version string) string {
 	return version
 }
 
-// MissingSudo is the trouble of a host that asks for a password before it gives root.
+// MissingSudo is the trouble of a host without passwordless sudo.
 func MissingSudo() *Trouble {
-	return CodeMissingSudoPassword.Trouble("root is not to be had without a password, and no step of this run sets that up",
-		"run without --step and without disable = [\"sudo\"], or give the login user passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)")
+	return CodeMissingSudoPassword.Trouble("passwordless sudo is missing, and no step of this run sets it up",
+		"run without --step and without disable = [\"sudo\"], or set up passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)")
 }
 
 func markerUnreadable(why string) *Trouble {
@@ -219,11 +219,11 @@ func ClaimUnreadable(why string) *Trouble {
 	return codeClaimUnreadable.Trouble("its claim /etc/macfleet/claim.json cannot be read: " + why)
 }
 
-// reject names a pool server that is not taken, once.
+// reject records once that a pool server is not used.
 func (c *computation) reject(r Rejected) {
 	if pin := c.keys.pins[r.Server.ID]; pin != nil && pin.Unfinished && r.Code == CodeWrongHostKey {
 		r.Begun = true
-		r.Text = "an earlier run began to claim it, and " + r.Text
+		r.Text = "an earlier run started to claim it, and " + r.Text
 	}
 	if !c.rejected[r] {
 		c.rejected[r] = true
@@ -231,8 +231,8 @@ func (c *computation) reject(r Rejected) {
 	}
 }
 
-// exchanged names the pool servers that an earlier run began to claim and that show another
-// key now, also where no group wants them any more.
+// exchanged records pool servers that an earlier run started to claim and that show a different key now, even
+// where no group needs them any more.
 func (c *computation) exchanged() {
 	for i := range c.servers {
 		p := &c.servers[i]
@@ -245,7 +245,7 @@ func (c *computation) exchanged() {
 	}
 }
 
-// claims plans the claims of a group, and names what the pool lacks.
+// claims plans the claims of a group and records what the pool lacks.
 func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	i := slices.IndexFunc(c.needs, func(n need) bool { return n.fleet.Name == f.Name && n.group.Name == g.Name })
 	if i < 0 {
@@ -259,7 +259,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 			continue
 		}
 		h := c.host(g, p)
-		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s wants %d", f.Name, g.Name, g.Replicas),
+		claim := h.action(ClaimServer, pending, codeTooFewReplicas, fmt.Sprintf("%s.%s has replicas = %d", f.Name, g.Name, g.Replicas),
 			Field{"name", p.server.Name, h.Name})
 		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
@@ -273,28 +273,28 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	lacks := func(missing int, code Code, why, remedy string) {
 		if missing > 0 {
 			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Missing: missing,
-				Trouble: Trouble{code, fmt.Sprintf("%s.%s wants %d, and ", f.Name, g.Name, g.Replicas) + why, remedy}})
+				Trouble: Trouble{code, fmt.Sprintf("%s.%s has replicas = %d, and ", f.Name, g.Name, g.Replicas) + why, remedy}})
 		}
 	}
-	// Another server claimed in the place of one that was adopted would be one too many
-	// once a person writes its block again, or once it has booted.
+	// A server claimed instead of an adopted one would be one too many once the block is restored or the host
+	// has booted.
 	lacks(len(n.former), codeHostBlockRemoved,
-		serverNames(n.former)+" still says in its marker that it belongs there, but has no host block any more",
-		"write its host block again, or lower replicas; to claim another server in its place: --allow-orphans")
-	lacks(n.held, codeOrphansHoldClaims, "no server is claimed while hosts of ours have no place in the configuration",
-		"put them back into their places, as is said of each; to claim others all the same: --allow-orphans")
+		serverNames(n.former)+" belongs there by its marker but has no host block any more",
+		"restore its host block, or lower replicas; to claim another server instead: --allow-orphans")
+	lacks(n.held, codeOrphansHoldClaims, "no server is claimed while orphaned members may belong there",
+		"restore the orphaned members' places (listed with each), or claim others instead: --allow-orphans")
 	lacks(len(n.unsure), codeHostBlockRemoved,
-		serverNames(n.unsure)+", which was adopted once and has no host block any more, cannot be asked whether it belongs there",
-		"write its host block again, or wait until it answers; if it was given up: macfleet hosts forget-key with the name under which it was adopted")
+		serverNames(n.unsure)+" was adopted once, has no host block any more, and does not answer",
+		"restore its host block, or wait until it answers; if it is really gone: macfleet hosts forget-key with the name under which it was adopted")
 	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS) + c.looked()
-	remedy := fmt.Sprintf("order %s in %s under names that begin with %s, or lower replicas",
+	remedy := fmt.Sprintf("order %s in %s with names starting with %s, or lower replicas",
 		count(n.missing(), g.Type+" server"), c.vendor.Console(), c.vendor.PoolPrefix)
-	if len(n.rejected) > 0 { // an order costs a day's rent at least, and may not be needed
-		why += fmt.Sprintf("; not taken, though there: %d", len(n.rejected))
-		remedy = "see why, under what was not taken from the pool; if it stays so, " + remedy
+	if len(n.rejected) > 0 { // an order costs at least a day's rent and may turn out unnecessary
+		why += fmt.Sprintf("; present but not usable: %d", len(n.rejected))
+		remedy = "fix the reasons listed with these servers; if they cannot be fixed, " + remedy
 	}
 	if a := c.snap.Account; a != nil && len(a.Holds) > 0 {
-		remedy = "check the zones and the project_id of the configuration; if they are right, " + remedy
+		remedy = "check zones and project_id in the configuration; if they are right, " + remedy
 	}
 	lacks(n.missing(), codePoolTooSmall, why, remedy)
 }

@@ -10,26 +10,26 @@ import (
 
 // The codes that are raised here.
 var (
-	codeNodeTwice = NewCode("node-twice", Critical, "two Nodes say that they are this server",
-		"find out which of them its kubelet keeps, and delete the other")
-	codeNodeNameDiffers     = NewCode("node-name-differs", Critical, "the server's Node has another name", "drain it and delete it, then apply")
-	codeIdentityMissing     = NewCode("identity-missing", Warning, "the cluster does not know the host's kubelet yet")
-	CodeTokenRevoked        = NewCode("token-revoked", Critical, "the cluster no longer knows the host's kubelet")
-	CodeDifferentProviderID = NewCode("different-provider-id", Critical, "the Node says that it is another server")
-	codeBindingRenamed      = NewCode("binding-renamed", Notice, "the binding of the host's kubelet has the name that earlier versions gave it, which others give too")
-	codeBindingForeign      = NewCode("binding-foreign", Notice, "somebody else has a binding for a kubelet of that host's name",
+	codeNodeTwice = NewCode("node-twice", Critical, "two Nodes claim to be this server",
+		"find out which of them the kubelet uses, and delete the other")
+	codeNodeNameDiffers     = NewCode("node-name-differs", Critical, "the server's Node has a different name", "drain and delete the Node, then run apply again")
+	codeIdentityMissing     = NewCode("identity-missing", Warning, "the host's kubelet has no identity in the cluster yet")
+	CodeTokenRevoked        = NewCode("token-revoked", Critical, "the identity of the host's kubelet is missing in the cluster")
+	CodeDifferentProviderID = NewCode("different-provider-id", Critical, "the Node has another server's provider id")
+	codeBindingRenamed      = NewCode("binding-renamed", Notice, "the kubelet's role binding still has the ambiguous name that earlier versions used")
+	codeBindingForeign      = NewCode("binding-foreign", Notice, "the role binding of a kubelet with this host's name belongs to someone else",
 		"if no other controller uses it any more, delete it with kubectl")
-	codePodsUnread = NewCode("pods-unread", Warning, "nobody knows what runs on the Node",
-		"give macfleet the right to list Pods: macfleet init cluster")
-	codePodsOnNode = NewCode("pods-on-node", Warning, "Pods are at work on a Node that must be deleted",
-		"drain it first: kubectl drain NAME --ignore-daemonsets")
-	codeEmptyProviderID      = NewCode("empty-provider-id", Warning, "the Node does not say which server it is")
-	codeStuckTerminatingPods = NewCode("stuck-terminating-pods", Warning, "Pods that have ended are kept by the kubelet's finalizer alone")
+	codePodsUnread = NewCode("pods-unread", Warning, "it is unknown which Pods run on the Node",
+		"grant macfleet permission to list Pods: macfleet init cluster")
+	codePodsOnNode = NewCode("pods-on-node", Warning, "Pods are running on a Node that must be deleted",
+		"kubectl drain NAME --ignore-daemonsets")
+	codeEmptyProviderID      = NewCode("empty-provider-id", Warning, "the Node has no provider id")
+	codeStuckTerminatingPods = NewCode("stuck-terminating-pods", Warning, "only the kubelet's finalizer keeps finished Pods")
 	codeTartCreateFailed     = NewCode("tart-create-failed", Critical, "no virtual machine starts on the host",
-		"see why: kubectl get events -A --field-selector reason=TartCreateFailed; and on the host /var/log/tart-kubelet.log")
+		"kubectl get events -A --field-selector reason=TartCreateFailed; on the host: /var/log/tart-kubelet.log")
 )
 
-// unread enters what of the cluster could not be read and a host needs.
+// unread records which parts of the cluster a host needs that could not be read.
 func (c *computation) unread() {
 	seen := c.cluster.seen
 	note := func(probe string, part interface {
@@ -55,8 +55,8 @@ func (c *computation) unread() {
 	}
 }
 
-// misjoined returns why a host that joins the cluster must not be touched: its machine
-// has Nodes that are not its own.
+// misjoined returns why a host that joins the cluster must not be changed, or nil: it has more than one Node,
+// or one of a different name.
 func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	if !x.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
@@ -68,17 +68,17 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
 	switch {
 	case len(named) > 1:
-		return codeNodeTwice.Trouble(fmt.Sprintf("the Nodes %s all say that they are its server", strings.Join(named, ", ")),
-			"find out which of them its kubelet keeps, then delete what is not "+h.Name+": kubectl delete node "+strings.Join(others, " "))
+		return codeNodeTwice.Trouble(fmt.Sprintf("%s all claim to be this server's Node", strings.Join(named, ", ")),
+			"find out which of them the kubelet uses, and delete the others "+h.Name+": kubectl delete node "+strings.Join(others, " "))
 	case len(others) > 0:
-		return codeNodeNameDiffers.Trouble(fmt.Sprintf("its Node is called %s; a Node cannot be renamed, and no machine may be two", others[0]),
-			fmt.Sprintf("drain it and delete it, then apply: kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s", others[0]))
+		return codeNodeNameDiffers.Trouble(fmt.Sprintf("its Node is called %s, and a Node cannot be renamed", others[0]),
+			fmt.Sprintf("kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s; then run apply again", others[0]))
 	}
 	return nil
 }
 
-// joining returns what is done in the cluster for a host before its steps: who its
-// kubelet is, and that its name is free.
+// joining returns the cluster actions that come before a host's steps: its kubelet's identity, and making
+// sure that its name is free.
 func (c *computation) joining(h *Host, w stepWork) []Action {
 	if !c.cluster.there || !h.Spec.Spec.JoinsCluster() {
 		return nil
@@ -90,7 +90,7 @@ func (c *computation) joining(h *Host, w stepWork) []Action {
 		case !i.Complete():
 			out = append(out, identify(h, i, w.proven))
 		case i.Former:
-			out = append(out, h.action(IdentifyHost, pending, codeBindingRenamed, "its binding has the name that earlier versions gave it",
+			out = append(out, h.action(IdentifyHost, pending, codeBindingRenamed, "its role binding has the name that earlier versions used",
 				Field{"ClusterRoleBinding", inventory.FormerBindingOf(h.Name), inventory.BindingOf(h.Name)}))
 		}
 	}
@@ -103,13 +103,13 @@ func (c *computation) joining(h *Host, w stepWork) []Action {
 func identify(h *Host, i inventory.Identity, proven bool) Action {
 	missing := identityFields(i, false, Field{After: "present"})
 	if proven && len(h.Former) == 0 {
-		return h.action(IdentifyHost, drifted, CodeTokenRevoked, "the cluster no longer knows its kubelet", missing...)
+		return h.action(IdentifyHost, drifted, CodeTokenRevoked, "the identity of its kubelet is missing in the cluster", missing...)
 	}
-	return h.action(IdentifyHost, pending, codeIdentityMissing, "the cluster does not know its kubelet yet", missing...)
+	return h.action(IdentifyHost, pending, codeIdentityMissing, "its kubelet has no identity in the cluster yet", missing...)
 }
 
-// identityFields are the parts of an identity that are there, or those that are not, and
-// what becomes of each.
+// identityFields are the parts of an identity that exist, or those that are missing, and what changes in
+// each.
 func identityFields(i inventory.Identity, there bool, f Field) []Field {
 	var out []Field
 	is := []bool{i.ServiceAccount != "", i.Secret != "" && i.Issued, i.Bound}
@@ -123,7 +123,7 @@ func identityFields(i inventory.Identity, there bool, f Field) []Field {
 
 func replaceNode(h *Host, n inventory.Node) Action {
 	a := h.action(ReplaceNode, drifted, CodeDifferentProviderID,
-		"the Node says that it is another server, and that cannot be changed: it is deleted, and its kubelet registers a new one",
+		"the Node has another server's provider id, which cannot be changed: macfleet deletes the Node and the kubelet registers a new one",
 		Field{"provider id", n.ProviderID, h.Server.ProviderID()})
 	a.Disruption, a.Refusal = Restart, h.busy(n)
 	return a
@@ -139,16 +139,16 @@ func (h *Host) busy(n inventory.Node) *Trouble {
 	}
 	switch {
 	case !read:
-		return codePodsUnread.Trouble("nobody knows what runs on the Node: " + h.Pods.Why())
+		return codePodsUnread.Trouble("it is unknown which Pods run on the Node: " + h.Pods.Why())
 	case working > 0:
-		return codePodsOnNode.Trouble(fmt.Sprintf("on the Node %s %s at work, which would be lost with it", at, count(working, "Pod")),
-			"drain it first: kubectl drain "+n.Name+" --ignore-daemonsets")
+		return codePodsOnNode.Trouble(fmt.Sprintf("Node %s: %s running, which would be lost if it were deleted", at, count(working, "Pod")),
+			"kubectl drain "+n.Name+" --ignore-daemonsets")
 	}
 	return nil
 }
 
-// joined returns what is done to a host's Node after its steps: it gets its provider id, or
-// is opened to new Pods again where a run that did not come to its end closed it.
+// joined returns the actions on a host's Node that come after its steps: setting the provider id, and
+// uncordoning it where an unfinished run left it cordoned.
 func (c *computation) joined(h *Host) []Action {
 	n, ok := h.Node.Get()
 	if !ok || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 {
@@ -161,19 +161,19 @@ func (c *computation) joined(h *Host) []Action {
 	}
 	switch {
 	case n.ProviderID == "" && !moves:
-		out = append(out, h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node does not say which server it is",
+		out = append(out, h.action(SetProviderID, drifted, codeEmptyProviderID, "the Node has no provider id",
 			Field{"provider id", "", h.Server.ProviderID()}))
 	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID() && !c.applies(n.CordonRun):
 		out = append(out, h.action(UncordonNode, drifted, codeLeftCordoned,
-			fmt.Sprintf("the run %s of %s closed it to new Pods and did not come to its end", n.CordonRun, n.CordonedBy),
-			Field{"new Pods", "kept away", "let in"}))
+			fmt.Sprintf("cordoned by run %s (%s), which never finished", n.CordonRun, n.CordonedBy),
+			Field{"scheduling", "disabled", "enabled"}))
 	}
 	return out
 }
 
-// release returns the action that lets go of Pods that only the finalizer of a kubelet
-// keeps which never came back for them. What has ended is let go also where the host is
-// silent; the others only where the Node and, as the host showed, their machines are gone.
+// release returns the action that removes the finalizer from Pods which only a kubelet's finalizer keeps.
+// Finished Pods are released even if the host is unreachable. Others are released only if their Node is gone
+// and the host has shown that their virtual machines are gone.
 func (c *computation) release(h *Host) []Action {
 	ours := h.Spec.Spec.JoinsCluster() || h.leaves() || h.Node.IsAbsent()
 	if !h.Member || h.Refused != nil || !ours || len(c.sel.Steps) > 0 {
@@ -191,7 +191,7 @@ func (c *computation) release(h *Host) []Action {
 		if len(some) == 0 {
 			continue
 		}
-		a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(some), "Pod")+" should be gone, and only the kubelet's finalizer keeps them")
+		a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(some), "Pod")+" should be gone, but the kubelet's finalizer keeps them")
 		a.Pods = some
 		out = append(out, a)
 	}
@@ -201,7 +201,7 @@ func (c *computation) release(h *Host) []Action {
 	return out
 }
 
-// stuck returns those of the Pods of one of the host's Nodes that nobody lets go any more.
+// stuck returns the Pods of one of the host's Nodes whose finalizer nothing removes any more.
 func (h *Host) stuck(pods inventory.Seen[[]inventory.Pod], node inventory.Seen[inventory.Node]) (out []inventory.Pod) {
 	all, _ := pods.Get()
 	vms, shown := h.vms.Get()
@@ -214,8 +214,8 @@ func (h *Host) stuck(pods inventory.Seen[[]inventory.Pod], node inventory.Seen[i
 	return out
 }
 
-// releasable divides Pods into those of the namespaces where macfleet's account may change
-// Pods, and others: an agent held them before their namespace was taken off the list.
+// releasable splits Pods by namespace: those where macfleet's account may change Pods, and the rest, whose
+// namespace was removed from pod_namespaces.
 func (c *computation) releasable(pods []inventory.Pod) (may, mayNot []inventory.Pod) {
 	for _, p := range pods {
 		if k := c.cfg.Kubernetes; k == nil || len(k.PodNamespaces) == 0 || slices.Contains(k.PodNamespaces, p.Namespace) {
@@ -236,40 +236,40 @@ func (c *computation) notReleasable(pods []inventory.Pod) *Trouble {
 	where = slices.Compact(where)
 	remedy := c.listRemedy(where)
 	if at := slices.IndexFunc(pods, func(p inventory.Pod) bool { return c.cfg.PodNamespaceFault(p.Namespace) != "" }); at >= 0 {
-		remedy += "; to let go of what is there: " + release(pods[at])
+		remedy += "; to release the rest: " + release(pods[at])
 	}
-	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods in the namespaces of pod_namespaces alone, and these are in %s",
+	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods only in the namespaces of pod_namespaces, and these are in %s",
 		strings.Join(where, ", ")), remedy)
 }
 
-// bindings warns of a binding of somebody else that is named as the host's was in earlier versions:
-// whoever has the token of its account may still act as the kubelet of that Mac.
+// bindings warns of a foreign role binding that has the name the host's had in earlier versions: its
+// account's token may still allow acting as that Mac's kubelet.
 func (c *computation) bindings(h *Host) {
 	for _, o := range c.cluster.seen.Foreign {
 		if o.Name != inventory.FormerBindingOf(h.Name) {
 			continue
 		}
-		t := codeBindingForeign.Trouble(fmt.Sprintf("the %s is left alone: %s. Whoever has the token of its account can still act as a kubelet of this Mac", o, o.Why))
+		t := codeBindingForeign.Trouble(fmt.Sprintf("the %s was not changed: %s. The token of its account may still act as a kubelet of this Mac", o, o.Why))
 		t.Remedy = "if no other controller uses it any more: kubectl delete clusterrolebinding " + o.Name
 		h.warn("", t)
 	}
 }
 
-// failing warns of Pods whose virtual machines could not be made.
+// failing warns of Pods whose virtual machines could not be created.
 func (h *Host) failing() {
 	n := h.PodsFailing()
 	if n == 0 {
 		return
 	}
-	t := codeTartCreateFailed.Trouble(fmt.Sprintf("the virtual machines of %s could not be made (%s)", count(n, "Pod"), inventory.CreateFailed))
+	t := codeTartCreateFailed.Trouble(fmt.Sprintf("the virtual machines of %s could not be created (%s)", count(n, "Pod"), inventory.CreateFailed))
 	if h.noSession {
-		t.Text += ", and nobody is logged in at the screen, without which none starts"
-		t.Remedy = "macfleet apply --on name=" + h.Name + " brings the session back where the configuration wants one"
+		t.Text += ", and no user is logged in at the screen, so none can start"
+		t.Remedy = "macfleet apply --on name=" + h.Name + " restores the session if auto_login is configured"
 	}
 	h.warn("", t)
 }
 
-// PodsFailing counts the host's Pods whose virtual machines could not be made.
+// PodsFailing counts the host's Pods whose virtual machines could not be created.
 func (h Host) PodsFailing() int {
 	pods, _ := h.Pods.Get()
 	n := 0

@@ -9,17 +9,17 @@ import (
 )
 
 var (
-	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API sets the host up, too",
-		"let one of the two go: pause it there, or take the host out of this configuration")
-	codeMachineNotBound = NewCode("machine-not-bound", Warning, "the host's Machine of the Cluster API is bound to no Node",
-		"see what keeps the Cluster API from binding it")
-	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of a namespace that is not listed are on the Macs",
-		"keep such Pods off the Macs, or list their namespace in pod_namespaces where that is allowed")
+	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API manages the host too",
+		"pause the host's Machine in the Cluster API, or remove the host from this configuration")
+	codeMachineNotBound = NewCode("machine-not-bound", Warning, "the host's Machine in the Cluster API is not bound to a Node",
+		"find out why: kubectl describe machine")
+	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of an unlisted namespace are on the Macs",
+		"keep these Pods off the Macs, or add their namespace to pod_namespaces")
 )
 
-// ownedByClusterAPI returns why a host must not be touched on which the Cluster API works,
-// or nil. Two owners of one Mac run two kubelets, which delete each other's virtual
-// machines; with a capi block the Machines are there to be bound, and macfleet does the work.
+// ownedByClusterAPI returns why a host that the Cluster API manages must not be changed, or nil. Two
+// controllers of one Mac run two kubelets, which delete each other's virtual machines. With a capi block, the
+// Machines exist to be bound and macfleet manages the hosts.
 func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 	if c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI != nil {
 		return nil
@@ -29,23 +29,23 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 			continue
 		}
 		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
-		t := codeOwnedByClusterAPI.Trouble(fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller sets it up too", m.Namespace, m.Name),
-			fmt.Sprintf("let one of the two go: pause it there with kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or take the host out of this configuration",
+		t := codeOwnedByClusterAPI.Trouble(fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller manages it too", m.Namespace, m.Name),
+			fmt.Sprintf("kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or remove the host from this configuration",
 				m.Namespace, of))
 		switch {
 		case m.InfrastructureUnread != "":
-			t.Text += "; whether " + m.Infrastructure + " is paused cannot be read: " + m.InfrastructureUnread
-			t.Remedy = "macfleet init cluster gives the right to look; then " + t.Remedy
+			t.Text += "; it is unknown whether " + m.Infrastructure + " is paused: " + m.InfrastructureUnread
+			t.Remedy = "macfleet init cluster (grants permission to read it); then " + t.Remedy
 		case m.Paused:
-			t.Text += "; the pause of the Machine does not reach that of " + m.Infrastructure
+			t.Text += "; pausing the Machine does not pause " + m.Infrastructure
 		}
 		return t
 	}
 	return nil
 }
 
-// unbound warns where the Cluster API has not bound the host's Machine to its Node, or its
-// MachineDeployment is not available: a roll-out that waits for it would be rolled back.
+// unbound warns if the Cluster API has not bound the host's Machine to its Node, or its MachineDeployment is
+// not available: a rollout that waits for it would be rolled back.
 func (c *computation) unbound(h *Host) {
 	if !h.Member || c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI == nil {
 		return
@@ -54,11 +54,11 @@ func (c *computation) unbound(h *Host) {
 		why := ""
 		switch {
 		case m.NodeRef == "":
-			why = "is bound to no Node"
+			why = "is not bound to a Node"
 		case m.NodeRef != h.Name:
-			why = "is bound to the Node " + m.NodeRef
+			why = "is bound to Node " + m.NodeRef
 		case m.Deployment != "" && !m.Available:
-			why = "is bound, and its MachineDeployment " + m.Deployment + " is not available"
+			why = "is bound, but its MachineDeployment " + m.Deployment + " is not available"
 		default:
 			continue
 		}
@@ -66,7 +66,7 @@ func (c *computation) unbound(h *Host) {
 	}
 }
 
-// bindRemedy names the first thing that keeps a Machine from being bound.
+// bindRemedy names the first obstacle to binding a Machine.
 func (c *computation) bindRemedy(h *Host, m inventory.Machine) string {
 	n, ok := h.Node.Get()
 	objects, _ := c.cluster.seen.Objects.Get()
@@ -76,20 +76,19 @@ func (c *computation) bindRemedy(h *Host, m inventory.Machine) string {
 	look := fmt.Sprintf("kubectl describe -n %s machine %s", m.Namespace, m.Name)
 	switch {
 	case wrong:
-		return "what connects the Cluster API is not as wanted: macfleet apply"
+		return "macfleet apply (the objects that connect the Cluster API differ)"
 	case !ok || n.ProviderID != m.ProviderID || n.Ready != inventory.Ready:
-		return "its Node has to be Ready with the provider id " + m.ProviderID + " first: macfleet apply --on name=" + h.Name
+		return "make its Node Ready with provider id " + m.ProviderID + " first: macfleet apply --on name=" + h.Name
 	case m.Paused:
-		return fmt.Sprintf("it or its whole Cluster is paused; let the Cluster API go on: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-, and spec.paused of the Cluster",
+		return fmt.Sprintf("unpause the Machine and spec.paused of its Cluster: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-",
 			m.Namespace, m.Name)
 	case m.NodeRef == h.Name:
-		return "see which of its Machines is missing: kubectl describe -n " + m.Namespace + " machinedeployment " + m.Deployment
+		return "find out which of its Machines is missing: kubectl describe -n " + m.Namespace + " machinedeployment " + m.Deployment
 	}
-	return "its Node is as it should be; if the Cluster API has not bound it within ten minutes, see why: " + look
+	return "the Node is correct; if the Cluster API has not bound it within ten minutes: " + look
 }
 
-// misplaced warns of Pods at work on the host in namespaces where its kubelet may
-// write nothing: they would wait for ever.
+// misplaced warns of Pods on the host in namespaces where its kubelet may not write: they would wait forever.
 func (c *computation) misplaced(h *Host) {
 	if c.cfg.Kubernetes == nil || len(c.cfg.Kubernetes.PodNamespaces) == 0 || !h.Spec.Spec.JoinsCluster() {
 		return
@@ -105,15 +104,15 @@ func (c *computation) misplaced(h *Host) {
 	}
 	slices.Sort(where)
 	where = slices.Compact(where)
-	h.warn("", codePodNamespaceNotListed.Trouble("Pods of the namespaces "+strings.Join(where, ", ")+" are on its Node, where its kubelet may not run any",
+	h.warn("", codePodNamespaceNotListed.Trouble("Pods of "+strings.Join(where, ", ")+" are on its Node, but its kubelet may not run them",
 		c.listRemedy(where)))
 }
 
-// offTheMacs is how Pods are kept off the hosts.
-const offTheMacs = "keep its Pods off the Macs, for example by a nodeAffinity to kubernetes.io/os=linux"
+// offTheMacs says how to keep Pods off the hosts.
+const offTheMacs = "keep these Pods off the Macs, e.g. with a nodeAffinity to kubernetes.io/os=linux"
 
-// listRemedy says which namespaces to list, and what to do about those that cannot be: their Secrets are
-// for no host.
+// listRemedy says which namespaces to add to pod_namespaces, and what to do about those whose Secrets no host
+// may read.
 func (c *computation) listRemedy(namespaces []string) string {
 	var may, mayNot []string
 	for _, ns := range namespaces {
@@ -126,7 +125,7 @@ func (c *computation) listRemedy(namespaces []string) string {
 	}
 	var out []string
 	if len(may) > 0 {
-		out = append(out, "add "+strings.Join(may, ", ")+" to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep such Pods off the Macs")
+		out = append(out, "add "+strings.Join(may, ", ")+" to pod_namespaces in the kubernetes block and run macfleet init cluster, or keep these Pods off the Macs")
 	}
 	return strings.Join(append(out, mayNot...), "; ")
 }

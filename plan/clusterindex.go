@@ -8,7 +8,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// clusterIndex finds what the cluster knows of a host.
+// clusterIndex finds what the cluster holds about a host.
 type clusterIndex struct {
 	seen       inventory.Cluster
 	all        inventory.Seen[[]inventory.Node]
@@ -48,7 +48,7 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	return x
 }
 
-// groupedBy groups what was read of a list.
+// groupedBy groups the entries of a list that was read.
 func groupedBy[T any](list inventory.Seen[[]T], key func(T) string) map[string][]T {
 	out := make(map[string][]T)
 	all, _ := list.Get()
@@ -58,8 +58,8 @@ func groupedBy[T any](list inventory.Seen[[]T], key func(T) string) map[string][
 	return out
 }
 
-// node returns a server's Node: the one with its provider id (of several, the last by
-// name), else the one with its name and no provider id.
+// node returns a server's Node: the one with its provider id (the last by name if there are several), else
+// the one with its name and no provider id.
 func (x *clusterIndex) node(name string, s inventory.Server) inventory.Seen[inventory.Node] {
 	n, found := x.nodes[name]
 	found = found && n.ProviderID == ""
@@ -69,13 +69,12 @@ func (x *clusterIndex) node(name string, s inventory.Server) inventory.Seen[inve
 	return within(x.all, n, found)
 }
 
-// clusterOf returns what was seen of the cluster. What was not looked at at all
-// is absent or unread in each of its parts.
+// clusterOf returns what was seen of the cluster. If it was not read, each of its parts is absent or unread.
 func clusterOf(snap Snapshot) inventory.Cluster {
 	if c, ok := snap.Cluster.Get(); ok {
 		return c
 	}
-	whole := inventory.Unread[inventory.Cluster](cmp.Or(snap.Cluster.Why(), "nobody looked there"))
+	whole := inventory.Unread[inventory.Cluster](cmp.Or(snap.Cluster.Why(), "the cluster was not read"))
 	if snap.Nodes.IsAbsent() {
 		whole = inventory.Absent[inventory.Cluster]()
 	}
@@ -84,8 +83,8 @@ func clusterOf(snap Snapshot) inventory.Cluster {
 		Machines: within[[]inventory.Machine](whole, nil, false)}
 }
 
-// enter tells a host what the cluster knows of it. A Node that bears its name is its Node
-// whatever server that names: the host's kubelet registers under that name.
+// enter records what the cluster holds about a host. A Node with the host's name is its Node whatever server
+// it names: the host's kubelet registers under that name.
 func (x *clusterIndex) enter(h *Host) {
 	if own, named := x.nodes[h.Name]; named && h.Node.IsAbsent() && h.Spec.Spec.JoinsCluster() {
 		h.Node = inventory.Present(own)
@@ -103,7 +102,7 @@ func (x *clusterIndex) enter(h *Host) {
 	h.Pods = within(x.seen.Pods, x.pods[node], true)
 }
 
-// within says what is known of a value by what was seen of the whole that holds it.
+// within returns a value of a whole that may be absent or unread.
 func within[Value, Whole any](whole inventory.Seen[Whole], v Value, found bool) inventory.Seen[Value] {
 	switch _, seen := whole.Get(); {
 	case whole.IsUnread():
@@ -114,7 +113,7 @@ func within[Value, Whole any](whole inventory.Seen[Whole], v Value, found bool) 
 	return inventory.Absent[Value]()
 }
 
-// host returns what is known of a server, under the name it should bear.
+// host returns what is known about a server under the name it should have.
 func (c *census) host(g fleet.Group, p *placed) Host {
 	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Member: p.role == member, Node: p.node}
 	h.Spec = fleet.Host{Name: h.Name, Fleet: h.Fleet, Group: h.Group, User: c.cfg.SSH.User, Spec: c.spec(p.name, p.server.ID, g)}
@@ -129,7 +128,7 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
-	for _, f := range h.Former { // a hold may stand on the Node of before alone
+	for _, f := range h.Former { // a hold may be on the former Node only
 		if was := heldOf(seen.Marker, f.Node, c.snap.Taken); h.Held == nil || h.Held.Expired {
 			h.Held = cmp.Or(was, h.Held)
 		}

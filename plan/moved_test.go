@@ -164,8 +164,8 @@ func TestMovedNode(t *testing.T) {
 				return
 			}
 			expect(t, "actions", tc.want, lines(p))
-			if h.Refused != nil || len(p.Warnings) != 0 || h.Mends() != (name == "its kubelet has left" || strings.HasPrefix(name, "not Ready, ")) {
-				t.Errorf("refused %v, warnings %v, mends %t", h.Refused, p.Warnings, h.Mends())
+			if h.Refused != nil || len(p.Warnings) != 0 || h.Repairs() != (name == "its kubelet has left" || strings.HasPrefix(name, "not Ready, ")) {
+				t.Errorf("refused %v, warnings %v, repairs %t", h.Refused, p.Warnings, h.Repairs())
 			}
 			if first := p.Actions[0]; first.Kind == plan.DrainNode {
 				evicts := 0

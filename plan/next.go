@@ -27,9 +27,9 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 			}
 		}
 	}
-	begun := make(map[string]bool) // server ids of claims that broke off: another machine there must be noticed
+	unfinished := make(map[string]bool) // server ids of claims that broke off: another machine there must be noticed
 	for _, p := range snap.Pins {
-		begun[p.ServerID] = p.Unfinished && sel.IsAll()
+		unfinished[p.ServerID] = p.Unfinished && sel.IsAll()
 	}
 	var out []inventory.Server
 	for i := range c.servers {
@@ -39,7 +39,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case member:
 			ask = sel.matches(p)
 		case pool:
-			ask = ask || (begun[p.server.ID] || p.by != "" && types[p.server.Type]) && p.server.Usable() ||
+			ask = ask || (unfinished[p.server.ID] || p.by != "" && types[p.server.Type]) && p.server.Usable() ||
 				short[p.server.Type] && mayRun(p.server) && !c.elsewhere[p.server.ID]
 		case orphan:
 			ask = sel.matches(p)

@@ -31,7 +31,7 @@ func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan
 	for fleet, healthy := range p.Healthy {
 		for _, h := range healthy {
 			// The cluster may still report Ready for a while after a kubelet died.
-			if of := l.hosts[h.ServerID]; of == nil || !of.Mends() {
+			if of := l.hosts[h.ServerID]; of == nil || !of.Repairs() {
 				l.nodes[h.ServerID] = h
 				l.healthy[fleet] = append(l.healthy[fleet], h.ServerID)
 			}
@@ -157,7 +157,7 @@ func hasGot(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has
 // isAway reports whether a host that should be a Node takes no Pods.
 func isAway(h *plan.Host) bool {
 	n, there := h.Node.Get()
-	return h.Spec.Spec.JoinsCluster() && (h.Mends() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
+	return h.Spec.Spec.JoinsCluster() && (h.Repairs() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
 }
 
 // bound defers what exceeds the limits of a run, and sets the order of the rest. begun is the
