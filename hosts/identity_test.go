@@ -48,10 +48,10 @@ func TestIdentify(t *testing.T) {
 			name:  "nobody answered",
 			facts: plan.Facts{},
 			want: plan.HostSeen{
-				Marker:    inventory.Unread[plan.Marker]("the probe host.marker was not asked"),
-				Claim:     inventory.Unread[plan.Claim]("the probe host.claim was not asked"),
-				Serial:    inventory.Unread[string]("the probe host.serial was not asked"),
-				OSVersion: inventory.Unread[string]("the probe host.os-version was not asked")},
+				Marker:    inventory.Unread[plan.Marker]("the probe host.marker did not run"),
+				Claim:     inventory.Unread[plan.Claim]("the probe host.claim did not run"),
+				Serial:    inventory.Unread[string]("the probe host.serial did not run"),
+				OSVersion: inventory.Unread[string]("the probe host.os-version did not run")},
 		},
 		{
 			// A file that cannot be read may be somebody's marker: it is never absent.

@@ -36,10 +36,10 @@ func TestLooksElsewhere(t *testing.T) {
 func TestWhatIsElsewhereIsSaid(t *testing.T) {
 	t.Parallel()
 	account := &inventory.Account{Project: "p-1", Holds: []inventory.Holding{{Zone: "fr-par-3", Project: "p-1", Servers: 2}}}
-	const said = "looked in project p-1, zones fr-par-1; elsewhere the API key sees 2 servers in fr-par-3)"
+	const said = "searched project p-1, zones fr-par-1; elsewhere the API key sees 2 servers in fr-par-3)"
 	w := newWorld(1, 0, 0)
 	w.snap.Account = account
-	if s := w.plan(t).Shortages[0]; !strings.Contains(s.Text, said) || !strings.HasPrefix(s.Remedy, "check the zones") {
+	if s := w.plan(t).Shortages[0]; !strings.Contains(s.Text, said) || !strings.HasPrefix(s.Remedy, "check zones") {
 		t.Errorf("the shortage says %q, to do: %q", s.Text, s.Remedy)
 	}
 	w = newWorld(1, 0, 0)

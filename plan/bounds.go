@@ -160,15 +160,15 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 	case drains && !d.open && !d.AnyTime:
 		return outsideWindow(d.next)
 	case d.hosts.full(id, g.MaxHosts):
-		return codeTooManyHosts.Trouble(fmt.Sprintf("limit reached: one run changes at most %s", count(g.MaxHosts, "host")))
+		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s", count(g.MaxHosts, "host")))
 	case !h.Member && !d.hosts[id] && g.MaxHosts > 0 && len(d.hosts)+len(d.plan.Orphans) >= g.MaxHosts:
-		return codeTooManyHosts.Trouble(fmt.Sprintf("limit reached: one run changes at most %s, and a claim also counts %s that it may replace",
+		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, and a claim also counts %s that it may replace",
 			count(g.MaxHosts, "host"), count(len(d.plan.Orphans), "orphaned member")),
 			"restore or reinstall the orphaned members first, or raise the limit: --max-hosts")
 	case wipes && d.wipes.full(id, mostWipes):
-		return codeTooManyWipes.Trouble(fmt.Sprintf("limit reached: one run wipes at most %s", count(mostWipes, "host")))
+		return codeTooManyWipes.Trouble(fmt.Sprintf("one run wipes at most %s", count(mostWipes, "host")))
 	case disturbs && d.disruptedOf(h.Fleet).full(id, mostDisrupted):
-		return codeTooManyDisrupted.Trouble(fmt.Sprintf("limit reached: one run drains, reboots or wipes at most %d of the %s of %s",
+		return codeTooManyDisrupted.Trouble(fmt.Sprintf("one run drains, reboots or wipes at most %d of the %s of %s",
 			mostDisrupted, count(ready, "Ready host"), h.Fleet))
 	}
 	d.hosts[id] = true

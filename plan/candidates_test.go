@@ -417,7 +417,7 @@ func TestShortageOfWhatCannotBeTaken(t *testing.T) {
 		t.Fatalf("shortages %+v, rejected %+v", p.Shortages, p.Rejected)
 	}
 	tr := p.Shortages[0].Trouble
-	if !strings.HasSuffix(tr.Text, "; not taken, though there: 1") || !strings.HasPrefix(tr.Remedy, "see why") {
+	if !strings.HasSuffix(tr.Text, "; present but not usable: 1") || !strings.HasPrefix(tr.Remedy, "fix the reasons") {
 		t.Errorf("%+v", tr)
 	}
 }

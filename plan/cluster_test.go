@@ -362,7 +362,7 @@ func TestClusterUnread(t *testing.T) {
 func TestFailingPods(t *testing.T) {
 	t.Parallel()
 	failed := inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending", Reason: inventory.CreateFailed}
-	for answer, want := range map[string]string{good: "of 1 Pod could not be made", "no session": "nobody is logged in"} {
+	for answer, want := range map[string]string{good: "of 1 Pod could not be created", "no session": "no user is logged in"} {
 		w := joined()
 		w.wish["gamma"] = answer
 		w.answers(1, answer)

@@ -133,15 +133,11 @@ func replaceNode(h *Host, n inventory.Node) Action {
 func (h *Host) busy(n inventory.Node) *Trouble {
 	_, read := h.Pods.Get()
 	working := len(h.evicted())
-	at := "are"
-	if working == 1 {
-		at = "is"
-	}
 	switch {
 	case !read:
 		return codePodsUnread.Trouble("it is unknown which Pods run on the Node: " + h.Pods.Why())
 	case working > 0:
-		return codePodsOnNode.Trouble(fmt.Sprintf("Node %s: %s running, which would be lost if it were deleted", at, count(working, "Pod")),
+		return codePodsOnNode.Trouble(count(working, "Pod")+" running on the Node would be lost if it were deleted",
 			"kubectl drain "+n.Name+" --ignore-daemonsets")
 	}
 	return nil

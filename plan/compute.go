@@ -11,26 +11,25 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// StepsFor returns all steps of a host, those that the configuration lacks with
-// a nil wish. It is steps.For; plan does not know which steps exist.
+// StepsFor returns all steps of a host; a step that the configuration does not have has no desired state. It
+// is steps.For: plan does not know which steps exist.
 type StepsFor func(fleet.Host) []Step
 
-// Compute returns the difference between what is wanted and what was seen, for the
-// selected hosts. It is pure and total: a host that could not be asked is unknown, and the
-// rest goes on. Steps of different hosts are asked at the same time.
+// Compute returns the difference between the configuration and what was seen, for the selected hosts. It is
+// pure and total: a host that could not be read is unknown, and the others are compared. Steps of different
+// hosts run in parallel.
 func Compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) *Plan {
 	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), nil)
 }
 
-// Complete is Compute after more was learnt of the passwords that a plan of the same
-// snapshot needs. Steps are asked again only of the hosts again names (by server id), and
-// of those that the plan did not have.
+// Complete is Compute with the passwords that a plan of the same snapshot needs. Only the hosts in again (by
+// server id) and those that the plan did not have are compared again.
 func Complete(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, before *Plan, again map[string]bool) *Plan {
-	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), before.besides(again))
+	return compute(cfg, stepsFor, snap, sel, runtime.GOMAXPROCS(0), before.except(again))
 }
 
-// besides returns what the plan has of all hosts but these, by server id.
-func (p *Plan) besides(these map[string]bool) map[string]draft {
+// except returns what the plan holds of all hosts but these, by server id.
+func (p *Plan) except(these map[string]bool) map[string]draft {
 	out := make(map[string]draft, len(p.Hosts))
 	for i := range p.Hosts {
 		if h := &p.Hosts[i]; !these[h.Server.ID] {
@@ -46,8 +45,7 @@ func (p *Plan) besides(these map[string]bool) map[string]draft {
 	return out
 }
 
-// compute is Compute on a number of goroutines. What is known of hosts by their server
-// ids is not computed again.
+// compute is Compute on a number of goroutines. It reuses what is known of hosts by their server ids.
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps,
@@ -60,7 +58,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.needs = c.assign(sel)
 	c.orphans()
 	c.stranded()
-	refuse(c.plan.Actions, c.doubt) // those of no host
+	refuse(c.plan.Actions, c.doubt) // actions without a host
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	for _, f := range cfg.Fleets {
 		c.plan.Fleets = append(c.plan.Fleets, f.Name)
@@ -101,12 +99,12 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	return c.plan
 }
 
-// batch is how many hosts are finished before their actions enter the plan: those of a
-// big plan need not be held twice.
+// batch is how many hosts are finished before their actions enter the plan: those of a big plan are not kept
+// twice.
 const batch = 500
 
-// roomForActions is how many actions of a host find room while a batch is
-// finished. One that has more gets room of its own.
+// roomForActions is how many actions of a host have room while a batch is finished. A host with more gets a
+// separate allocation.
 const roomForActions = 20
 
 // computation carries the inputs and the plan being built.
@@ -118,21 +116,19 @@ type computation struct {
 	needs    []need
 	plan     *Plan
 	drafts   []draft           // of the plan's hosts, in their order
-	doubt    *Trouble          // why nothing new begins in this cluster: it is another one, or not known; nil: it may
-	rejected map[Rejected]bool // named once, whatever number of groups looked at them
+	doubt    *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
+	rejected map[Rejected]bool // listed once, however many groups considered them
 }
 
-// draft is a host of the plan before its steps were asked, with the actions that
-// come before theirs.
+// draft is a host of the plan before its steps were compared, with the actions that come before theirs.
 type draft struct {
 	host    *Host // in the plan
 	actions []Action
-	refused *Trouble // it must not be touched, and its steps are not asked
-	node    StepID   // the step that makes it a Node; empty: none was asked
+	refused *Trouble // it must not be changed, and its steps are not compared
+	node    StepID   // the step that makes it a Node; empty: none was compared
 }
 
-// keep plans the members of a group, and refuses the releases of those that are
-// too many.
+// keep plans the members of a group, and refuses to release those that are too many.
 func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 	leaving := c.leaving(all, len(all)-g.Replicas)
 	for _, p := range all {
@@ -144,7 +140,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		h := c.host(g, p)
 		h.adopting = p.adopted && (p.by == "" || p.by == byNode || h.trust.Pin != nil && h.trust.Pin.Unfinished)
 		if h.adopting && p.server.DeletionScheduled {
-			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it is not taken over: "+c.deletion(p.server),
+			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it cannot be adopted: "+c.deletion(p.server),
 				"cancel the deletion in "+c.vendor.Console()+", or remove its host block"))
 		}
 		if len(c.sel.Steps) == 0 && d.refused == nil {
@@ -154,10 +150,10 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 			switch {
 			case p.moved:
 				d.actions = append(d.actions, h.action(RenameServer, pending, codeMoved,
-					"a moved block gives it a place in "+h.Fleet+"."+h.Group, Field{"name", h.Server.Name, h.Name}))
+					"a moved block puts it in "+h.Fleet+"."+h.Group, Field{"name", h.Server.Name, h.Name}))
 			case p.name != p.server.Name:
 				d.actions = append(d.actions, h.action(RenameServer, drifted, codeRenamedByHand,
-					fmt.Sprintf("%s calls the server %s; it is still a member", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
+					fmt.Sprintf("%s calls the server %s, but it is still a member", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)
 		}
@@ -175,8 +171,8 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	return h
 }
 
-// finish asks the host's steps, and judges the host by all that is known then.
-// What the host must not suffer refuses all of its actions.
+// finish compares the host's steps and then judges the host as a whole. A trouble of the host refuses all of
+// its actions.
 func (c *computation) finish(d *draft) {
 	h := d.host
 	c.work(d)
@@ -201,8 +197,8 @@ func (c *computation) finish(d *draft) {
 	}
 }
 
-// enter enters the actions of some drafts into the plan. Where it has too little room, it
-// gets as much as all that are left need, with these, if they are like these.
+// enter enters the actions of some drafts into the plan. If it has too little room, it gets as much as all
+// remaining hosts need, assuming they are like these.
 func (c *computation) enter(some []draft, left int) {
 	actions := 0
 	for i := range some {
@@ -217,8 +213,7 @@ func (c *computation) enter(some []draft, left int) {
 	}
 }
 
-// work adds the actions that the host itself needs, and enters into the host what
-// stands against them.
+// work adds the host's own actions and records what prevents them.
 func (c *computation) work(d *draft) {
 	h := d.host
 	if h.Seen.Trouble != nil {
@@ -248,8 +243,7 @@ func (c *computation) work(d *draft) {
 	at := len(d.actions)
 	c.wantNewToken(h)
 	w := c.askSteps(d, marker)
-	// The cluster knows a kubelet before it starts, and is asked of its Node
-	// afterwards.
+	// The cluster gets the kubelet's identity before it starts, and its Node is checked afterwards.
 	rotation := c.rotation(h, d.actions, w.node)
 	if h.NewToken && len(rotation.before) == 0 {
 		d.actions = c.keepToken(h, d.actions, marker)
@@ -269,13 +263,13 @@ func (c *computation) work(d *draft) {
 
 // stepWork is what a host's steps need.
 type stepWork struct {
-	first  int    // how many of their actions stand before all others, and give root
+	first  int    // how many of their actions come before all others and set up root
 	tokens bool   // something may read the token of the host's kubelet
-	proven bool   // what reads it was proven before
-	node   StepID // the step that makes the host a Node; empty: none was asked
+	proven bool   // whatever reads it was verified before
+	node   StepID // the step that makes the host a Node; empty: none was compared
 }
 
-// askSteps asks a host's steps in their order, and adds their actions.
+// askSteps compares a host's steps in their order, and adds their actions.
 func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 	h := d.host
 	var w stepWork
@@ -287,14 +281,14 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 			w.node = step.ID()
 		}
 		a, differs := c.ask(h, step, marker)
-		// What a deferred action reads, nobody knows.
+		// The content of a deferred action is unknown.
 		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
 		_, proven := marker.Steps[a.Step]
 		w.tokens, w.proven = w.tokens || reads || a.AfterRoot, w.proven || reads && proven
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
-			// Whatever else is done on the host needs root, the claim too.
+			// All other actions on the host need root, including the claim.
 			h.rootToCome = true
 			d.actions = slices.Insert(d.actions, 0, a)
 			w.first++
@@ -308,16 +302,16 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 	return w
 }
 
-// ask asks one step, and says of what differs whether only the host's name has moved.
+// ask compares one step, and notes if it differs only by the host's name.
 func (c *computation) ask(h *Host, step Step, marker Marker) (a Action, differs bool) {
 	a, differs = h.enter(step, marker)
 	if differs && len(h.Former) > 0 && c.movesAlone(h, a.Step, marker) {
-		a.Origin, a.Reason = pending, Reason{codeMoved, "it had another name before"}
+		a.Origin, a.Reason = pending, Reason{codeMoved, "the host was renamed"}
 	}
 	return a, differs
 }
 
-// Diagnosed adds what the vendor says of a server whose host is silent.
+// Diagnosed adds the provider's state of a server whose host does not answer.
 func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	if !s.Usable() {
 		t.Text += "; " + condition(of, s)
@@ -325,8 +319,8 @@ func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
 	return &t
 }
 
-// inParallel calls do with every number below n, on several goroutines at once. What it
-// does for one number must not touch what it does for another.
+// inParallel calls do with every number below n, on several goroutines. A call must not change what another
+// one uses.
 func inParallel(n, workers int, do func(int)) {
 	var wg sync.WaitGroup
 	for first := range workers {

@@ -11,8 +11,8 @@ type Extent int
 // The extents.
 const (
 	Whole   Extent = iota
-	Part           // an answer could not be read, needs root that is missing, or its Node cannot be judged yet
-	Nothing        // the host could not be asked, or must not be compared
+	Part           // an answer could not be read or needs missing root, or the Node cannot be judged yet
+	Nothing        // the host could not be read, or must not be compared
 )
 
 // Extent returns how much of the host was compared.
@@ -27,19 +27,19 @@ func (h Host) Extent() Extent {
 }
 
 // CodeUnread is the code of an answer that could not be read.
-var CodeUnread = NewCode("unread", Warning, "an answer of the host cannot be read", "see what the host says: macfleet explain NAME")
+var CodeUnread = NewCode("unread", Warning, "the host's answer could not be read", "macfleet explain NAME")
 
-// Coverage says what a plan is a comparison of. A plan of a part must not look like a plan
-// of everything, so whoever prints a plan or a result says this first.
+// Coverage describes what a plan compares. A plan of a part must not look like a plan of everything, so it is
+// printed first.
 type Coverage struct {
 	Hosts       int      `json:"hosts"`             // of the plan: members, claims, and servers that vanished
-	LeftOut     int      `json:"left_out"`          // hosts that On and Exclude leave out, wanted ones too
+	LeftOut     int      `json:"left_out"`          // hosts that On and Exclude leave out, including those still to be claimed
 	On          []string `json:"on,omitempty"`      // selectors that the plan is limited to
 	Exclude     []string `json:"exclude,omitempty"` // selectors whose hosts are left out
 	Steps       []StepID `json:"steps,omitempty"`   // the only steps that were compared; empty: all
 	NotCompared []Gap    `json:"not_compared"`      // hosts of which nothing was compared, by reason
 	Partly      []Gap    `json:"partly_compared"`   // hosts of which some steps were not compared, by reason
-	Unasked     int      `json:"unasked,omitempty"` // wanted hosts of which nobody was asked anything
+	Unasked     int      `json:"unasked,omitempty"` // configured hosts that were not contacted
 
 	ClusterUnread  []string `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read
 	ObjectsLeftOut bool     `json:"objects_left_out,omitempty"` // a limited plan does not compare the cluster's own objects

@@ -11,21 +11,20 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeUnfinished     = NewCode("unfinished", Warning, "an earlier run began to change it and never proved it")
-	codeKnownAfterSudo = NewCode("known-after-sudo", Warning, "the step needs root to look, and the host gives it once sudo is set up")
-	CodeRolledBack     = NewCode("rolled-back", Warning, "a change was made, and the host took it back",
-		"look at what the change does to the host's connections before it is applied again")
-	CodeUndoArmed = NewCode("undo-armed", NotDrift, "another change is not confirmed yet, or a run that died left one",
-		"macfleet apply, which waits until the host has taken it back")
-	CodeFirstSetup    = NewCode("first-setup", NotDrift, "the step was never proven on the host")
-	codeConfigChanged = NewCode("config-changed", NotDrift, "the configuration has changed since the step was last proven")
+	CodeUnfinished     = NewCode("unfinished", Warning, "an earlier run started to change it and never verified the result")
+	codeKnownAfterSudo = NewCode("known-after-sudo", Warning, "the step needs root, which the host grants once sudo is set up")
+	CodeRolledBack     = NewCode("rolled-back", Warning, "the host rolled back a change that was not confirmed",
+		"check what the change does to the host's connections before you apply it again")
+	CodeUndoArmed = NewCode("undo-armed", NotDrift, "another change is not confirmed yet, or an aborted run left one",
+		"macfleet apply (waits until the host has rolled it back)")
+	CodeFirstSetup    = NewCode("first-setup", NotDrift, "the step was never verified on the host")
+	codeConfigChanged = NewCode("config-changed", NotDrift, "the configuration has changed since the step was last verified")
 )
 
-// NeedsRoot is why an answer is unread that only root can have.
+// NeedsRoot is the reason of an answer that only root can read.
 const NeedsRoot = "needs root"
 
-// enter asks one step, records its finding on the host and returns its action,
-// if there is one.
+// enter compares one step, records its finding on the host and returns its action, if there is one.
 func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	id := step.ID()
 	view := h.View(id)
@@ -38,7 +37,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		h.Warnings = append(h.Warnings, StepWarning{Step: id, Trouble: w})
 	}
 	for _, w := range f.Watched {
-		w.Drift = h.Standing() == nil // what stands on a held host is no news
+		w.Drift = h.Standing() == nil // for a held host, known differences are not news
 		h.Warnings = append(h.Warnings, w)
 	}
 	h.noSession = h.noSession || f.NoSession
@@ -52,14 +51,14 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	a.Step = id
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
-		// Where there will be no root, the host is refused for that, and not each step.
+		// Without any way to root, the host is refused once and not each step.
 		h.Blind = true
 		a.AfterRoot, a.Origin = true, pending
 		a.renames(h, step)
 		if view.Proven || h.proofLost {
 			a.Origin = notKnown
 		}
-		a.Reason = Reason{codeKnownAfterSudo, "what differs shows only to root, which the host gives once sudo is set up"}
+		a.Reason = Reason{codeKnownAfterSudo, "the differences can only be read by root, which the host grants once sudo is set up"}
 		return a, h.rootToCome && step.Wanted() != ""
 	case len(f.Unread) > 0:
 		for _, u := range f.Unread {
@@ -75,23 +74,23 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		a.renames(h, step)
 		a.idle(h, f)
 	case view.Pending:
-		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run began to change it and never proved it"}
+		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run started to change it and never verified the result"}
 	default:
 		h.prove(step, f, marker)
 		return a, false
 	}
 	if u := h.Seen.Undone; u != nil && u.Step == id {
-		h.warn(id, CodeRolledBack.Trouble("the host took the last change back by itself at "+clockTime(u.At)+": "+u.Why))
+		h.warn(id, CodeRolledBack.Trouble("the host rolled back the last change at "+clockTime(u.At)+": "+u.Why))
 	}
 	return a, true
 }
 
-// View is what a step may look at on the host.
+// View is what a step may read of the host.
 func (h *Host) View(id StepID) View {
 	marker, _ := h.Seen.Marker.Get()
 	_, proven := marker.Steps[id]
 	node := h.Node
-	if _, moves := h.MovesFrom(); moves { // the kubelet that the step wants has none yet
+	if _, moves := h.MovesFrom(); moves { // the step needs a kubelet identity that does not exist yet
 		node = inventory.Absent[inventory.Node]()
 	}
 	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, Root: h.Seen.Root,
@@ -99,7 +98,7 @@ func (h *Host) View(id StepID) View {
 		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At}
 }
 
-// needsRoot reports whether root would know all that is unread.
+// needsRoot reports whether root could read everything that is unread.
 func (f Finding) needsRoot() bool {
 	other := slices.ContainsFunc(f.Unread, func(u Unread) bool { return u.Why != NeedsRoot })
 	return len(f.Unread) > 0 && !other
@@ -118,7 +117,7 @@ func (a *Action) change(h *Host, step Step, f Finding, marker Marker) {
 		a.Refusal = w.Trouble
 	}
 	if removes {
-		// That the configuration no longer wants it is no drift of the host.
+		// A block removed from the configuration is not drift of the host.
 		a.Kind, a.Origin, a.Reason = RemoveStep, pending, f.Changes[0].Reason
 	}
 }
@@ -127,10 +126,10 @@ func (a Action) grantsRoot() bool {
 	return slices.ContainsFunc(a.Changes, func(c Change) bool { return c.GrantsRoot })
 }
 
-// prove enters the proof of a step without a difference.
+// prove records the verified state of a step without a difference.
 func (h *Host) prove(step Step, f Finding, marker Marker) {
 	if f.Facts == "" {
-		return // nothing was compared: a proof of it would later look like drift
+		return // nothing was compared: recording it as verified would later look like drift
 	}
 	if h.Proven == nil {
 		h.Proven = make(map[StepID]Digest, len(marker.Steps))
@@ -147,8 +146,8 @@ func (h *Host) warn(of StepID, t *Trouble) {
 	h.Warnings = append(h.Warnings, StepWarning{Step: of, Trouble: *t})
 }
 
-// fieldsOf returns what moves over all changes of a step. The changes then share
-// its memory: plans of big fleets are mostly fields.
+// fieldsOf returns what changes over all changes of a step. The changes then share its memory: plans of big
+// fleets are mostly fields.
 func fieldsOf(changes []Change) []Field {
 	if len(changes) == 1 {
 		return changes[0].Fields
@@ -166,8 +165,8 @@ func fieldsOf(changes []Change) []Field {
 	return all
 }
 
-// explain says where a difference comes from, by the digests of the last proof.
-// first is what the step itself gives as the reason.
+// explain says where a difference comes from, by the digests of the last verification. first is the step's
+// own reason.
 func (h *Host) explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason) {
 	last, proven := marker.Steps[step.ID()]
 	switch {
@@ -181,19 +180,19 @@ func (h *Host) explain(step Step, f Finding, first Reason, marker Marker) (Origi
 		return o, first
 	}
 	if o == (Origin{}) && f.Refused != nil && len(f.Changes) == 0 {
-		// All is as it was proven, and cannot stay so: the disk has filled up.
+		// Everything is as last verified, but cannot stay so: the disk has filled up.
 		return drifted, first
 	}
 	if first.Code == CodeTokenRotation && o == (Origin{}) {
 		return pending, first
 	}
-	// The wish moved; or this version renders the same wish otherwise.
+	// The desired state changed, or this version renders it differently.
 	o.Pending = true
 	return o, Reason{codeConfigChanged, first.Text}
 }
 
-// readable makes every text of a finding valid UTF-8: a step may repeat any bytes that
-// a host printed, and no document can hold them.
+// readable makes every text of a finding valid UTF-8: a step may repeat any bytes that a host printed, and
+// documents cannot hold them.
 func (f *Finding) readable() {
 	for i := range f.Changes {
 		c := &f.Changes[i]
@@ -223,7 +222,7 @@ func (f *Finding) readable() {
 	}
 }
 
-// makeReadable writes bytes that are no UTF-8 as \xff.
+// makeReadable writes bytes that are not UTF-8 as \xff.
 func makeReadable(texts ...*string) {
 	for _, text := range texts {
 		if utf8.ValidString(*text) {

@@ -16,7 +16,7 @@ func ComputeOn(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selectio
 
 // CompleteOn is Complete on a number of goroutines.
 func CompleteOn(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, before *Plan, again map[string]bool, workers int) *Plan {
-	return compute(cfg, stepsFor, snap, sel, workers, before.besides(again))
+	return compute(cfg, stepsFor, snap, sel, workers, before.except(again))
 }
 
 // ApprovalOf is the digest of an action of the plan.

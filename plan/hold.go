@@ -11,31 +11,30 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeHeld = NewCode("held", NotDrift, "somebody holds the host",
-		"wait until the hold ends, or, when you know that the host may be touched: macfleet unhold NAME")
-	codeHoldExpired = NewCode("hold-expired", Warning, "a hold of the host has ended and is still there", "take it away: macfleet unhold NAME")
+	CodeHeld = NewCode("held", NotDrift, "someone holds the host",
+		"wait until the hold expires; if the host may be changed now: macfleet unhold NAME")
+	codeHoldExpired = NewCode("hold-expired", Warning, "an expired hold is still stored on the host", "macfleet unhold NAME")
 )
 
-// LongestHold is how far off the end of a hold may be: what nobody remembers any
-// more must not keep a host from repairs for ever.
+// LongestHold limits how far away the end of a hold may be: a forgotten hold must not block repairs forever.
 const LongestHold = 30 * 24 * time.Hour
 
 // Held is a hold as a plan sees it.
 type Held struct {
 	inventory.Hold
-	In      []string `json:"in"`               // where it stands: marker, Node
-	Unread  string   `json:"unread,omitempty"` // why what it says cannot be read; it holds all the same
-	Expired bool     `json:"expired"`          // its time is over: it is shown and counts for nothing
+	In      []string `json:"in"`               // where it is stored: marker, Node
+	Unread  string   `json:"unread,omitempty"` // why it cannot be read; it still holds the host
+	Expired bool     `json:"expired"`          // it has expired: it is shown but has no effect
 }
 
-// The places of a hold.
+// The places where a hold is stored.
 const (
 	InMarker = "marker"
 	InNode   = "Node"
 )
 
-// heldOf returns the hold of a host by all who know of one, or nil. Of two the one that
-// ends later counts; one that cannot be read, or that names no end, holds.
+// heldOf returns the host's hold from all places that have one, or nil. Of two, the one that ends later has
+// priority. A hold that cannot be read or has no end still holds the host.
 func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], now time.Time) *Held {
 	var out *Held
 	m, _ := marker.Get()
@@ -48,14 +47,14 @@ func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], 
 		if hold != nil {
 			h.Hold = *hold
 			if h.Until.IsZero() {
-				h.Unread = "it names no end"
+				h.Unread = "it has no end time"
 			}
 		}
 		h.Expired = h.Unread == "" && !h.Until.After(now)
 		switch {
 		case out == nil || out.Expired && !h.Expired:
 			out = &h
-		case h.Expired != out.Expired: // the one whose time is over counts for nothing
+		case h.Expired != out.Expired: // an expired one has no effect
 		case h.Until.After(out.Until):
 			h.In = append(out.In, in)
 			out = &h
@@ -68,7 +67,7 @@ func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], 
 	return out
 }
 
-// Standing returns the hold that keeps everybody off the host, or nil.
+// Standing returns the hold that blocks changes to the host, or nil.
 func (h Host) Standing() *Held {
 	if h.Held == nil || h.Held.Expired {
 		return nil
@@ -76,12 +75,12 @@ func (h Host) Standing() *Held {
 	return h.Held
 }
 
-// String says who holds a host until when, and why.
+// String says who holds a host, until when, and why.
 func (h Held) String() string {
 	if h.Unread != "" && h.Who == "" {
-		return fmt.Sprintf("by somebody: what its %s says of that cannot be read: %s", strings.Join(h.In, " and "), h.Unread)
+		return fmt.Sprintf("by an unknown person: its %s cannot be read: %s", strings.Join(h.In, " and "), h.Unread)
 	}
-	until := "nobody said when, as " + h.Unread
+	until := "an unknown time: " + h.Unread
 	if !h.Until.IsZero() {
 		until = h.Until.UTC().Format(holdTime)
 	}
@@ -90,18 +89,17 @@ func (h Held) String() string {
 
 const holdTime = "2006-01-02 15:04 UTC"
 
-// Trouble is why nothing is done on the host.
+// Trouble is why nothing is changed on the host.
 func (h Held) Trouble(host string) *Trouble {
-	return CodeHeld.Trouble("it is held "+h.String(), "wait for that, or, when you know that it may be touched: macfleet unhold "+host)
+	return CodeHeld.Trouble("it is held "+h.String(), "wait until it expires, or if it is safe: macfleet unhold "+host)
 }
 
-// hold refuses whatever would be done on a host that is held, and says of a hold
-// whose time is over that it is.
+// hold refuses all actions on a held host, and warns of an expired hold.
 func (h *Host) hold(actions []Action) {
 	if h.Held != nil && h.Held.Expired {
 		h.warn("", codeHoldExpired.Trouble(
-			fmt.Sprintf("the hold of %s (%s) ended %s and counts for nothing any more", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
-			"take it away: macfleet unhold "+h.Name))
+			fmt.Sprintf("the hold of %s (%s) expired on %s and has no effect", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
+			"macfleet unhold "+h.Name))
 	}
 	if held := h.Standing(); held != nil {
 		refuse(actions, held.Trouble(h.Name))
@@ -114,11 +112,11 @@ func ParseUntil(text string, now time.Time) (time.Time, error) {
 	until, ok := untilOf(text, now)
 	switch {
 	case !ok:
-		return until, fmt.Errorf("%q is no time: write a span such as 90m, 12h, 3d or 2w, or a time in UTC such as 2026-11-25 or \"2026-11-25 18:00\"", text)
+		return until, fmt.Errorf("invalid time %q: use a duration such as 90m, 12h, 3d or 2w, or a UTC time such as 2026-11-25 or \"2026-11-25 18:00\"", text)
 	case !until.After(now):
-		return until, fmt.Errorf("%q is over already: %s", text, until.UTC().Format(holdTime))
+		return until, fmt.Errorf("%q is in the past: %s", text, until.UTC().Format(holdTime))
 	case until.Sub(now) > LongestHold:
-		return until, fmt.Errorf("%q is more than 30 days away; hold it for less, and again when that is over", text)
+		return until, fmt.Errorf("%q is more than 30 days away, the longest hold; hold the host again when it expires", text)
 	}
 	return until.UTC().Truncate(time.Second), nil
 }

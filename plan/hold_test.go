@@ -34,9 +34,9 @@ func TestHold(t *testing.T) {
 		{"one is over, the other way", hold(soon), hold(over), "", "until 2026-11-21 12:01 UTC"},
 		{"over", hold(over), nil, "", "expired"},
 		{"both over", hold(over), hold(over.Add(-time.Hour)), "", "expired"},
-		{"without an end", &inventory.Hold{Who: "sam@desk", Reason: "its fan"}, nil, "", "until nobody said when, as it names no end (its fan)"},
-		{"not to be read", nil, nil, "it is no JSON", "by somebody: what its Node says of that cannot be read: it is no JSON"},
-		{"over, and not to be read", hold(over), nil, "it is no JSON", "by somebody: what its Node says of that cannot be read: it is no JSON"},
+		{"without an end", &inventory.Hold{Who: "sam@desk", Reason: "its fan"}, nil, "", "until an unknown time: it has no end time (its fan)"},
+		{"not to be read", nil, nil, "it is no JSON", "by an unknown person: its Node cannot be read: it is no JSON"},
+		{"over, and not to be read", hold(over), nil, "it is no JSON", "by an unknown person: its Node cannot be read: it is no JSON"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,8 +94,8 @@ func TestParseUntil(t *testing.T) {
 	for text, want := range map[string]string{
 		"90m": "2026-11-21 13:30", "12h": "2026-11-22 00:00", "3d": "2026-11-24 12:00", "2w": "2026-12-05 12:00", "30d": "2026-12-21 12:00",
 		"2026-11-25": "2026-11-25 00:00", "2026-11-25 18:00": "2026-11-25 18:00", "2026-11-25T18:00:00+01:00": "2026-11-25 17:00",
-		"": "write a span", "soon": "write a span", "-3d": "write a span", "d": "write a span", "70000d": "write a span", "1.5d": "write a span",
-		"-1h": "over already", "0d": "over already", "2026-11-21": "over already", "31d": "30 days", "721h": "30 days", "2027-01-01": "30 days",
+		"": "invalid time", "soon": "invalid time", "-3d": "invalid time", "d": "invalid time", "70000d": "invalid time", "1.5d": "invalid time",
+		"-1h": "in the past", "0d": "in the past", "2026-11-21": "in the past", "31d": "30 days", "721h": "30 days", "2027-01-01": "30 days",
 	} {
 		got, err := plan.ParseUntil(text, noon)
 		said := got.Format("2006-01-02 15:04")

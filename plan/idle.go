@@ -9,15 +9,15 @@ import (
 )
 
 var (
-	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until nothing on the host uses the virtual machines",
-		"apply again once they have ended")
-	codeLeftCordoned = NewCode("left-cordoned", Warning, "an earlier run closed the Node to new Pods and did not come to its end")
+	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until no virtual machine is used on the host",
+		"run apply again when they have finished")
+	codeLeftCordoned = NewCode("left-cordoned", Warning, "an unfinished run left the Node cordoned")
 )
 
-// Task is work that goes on on a host, and that a change would hurt.
+// Task is work on a host that a change would interrupt.
 type Task struct {
-	VM   string `json:"vm,omitempty"` // the virtual machine that runs, by name; empty: it is no machine that runs, and no drain ends it
-	Text string `json:"text"`         // as a person sees it, for example "tart push image (pid 77)"
+	VM   string `json:"vm,omitempty"` // the running virtual machine; empty: something else, which a drain does not end
+	Text string `json:"text"`         // in words, for example "tart push image (pid 77)"
 }
 
 // TaskTexts are tasks in words.
@@ -29,12 +29,11 @@ func TaskTexts(all []Task) string {
 	return strings.Join(texts, ", ")
 }
 
-// Drainable reports whether the host can be made idle: it is a Node that is Ready and its
-// own, so that its kubelet ends the machines of Pods that are evicted.
+// Drainable reports whether the host can be made idle: its Node is Ready and has its provider id, so that the
+// kubelet stops the virtual machines of evicted Pods.
 func (h Host) Drainable() bool { return h.Member && readyAs(h.Server, h.Node) }
 
-// idle enters into an action that needs an idle host what is at work there, and
-// refuses it where macfleet cannot end that work.
+// idle records which work an action would interrupt, and refuses the action if macfleet cannot end that work.
 func (a *Action) idle(h *Host, f Finding) {
 	if a.Disruption < Drain || a.Refusal != nil {
 		return
@@ -57,28 +56,28 @@ func (h *Host) evicted() []inventory.Pod {
 
 // waits returns why an action has to wait for work that macfleet cannot end, or nil.
 func (h *Host) waits(step StepID, busy []Task) *Trouble {
-	force := "macfleet apply --force-busy " + h.Name + " does not wait, and that work is lost"
+	force := "to lose that work: macfleet apply --force-busy " + h.Name
 	no := func(with, remedy string) *Trouble {
-		return codeWaitsForIdle.Trouble(string(step)+" waits until nothing on the host uses the virtual machines; now there is "+with, remedy+"; "+force)
+		return codeWaitsForIdle.Trouble(string(step)+" waits until nothing uses the virtual machines; now running: "+with, remedy+"; "+force)
 	}
 	pods := h.evicted()
 	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })
 	switch {
 	case h.Drainable() && alone >= 0 && !h.Spec.Spec.BuildsImages():
 		pod := pods[alone].Namespace + "/" + pods[alone].Name
-		return no("the Pod "+pod+", which nothing makes again elsewhere", fmt.Sprintf("apply again when it has ended, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
+		return no("the Pod "+pod+", which no controller recreates elsewhere", fmt.Sprintf("run apply again when it has finished, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
 	case len(busy) == 0:
 		return nil
 	case !h.Drainable() && h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent():
-		return no(TaskTexts(busy), "its Node is not Ready, so that no drain ends a virtual machine: apply again when they have ended")
+		return no(TaskTexts(busy), "run apply again when they have finished (the Node is not Ready, so a drain cannot stop the virtual machine)")
 	case h.Spec.Spec.BuildsImages() || !h.Drainable():
-		return no(TaskTexts(busy), "apply again when that has ended; a builder is idle once "+h.Spec.Spec.JobsFrom()+" says so")
+		return no(TaskTexts(busy), "run apply again when it has finished; a builder is idle once "+h.Spec.Spec.JobsFrom()+" reports it")
 	}
 	left := slices.DeleteFunc(slices.Clone(busy), func(t Task) bool {
 		return t.VM != "" && slices.ContainsFunc(pods, func(p inventory.Pod) bool { return p.VM() == t.VM })
 	})
 	if len(left) > 0 {
-		return no(TaskTexts(left), "no Pod of the Node is behind that, so that no drain ends it: apply again when it has ended")
+		return no(TaskTexts(left), "run apply again when it has finished (it belongs to no Pod of the Node, so a drain cannot stop it)")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // KeyHolder is a host whose key somebody asks about, by what the lists know.
 type KeyHolder struct {
 	Name   string
-	Server inventory.Server // without an id where it is gone
+	Server inventory.Server // only a pin exists: the inventory does not have the server
 	Gone   bool             // the inventory lacks the server, and a pin is all that is known
 	Pooled bool             // it is free to be claimed
 	Trust  Trust

@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Traces is what an earlier macfleet leaves behind, wherever hosts already trust a fleet's
-// SSH key. Each kind outlives the loss of the others.
+// Traces are what an earlier macfleet leaves where hosts already trust a fleet's SSH key. Each kind survives
+// the loss of the others.
 type Traces struct {
 	Servers    []inventory.Server
 	Nodes      []inventory.Node
@@ -18,15 +18,14 @@ type Traces struct {
 	Pins       []Pin
 }
 
-// Trace is a host that is known, and who knows it.
+// Trace is a known host and the source that knows it.
 type Trace struct {
 	Host string
 	By   []string
 }
 
-// Hosts returns the hosts that are known, by name. Names count by their grammar alone: a host
-// whose fleet or group the configuration no longer has trusts the key as much as any other.
-// All pins count, as several configurations may share one key.
+// Hosts returns the known hosts, by name. Any name of the grammar counts: a host whose group was removed
+// trusts the key too. All pins count, as several configurations may share one key.
 func (t Traces) Hosts(cfg *fleet.Config) []Trace {
 	found := make(map[string][]string)
 	add := func(name, by string) {

@@ -11,16 +11,16 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeBlockRemoved  = NewCode("block-removed", Notice, "the configuration no longer has the block, and macfleet made what is there")
-	codeNodeNotProven = NewCode("node-not-proven", Warning, "the Node of that name does not say that it is this server",
-		"see what it is (kubectl describe node NAME); if it is left over, delete it")
-	codeServerGone       = NewCode("server-gone", Warning, "no server and no Node is left of the host")
-	codeIdentityLeftOver = NewCode("identity-left-over", Notice, "the cluster knows the kubelet of a host that is gone",
-		"revoke the identity, if that Mac is not to come back")
+	CodeBlockRemoved  = NewCode("block-removed", Notice, "the block was removed from the configuration, and macfleet made what is there")
+	codeNodeNotProven = NewCode("node-not-proven", Warning, "the Node of that name has no provider id of this server",
+		"check it: kubectl describe node NAME; if it is left over, delete it")
+	codeServerGone       = NewCode("server-gone", Warning, "the host's server and Node no longer exist")
+	codeIdentityLeftOver = NewCode("identity-left-over", Notice, "the cluster still has the kubelet identity of a host that is gone",
+		"if that Mac will not return, delete its identity")
 )
 
-// departing returns what is done in the cluster for a host that no longer joins it, after
-// its kubelet is gone. The identity goes last: it alone shows that macfleet made the Node.
+// departing returns the cluster actions for a host that no longer joins, after its kubelet is gone. The
+// identity goes last: only it shows that macfleet made the Node.
 func (c *computation) departing(h *Host, actions []Action) []Action {
 	if !c.cluster.there || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
@@ -33,19 +33,19 @@ func (c *computation) departing(h *Host, actions []Action) []Action {
 		}
 	}
 	i, _ := h.Identity.Get()
-	return append(out, h.action(RevokeHost, pending, CodeBlockRemoved, "the configuration no longer makes it a Node, and its kubelet is gone",
+	return append(out, h.action(RevokeHost, pending, CodeBlockRemoved, "the host no longer joins the cluster, and its kubelet is gone",
 		identityFields(i, true, Field{Before: "present"})...))
 }
 
-// leaves reports whether a host does not join the cluster, which still knows its
-// kubelet: macfleet made a Node of it once, perhaps before it was given back by hand.
+// leaves reports whether a host does not join the cluster but still has a kubelet identity there: macfleet
+// made it a Node once.
 func (h *Host) leaves() bool {
 	i, known := h.Identity.Get()
 	return known && (i.ServiceAccount != "" || i.Secret != "" || i.Bound || i.Former) && !h.Spec.Spec.JoinsCluster()
 }
 
-// stays reports whether something may still work as a kubelet on a host after its
-// actions: what would take it away is refused, or nobody could look.
+// stays reports whether a kubelet may still run on the host after its actions: its removal is refused, or the
+// host could not be read.
 func (h *Host) stays(actions []Action) bool {
 	refused := func(a Action) bool {
 		return a.Refusal != nil && slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Removes })
@@ -53,22 +53,21 @@ func (h *Host) stays(actions []Action) bool {
 	return len(h.Unread) > 0 || h.Blind || slices.ContainsFunc(actions, refused)
 }
 
-// deleteNode deletes the Node of a host that leaves. drained says that the plan has taken
-// its Pods away by then.
+// deleteNode deletes the Node of a host that leaves. drained says that the plan has evicted its Pods by then.
 func deleteNode(h *Host, n inventory.Node, drained bool) Action {
-	a := h.action(DeleteNode, pending, CodeBlockRemoved, "the configuration no longer makes it a Node")
+	a := h.action(DeleteNode, pending, CodeBlockRemoved, "the host no longer joins the cluster")
 	if !drained {
 		a.Refusal = h.busy(n)
 	}
 	if n.ProviderID != h.Server.ProviderID() {
-		a.Refusal = codeNodeNotProven.Trouble(fmt.Sprintf("the Node %s does not say that it is this server", n.Name),
-			fmt.Sprintf("see what it is (kubectl describe node %s); if it is left over, delete it: kubectl delete node %[1]s", n.Name))
+		a.Refusal = codeNodeNotProven.Trouble(fmt.Sprintf("Node %s has no provider id of this server", n.Name),
+			fmt.Sprintf("check it: kubectl describe node %s; if it is left over: kubectl delete node %[1]s", n.Name))
 	}
 	return a
 }
 
-// orphans are identities of this configuration that no host of the plan has. One whose
-// server is gone for certain is revoked, as its token never expires; of others a person decides.
+// orphans are identities of this configuration without a host in the plan. If the server is certainly gone
+// the identity is revoked, as its token never expires. Otherwise a person decides.
 func (c *computation) orphans() {
 	identities, ok := c.cluster.seen.Identities.Get()
 	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
@@ -81,18 +80,18 @@ func (c *computation) orphans() {
 			continue
 		case c.vanishedForGood(i.Host):
 			h := Host{Name: i.Host}
-			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "no server and no Node is left of that host"))
+			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "the host's server and Node no longer exist"))
 		default:
 			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
-				fmt.Sprintf("the cluster still knows a kubelet of %s, which is no host of the configuration", i.Host),
-				"if that Mac is not to come back: "+revocation(c.cfg.Kubernetes, i)))
+				fmt.Sprintf("the cluster still has a kubelet identity of %s, which is not a host of the configuration", i.Host),
+				"if that Mac will not return: "+revocation(c.cfg.Kubernetes, i)))
 		}
 		spoken[i.Host] = true
 	}
 }
 
-// spoken returns the names of hosts that the plan speaks of: that are the configuration's,
-// become so, or are shown as lost or as orphaned.
+// spoken returns the names of hosts that the plan mentions: the configuration's, those about to be, and lost
+// or orphaned ones.
 func (c *computation) spoken() map[string]bool {
 	spoken := make(map[string]bool)
 	for _, p := range c.hosts(c.needs) {
@@ -105,7 +104,7 @@ func (c *computation) spoken() map[string]bool {
 		spoken[l.Name] = true
 	}
 	for i := range c.servers {
-		if p := &c.servers[i]; p.role == orphan { // what it is to the cluster goes on with it
+		if p := &c.servers[i]; p.role == orphan { // the moved host keeps its identity
 			spoken[p.name] = true
 			for _, name := range c.cluster.named[p.server.ProviderID()] {
 				spoken[name] = true
@@ -115,7 +114,7 @@ func (c *computation) spoken() map[string]bool {
 	return spoken
 }
 
-// revocation is the command that takes an identity away, the binding first.
+// revocation is the command that deletes an identity, the binding first.
 func revocation(k *fleet.Kubernetes, i inventory.Identity) string {
 	binding := inventory.BindingOf(i.Host)
 	if i.Former {
@@ -125,8 +124,8 @@ func revocation(k *fleet.Kubernetes, i inventory.Identity) string {
 		binding, fleet.AgentNamespace(k.Namespace), i.Host)
 }
 
-// vanishedForGood reports whether nothing is left of the server that a name was made for:
-// no server, no pinned key and no Node. Of names that no grammar made nobody can tell.
+// vanishedForGood reports whether nothing is left of the server that a name was made for: no server, no
+// pinned key and no Node. It cannot be known for names outside the naming grammar.
 func (c *computation) vanishedForGood(name string) bool {
 	at, ok := c.cfg.Parse(name)
 	if _, isNode := c.cluster.nodes[name]; !ok || isNode {

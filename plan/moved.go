@@ -11,14 +11,12 @@ import (
 
 var (
 	codeMoved = NewCode("moved", NotDrift, "a moved block gives the host another place")
-	// A Node cannot be renamed: the kubelet registers another one, and what runs on the old
-	// one would be lost.
-	codeMoveNeedsDrain = NewCode("move-needs-drain", NotDrift, "a host gets another name only once its Node is drained, and macfleet cannot drain this one",
-		"drain it: kubectl drain NAME --ignore-daemonsets; then apply")
+	// A Node cannot be renamed: the kubelet registers a new one, and the Pods of the old one would be lost.
+	codeMoveNeedsDrain = NewCode("move-needs-drain", NotDrift, "the host must be drained before it is renamed, and macfleet cannot drain this one",
+		"kubectl drain NAME --ignore-daemonsets; then run apply again")
 )
 
-// move gives an orphan the place that moved blocks name for its own, where that is of the
-// server's type.
+// move gives an orphan the place that moved blocks name for it, if the server types match.
 func (c *census) move(p *placed) {
 	if p.role != orphan || p.owner != c.cfg.Owner.String() {
 		return
@@ -28,7 +26,7 @@ func (c *census) move(p *placed) {
 		return
 	}
 	if _, g, _ := c.cfg.Group(to.Fleet, to.Group); g.Type != p.server.Type {
-		p.placeless.Text += fmt.Sprintf("; a moved block leads to %s.%s, which has servers of type %s, and this one is of type %s",
+		p.placeless.Text += fmt.Sprintf("; a moved block leads to %s.%s, which needs type %s, and this server has type %s",
 			to.Fleet, to.Group, g.Type, p.server.Type)
 		return
 	}
@@ -36,7 +34,7 @@ func (c *census) move(p *placed) {
 	p.name = c.cfg.HostName(to.Fleet, to.Group, p.server.ID)
 }
 
-// formerNames returns the names that a server of a group had where moved blocks led it there.
+// formerNames returns the names that a server of a group had before moved blocks led it there.
 func (c *census) formerNames(at fleet.Place, serverID string) []string {
 	var out []string
 	for _, from := range c.movedFrom[groupOf(at)] {
@@ -45,8 +43,8 @@ func (c *census) formerNames(at fleet.Place, serverID string) []string {
 	return out
 }
 
-// renamedNode gives a host that moves its Node: the one of its own name once that is there.
-// Until then it is the one of a name before, as which its kubelet works.
+// renamedNode gives a moved host its Node: the one with its own name once it exists. Until then it is the
+// former one, which its kubelet still uses.
 func (c *census) renamedNode(p *placed) {
 	if len(p.former) == 0 {
 		return
@@ -62,7 +60,7 @@ func (c *census) renamedNode(p *placed) {
 	}
 }
 
-// before returns what the cluster still knows of a host under names that it had before.
+// before returns what the cluster still has of a host under its former names.
 func (c *census) before(p *placed) []Former {
 	var out []Former
 	for _, name := range p.former {
@@ -77,7 +75,7 @@ func (c *census) before(p *placed) []Former {
 	return out
 }
 
-// Former is what the cluster knows of a host under a name that it had before.
+// Former is what the cluster has of a host under a former name.
 type Former struct {
 	Name     string
 	Node     inventory.Seen[inventory.Node]
@@ -85,15 +83,14 @@ type Former struct {
 	Pods     inventory.Seen[[]inventory.Pod]
 }
 
-// MovesFrom returns the Node as which the host works under a name that it had before; ok is
-// false where it has its present name there, or no Node.
+// MovesFrom returns the Node that the host uses under a former name; ok is false if its Node has the present
+// name, or it has none.
 func (h Host) MovesFrom() (n inventory.Node, ok bool) {
 	n, there := h.Node.Get()
 	return n, there && n.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == n.Name })
 }
 
-// Moves reports whether the host is about to get another name as a Node: its kubelet goes by one
-// of before.
+// Moves reports whether the host's Node is about to get a new name: its kubelet uses a former one.
 func (h Host) Moves() bool {
 	_, moves := h.MovesFrom()
 	return moves && !h.leftNode
@@ -106,8 +103,7 @@ func (h *Host) formerNames() (out []string) {
 	return out
 }
 
-// NodeName is the name of the host's Node: its own, or the one that it had before as long as
-// its kubelet goes by that.
+// NodeName is the name of the host's Node: its own, or the former one while its kubelet uses that.
 func (h Host) NodeName() string {
 	if n, moves := h.MovesFrom(); moves {
 		return n.Name
@@ -115,24 +111,24 @@ func (h Host) NodeName() string {
 	return h.Name
 }
 
-// renames lets an action that gives the host's kubelet another name wait for an idle host: the
-// kubelet would delete the machines of the Pods that it had before.
+// renames makes an action that renames the host's kubelet wait for an idle host: the kubelet would delete the
+// virtual machines of its present Pods.
 func (a *Action) renames(h *Host, step Step) {
 	if m, is := step.(NodeMaker); is && m.MakesNode() && h.toBeRenamed() {
 		a.Disruption = max(a.Disruption, Drain)
 	}
 }
 
-// toBeRenamed reports whether the host's kubelet goes by a name of before, as far as anybody
-// knows: where the cluster has no Node of it, its machines may run even so.
+// toBeRenamed reports whether the host's kubelet uses a former name, as far as known: its virtual machines
+// may run even if the cluster has no Node of it.
 func (h *Host) toBeRenamed() bool {
 	m, _ := h.Seen.Marker.Get()
 	_, moves := h.MovesFrom()
 	return moves || h.Node.IsAbsent() && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name })
 }
 
-// vacates returns what is done first with a host that gets another name: its Node of before
-// is drained. What cannot be drained keeps the host as it is.
+// vacates returns the drain of the former Node that comes before a rename. A host that cannot be drained is
+// not changed.
 func (h *Host) vacates(node StepID, actions []Action) []Action {
 	n, moves := h.MovesFrom()
 	if moves && node == "" && !h.Spec.Spec.JoinsCluster() {
@@ -142,7 +138,7 @@ func (h *Host) vacates(node StepID, actions []Action) []Action {
 	i := slices.IndexFunc(actions, func(a Action) bool { return node != "" && a.Step == node })
 	if i < 0 {
 		unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return u.Step == node })
-		if h.leftNode = moves && node != "" && !unread; h.leftNode { // nobody opens the Node that it left
+		if h.leftNode = moves && node != "" && !unread; h.leftNode { // the former Node is never uncordoned
 			actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
 		}
 		return actions
@@ -151,36 +147,36 @@ func (h *Host) vacates(node StepID, actions []Action) []Action {
 	if why := h.unmovable(); why != nil && !kubelet.Forced {
 		refuse(actions, why)
 	} else if kubelet.Refusal != nil && h.toBeRenamed() {
-		refuse(actions, kubelet.Refusal) // half moved it would be hard to understand
+		refuse(actions, kubelet.Refusal) // a half-moved host would be confusing
 	}
 	if !moves {
 		return actions
 	}
-	first := h.action(DrainNode, pending, codeMoved, "a Node cannot be renamed: it becomes the Node "+h.Name, Field{"Node", n.Name, h.Name})
+	first := h.action(DrainNode, pending, codeMoved, "a Node cannot be renamed: the host becomes Node "+h.Name, Field{"Node", n.Name, h.Name})
 	first.Was, first.Disruption, first.Refusal = n.Name, Drain, kubelet.Refusal
 	first.Busy, first.Drains, first.Evicts, first.Forced = kubelet.Busy, kubelet.Drains, kubelet.Evicts, kubelet.Forced
 	kubelet.Drains, kubelet.Evicts = false, 0
 	return slices.Insert(actions, 0, first)
 }
 
-// movesWhole refuses what is left of a move where a part of it is refused: a host that is half
-// moved is hard to understand. It is asked last, as until then more may be refused.
+// movesWhole refuses the rest of a move if a part of it is refused, as a half-moved host would be confusing.
+// It is called last, because more may be refused until then.
 func (h *Host) movesWhole(actions []Action, node StepID) {
 	if len(h.Former) == 0 {
 		return
 	}
 	why, whole := h.unmoved(actions, node), h.toBeRenamed()
 	for i := range actions {
-		// What only a finalizer holds may be what the move waits for. Where the host has its name, its
-		// kubelet may still work by what it had before.
+		// The move may be waiting for Pods that only a finalizer keeps. After the rename, the kubelet may
+		// still use the former name.
 		if a := &actions[i]; whole && a.Kind != ReleasePods || a.Was != "" {
 			a.Refusal = cmp.Or(a.Refusal, why)
 		}
 	}
 }
 
-// unmoved returns why the host's kubelet does not come to go by its new name with these actions, or
-// nil. What else is refused has nothing to do with that.
+// unmoved returns why these actions do not make the host's kubelet use its new name, or nil. Other refusals
+// do not matter.
 func (h *Host) unmoved(actions []Action, node StepID) *Trouble {
 	for _, a := range actions {
 		part := a.Kind == DrainNode || a.Kind == IdentifyHost || a.Kind == RenameServer || node != "" && a.Step == node
@@ -192,28 +188,28 @@ func (h *Host) unmoved(actions []Action, node StepID) *Trouble {
 	return nil
 }
 
-// undrained returns why a host that is to be no Node under its new name must not leave the one
-// that it has, or nil: the removal of its kubelet drains it, or a person has.
+// undrained returns why a host that does not join under its new name must not leave its present Node, or nil:
+// removing its kubelet drains it, or a person has drained it.
 func (h *Host) undrained(n inventory.Node, actions []Action) *Trouble {
-	drain := fmt.Sprintf("drain it: kubectl drain %s --ignore-daemonsets; then apply", n.Name)
+	drain := fmt.Sprintf("kubectl drain %s --ignore-daemonsets; then run apply again", n.Name)
 	busy := h.busy(n)
 	switch {
 	case slices.ContainsFunc(actions, func(a Action) bool { return a.Refusal == nil && (a.Drains || a.Forced) }):
 		return nil
 	case busy != nil:
-		return codeMoveNeedsDrain.Trouble("it is to be renamed, and "+busy.Text, drain)
+		return codeMoveNeedsDrain.Trouble("it must be renamed, and "+busy.Text, drain)
 	case !n.Cordoned:
-		return codeMoveNeedsDrain.Trouble("it is to be renamed, and its Node "+n.Name+" takes Pods, which would be lost with it", drain)
+		return codeMoveNeedsDrain.Trouble("it must be renamed, and its Node "+n.Name+" has Pods, which would be lost", drain)
 	}
 	return nil
 }
 
-// unmovable returns why a host must not get its name yet, or nil: its Node of before cannot be
-// drained, or nobody knows. It is compared, and nothing at all is done to it until then.
+// unmovable returns why a host must not be renamed yet, or nil: its former Node cannot be drained, or that is
+// unknown. The host is compared but not changed until then.
 func (h *Host) unmovable() *Trouble {
 	for _, f := range h.Former {
 		if f.Node.IsUnread() {
-			return codeMoveNeedsDrain.Trouble("nobody knows whether it is at work as the Node "+f.Name+": "+f.Node.Why(), "apply when the cluster answers")
+			return codeMoveNeedsDrain.Trouble("it is unknown whether it still runs as Node "+f.Name+": "+f.Node.Why(), "run apply again when the cluster answers")
 		}
 	}
 	n, moves := h.MovesFrom()
@@ -224,17 +220,16 @@ func (h *Host) unmovable() *Trouble {
 	if busy == nil {
 		return nil
 	}
-	why := "and its Node " + n.Name + " is not Ready, so that no drain ends a virtual machine"
+	why := "and its Node " + n.Name + " is not Ready, so a drain cannot stop its virtual machines"
 	if n.ProviderID == "" {
-		why = "and the Node " + n.Name + " does not say which server it is"
+		why = "and the Node " + n.Name + " has no provider id"
 	}
-	return codeMoveNeedsDrain.Trouble("it is to be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then apply, and it joins as "+h.Name+
-		"; macfleet apply --force-busy "+h.Name+" does not wait, and that work is lost")
+	return codeMoveNeedsDrain.Trouble("it must be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then run apply again, and it joins as "+h.Name+
+		"; to lose that work: macfleet apply --force-busy "+h.Name)
 }
 
-// leavesBehind returns what is taken from the cluster of a host that has moved, after its
-// steps: its kubelet goes by the new name then. node is the step that makes it a Node. What else
-// is refused or unread keeps nothing back, as the host moves all the same.
+// leavesBehind returns what is deleted in the cluster after a moved host's steps: its kubelet uses the new
+// name then. node is the step that makes it a Node. Other refusals do not matter, as the host moves anyway.
 func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Action {
 	unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return node == "" || u.Step == node })
 	if !c.cluster.there || h.unmoved(actions, node) != nil || unread || len(c.sel.Steps) > 0 {
@@ -250,7 +245,7 @@ func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Act
 			return &out[len(out)-1]
 		}
 		if n, ok := f.Node.Get(); ok {
-			a := add(DeleteNode, "it was the Node "+f.Name+" before, and is "+h.Name+" now")
+			a := add(DeleteNode, "it was Node "+f.Name+" before, and is "+h.Name+" now")
 			a.Forced = h.ForceBusy
 			if n.Cordoned && n.CordonRun == "" {
 				by, _ := cordonedBy(n)
@@ -264,14 +259,14 @@ func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Act
 			}
 		}
 		if i, ok := f.Identity.Get(); ok {
-			add(RevokeHost, "its kubelet was "+f.Name+" before", identityFields(i, true, Field{Before: "present"})...)
+			add(RevokeHost, "its kubelet was called "+f.Name+" before", identityFields(i, true, Field{Before: "present"})...)
 		}
 	}
 	return out
 }
 
-// stillUsed returns why a Node must not be deleted that the host was before, and whose kubelet
-// ends no machine any more, or nil. Pods that are deleted already go with it.
+// stillUsed returns why a former Node must not be deleted although its kubelet stops no virtual machines any
+// more, or nil. Pods that are already deleted go with it.
 func (h *Host) stillUsed(pods inventory.Seen[[]inventory.Pod], n inventory.Node) *Trouble {
 	was := *h
 	was.Pods = pods
@@ -281,8 +276,8 @@ func (h *Host) stillUsed(pods inventory.Seen[[]inventory.Pod], n inventory.Node)
 	return was.busy(n)
 }
 
-// movesAlone reports whether a step differs only because the host has another name: under one
-// of before it is what was proven last.
+// movesAlone reports whether a step differs only by the host's name: under a former name it equals what was
+// last verified.
 func (c *computation) movesAlone(h *Host, id StepID, marker Marker) bool {
 	last, proven := marker.Steps[id]
 	for _, f := range h.Former {
@@ -299,7 +294,7 @@ func (c *computation) movesAlone(h *Host, id StepID, marker Marker) bool {
 	return false
 }
 
-// formerly is the host as it was under a name of before.
+// formerly is the host under a former name.
 func (h *Host) formerly(cfg *fleet.Config, f Former) *Host {
 	was := *h
 	was.Node, was.Identity, was.Pods = f.Node, f.Identity, f.Pods
@@ -310,7 +305,7 @@ func (h *Host) formerly(cfg *fleet.Config, f Former) *Host {
 	return &was
 }
 
-// wasCalled reports whether a host had a name before moved blocks gave it its present one.
+// wasCalled reports whether a host had a name before moved blocks renamed it.
 func wasCalled(cfg *fleet.Config, h *Host, name string) bool {
 	for _, from := range cfg.MovedFrom(fleet.Place{Fleet: h.Fleet, Group: h.Group}) {
 		if name == cfg.HostName(from.Fleet, from.Group, h.Server.ID) {

@@ -74,7 +74,7 @@ func TestMovedToAnotherType(t *testing.T) {
 	w.moves()
 	w.cfg.Fleets[2].Groups[0].Type = "M4-M"
 	p := w.plan(t)
-	if len(p.Actions) != 0 || len(p.Orphans) != 1 || !strings.Contains(p.Orphans[0].Text, "servers of type M4-M, and this one is of type M2-L") {
+	if len(p.Actions) != 0 || len(p.Orphans) != 1 || !strings.Contains(p.Orphans[0].Text, "needs type M4-M, and this server has type M2-L") {
 		t.Errorf("actions %v, orphans %+v", lines(p), p.Orphans)
 	}
 }
@@ -128,12 +128,12 @@ func TestMovedNode(t *testing.T) {
 		"a Pod that nothing makes":      {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
 		"not Ready":                     {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
 		"not Ready, its Pod is deleted": {func(w *world) { w.movedNode(false, going); inState(w, inventory.NotReady, server) }, "", whole},
-		"no provider id":                {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain does not say", nil},
-		"nobody can look":               {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain nobody knows", nil},
-		"nobody can list Pods":          {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain nobody knows what runs", nil},
+		"no provider id":                {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain no provider id", nil},
+		"nobody can look":               {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain unknown", nil},
+		"nobody can list Pods":          {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
 		"its kubelet has left":          {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
 		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
-		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain takes Pods", nil},
+		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain has Pods", nil},
 		"it joined":                     {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod goes":     {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod is stuck": {func(w *world) {

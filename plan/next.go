@@ -8,14 +8,14 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// Next returns the servers that must still be asked before Compute can judge: all members,
-// as many candidates as claims need, and, before a claim is made, strays of the wanted
-// type, which may be members that somebody renamed. Where the pool seems too small, its
-// servers of other images are asked too: they may have been updated to the wanted macOS.
+// Next returns the servers that must still be contacted before Compute can decide: all members, as many
+// candidates as claims need, and, before a claim, strays of the needed type, which may be renamed members. If
+// the pool seems too small, servers with other images are contacted too: they may have been updated to the
+// configured macOS.
 func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	c := takeCensus(cfg, snap)
 	wanted := make(map[string]bool) // server ids of candidates
-	types := make(map[string]bool)  // that a selected claim wants
+	types := make(map[string]bool)  // that a selected claim needs
 	short := make(map[string]bool)  // types of which the pool has too few
 	for _, n := range c.assign(sel) {
 		if n.missing()+len(n.unsure) > 0 && sel.matches(lackingIn(n.fleet, n.group)) {
@@ -44,7 +44,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case orphan:
 			ask = sel.matches(p)
 		case stray:
-			// Without a cluster its pin is ours alone, and nobody else can say where it belongs.
+			// Without a cluster, only this configuration's pin shows where the server belongs.
 			wanted := types[p.server.Type] || p.onceAdopted && (len(types) > 0 || cfg.Kubernetes == nil)
 			ask = wanted && p.server.Usable() && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
 		}
@@ -55,8 +55,8 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	return out
 }
 
-// ofAnotherEnvironment reports whether a server bears a name of this configuration in
-// another environment: it is nobody's lost member, and its host may refuse our key.
+// ofAnotherEnvironment reports whether a server has a name of this configuration in another environment: it
+// is not a lost member here, and its host may refuse the SSH key.
 func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
 	for _, env := range cfg.Environments {
 		o := fleet.Owner{Name: cfg.Name, Environment: env}
@@ -67,8 +67,8 @@ func ofAnotherEnvironment(cfg *fleet.Config, s inventory.Server) bool {
 	return false
 }
 
-// Probes returns every probe that any host's steps have, each once, of the steps that the
-// selection names. What one host's block wants is asked of all: one script serves the fleet.
+// Probes returns every probe of the selected steps of any host, each once. What one host's block needs is
+// read on all: one script serves the fleet.
 func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
 	var out []Probe
 	asked := make(map[string]bool)
@@ -103,8 +103,8 @@ func specs(cfg *fleet.Config) []fleet.Spec {
 	return out
 }
 
-// JoinsCluster reports whether something of the cluster itself is wanted: a host
-// joins it, or the Cluster API is connected.
+// JoinsCluster reports whether the configuration needs the cluster: a host joins it, or the Cluster API is
+// connected.
 func JoinsCluster(cfg *fleet.Config) bool {
 	if cfg.Kubernetes == nil {
 		return false
@@ -112,15 +112,14 @@ func JoinsCluster(cfg *fleet.Config) bool {
 	return cfg.Kubernetes.CAPI != nil || slices.ContainsFunc(specs(cfg), fleet.Spec.JoinsCluster)
 }
 
-// Gaps are questions of a plan that a snapshot does not answer, because it was
-// recorded for less: before the configuration changed, or with a selection.
+// Gaps are questions of a plan that a snapshot does not answer, because it was recorded before the
+// configuration changed, or with a selection.
 type Gaps struct {
-	Hosts  []string // names of servers that were not asked, sorted
-	Probes []string // ids of probes that some host was not asked, sorted
+	Hosts  []string // names of servers that were not contacted, sorted
+	Probes []string // ids of probes that some host has no answer to, sorted
 }
 
-// GapsOf returns what a plan would still have to ask. A snapshot that was just
-// observed has no gaps.
+// GapsOf returns what a plan still has to read. A snapshot that was just observed has no gaps.
 func GapsOf(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection) Gaps {
 	var g Gaps
 	for _, s := range Next(cfg, snap, sel) {

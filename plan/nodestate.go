@@ -11,16 +11,16 @@ import (
 
 // The codes that are raised here.
 var (
-	codeNodeCordoned = NewCode("node-cordoned", Warning, "the Node is cordoned, and no run of macfleet will undo that",
-		"if nobody needs it any more: kubectl uncordon NAME; to keep it out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT")
-	codeForeignTaint = NewCode("foreign-taint", Warning, "a taint that is not macfleet's, the kubelet's or a condition's keeps Pods off the Node",
-		"if nobody needs it any more, remove it (kubectl taint node NAME KEY-); to keep the host out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT")
-	codeNodeCondition = NewCode("node-condition", Warning, "a condition of the Node beside Ready is bad", "kubectl describe node NAME")
-	codeTaintMissing  = NewCode("taint-missing", Warning, "the Node lacks the taint of its kubelet, so Pods that need Linux may be scheduled there")
+	codeNodeCordoned = NewCode("node-cordoned", Warning, "the Node is cordoned, and macfleet will not uncordon it",
+		"if the cordon is no longer needed: kubectl uncordon NAME; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT")
+	codeForeignTaint = NewCode("foreign-taint", Warning, "a foreign taint keeps Pods off the Node",
+		"if the taint is no longer needed: kubectl taint node NAME KEY-; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT")
+	codeNodeCondition = NewCode("node-condition", Warning, "a Node condition other than Ready is bad", "kubectl describe node NAME")
+	codeTaintMissing  = NewCode("taint-missing", Warning, "the Node lacks its kubelet's taint, so Pods that need Linux may be scheduled there")
 )
 
-// taint restores the taint of the host's kubelet. Other builds of it have another one, or
-// none: only the label of the build that is known makes it ours.
+// taint restores the taint of the host's kubelet. Other builds have another one, or none: it is restored only
+// if the label names the known build.
 func (h *Host) taint(n inventory.Node) []Action {
 	taints, read := n.Taints.Get()
 	_, ours := n.Labels[inventory.AgentLabel]
@@ -35,13 +35,13 @@ func (h *Host) taint(n inventory.Node) []Action {
 				have = t.String()
 			}
 		}
-		return []Action{h.action(TaintNode, drifted, codeTaintMissing, "somebody removed or changed the taint of its kubelet", Field{"taint", have, want.String()})}
+		return []Action{h.action(TaintNode, drifted, codeTaintMissing, "someone removed or changed the taint of its kubelet", Field{"taint", have, want.String()})}
 	}
 	return nil
 }
 
-// watchNode warns of what keeps Pods off the host's Node, and of what the Node says of its
-// health. Nothing of it is changed: a person meant it, or must see to it.
+// watchNode warns of what keeps Pods off the host's Node, and of bad conditions. macfleet does not change
+// these: a person set them, or has to look into them.
 func (c *computation) watchNode(h *Host, actions []Action) {
 	n, ok := h.Node.Get()
 	if !ok || !h.Member || !h.Spec.Spec.JoinsCluster() || len(c.sel.Steps) > 0 || n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() {
@@ -50,14 +50,14 @@ func (c *computation) watchNode(h *Host, actions []Action) {
 	opens := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
 	if n.Cordoned && !opens && !c.applies(n.CordonRun) {
 		by, remedy := cordonedBy(n)
-		h.watch(codeNodeCordoned.Trouble("the Node is cordoned"+since(n.CordonSince)+", "+by, remedy), Field{"new Pods", "kept away", "let in"})
+		h.watch(codeNodeCordoned.Trouble("the Node is cordoned"+since(n.CordonSince)+", "+by, remedy), Field{"scheduling", "disabled", "enabled"})
 	}
 	h.foreignTaints(n, c.snap.Taken)
 	h.badConditions(n)
 }
 
-// watch warns of something on the host's Node that counts as drift, unless a person holds
-// the host: then it is known to be out of work.
+// watch warns of drift on the host's Node, unless a person holds the host: then it is known to be out of
+// service.
 func (h *Host) watch(t *Trouble, fields ...Field) {
 	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.NodeName())
 	h.Warnings = append(h.Warnings, StepWarning{Trouble: *t, Drift: h.Standing() == nil, Fields: fields})
@@ -70,21 +70,21 @@ func since(t time.Time) string {
 	return " since " + clockTime(t)
 }
 
-// cordonedBy says who cordoned a Node, and how it is undone where the standing remedy does not say.
+// cordonedBy says who cordoned a Node, and how to undo it where the declared remedy does not apply.
 func cordonedBy(n inventory.Node) (by string, remedy string) {
 	switch {
 	case n.CordonRun != "":
-		return fmt.Sprintf("by the run %s of %s, which did not finish", n.CordonRun, n.CordonedBy), "macfleet apply uncordons it once the host is repaired"
+		return fmt.Sprintf("by run %s (%s), which never finished", n.CordonRun, n.CordonedBy), "macfleet apply (uncordons it once the host is repaired)"
 	case n.CordonedBy != "":
 		return "by " + n.CordonedBy + " with macfleet cordon",
-			"if nobody needs it any more: macfleet cordon --undo NAME; to keep it out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT"
+			"if the cordon is no longer needed: macfleet cordon --undo NAME; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT"
 	case n.CordonClient != "":
-		return "by somebody with " + n.CordonClient + ", not by macfleet", codeNodeCordoned.Remedy()
+		return "by someone with " + n.CordonClient + ", not by macfleet", codeNodeCordoned.Remedy()
 	}
-	return "by somebody else, not by macfleet", codeNodeCordoned.Remedy()
+	return "by someone else, not by macfleet", codeNodeCordoned.Remedy()
 }
 
-// applies reports whether a run is at work at this moment.
+// applies reports whether a run is in progress.
 func (c *computation) applies(run string) bool {
 	if run == "" {
 		return false
@@ -93,15 +93,15 @@ func (c *computation) applies(run string) bool {
 		return true
 	}
 	for _, h := range c.snap.Hosts {
-		if e := h.Entered; e != nil && e.Alone && e.Held && e.ID == run { // of others the lock in the cluster speaks
+		if e := h.Entered; e != nil && e.Alone && e.Held && e.ID == run { // of other runs, the lock in the cluster shows it
 			return true
 		}
 	}
 	return false
 }
 
-// conditionTaints are the taints that Kubernetes sets for a condition. What they follow from
-// is shown in their place: the cordon, Ready, or the condition.
+// conditionTaints are the taints that Kubernetes sets for a condition. The cause is shown instead: the
+// cordon, Ready, or the condition.
 var conditionTaints = map[string]string{
 	"node.kubernetes.io/not-ready": readyCondition, "node.kubernetes.io/unreachable": readyCondition,
 	"node.kubernetes.io/memory-pressure": "MemoryPressure", "node.kubernetes.io/disk-pressure": "DiskPressure",
@@ -113,12 +113,11 @@ const (
 	unschedulableTaint = "node.kubernetes.io/unschedulable"
 )
 
-// taintLag is how long a taint may stay after the condition that it follows from: the
-// controller that removes it looks every few seconds.
+// taintLag is how long a taint may outlive its condition: the controller that removes it checks every few
+// seconds.
 const taintLag = 2 * time.Minute
 
-// foreignTaints warns of taints that keep Pods off the Node and follow from nothing that is
-// shown otherwise.
+// foreignTaints warns of taints that keep Pods off the Node without a cause that is already shown.
 func (h *Host) foreignTaints(n inventory.Node, now time.Time) {
 	taints, _ := n.Taints.Get()
 	var texts, keys []string
@@ -134,21 +133,21 @@ func (h *Host) foreignTaints(n inventory.Node, now time.Time) {
 		text := t.String() + since(t.Since)
 		switch {
 		case t.Key == unschedulableTaint:
-			text += ", though the Node is not cordoned"
+			text += ", although the Node is not cordoned"
 		case follows:
-			text += ", though the condition " + condition + " is good"
+			text += ", although the condition " + condition + " is good"
 		}
 		texts, keys = append(texts, text), append(keys, t.Key+":"+t.Effect+"-")
 		fields = append(fields, Field{"taint " + t.Key + ":" + t.Effect, "present", "absent"})
 	}
 	if len(texts) > 0 {
-		h.watch(codeForeignTaint.Trouble("new Pods are kept off the Node by "+count(len(texts), "taint")+" that neither macfleet nor a condition explains: "+strings.Join(texts, "; "),
-			"if nobody needs it any more: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep the host out of work without an alarm: macfleet hold NAME --until 3d --reason TEXT"), fields...)
+		h.watch(codeForeignTaint.Trouble("Pods are kept off the Node by "+count(len(texts), "taint")+" that neither macfleet nor a condition explains: "+strings.Join(texts, "; "),
+			"if no longer needed: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT"), fields...)
 	}
 }
 
-// explains reports whether a condition accounts for the taint that follows from it: it is
-// bad, was so a moment ago, or the Node does not say.
+// explains reports whether a condition accounts for its taint: it is bad, was bad a moment ago, or is
+// unknown.
 func explains(n inventory.Node, condition string, now time.Time) bool {
 	if condition == readyCondition && n.Ready != inventory.Ready {
 		return true
@@ -165,7 +164,7 @@ func explains(n inventory.Node, condition string, now time.Time) bool {
 	return false
 }
 
-// badConditions warns of the conditions beside Ready that are bad.
+// badConditions warns of bad conditions other than Ready.
 func (h *Host) badConditions(n inventory.Node) {
 	var texts []string
 	var fields []Field
@@ -176,7 +175,7 @@ func (h *Host) badConditions(n inventory.Node) {
 		case c.Type == readyCondition, c.Status == good, good == "" && !unknown:
 			continue
 		case unknown && n.Ready != inventory.Ready:
-			continue // a Node that is silent says nothing of anything
+			continue // the conditions of an unreachable Node are unknown
 		}
 		text := c.Type + " is " + c.Status + since(c.Since)
 		if c.Why != "" {
@@ -190,12 +189,12 @@ func (h *Host) badConditions(n inventory.Node) {
 	}
 }
 
-// faults are conditions whose True is bad: Kubernetes' own, and those of the node problem
-// detector. Their names follow no rule.
+// faults are conditions that are bad when True: those of Kubernetes and of the node problem detector. Their
+// names follow no rule.
 var faults = []string{"NetworkUnavailable", "KernelDeadlock", "ReadonlyFilesystem", "FrequentKubeletRestart", "FrequentDockerRestart",
 	"FrequentContainerdRestart", "FrequentUnregisterNetDevice", "CorruptDockerOverlay2"}
 
-// goodStatus is the status of a condition that is well, or "" where its name does not say.
+// goodStatus is the good status of a condition, or "" if its name does not show which it is.
 func goodStatus(condition string) string {
 	ends := func(suffix string) bool { return strings.HasSuffix(condition, suffix) }
 	switch {

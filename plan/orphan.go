@@ -11,32 +11,32 @@ import (
 )
 
 var (
-	// CodeOrphanedMember is the code of a host that has no place in the configuration any more.
-	CodeOrphanedMember = NewCode("orphaned-member", Warning, "a host of ours has no place in the configuration any more",
-		"put back what the configuration lost; to give the host up, reinstall the server under a name of the pool")
-	codeOrphansHoldClaims = NewCode("orphans-hold-claims", NotDrift, "no server is claimed while hosts of ours have no place in the configuration",
-		"put back what the configuration lost, or claim others in their place: --allow-orphans")
-	codeAnotherName = NewCode("another-name", Warning, "servers of the project fit the groups of this configuration under another name",
-		"if the configuration was called so before, give it that name back; if another configuration has them, nothing is to be done")
+	// CodeOrphanedMember is the code of an orphaned member.
+	CodeOrphanedMember = NewCode("orphaned-member", Warning, "an orphaned member: the host has no place in the configuration any more",
+		"restore its block in the configuration; to release the host, reinstall the server under a pool name")
+	codeOrphansHoldClaims = NewCode("orphans-hold-claims", NotDrift, "no server is claimed while orphaned members may take its place",
+		"restore the orphans' blocks in the configuration, or claim others instead: --allow-orphans")
+	codeAnotherName = NewCode("another-name", Warning, "servers that fit this configuration's groups exist under another configuration name",
+		"if the configuration was renamed, restore its old name; if they belong to another configuration, ignore this")
 )
 
-// Orphan is a host of ours that has no place in the configuration any more. It is looked
-// at, shown until somebody decides, and never changed.
+// Orphan is a member without a place in the configuration. It is read and shown until a person decides, and
+// never changed.
 type Orphan struct {
 	Name    string                         `json:"name"`  // at the provider
 	Fleet   string                         `json:"fleet"` // where it belonged
 	Group   string                         `json:"group"`
 	Server  inventory.Server               `json:"server"`
-	Witness string                         `json:"witness"`           // who says that it is ours: name, marker, pin, Node, identity
+	Witness string                         `json:"witness"`           // the source of its membership: name, marker, pin, Node, identity
 	Ready   string                         `json:"ready"`             // True, False, Unknown, no-node; "-" without a cluster
-	Pods    *int                           `json:"pods,omitempty"`    // at work on it; absent: nobody knows
-	Unknown *Trouble                       `json:"unknown,omitempty"` // why it could not be asked
+	Pods    *int                           `json:"pods,omitempty"`    // running on it; absent: unknown
+	Unknown *Trouble                       `json:"unknown,omitempty"` // why it could not be read
 	Seen    HostSeen                       `json:"-"`
 	Node    inventory.Seen[inventory.Node] `json:"-"`
 	Trouble
 }
 
-// Runs says what the host still does, as far as anybody knows.
+// Runs says what the host still does, as far as known.
 func (o Orphan) Runs() string {
 	var out []string
 	switch o.Ready {
@@ -49,18 +49,18 @@ func (o Orphan) Runs() string {
 		out = append(out, "its Node is not Ready")
 	}
 	if o.Pods != nil {
-		out = append(out, count(*o.Pods, "Pod")+" at work")
+		out = append(out, count(*o.Pods, "Pod")+" running")
 	}
 	if o.Unknown != nil {
-		out = append(out, fmt.Sprintf("not asked (%s)", o.Unknown.Code))
+		out = append(out, fmt.Sprintf("not read (%s)", o.Unknown.Code))
 	}
 	return strings.Join(out, ", ")
 }
 
-// noNode is what stands for the readiness of a host without a Node.
+// noNode is the readiness of a host without a Node.
 const noNode = "no-node"
 
-// pinsByServer returns the names under which servers are pinned, the latest last.
+// pinsByServer returns the names under which servers are pinned, latest last.
 func (c *census) pinsByServer() map[string][]string {
 	out := make(map[string][]string)
 	for _, p := range byAge(c.snap.Pins) {
@@ -71,22 +71,22 @@ func (c *census) pinsByServer() map[string][]string {
 	return out
 }
 
-// owns reports whether a name is this configuration's, as it is called now or was when
-// it was last applied from here.
+// owns reports whether a name is this configuration's, under its present name or the one last applied from
+// here.
 func (c *census) owns(name, serverID string) (owner string, at fleet.Place, ok bool) {
 	owner, at, ok = fleet.Split(name, serverID)
 	return owner, at, ok && (owner == c.cfg.Owner.String() || c.calledBefore(owner))
 }
 
-// calledBefore reports whether the configuration was applied from here under an owner's
-// name that is no environment's any more.
+// calledBefore reports whether the configuration was applied from here under an owner's name that no
+// environment has any more.
 func (c *census) calledBefore(owner string) bool {
 	current := func(env string) bool { return owner == fleet.Owner{Name: c.cfg.Name, Environment: env}.String() }
 	return slices.Contains(c.snap.Former, owner) && !current(c.cfg.Environment) && !slices.ContainsFunc(c.cfg.Environments, current)
 }
 
-// orphaned makes an orphan of a server that has no place, where anybody bears witness that
-// it was ours. The host's own marker counts most; another owner's host is none of ours.
+// orphaned makes a server without a place an orphan if a source says that it is this configuration's. The
+// host's own marker has priority; a host of another owner is never an orphan.
 func (c *census) orphaned(p *placed, pins map[string][]string) {
 	s := p.server
 	if c.elsewhere[s.ID] {
@@ -100,10 +100,10 @@ func (c *census) orphaned(p *placed, pins map[string][]string) {
 		if owner := m.Owner().String(); m.Owner() == c.cfg.Owner || c.calledBefore(owner) {
 			by, where := byMarker, fleet.Place{Fleet: m.Fleet, Group: m.Group}
 			if _, at, ok := c.owns(m.Name, s.ID); ok && where == (fleet.Place{}) {
-				where = at // a marker that says no more than the name
+				where = at // a marker that adds nothing to the name
 			}
 			if named, at, ok := c.owns(s.Name, s.ID); ok && named == owner && groupOf(at) == groupOf(where) {
-				by = byName // which everybody sees
+				by = byName // which is visible to all
 			}
 			is(owner, where, by)
 		}
@@ -121,40 +121,40 @@ func (c *census) orphaned(p *placed, pins map[string][]string) {
 			}
 		}
 	}
-	// Of a name that no grammar made, the kubelet's account says whose it is.
+	// For a name outside the naming grammar, the kubelet's account shows the owner.
 	if _, ours := c.cluster.identities[s.Name]; ours && slices.Contains(nodes, s.Name) {
 		is(c.cfg.Owner.String(), fleet.Place{}, byIdentity)
 	}
 }
 
-// placeless says why an orphan has no place, and what puts it back.
+// placeless says why an orphan has no place, and how to restore it.
 func (c *census) placeless(p *placed) *Trouble {
-	const giveUp = "; to give the host up, reinstall the server under a name of the pool"
+	const giveUp = "; to release the host, reinstall the server under a pool name"
 	at := p.place
 	group := fmt.Sprintf("fleet %q with group %q", at.Fleet, at.Group)
 	hasFleet := slices.ContainsFunc(c.cfg.Fleets, func(f fleet.Fleet) bool { return f.Name == at.Fleet })
-	why, remedy := "", "write "+group+" again, or where they are now: moved { from = fleet."+at.Fleet+".group."+at.Group+", to = … }"
+	why, remedy := "", "restore "+group+", or say where its hosts are now: moved { from = fleet."+at.Fleet+".group."+at.Group+", to = … }"
 	switch {
 	case p.owner != c.cfg.Owner.String():
-		why = fmt.Sprintf("it is a host of %s, as this configuration was called before; now it is %s", p.owner, c.cfg.Owner)
-		remedy = "give the configuration its name back"
+		why = fmt.Sprintf("it is a host of %s, this configuration's former name; its name is now %s", p.owner, c.cfg.Owner)
+		remedy = "restore the configuration's name"
 	case at == fleet.Place{}:
-		why, remedy = "it was adopted, and has no host block any more", "write its host block again"
+		why, remedy = "it was adopted, but its host block is missing", "restore its host block"
 	case c.has(at.Fleet, at.Group):
-		why = fmt.Sprintf("it was adopted as a member of %s.%s, and has no host block any more", at.Fleet, at.Group)
-		remedy = "write its host block again"
+		why = fmt.Sprintf("it was adopted as a member of %s.%s, but its host block is missing", at.Fleet, at.Group)
+		remedy = "restore its host block"
 	case hasFleet:
-		why = fmt.Sprintf("the fleet %q has no group %q any more", at.Fleet, at.Group)
+		why = fmt.Sprintf("fleet %q has no group %q any more", at.Fleet, at.Group)
 	default:
-		why = fmt.Sprintf("the fleet %q is not in the configuration any more", at.Fleet)
+		why = fmt.Sprintf("fleet %q is not in the configuration any more", at.Fleet)
 	}
 	if p.by != byName {
-		why += ", where its " + p.by + " puts it"
+		why += ", where its " + p.by + " places it"
 	}
 	return CodeOrphanedMember.Trouble(why, remedy+giveUp)
 }
 
-// unplaced enters the hosts that have no place.
+// unplaced records the hosts without a place.
 func (c *computation) unplaced() {
 	c.plan.AllowOrphans = c.sel.AllowOrphans
 	for i := range c.servers {
@@ -193,24 +193,23 @@ func (c *census) orphan(p *placed) Orphan {
 	return o
 }
 
-// holdsClaims reports whether claims wait until somebody decides on orphans: those whose
-// group is gone may have been renamed, and whoever claims replaces them. One whose group
-// is still there holds the place of its own alone.
+// holdsClaims reports whether claims wait until a person decides about orphans: if their group is gone it may
+// have been renamed, and a claim would replace them. An orphan whose group still exists blocks only its own
+// place.
 func (c *census) holdsClaims() bool {
 	return slices.ContainsFunc(c.servers, func(p placed) bool {
 		return p.role == orphan && !c.holdsPlace(&p)
 	})
 }
 
-// holdsPlace reports whether an orphan holds a place of a group: it was adopted there, and
-// a server that is claimed in its stead would be one too many once its block is back.
+// holdsPlace reports whether an orphan keeps a place of a group: it was adopted there, and a server claimed
+// instead would be one too many once its block is back.
 func (c *census) holdsPlace(p *placed) bool {
 	return p.role == orphan && p.owner == c.cfg.Owner.String() && c.has(p.place.Fleet, p.place.Group)
 }
 
-// anotherName warns of a configuration whose name was probably changed: nothing is its own,
-// and servers under another name would fit its groups. Nobody can tell that from a second
-// configuration in the same project.
+// anotherName warns of a configuration that was probably renamed: it has no hosts, but servers under another
+// name fit its groups. A second configuration in the same project looks the same.
 func (c *computation) anotherName() {
 	if c.plan.Narrowed || c.hasOwn() {
 		return
@@ -226,13 +225,13 @@ func (c *computation) anotherName() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fit)) {
 		c.plan.Doubts = append(c.plan.Doubts, *codeAnotherName.Trouble(
-			fmt.Sprintf("%s has no host of its own, and its groups fit %s under the name of %s%s: %s",
+			fmt.Sprintf("%s has no hosts, but its groups fit %s under the name %s%s: %s",
 				c.cfg.Owner, count(len(fit[name]), "server"), name, env, sampleOf(fit[name])),
-			fmt.Sprintf("if this configuration was called %q before, give it that name back, or apply claims other servers in their place; if they belong to another configuration, apply is right", name)))
+			fmt.Sprintf("if this configuration was called %q before, restore that name before the next apply, which would claim new servers; otherwise ignore this", name)))
 	}
 }
 
-// hasOwn reports whether anything at all is known as this configuration's own.
+// hasOwn reports whether anything is known to be this configuration's.
 func (c *computation) hasOwn() bool {
 	identities, _ := c.cluster.seen.Identities.Get()
 	return len(c.known)+len(c.gone)+len(identities) > 0 ||

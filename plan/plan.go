@@ -16,28 +16,28 @@ type Kind string
 
 // The kinds of action.
 const (
-	PinHost       Kind = "pin"         // keep the host's key again, which another witness knows still
+	PinHost       Kind = "pin"         // pin the host's key again, which another source still knows
 	ClaimServer   Kind = "claim"       // take a server from the pool: rename, read back
-	RenameServer  Kind = "rename"      // give a member its name back
+	RenameServer  Kind = "rename"      // restore a member's name
 	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
-	IdentifyHost  Kind = "identity"    // complete who the host's kubelet is to the cluster
-	RenewToken    Kind = "renew-token" // make a new token for the host's kubelet, beside the one that it has
-	RetireTokens  Kind = "old-tokens"  // end the older tokens of the host's kubelet, once the cluster has heard of it with the newest
+	IdentifyHost  Kind = "identity"    // complete the identity of the host's kubelet in the cluster
+	RenewToken    Kind = "renew-token" // create a new token for the host's kubelet, next to the present one
+	RetireTokens  Kind = "old-tokens"  // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
 	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
-	TaintNode     Kind = "taint"       // give the host's Node the taint of its kubelet, which somebody took away or changed
-	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers another
-	DrainNode     Kind = "drain"       // drain the Node as which the host works, before it gets another name
-	DeleteNode    Kind = "delete-node" // delete the Node of a host that has no kubelet any more
-	UncordonNode  Kind = "uncordon"    // let Pods onto the host's Node again, which an earlier run closed; when it is Ready and the rest is done
-	RevokeHost    Kind = "revoke"      // take the identity of a host's kubelet away; it may have no server any more
-	ReleasePods   Kind = "pods"        // let Pods go that only our finalizer holds
-	KeepObject    Kind = "object"      // bring an object of the cluster itself to what is wanted; it has no host
-	RemoveObject  Kind = "surplus"     // take an object of the cluster itself away that macfleet made and does not want any more
-	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it stands in no plan, and ends an apply
-	RunStep       Kind = "step"        // run a step's changes and prove them
-	RemoveStep    Kind = "remove"      // take away what a step made, and prove it
-	ReleaseServer Kind = "release"     // give a server back to the pool
-	ReplaceServer Kind = "replace"     // give it back and claim another in its place
+	TaintNode     Kind = "taint"       // restore the kubelet's taint on the host's Node, which someone removed or changed
+	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers a new one
+	DrainNode     Kind = "drain"       // drain the host's present Node before the host gets a new name
+	DeleteNode    Kind = "delete-node" // delete the Node of a host whose kubelet is gone
+	UncordonNode  Kind = "uncordon"    // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
+	RevokeHost    Kind = "revoke"      // delete the identity of a host's kubelet; its server may be gone
+	ReleasePods   Kind = "pods"        // release Pods that only macfleet's finalizer keeps
+	KeepObject    Kind = "object"      // create or correct an object of the cluster itself; it has no host
+	RemoveObject  Kind = "surplus"     // delete an object of the cluster itself that macfleet made and no longer needs
+	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
+	RunStep       Kind = "step"        // run a step's changes and verify them
+	RemoveStep    Kind = "remove"      // remove what a step made, and verify it
+	ReleaseServer Kind = "release"     // release a server to the pool
+	ReplaceServer Kind = "replace"     // release it and claim another one
 )
 
 // Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
@@ -71,16 +71,16 @@ func (k Kind) Sign() Sign {
 	return Update
 }
 
-// OfCluster reports whether an action is of no host: of the cluster itself, or of
-// what it still holds of a server that is gone.
+// OfCluster reports whether an action has no host: it concerns the cluster itself, or what it still has of a
+// server that is gone.
 func (a Action) OfCluster() bool { return a.ServerID == "" }
 
-// Origin tells the two sources of a difference apart; both can be true. Where the last
-// proof is lost, or shows only to root, nobody can tell, and neither is.
+// Origin distinguishes the two causes of a difference; both can be true. Neither is set if the last record is
+// lost, or can be read only by root.
 type Origin struct {
-	Drift   bool `json:"drift"`   // the facts moved since the last proof
-	Pending bool `json:"pending"` // the wish moved since the last proof, or there was none yet
-	// NotKnown says that it was proven before, and that nobody can compare it with that now.
+	Drift   bool `json:"drift"`   // the facts changed since the last verification
+	Pending bool `json:"pending"` // the configuration changed since the last verification, or there was none yet
+	// NotKnown says that it was verified before, but the record cannot be compared now.
 	NotKnown bool `json:"origin_unknown,omitempty"`
 }
 
@@ -88,33 +88,33 @@ type Origin struct {
 // of its host and on nothing else.
 type Action struct {
 	Kind     Kind   `json:"kind"`
-	Host     string `json:"host"` // the name the host has or gets
+	Host     string `json:"host"` // the host's present or new name
 	Fleet    string `json:"fleet"`
 	Group    string `json:"group"`
-	ServerID string `json:"server_id"`      // of the host's server; empty: the action is no host's
+	ServerID string `json:"server_id"`      // of the host's server; empty: the action has no host
 	Step     StepID `json:"step,omitempty"` // of RunStep and RemoveStep
-	Was      string `json:"was,omitempty"`  // of DrainNode, DeleteNode and RevokeHost: the name that the host had before, whose Node or identity it is
-	Reason   Reason `json:"-"`              // why, in short: of a step, its first change's
+	Was      string `json:"was,omitempty"`  // of DrainNode, DeleteNode and RevokeHost: the host's former name
+	Reason   Reason `json:"-"`              // why, in short; of a step, its first change's
 	Origin
-	Fields     []Field           `json:"fields"` // what moves, over all changes
+	Fields     []Field           `json:"fields"` // what changes, over all changes
 	Changes    []Change          `json:"changes,omitempty"`
 	Pods       []inventory.Pod   `json:"held_pods,omitempty"` // of ReleasePods
 	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject and RemoveObject
-	AfterRoot  bool              `json:"deferred"`            // the changes are known only once an earlier action gave root
+	AfterRoot  bool              `json:"deferred"`            // the changes are known only after an earlier action has set up root
 	Disruption Disruption        `json:"disruption"`
-	Busy       []Task            `json:"tasks,omitempty"`   // what goes on on the host that it would hurt, as the plan saw it
+	Busy       []Task            `json:"tasks,omitempty"`   // work on the host that it would interrupt, as the plan saw it
 	Drains     bool              `json:"drains,omitempty"`  // the host's Node is drained first
-	Evicts     int               `json:"evicts,omitempty"`  // Pods that the drain takes from it, as the plan saw them
-	Forced     bool              `json:"forced,omitempty"`  // the host is not waited for: somebody named it
-	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is wanted and cannot be done
-	// Deferral is set when the action may be done, and a limit of the run leaves it for a later one.
+	Evicts     int               `json:"evicts,omitempty"`  // Pods that the drain evicts, as the plan saw them
+	Forced     bool              `json:"forced,omitempty"`  // do not wait until the host is idle: --force-busy names it
+	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is blocked
+	// Deferral is set when a limit of the run leaves the action for a later one.
 	Deferral *Trouble `json:"deferral,omitempty"`
 }
 
-// Runs reports whether the run does the action: it is neither refused nor deferred.
+// Runs reports whether the run performs the action: it is neither refused nor deferred.
 func (a Action) Runs() bool { return a.Refusal == nil && a.Deferral == nil }
 
-// Needs returns what the action needs to run; of one that does not run, nothing.
+// Needs returns what the action needs to run; nothing if it does not run.
 func (a Action) Needs() Needs {
 	if !a.Runs() {
 		return Needs{}
@@ -122,7 +122,7 @@ func (a Action) Needs() Needs {
 	return needsOf(a.Changes)
 }
 
-// Convergence is what is known of a host against its specification.
+// Convergence is how a host compares with its specification.
 type Convergence string
 
 // The values of a host's convergence.
@@ -132,7 +132,7 @@ const (
 	NotCompared Convergence = "unknown" // something could not be read
 )
 
-// Host is one host of the plan: a member, or a server that a claim makes one.
+// Host is one host of the plan: a member, or a server that is being claimed.
 type Host struct {
 	Name     string                             `json:"name"`
 	Fleet    string                             `json:"fleet"`
@@ -144,45 +144,45 @@ type Host struct {
 	Node     inventory.Seen[inventory.Node]     `json:"-"`
 	Identity inventory.Seen[inventory.Identity] `json:"-"`
 	Join     inventory.Seen[inventory.Join]     `json:"-"`
-	Cluster  *inventory.ClusterID               `json:"-"` // which one is looked at; nil: none, or it is not known
-	// MovedFrom is the uid of the cluster from which a person moves hosts to this one.
+	Cluster  *inventory.ClusterID               `json:"-"` // the cluster that was read; nil: none, or unknown
+	// MovedFrom is the uid of the cluster from which hosts are moved to this one.
 	MovedFrom string                          `json:"-"`
 	Pods      inventory.Seen[[]inventory.Pod] `json:"-"`
-	Former    []Former                        `json:"-"`                   // what the cluster knows of it under names that it had before
-	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                   // absent: nobody could look
-	NewToken  bool                            `json:"new_token,omitempty"` // a new token is wanted in the place of the one that it has
-	Token     *TokenAge                       `json:"token,omitempty"`     // of its newest token for the cluster; nil: not known
-	Rollback  bool                            `json:"rollback,omitempty"`  // the version that it had before is wanted
-	// ForceBusy says that it is not waited for, whatever it is at work on.
+	Former    []Former                        `json:"-"`                   // what the cluster has of it under its former names
+	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                   // absent: could not be read
+	NewToken  bool                            `json:"new_token,omitempty"` // --rotate-tokens requests a new token for it
+	Token     *TokenAge                       `json:"token,omitempty"`     // its newest token for the cluster; nil: unknown
+	Rollback  bool                            `json:"rollback,omitempty"`  // --previous requests its earlier version
+	// ForceBusy says that changes do not wait until the host is idle.
 	ForceBusy bool `json:"force_busy,omitempty"`
-	// Unapproved says that the plan file that is applied does not know the host, or
-	// knows another key of it: nothing is written there, and no key is pinned.
+	// Unapproved says that the applied plan file does not have the host, or has another key of it: nothing is
+	// written there, and no key is pinned.
 	Unapproved bool              `json:"unapproved,omitempty"`
-	Held       *Held             `json:"held,omitempty"`    // a person wants it left alone, or did until a while ago; nil: nobody
-	Unknown    *Trouble          `json:"unknown,omitempty"` // it could not be asked
-	Refused    *Trouble          `json:"refused,omitempty"` // it was asked and must not be changed
+	Held       *Held             `json:"held,omitempty"`    // a person's hold, also an expired one; nil: none
+	Unknown    *Trouble          `json:"unknown,omitempty"` // it could not be read
+	Refused    *Trouble          `json:"refused,omitempty"` // it was read and must not be changed
 	Unread     []StepUnread      `json:"unread,omitempty"`
 	Warnings   []StepWarning     `json:"warnings,omitempty"`
 	Proven     map[StepID]Digest `json:"-"` // of the steps without a difference
 	Converged  Convergence       `json:"converged"`
-	Asked      bool              `json:"asked"`           // its steps were asked, whatever they said
-	Blind      bool              `json:"blind,omitempty"` // something of it only root could see
+	Asked      bool              `json:"asked"`           // its steps were compared, whatever the result
+	Blind      bool              `json:"blind,omitempty"` // something of it only root could read
 
 	trust      Trust
-	adopting   bool // it is listed, and no apply of ours has known it yet
-	rootToCome bool // an action of it makes root to be had
-	leftNode   bool // its kubelet goes by its name already, and its Node is still one of before
-	proofLost  bool // somebody took its marker away
-	noSession  bool // nobody is logged in at its screen
+	adopting   bool // it has a host block, but no apply has adopted it yet
+	rootToCome bool // one of its actions sets up root
+	leftNode   bool // its kubelet already uses its name, but its Node is still the former one
+	proofLost  bool // someone removed its marker
+	noSession  bool // no user is logged in at its screen
 	vms        inventory.Seen[[]string]
 }
 
-// MarkerStale reports whether the marker lacks something that is known by now: the proof
-// of a step that matches, or where the host belongs, which a later run goes by.
+// MarkerStale reports whether the marker lacks something that is known now: the record of a step that is in
+// sync, or the place of the host, which later runs rely on.
 func (h Host) MarkerStale() bool {
 	m, ok := h.Seen.Marker.Get()
 	if !ok || !h.Writable() {
-		return false // creating a marker that is missing enters everything; a held host is left alone
+		return false // creating a missing marker records everything; a held host is not changed
 	}
 	if h.Server.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name }) {
 		return false // it has not moved yet
@@ -198,8 +198,8 @@ func (h Host) MarkerStale() bool {
 	return false
 }
 
-// Writable reports whether a run may note anything on the host, or pin its key:
-// nobody holds it, and what is applied knows it.
+// Writable reports whether a run may write to the host or pin its key: it is not held, and the applied plan
+// file has it.
 func (h Host) Writable() bool { return h.Standing() == nil && !h.Unapproved }
 
 // StepUnread is an answer that a step could not use.
@@ -208,13 +208,13 @@ type StepUnread struct {
 	Unread
 }
 
-// StepWarning is what a step says without a difference; without a step, what the
-// cluster says of the host's Node, or the provider of its server.
+// StepWarning is what a step reports without a difference. Without a step, it comes from the cluster or from
+// the provider.
 type StepWarning struct {
 	Step     StepID `json:"step,omitempty"`
-	OfServer bool   `json:"of_server,omitempty"` // the provider says it
-	// Drift says that something moved behind our back, and that only a person can decide
-	// what becomes of it. Then Fields say what moved.
+	OfServer bool   `json:"of_server,omitempty"` // it comes from the provider
+	// Drift says that something changed outside macfleet and only a person can decide about it. Then Fields
+	// say what changed.
 	Drift  bool    `json:"drift,omitempty"`
 	Fields []Field `json:"fields,omitempty"`
 	Trouble
@@ -237,58 +237,57 @@ type Shortage struct {
 	Group   string `json:"group"`
 	Type    string `json:"type"`
 	OS      string `json:"os"`
-	Missing int    `json:"missing"` // how many servers are wanted and not given
+	Missing int    `json:"missing"` // how many servers are missing
 	Trouble
 }
 
-// Rejected is a pool server that was looked at for a claim and not taken.
+// Rejected is a pool server that was considered for a claim and cannot be used.
 type Rejected struct {
 	Server inventory.Server `json:"server"`
-	// Begun says that an earlier run pinned the server's key and began to claim it, and that
-	// it shows another key now. That run may have sent it a password, so a person looks.
+	// Begun says that an earlier run pinned the server's key and started to claim it, but it shows a
+	// different key now. That run may have sent it a password, so a person has to check.
 	Begun bool `json:"claim_begun,omitempty"`
 	Trouble
 }
 
-// Lost is a server that earlier runs knew or the configuration lists, and the
-// inventory does not hold.
+// Lost is a server that earlier runs knew or the configuration lists, and that is not in the inventory.
 type Lost struct {
 	Name     string `json:"name"`
 	Fleet    string `json:"fleet"`
-	ServerID string `json:"server_id,omitempty"` // empty: the configuration lists a name alone
+	ServerID string `json:"server_id,omitempty"` // empty: the configuration lists only a name
 	Trouble
 }
 
-// Plan is the whole difference between what is wanted and what was seen.
+// Plan is the whole difference between the configuration and what was seen.
 type Plan struct {
 	Owner     fleet.Owner        `json:"-"`
 	Narrowed  bool               `json:"narrowed"`           // the run is limited to a selection
 	On        []string           `json:"on,omitempty"`       // selectors that it is limited to
 	Exclude   []string           `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
-	LeftOut   int                `json:"left_out,omitempty"` // hosts that these leave out, wanted ones too
+	LeftOut   int                `json:"left_out,omitempty"` // hosts that these leave out, including those still to be claimed
 	Steps     []StepID           `json:"steps,omitempty"`    // the only steps that were compared; empty: all
 	Fleets    []string           `json:"fleets,omitempty"`   // in the order of the configuration
 	Hosts     []Host             `json:"hosts"`              // by fleet and group in that order, members before claims, then by name
-	Actions   []Action           `json:"resource_changes"`   // of no host first, then by host in that order, a host's in the order they run
+	Actions   []Action           `json:"resource_changes"`   // those without a host first, then by host in that order, a host's in the order they run
 	Shortages []Shortage         `json:"shortages"`
 	Rejected  []Rejected         `json:"rejected_pool_servers"`
 	Strays    []inventory.Server `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
-	// Orphans are hosts of ours without a place in the configuration: shown, never changed.
+	// Orphans are members without a place in the configuration: shown, never changed.
 	Orphans      []Orphan             `json:"orphans,omitempty"`
-	AllowOrphans bool                 `json:"orphans_allowed,omitempty"` // servers may be claimed all the same
+	AllowOrphans bool                 `json:"orphans_allowed,omitempty"` // servers may be claimed in spite of orphans
 	Lost         []Lost               `json:"lost,omitempty"`
 	Cluster      bool                 `json:"cluster"`                    // the configuration has a cluster
-	ClusterID    *inventory.ClusterID `json:"cluster_id,omitempty"`       // which cluster was looked at; null: none, or it is not known
+	ClusterID    *inventory.ClusterID `json:"cluster_id,omitempty"`       // the cluster that was read; null: none, or unknown
 	Healthy      map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
 	Unread       []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
-	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster says of no host
-	Unasked      []Unasked            `json:"unasked,omitempty"`          // groups of which nobody was asked anything
+	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster reports that concerns no host
+	Unasked      []Unasked            `json:"unasked,omitempty"`          // groups whose hosts were not contacted
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
-	Doubts       []Trouble            `json:"doubts,omitempty"`           // of the configuration as a whole
+	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
 }
 
-// Runnable returns the actions that will run, by host in the plan's order; those of
-// no host come first. A host with no such action is not in the list.
+// Runnable returns the actions that will run, by host in the plan's order; those without a host come first. A
+// host with no such action is not in the list.
 func (p *Plan) Runnable() [][]Action {
 	var out [][]Action
 	for _, actions := range p.byServer() {
@@ -299,7 +298,7 @@ func (p *Plan) Runnable() [][]Action {
 	return out
 }
 
-// byServer yields the actions of each server, those of none first.
+// byServer yields the actions of each server, those without one first.
 func (p *Plan) byServer() iter.Seq2[string, []Action] {
 	return func(yield func(string, []Action) bool) {
 		for rest := p.Actions; len(rest) > 0; {
@@ -354,7 +353,7 @@ func (a Action) what() string {
 	return what
 }
 
-// Unasked is a group of which nobody was asked anything: it is not compared.
+// Unasked is a group whose hosts were not contacted: it is not compared.
 type Unasked struct {
 	Fleet    string `json:"fleet"`
 	Group    string `json:"group"`
@@ -363,13 +362,13 @@ type Unasked struct {
 	Replicas int    `json:"replicas"`
 }
 
-// String says what is wanted, and that it was not compared.
+// String says what is configured, and that it was not compared.
 func (u Unasked) String() string {
-	return fmt.Sprintf("not compared: %s of type %s with macOS %s wanted; without secrets nobody was asked", count(u.Replicas, "host"), u.Type, u.OS)
+	return fmt.Sprintf("not compared: %s of type %s with macOS %s; without secrets no host was contacted", count(u.Replicas, "host"), u.Type, u.OS)
 }
 
-// ComputeUnasked returns the plan of a run that may ask nobody: what is wanted, and
-// that nothing of it was compared. It is never complete unless nothing is wanted.
+// ComputeUnasked returns the plan of a run that contacts no host: what is configured, and that it was not
+// compared. It is complete only if nothing is configured.
 func ComputeUnasked(cfg *fleet.Config) *Plan {
 	p := &Plan{Owner: cfg.Owner}
 	for _, f := range cfg.Fleets {

@@ -12,21 +12,20 @@ import (
 
 // The codes that are raised here.
 var (
-	codeObjectDiffers = NewCode("object-differs", Warning, "an object of the cluster is not as macfleet keeps it")
-	codeObjectMissing = NewCode("object-missing", Warning, "an object that macfleet keeps in the cluster is missing")
-	codeObjectSurplus = NewCode("object-surplus", Notice, "an object that macfleet made is no longer wanted")
-	codeObjectForeign = NewCode("object-foreign", Notice, "an object in the place of one that macfleet made once is somebody else's, and is left alone",
-		"if nobody needs it, delete it with kubectl")
-	codeObjectUnread = NewCode("object-unread", Notice, "whether an object that macfleet made once is left cannot be seen",
-		"let an administrator of the cluster look, and take it away: macfleet init cluster")
-	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster made, and that hosts or macfleet work by, is gone")
-	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "somebody changed what an object that init cluster made means, such as the rules of a role")
-	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may make",
-		"let an administrator of the cluster run: macfleet init cluster")
+	codeObjectDiffers = NewCode("object-differs", Warning, "an object that macfleet manages in the cluster differs")
+	codeObjectMissing = NewCode("object-missing", Warning, "an object that macfleet manages in the cluster is missing")
+	codeObjectSurplus = NewCode("object-surplus", Notice, "an object that macfleet made is no longer needed")
+	codeObjectForeign = NewCode("object-foreign", Notice, "a foreign object has the name of one that macfleet made; macfleet does not change it",
+		"if it is not used any more, delete it with kubectl")
+	codeObjectUnread = NewCode("object-unread", Notice, "it is unknown whether an object that macfleet made still exists",
+		"ask an administrator of the cluster to check and delete it: macfleet init cluster")
+	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster made, and that hosts or macfleet depend on, is gone")
+	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "someone changed what an object that init cluster made allows, such as the rules of a role")
+	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may create",
+		"macfleet init cluster (as an administrator of the cluster)")
 )
 
-// objects plans what the cluster itself lacks. It is no host's: a run that is
-// limited to some leaves it alone.
+// objects plans what the cluster itself lacks. A run limited to some hosts does not change it.
 func (c *computation) objects() {
 	objects, _ := c.cluster.seen.Objects.Get()
 	if c.plan.Narrowed || !JoinsCluster(c.cfg) {
@@ -38,10 +37,10 @@ func (c *computation) objects() {
 		case inventory.ObjectKept:
 			continue
 		case inventory.ObjectForeign:
-			c.plan.Warnings = append(c.plan.Warnings, *codeObjectForeign.Trouble(fmt.Sprintf("the %s is left alone: %s", o, o.Why)))
+			c.plan.Warnings = append(c.plan.Warnings, *codeObjectForeign.Trouble(fmt.Sprintf("the %s was not changed: %s", o, o.Why)))
 			continue
 		case inventory.ObjectUnread:
-			c.plan.Warnings = append(c.plan.Warnings, *codeObjectUnread.Trouble(fmt.Sprintf("nobody knows whether the %s is left: %s", o, o.Why)))
+			c.plan.Warnings = append(c.plan.Warnings, *codeObjectUnread.Trouble(fmt.Sprintf("it is unknown whether the %s still exists: %s", o, o.Why)))
 			continue
 		}
 		a := Action{Kind: KeepObject, Object: &o}
@@ -56,8 +55,8 @@ func (c *computation) objects() {
 	}
 }
 
-// whose says whether somebody took an object away or changed it, or the configuration or
-// this version wants it otherwise than it was made.
+// whose says whether someone removed or changed an object, or the configuration or this version needs it
+// differently.
 func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Reason) {
 	if o.State == inventory.ObjectSurplus {
 		return pending, Reason{codeObjectSurplus, o.Why}
@@ -66,7 +65,7 @@ func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Rea
 	missing, certain := o.Gone(), origin.Drift && (o.Made != inventory.MadeUnknown || o.Lacking())
 	switch {
 	case o.Prepared && certain && missing:
-		return origin, Reason{codePreparedMissing, cmp.Or(o.Why, "it was there, and is gone")}
+		return origin, Reason{codePreparedMissing, cmp.Or(o.Why, "it existed and is gone")}
 	case o.Prepared && certain:
 		return origin, Reason{codePreparedChanged, o.Why}
 	case missing:
@@ -84,7 +83,7 @@ func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
 		return Origin{Drift: true, Pending: true}
 	case o.Made == inventory.MadeElse:
 		return pending
-	case !o.Prepared: // a run of macfleet makes it too, and notes nothing
+	case !o.Prepared: // a run of macfleet creates it too, and records nothing
 		if missing && (!c.connected() || c.replaces(o)) {
 			return pending
 		}
@@ -94,13 +93,12 @@ func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
 	case missing:
 		return drifted
 	}
-	// An older version made it, or somebody changed it: nothing says which.
+	// Either an older version made it or someone changed it: there is no record.
 	return Origin{Drift: true, Pending: true}
 }
 
-// preparedBefore reports whether anything proves that the cluster was prepared once: an
-// identity, a Node or a proven kubelet is there only after that. Nothing at all proves that
-// it was not.
+// preparedBefore reports whether anything shows that the cluster was prepared once: an identity, a Node or a
+// verified kubelet exists only after that. If there is nothing, it was not.
 func (c *computation) preparedBefore() bool {
 	identities, _ := c.cluster.seen.Identities.Get()
 	if len(identities) > 0 {
@@ -114,7 +112,7 @@ func (c *computation) preparedBefore() bool {
 		}
 		h := c.census.host(g, p)
 		marker, _ := h.Seen.Marker.Get()
-		step, makes := NodeStep(c.stepsFor(fleet.Host{Spec: h.Spec.Spec})) // its name alone is wanted, so it is no host's
+		step, makes := NodeStep(c.stepsFor(fleet.Host{Spec: h.Spec.Spec})) // only the name is configured, so it is not a host's
 		if !makes {
 			continue
 		}
@@ -125,7 +123,7 @@ func (c *computation) preparedBefore() bool {
 	return false
 }
 
-// replaces reports whether an object is wanted in the place of another one that macfleet made.
+// replaces reports whether an object is needed in place of another one that macfleet made.
 func (c *computation) replaces(o inventory.Object) bool {
 	objects, _ := c.cluster.seen.Objects.Get()
 	return slices.ContainsFunc(objects, func(s inventory.Object) bool {
@@ -133,8 +131,8 @@ func (c *computation) replaces(o inventory.Object) bool {
 	})
 }
 
-// connected reports whether anything proves that the Cluster API was connected once: a part
-// of what connects it, or a Machine of it that is bound to a Node.
+// connected reports whether anything shows that the Cluster API was connected once: one of the objects that
+// connect it, or a Machine bound to a Node.
 func (c *computation) connected() bool {
 	objects, _ := c.cluster.seen.Objects.Get()
 	machines, _ := c.cluster.seen.Machines.Get()
@@ -148,17 +146,17 @@ func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
 	switch o.State {
 	case inventory.ObjectDiffers:
-		text = fmt.Sprintf("the %s of the cluster is not as this version wants it: %s", o, o.Why)
+		text = fmt.Sprintf("the %s of the cluster is not as this version needs it: %s", o, o.Why)
 	case inventory.ObjectSurplus:
 		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
 	case inventory.ObjectUnserved:
-		return CodeClusterNotPrepared.Trouble(fmt.Sprintf("the %s does nothing: %s", o, o.Why),
-			"let the API server serve this kind again, as Kubernetes 1.30 and later do, or accept that it does not: macfleet init cluster")
+		return CodeClusterNotPrepared.Trouble(fmt.Sprintf("the %s has no effect: %s", o, o.Why),
+			"enable this kind in the API server, as in Kubernetes 1.30 and later; to go on without it: macfleet init cluster")
 	}
 	return CodeClusterNotPrepared.Trouble(text)
 }
 
-// lacking returns the objects that the cluster lacks and hosts need.
+// lacking returns the objects that hosts need and the cluster lacks.
 func (x *clusterIndex) lacking() []inventory.Object {
 	objects, _ := x.seen.Objects.Get()
 	return slices.DeleteFunc(slices.Clone(objects), func(o inventory.Object) bool {
@@ -166,8 +164,8 @@ func (x *clusterIndex) lacking() []inventory.Object {
 	})
 }
 
-// unclaimable returns why a pool server must not become a host that joins the cluster, or
-// nil: it could not work there.
+// unclaimable returns why a pool server must not become a host that joins the cluster, or nil: it could not
+// work there.
 func (x *clusterIndex) unclaimable(h *Host) *Trouble {
 	if !x.there || h.Member || !h.Spec.Spec.JoinsCluster() {
 		return nil
@@ -178,9 +176,8 @@ func (x *clusterIndex) unclaimable(h *Host) *Trouble {
 	return nil
 }
 
-// unprepared refuses of a member's actions those that cannot end well while the cluster
-// lacks an object. All others are done: a role that somebody deleted must not keep a
-// host's other settings from being compared and repaired.
+// unprepared refuses those of a member's actions that would fail while the cluster lacks an object. The
+// others run: a deleted role must not stop the repair of a host's other settings.
 func (x *clusterIndex) unprepared(h *Host, actions []Action, node StepID) {
 	if !x.there || !h.Spec.Spec.JoinsCluster() {
 		return
@@ -194,8 +191,8 @@ func (x *clusterIndex) unprepared(h *Host, actions []Action, node StepID) {
 	}
 }
 
-// blocks reports whether an action cannot end well while the cluster lacks an object. node
-// is the step that makes the host a Node.
+// blocks reports whether an action would fail while the cluster lacks an object. node is the step that makes
+// the host a Node.
 func blocks(o inventory.Object, h *Host, a Action, node StepID) bool {
 	switch {
 	case a.Disruption >= Drain:

@@ -194,7 +194,7 @@ func TestUnreadObject(t *testing.T) {
 	w := joined()
 	w.objects(inventory.Object{Kind: "Secret", Namespace: "web", Name: "acme-kubeconfig", State: inventory.ObjectUnread, Prepared: true, Why: "W"})
 	p := w.plan(t)
-	if len(p.Actions) != 0 || len(p.Warnings) != 1 || p.Warnings[0].Code.String() != "object-unread" || !strings.Contains(p.Warnings[0].Text, "Secret web/acme-kubeconfig is left: W") {
+	if len(p.Actions) != 0 || len(p.Warnings) != 1 || p.Warnings[0].Code.String() != "object-unread" || !strings.Contains(p.Warnings[0].Text, "Secret web/acme-kubeconfig still exists: W") {
 		t.Errorf("%v, %+v", lines(p), p.Warnings)
 	}
 }

@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	codeForeignMarker = NewCode("foreign-marker", Critical, "the marker says that the host is another owner's",
-		"find out whose host it is; if it is yours, remove /etc/macfleet on it and apply again")
-	codeNewerMacfleet         = NewCode("newer-macfleet", Warning, "a newer version of macfleet wrote the marker", "use that version or a later one")
+	codeForeignMarker = NewCode("foreign-marker", Critical, "the marker names another owner",
+		"find out who manages the host; if it is yours, delete /etc/macfleet on it and run apply again")
+	codeNewerMacfleet         = NewCode("newer-macfleet", Warning, "a newer version of macfleet wrote the marker", "use that version or a newer one")
 	codeMarkerOfAnotherServer = NewCode("marker-of-another-server", Critical, "the marker names another server",
-		"find out which machine answers at this address; if the marker is stale, remove /etc/macfleet on it and apply again")
-	codeSwappedHost = NewCode("swapped-host", Critical, "the serial number of the Mac is not the marker's",
-		"ask the provider whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
+		"find out which machine answers at this address; if the marker is stale, delete /etc/macfleet on it and run apply again")
+	codeSwappedHost = NewCode("swapped-host", Critical, "the Mac's serial number differs from the marker's",
+		"ask the provider whether the machine was replaced; then delete /etc/macfleet on it and run apply again")
 )
 
-// register knows the names that the configuration owns: those that the grammar of names
-// makes for its groups, and those of adopted hosts.
+// register knows the names that the configuration owns: those of the naming grammar for its groups, and those
+// of adopted hosts.
 type register struct {
 	cfg       *fleet.Config
 	vendor    fleet.Vendor
@@ -64,9 +64,8 @@ func (r *register) has(fleetName, group string) bool {
 	return ok
 }
 
-// place returns where a name puts a server. An adopted server has its listed name and no
-// other; else a name says nothing whose suffix is not the server's own id, or whose group
-// the configuration no longer has: a deleted block makes strays.
+// place returns where a name puts a server. An adopted server has its listed name and no other. A name counts
+// only if its suffix is the server's id and the configuration has its group: a deleted block makes strays.
 func (r *register) place(name, serverID string) (fleet.Place, bool) {
 	if l, ok := r.adopted[serverID]; ok {
 		return fleet.Place{Fleet: l.Fleet, Group: l.Group}, name == l.Name
@@ -75,18 +74,16 @@ func (r *register) place(name, serverID string) (fleet.Place, bool) {
 	if i < 0 {
 		return fleet.Place{}, false
 	}
-	// Looking the group up before the name is parsed spares most of the work: a
-	// big fleet has four names to read for every server.
+	// Looking up the group before the name is parsed is faster: a big fleet has four names for every server.
 	at, ok := r.places[name[:i]]
 	if !ok || name != r.cfg.HostName(at.Fleet, at.Group, serverID) || strings.Trim(name[i+1:], "0123456789abcdef") != "" {
 		return fleet.Place{}, false
 	}
-	at.Suffix = name[i+1:] // as Parse has it, without its patterns
+	at.Suffix = name[i+1:] // like Parse, but without regular expressions
 	return at, true
 }
 
-// spec returns what a host of a group is to be: its own block says more than its
-// group's.
+// spec returns the specification of a host: its own block adds to its group's.
 func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
 	if l, ok := r.adopted[serverID]; ok {
 		return l.Spec
@@ -97,8 +94,8 @@ func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
 	return g.Spec
 }
 
-// NotOurs returns why the host's marker or claim forbids to touch it, or nil. The plan
-// asks, and again whoever is about to change the host: a person may have thought for hours.
+// NotOurs returns why the host's marker or claim forbids changing it, or nil. It is checked for the plan and
+// again before the host is changed: hours may have passed in between.
 func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 	m, marked := h.Seen.Marker.Get()
 	claim, claimed := h.Seen.Claim.Get()
@@ -113,22 +110,22 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 	case !marked:
 		return nil
 	case m.Owner() != cfg.Owner:
-		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says that it is %s of %s", m.Name, m.Owner()))
+		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says it is %s of %s", m.Name, m.Owner()))
 	case h.otherCluster(m) != nil:
 		return h.otherCluster(m)
 	case m.newer():
-		return codeNewerMacfleet.Trouble(fmt.Sprintf("macfleet %q worked on it last, this is %s", m.Version, fleet.Version))
+		return codeNewerMacfleet.Trouble(fmt.Sprintf("it was last changed by the newer macfleet %q, this is %s", m.Version, fleet.Version))
 	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h) && !wasCalled(cfg, h, m.Name):
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
-		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, its marker was written on %s", serial, m.Serial),
-			"ask "+cfg.Vendor().Name+" whether the machine was exchanged; then remove /etc/macfleet on it and apply again")
+		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, but its marker was written on %s", serial, m.Serial),
+			"ask "+cfg.Vendor().Name+" whether the machine was replaced; then delete /etc/macfleet on it and run apply again")
 	}
 	return nil
 }
 
-// adoptedAs reports whether a host block gives this very server the name it has: it may be
-// renamed at the provider and in its block at once, and its marker still says the old name.
+// adoptedAs reports whether a host block gives this server its present name: it may be renamed at the
+// provider and in its block at the same time, while its marker has the old name.
 func adoptedAs(cfg *fleet.Config, h *Host) bool {
 	l, ok := cfg.Listed(h.Name)
 	return ok && l.ServerID == h.Server.ID && h.Server.Name == h.Name

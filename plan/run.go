@@ -12,26 +12,25 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeApplyInProgress = NewCode("apply-in-progress", Notice, "an apply is at work at this moment",
-		"wait for its end: what is shown here may be half done; macfleet lock status says more")
-	codeLockUnread = NewCode("lock-unread", Warning, "nobody knows whether an apply is in progress",
-		"macfleet init cluster gives the right to read Leases in macfleet's namespace")
-	codeApplyBrokeOff = NewCode("apply-broke-off", Warning, "an apply ended without giving up its lock",
-		"macfleet apply waits until its lock has expired, and goes on from there")
+	CodeApplyInProgress = NewCode("apply-in-progress", Notice, "another apply is running",
+		"wait until it ends (macfleet lock status): what is shown here may be half done")
+	codeLockUnread = NewCode("lock-unread", Warning, "it is unknown whether another apply is running",
+		"macfleet init cluster (grants permission to read Leases in macfleet's namespace)")
+	codeApplyBrokeOff = NewCode("apply-broke-off", Warning, "an apply ended without releasing its lock",
+		"macfleet apply (waits until the lock has expired, and resumes)")
 )
 
-// Run names one apply: the lock, the record, the hosts and the cordons of a run
-// bear it.
+// Run names one apply: its lock, record, hosts and cordons carry it.
 type Run struct {
 	ID    string `json:"id"`    // random letters and digits, in lower case
-	Who   string `json:"who"`   // user@machine, or what a CI job says of itself
+	Who   string `json:"who"`   // user@machine, or the name that a CI job has
 	Epoch int64  `json:"epoch"` // rises with every run that takes the lock; 0: it has none yet
 	// Started is when the command began, by the clock of the one who runs it.
 	Started time.Time `json:"started,omitzero"`
 }
 
-// MaxEpoch is the highest epoch of a host that counts for the lock's own: of the numbers
-// of nine digits, half stay free above it, whatever hosts say.
+// MaxEpoch is the highest epoch that is accepted from hosts. It leaves half of the nine-digit numbers free
+// above, whatever hosts report.
 const MaxEpoch = 500_000_000
 
 // MarkerRun is the run that wrote a marker last.
@@ -42,7 +41,7 @@ type MarkerRun struct {
 	At    time.Time `json:"at"` // when the run began, by the clock of the one who ran it
 }
 
-// Marked returns the run as markers bear it; nil for a run without an id.
+// Marked returns the run as markers store it; nil for a run without an id.
 func (r Run) Marked() *MarkerRun {
 	if r.ID == "" {
 		return nil
@@ -50,32 +49,32 @@ func (r Run) Marked() *MarkerRun {
 	return &MarkerRun{ID: r.ID, Epoch: r.Epoch, Who: r.Who, At: r.Started.UTC().Truncate(time.Second)}
 }
 
-// Entered is the run that entered a host last, as the host notes it.
+// Entered is the run that entered a host last, as the host recorded it.
 type Entered struct {
 	ID    string        `json:"id"`
 	Who   string        `json:"who"`
 	Epoch int64         `json:"epoch"`
 	At    time.Time     `json:"at"`    // when it entered, by the host's clock
-	Alone bool          `json:"alone"` // no cluster keeps a lock for it: the host does
-	Held  bool          `json:"held"`  // it has not left, and its last command is not too old
+	Alone bool          `json:"alone"` // the lock is on the host, as there is no cluster
+	Held  bool          `json:"held"`  // it has not left, and its last command is recent
 	Idle  time.Duration `json:"idle_nanoseconds"`
 }
 
-// Lock is the lock of a configuration and environment, as one look shows it.
+// Lock is the lock of a configuration and environment, as read once.
 type Lock struct {
 	Run     Run       `json:"run"`            // who holds it, or held it last
 	Since   time.Time `json:"since"`          // when they took it, by their clock
-	Renewed time.Time `json:"renewed"`        // so here
-	Alive   bool      `json:"alive"`          // it was renewed lately, by the clock of who keeps it
-	Free    bool      `json:"free,omitempty"` // nobody holds it; the run is the one that held it last
+	Renewed time.Time `json:"renewed"`        // likewise
+	Alive   bool      `json:"alive"`          // it was renewed recently, by the reader's clock
+	Free    bool      `json:"free,omitempty"` // it was released; the run is the one that held it last
 	// ClusterUID is the uid of the cluster that the run saw; empty: none, or an older macfleet took the lock.
 	ClusterUID string `json:"cluster_uid,omitempty"`
 	Cluster    string `json:"cluster,omitempty"` // what that cluster was called then, for people
 	Unread     string `json:"unread,omitempty"`  // why it could not be read; all else is then empty
 }
 
-// Epoch returns the highest epoch that hosts know of, within MaxEpoch: of runs that
-// entered them, and of those that wrote their markers. 0: none.
+// Epoch returns the highest epoch that hosts report, within MaxEpoch: of runs that entered them, and of those
+// that wrote their markers. 0: none.
 func (p *Plan) Epoch() int64 {
 	var out int64
 	for i := range p.Hosts {
@@ -84,7 +83,7 @@ func (p *Plan) Epoch() int64 {
 	return out
 }
 
-// lastEpoch is the epoch of the run that worked on the host last, 0 where none is known.
+// lastEpoch is the epoch of the run that changed the host last, 0 if unknown.
 func (h *Host) lastEpoch() int64 {
 	var out int64
 	m, _ := h.Seen.Marker.Get()
@@ -97,19 +96,18 @@ func (h *Host) lastEpoch() int64 {
 	return out
 }
 
-// inProgress says who applies while this plan is made. Where no cluster keeps a lock,
-// the hosts do.
+// inProgress says which apply runs while this plan is made. Without a lock in a cluster, the hosts show it.
 func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	cfg := owner.String()
 	var out []Trouble
 	switch l := snap.Lock; {
 	case l == nil || l.Free:
 	case l.Unread != "":
-		out = append(out, *codeLockUnread.Trouble("nobody knows whether an apply is in progress: " + l.Unread))
+		out = append(out, *codeLockUnread.Trouble("it is unknown whether another apply is running: " + l.Unread))
 	default:
-		t := CodeApplyInProgress.Trouble(fmt.Sprintf("%s applies %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID))
+		t := CodeApplyInProgress.Trouble(fmt.Sprintf("%s is applying %s since %s (run %s)", l.Run.Who, cfg, clockTime(l.Since), l.Run.ID))
 		if !l.Alive {
-			t = codeApplyBrokeOff.Trouble(fmt.Sprintf("an apply seems to have broken off: %s held the lock of %s since %s (run %s) and has not renewed it since %s",
+			t = codeApplyBrokeOff.Trouble(fmt.Sprintf("an apply seems to have been interrupted: %s took the lock of %s at %s (run %s) and last renewed it at %s",
 				l.Run.Who, cfg, clockTime(l.Since), l.Run.ID, clockTime(l.Renewed)))
 		}
 		out = append(out, *t)
@@ -122,10 +120,10 @@ func inProgress(owner fleet.Owner, snap Snapshot) []Trouble {
 	}
 	for _, id := range slices.Sorted(maps.Keys(held)) {
 		e := held[id]
-		out = append(out, *CodeApplyInProgress.Trouble(fmt.Sprintf("%s works on hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)))
+		out = append(out, *CodeApplyInProgress.Trouble(fmt.Sprintf("%s is changing hosts of %s since %s (run %s)", e.Who, cfg, clockTime(e.At), e.ID)))
 	}
 	return out
 }
 
-// clockTime writes a moment for a person, in a form that is the same everywhere.
+// clockTime writes a moment for people, in a form that is the same everywhere.
 func clockTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

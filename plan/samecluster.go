@@ -11,20 +11,20 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeOtherCluster = NewCode("other-cluster", Critical, "the host was set up, macfleet's namespace made, or the lock last taken, in another cluster than the one that is looked at now",
-		"check the context of the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
-	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read which cluster it looks at",
-		"give macfleet the right to get the namespace kube-system: macfleet init cluster")
-	codeClusterMoved = NewCode("cluster-moved", NotDrift, "a person moves the host from another cluster to this one")
+	CodeOtherCluster = NewCode("other-cluster", Critical, "the host, macfleet's namespace or the lock belongs to a different cluster than the one in use",
+		"check context in the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
+	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read the identity of the cluster",
+		"grant macfleet permission to get the namespace kube-system: macfleet init cluster")
+	codeClusterMoved = NewCode("cluster-moved", NotDrift, "--moved-from-cluster moves the host to this cluster")
 )
 
-// clusterNamed names a cluster of which a marker speaks.
+// clusterNamed names the cluster of a marker.
 func clusterNamed(name, uid string) string {
 	return cmp.Or(name, "(no name)") + ", uid " + inventory.ShortUID(uid)
 }
 
-// differs reports whether a marker was written in another cluster than this one. A marker
-// without a cluster was written by an older macfleet, or before there was one.
+// differs reports whether a marker was written in another cluster than this one. A marker without a cluster
+// was written by an older macfleet, or before there was a cluster.
 func (m Marker) differs(here *inventory.ClusterID) bool {
 	return here != nil && m.ClusterUID != "" && m.ClusterUID != here.UID
 }
@@ -32,40 +32,40 @@ func (m Marker) differs(here *inventory.ClusterID) bool {
 // moves reports whether a person moves the host from its marker's cluster to this one.
 func (h *Host) moves(m Marker) bool { return m.differs(h.Cluster) && m.ClusterUID == h.MovedFrom }
 
-// otherCluster returns why the host must not be touched in this cluster, or nil: its Node,
-// its identity and the work on it are in the other one.
+// otherCluster returns why the host must not be changed in this cluster, or nil: its Node, identity and Pods
+// are in the other one.
 func (h *Host) otherCluster(m Marker) *Trouble {
 	if !m.differs(h.Cluster) || h.moves(m) {
 		return nil
 	}
-	return CodeOtherCluster.Trouble(fmt.Sprintf("it was set up in the cluster %s, and this is %s", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster),
-		"check the context of the kubernetes block and KUBECONFIG; to move the host to this cluster, drain it in the other one, then: "+
+	return CodeOtherCluster.Trouble(fmt.Sprintf("it belongs to the cluster %s, but this is %s", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster),
+		"check context in the kubernetes block and KUBECONFIG; to move the host to this cluster, drain it in the other one, then: "+
 			"macfleet apply --on name="+h.Name+" --moved-from-cluster "+m.ClusterUID)
 }
 
-// moved returns the action that enters this cluster into the marker.
+// moved returns the action that records this cluster in the marker.
 func (h *Host) moved(m Marker) Action {
-	return h.action(CreateMarker, pending, codeClusterMoved, "it moves to this cluster; what still runs on it in the other one is lost there",
+	return h.action(CreateMarker, pending, codeClusterMoved, "it moves to this cluster; its Pods in the other one are lost",
 		Field{"cluster", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster.String()})
 }
 
-// NotedElsewhere returns why nothing may be done in a cluster, or nil: macfleet's namespace there
-// says that it was prepared in another one, from which nobody moves. A backup of that one brings it along.
+// NotedElsewhere returns why nothing may be done in a cluster, or nil: macfleet's namespace was prepared in
+// another one and restored here from a backup.
 func NotedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], movedFrom string) *Trouble {
 	was, noting := noted.Get()
 	if !noting || was.UID == here.UID || was.UID == movedFrom {
 		return nil
 	}
-	return CodeOtherCluster.Trouble(fmt.Sprintf("the namespace %s was prepared in the cluster %s, and this is %s", cfg.Kubernetes.Namespace, was, here),
-		"check the context of the kubernetes block and KUBECONFIG; if this cluster takes the place of that one: macfleet init cluster --moved-from-cluster "+was.UID)
+	return CodeOtherCluster.Trouble(fmt.Sprintf("namespace %s was prepared in the cluster %s, but this is %s", cfg.Kubernetes.Namespace, was, here),
+		"check context in the kubernetes block and KUBECONFIG; if this cluster replaces that one: macfleet init cluster --moved-from-cluster "+was.UID)
 }
 
-// LockedElsewhere returns why a lock must not be taken in a cluster: a run took it that saw
-// another one, and a backup of that one brings the lock along.
+// LockedElsewhere returns why a lock must not be taken in a cluster, or nil: a run took it in another
+// cluster, and it was restored here from a backup.
 func LockedElsewhere(of fleet.Owner, here inventory.ClusterID, l Lock) *Trouble {
-	return CodeOtherCluster.Trouble(fmt.Sprintf("the lock of %s was last taken in the cluster %s, by %s (run %s), and this is %s",
+	return CodeOtherCluster.Trouble(fmt.Sprintf("the lock of %s was last taken in the cluster %s, by %s (run %s), but this is %s",
 		of, clusterNamed(l.Cluster, l.ClusterUID), l.Run.Who, l.Run.ID, here),
-		"check the context of the kubernetes block and KUBECONFIG; if this cluster takes the place of that one, see what moves: macfleet plan --moved-from-cluster "+l.ClusterUID)
+		"check context in the kubernetes block and KUBECONFIG; if this cluster replaces that one: macfleet plan --moved-from-cluster "+l.ClusterUID)
 }
 
 // elsewhere reports whether the lock was last taken in another cluster than this one.
@@ -73,13 +73,13 @@ func (l *Lock) elsewhere(here inventory.ClusterID, movedFrom string) bool {
 	return l != nil && l.ClusterUID != "" && l.ClusterUID != here.UID && l.ClusterUID != movedFrom
 }
 
-// whichCluster finds out whether this is the cluster that the configuration's hosts are in.
-// As long as one says otherwise, no server is claimed into this one.
+// whichCluster checks that this is the cluster of the configuration's hosts. While one of them disagrees, no
+// server is claimed.
 func (c *computation) whichCluster() {
 	id, known := c.cluster.seen.ID.Get()
 	if !known {
 		if why := c.cluster.seen.ID.Why(); why != "" {
-			c.doubt = codeClusterUnknown.Trouble("which cluster this is cannot be read: " + why)
+			c.doubt = codeClusterUnknown.Trouble("the identity of the cluster cannot be read: " + why)
 		}
 		return
 	}
@@ -96,13 +96,13 @@ func (c *computation) whichCluster() {
 	}
 	if len(elsewhere) > 0 {
 		first := slices.MinFunc(elsewhere, func(a, b Marker) int { return cmp.Compare(a.Name, b.Name) })
-		c.doubt = CodeOtherCluster.Trouble(fmt.Sprintf("%s was set up in the cluster %s, and this is %s", first.Name, clusterNamed(first.Cluster, first.ClusterUID), id),
-			"check the context of the kubernetes block and KUBECONFIG; nothing is added to this cluster while hosts are in another one")
+		c.doubt = CodeOtherCluster.Trouble(fmt.Sprintf("%s belongs to the cluster %s, but this is %s", first.Name, clusterNamed(first.Cluster, first.ClusterUID), id),
+			"check context in the kubernetes block and KUBECONFIG; nothing is added to this cluster while hosts belong to another one")
 	}
 }
 
-// keepToCluster refuses what must not be done as long as it is not certain that this is the
-// right cluster. A host whose own marker names this one is right here, whatever others say.
+// keepToCluster refuses what must not be done until it is certain that this is the right cluster. A host
+// whose own marker names this cluster is not affected.
 func (c *computation) keepToCluster(h *Host, actions []Action) {
 	m, marked := h.Seen.Marker.Get()
 	if c.doubt == nil || marked && h.Cluster != nil && (m.ClusterUID == h.Cluster.UID || h.moves(m)) {
@@ -119,8 +119,8 @@ func (c *computation) keepToCluster(h *Host, actions []Action) {
 	}
 }
 
-// needsCluster reports whether an action changes something in the cluster, or relies on what
-// the cluster says: whether a host is idle is asked there.
+// needsCluster reports whether an action changes something in the cluster, or relies on what the cluster
+// reports, such as whether a host is idle.
 func (a Action) needsCluster() bool {
 	switch a.Kind {
 	case IdentifyHost, RenewToken, RetireTokens, SetProviderID, ReplaceNode, DrainNode, DeleteNode, UncordonNode, RevokeHost, ReleasePods, KeepObject, RemoveObject:
@@ -129,7 +129,7 @@ func (a Action) needsCluster() bool {
 	return a.Disruption != NoDisruption || a.AfterRoot || slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
 }
 
-// unknownCluster says of the whole plan that it is not known which cluster it is of.
+// unknownCluster records for the whole plan that the cluster's identity is unknown.
 func (c *computation) unknownCluster() {
 	if _, known := c.cluster.seen.ID.Get(); !known && c.doubt != nil {
 		c.plan.Warnings = append(c.plan.Warnings, *c.doubt)

@@ -132,7 +132,7 @@ func TestNotedElsewhere(t *testing.T) {
 		if (got != nil) != tc.refused {
 			t.Errorf("%s: %v", name, got)
 		}
-		if got != nil && (!strings.Contains(got.Error(), "old (https://old.acme.dev), uid 5a4d6b3c, and this is prod (https://api.acme.dev:6443), uid 0b1f4c52") ||
+		if got != nil && (!strings.Contains(got.Error(), "old (https://old.acme.dev), uid 5a4d6b3c, but this is prod (https://api.acme.dev:6443), uid 0b1f4c52") ||
 			!strings.Contains(got.Error(), "init cluster --moved-from-cluster "+oldCluster)) {
 			t.Errorf("%s: %v does not name both, or no way on", name, got)
 		}
@@ -174,7 +174,7 @@ func TestLockedElsewhere(t *testing.T) {
 			}
 		}
 		said := slices.ContainsFunc(p.Doubts, func(x plan.Trouble) bool {
-			return x.Code == plan.CodeOtherCluster && strings.Contains(x.Error(), "old, uid 5a4d6b3c, by sam@desk (run k3h7w2mq5a), and this is prod") &&
+			return x.Code == plan.CodeOtherCluster && strings.Contains(x.Error(), "old, uid 5a4d6b3c, by sam@desk (run k3h7w2mq5a), but this is prod") &&
 				strings.Contains(x.Error(), "--moved-from-cluster "+oldCluster)
 		})
 		warned := ""

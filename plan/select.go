@@ -40,24 +40,23 @@ func texts(all []Selector) []string {
 	return out
 }
 
-// Selection is what a run is limited to: hosts that match any of On and none of Exclude,
-// and on them the Steps; nothing named means all. With Steps nothing is done to servers.
+// Selection is what a run is limited to: hosts that match any of On and none of Exclude, and on them the
+// Steps; an empty list means all. With Steps, servers are not changed.
 type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
-	Rollback    bool     // the version that a host had before is wanted, of what comes as an artifact
-	NewTokens   bool     // hosts are to get new tokens, and their old ones to end
-	ForceBusy   []string // names of hosts that are changed whatever goes on there
-	// AllowOrphans lets servers be claimed while hosts of ours have no place: somebody knows
-	// of them, and wants others in their stead.
+	Rollback    bool     // roll artifacts back to the previous version
+	NewTokens   bool     // replace the hosts' tokens
+	ForceBusy   []string // names of hosts that are changed without waiting until they are idle
+	// AllowOrphans allows claims although members are orphaned: a person wants other servers instead.
 	AllowOrphans bool
-	MovedFrom    string   // uid of the cluster from which hosts are moved to this one; empty: none is
-	Former       bool     // On names hosts as they were once: those that are gone are passed over
+	MovedFrom    string   // uid of the cluster from which hosts are moved to this one; empty: none
+	Former       bool     // On has hosts of an earlier run: those that no longer exist are ignored
 	Passwords    []string // names of hosts whose login passwords a person typed
 	Meant        []Meant  // what Resolve found short forms and ends of names to stand for
 }
 
-// IsAll reports whether the selection leaves nothing out.
+// IsAll reports whether everything is selected.
 func (s Selection) IsAll() bool { return s.allHosts() && len(s.Steps) == 0 }
 
 func (s Selection) allHosts() bool { return len(s.On)+len(s.Exclude) == 0 }
@@ -94,7 +93,7 @@ func (s Selection) matches(p *placed) bool {
 func (s Selector) matches(p *placed) bool {
 	for _, t := range s.terms {
 		if t.Key == "zone" && p.role >= gone {
-			continue // no selector leaves out what may be in any zone
+			continue // a selector cannot leave out what may be in any zone
 		}
 		if !matchesAny(t.Pattern, p.values(t.Key)) && !(t.Key == "name" && p.matchesShort(t.Pattern)) {
 			return false
@@ -117,7 +116,7 @@ func (p *placed) matchesShort(pattern string) bool {
 	return short != "" && matchesAny(pattern, []string{short})
 }
 
-// values are what a selector may mean by a property.
+// values are what a selector may match for a property.
 func (p *placed) values(key string) []string {
 	if key == "name" {
 		return p.names()
@@ -155,8 +154,8 @@ func (p *placed) property(key string) string {
 	}
 }
 
-// CheckSelection returns an error when a selector names something that does not exist, or
-// when nothing is left: a mistyped name must not look like a clean fleet.
+// CheckSelection returns an error if a selector names something that does not exist, or if nothing is left: a
+// mistyped name must not look like a clean fleet.
 func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	if sel.allHosts() {
 		return nil
@@ -167,7 +166,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	for _, f := range cfg.Fleets {
 		values["fleet"] = append(values["fleet"], f.Name)
 		for _, g := range f.Groups {
-			hosts = append(hosts, lackingIn(f, g)) // a group that wants no hosts may be selected
+			hosts = append(hosts, lackingIn(f, g)) // a group without hosts may be selected
 		}
 	}
 	for i := range c.servers {
@@ -186,7 +185,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 		}
 	}
 	values["zone"] = append(values["zone"], c.vendor.Zones...)
-	live := false // so may hosts that are not Ready where all are
+	live := false // so may hosts that are not Ready, if all are
 	for i, s := range slices.Concat(sel.On, sel.Exclude) {
 		for _, t := range s.terms {
 			live = live || t.Key == "ready"
@@ -235,9 +234,8 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error
 	return Selection{On: []Selector{{[]fleet.SelectorTerm{{Key: "name", Pattern: exactly(p.name)}}}}}, nil
 }
 
-// CheckLists returns the selection with the full names of hosts, and an error when no plan must be
-// made of what the providers list. What hosts said is left aside: a recorded observation is judged
-// as before any was asked.
+// CheckLists returns the selection with the full names of hosts, and an error if the providers' lists do not
+// allow a plan. It ignores the hosts' answers: a recorded observation is judged as before they were read.
 func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) (Selection, error) {
 	snap.Hosts = nil
 	if err := CheckInventory(cfg, snap); err != nil {
@@ -305,19 +303,19 @@ func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 	return placed{}, fmt.Errorf("no server is named %s%s", name, hint)
 }
 
-var codeNotAsked = NewCode("not-asked", Warning, "the host was not asked", "run the command again")
+var codeNotAsked = NewCode("not-asked", Warning, "the host was not contacted", "run the command again")
 
 func notAsked() *Trouble {
-	return codeNotAsked.Trouble("the host was not asked: the snapshot was recorded for less", "record another: macfleet plan --record FILE")
+	return codeNotAsked.Trouble("the host is not in the snapshot, which was recorded for less", "record a new one: macfleet plan --record FILE")
 }
 
 // Subject is one server as a plan sees it, whatever its role.
 type Subject struct {
 	Host
 	Pooled bool     // free to be claimed
-	Orphan *Trouble // why it has no place in the configuration, though it is ours; nil: it has one, or is not ours
-	// Fleet and Group are those of a member. Of another server they are the first that
-	// want its type, or the first of all: it would have to answer their probes.
+	Orphan *Trouble // why it has no place in the configuration although it is a member; nil: it has one, or is not a member
+	// Fleet and Group are those of a member. For another server they are the first that need its type, or the
+	// first of all: it would have to answer their probes.
 	Fleet fleet.Fleet
 	Group fleet.Group
 }

@@ -11,41 +11,41 @@ import (
 // The codes of what the provider says of a server.
 var (
 	CodeDeletionScheduled = NewCode("deletion-scheduled", Critical, "the provider is going to delete the server",
-		"if nobody meant that, cancel the deletion in the provider's console; else take the work off the host: macfleet cordon NAME")
-	codeServerReinstalling = NewCode("server-reinstalling", Critical, "the provider is wiping the server's disk and installing macOS again",
-		"find out who reinstalls it; when it is ready: macfleet hosts forget-key NAME, then apply again")
+		"cancel the deletion in the provider's console; if it is intended, cordon the host: macfleet cordon NAME")
+	codeServerReinstalling = NewCode("server-reinstalling", Critical, "the provider is reinstalling the server",
+		"find out who reinstalls it; when it is ready: macfleet hosts forget-key NAME, then run apply again")
 	codeServerLocked = NewCode("server-locked", Critical, "the provider has locked the server, or is locking it",
-		"ask the provider's support why, and have it unlocked")
-	codeServerError = NewCode("server-error", Critical, "the provider says that the server is in error",
-		"look at it in the provider's console, and ask the provider's support")
-	codeServerBusy = NewCode("server-busy", Warning, "the provider is working on the server, so nothing is changed on its host",
-		"wait until its status is ready, and run the command again")
-	codeServerStatus = NewCode("server-status-unknown", Warning, "the provider gives the server a status that says nothing",
-		"look at it in the provider's console")
+		"ask the provider's support to unlock it")
+	codeServerError = NewCode("server-error", Critical, "the provider reports an error of the server",
+		"check the server in the provider's console, and ask the provider's support")
+	codeServerBusy = NewCode("server-busy", Warning, "the provider is changing the server, so macfleet does not change its host",
+		"wait until the server is ready, and run the command again")
+	codeServerStatus = NewCode("server-status-unknown", Warning, "the provider reports an unknown status for the server",
+		"check the server in the provider's console")
 )
 
 // status is what a status of the provider means for a server.
 type status struct {
-	code    Code   // of a member; zero: nothing stands against it
+	code    Code   // of a member; zero: no trouble
 	meaning string // in words
-	drift   bool   // it does not pass by itself: a person must see to it
-	busy    bool   // the provider may restart or wipe it at any moment: nothing is changed on its host
-	remedy  string // of a server of the pool
+	drift   bool   // it does not end by itself: a person has to act
+	busy    bool   // the provider may restart or wipe it at any moment: its host is not changed
+	remedy  string // for a server of the pool
 }
 
-// statuses are all that the provider's API has. Of another one nobody knows what it means.
+// statuses are all that the provider's API has. Any other is unknown.
 var statuses = map[string]status{
 	"ready":          {},
-	"starting":       {codeServerBusy, "it is being delivered, or starts", false, true, "wait until it is ready"},
-	"rebooting":      {codeServerBusy, "it restarts", false, true, "wait until it is ready"},
+	"starting":       {codeServerBusy, "it is being delivered or started", false, true, "wait until it is ready"},
+	"rebooting":      {codeServerBusy, "it is restarting", false, true, "wait until it is ready"},
 	"updating":       {codeServerBusy, "its options are being changed, which may restart it", false, true, "wait until it is ready"},
 	"unlocking":      {codeServerBusy, "it is being unlocked", false, true, "wait until it is ready"},
-	"busy":           {codeServerBusy, "something is being done to it", false, true, "wait until it is ready"},
-	"reinstalling":   {codeServerReinstalling, "its disk is being wiped and macOS is installed again", true, true, "wait until it is ready"},
+	"busy":           {codeServerBusy, "an operation on it is in progress", false, true, "wait until it is ready"},
+	"reinstalling":   {codeServerReinstalling, "it is being reinstalled", true, true, "wait until it is ready"},
 	"locking":        {codeServerLocked, "it is being locked", true, false, "ask the provider's support why"},
 	"locked":         {codeServerLocked, "it is locked", true, false, "ask the provider's support why"},
-	"error":          {codeServerError, "something that was begun with it has failed", true, false, "ask the provider's support"},
-	"unknown_status": {codeServerStatus, "the provider does not know it either", false, false, "look at it in the provider's console"},
+	"error":          {codeServerError, "an operation on it has failed", true, false, "ask the provider's support"},
+	"unknown_status": {codeServerStatus, "its status is unknown to the provider too", false, false, "check it in the provider's console"},
 }
 
 // statusOf returns what the provider's status of a server means.
@@ -53,27 +53,27 @@ func statusOf(s inventory.Server) status {
 	known, ok := statuses[s.Status]
 	switch {
 	case !ok:
-		return status{codeServerStatus, "macfleet does not know what that means", false, false, "look at it in the provider's console"}
+		return status{codeServerStatus, "macfleet does not know this status", false, false, "check it in the provider's console"}
 	case known.code == Code{} && !s.Delivered:
 		return status{codeServerBusy, "it is not delivered yet", false, true, "wait until it is ready"}
 	}
 	return known
 }
 
-// condition is what the vendor says of a server, and what that means.
+// condition is the provider's status of a server and its meaning.
 func condition(of fleet.Vendor, s inventory.Server) string {
-	text := fmt.Sprintf("%s says status %s, delivered %t", of.Name, cmp.Or(s.Status, "none"), s.Delivered)
+	text := fmt.Sprintf("%s reports status %s, delivered %t", of.Name, cmp.Or(s.Status, "none"), s.Delivered)
 	if meaning := statusOf(s).meaning; meaning != "" {
 		text += ": " + meaning
 	}
 	return text
 }
 
-// unready returns why a server of the pool cannot be claimed by what the provider says of it.
+// unready returns why a pool server cannot be claimed, judging by its status, or nil.
 func (c *census) unready(s inventory.Server) *Trouble {
 	switch {
 	case s.DeletionScheduled:
-		return CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+", or claim another server")
+		return CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+", or claim a different server")
 	case !s.Usable():
 		return codeServerNotReady.Trouble(condition(c.vendor, s), statusOf(s).remedy)
 	}
@@ -92,14 +92,13 @@ func (c *census) deletion(s inventory.Server) string {
 	return text + " at any moment (since " + clockTime(s.DeletableAt) + ")"
 }
 
-// watchServer warns of what the provider says of the host's server, and refuses its actions
-// while the provider may restart or wipe it. A hold ends the alarms, but not that of a
-// deletion: nobody could undo that afterwards.
+// watchServer warns of the provider's status of the host's server, and refuses its actions while the provider
+// may restart or wipe it. A hold silences these alerts, except for a deletion, which cannot be undone.
 func (c *computation) watchServer(h *Host, actions []Action) {
 	s := h.Server
 	if s.DeletionScheduled {
 		h.watch(CodeDeletionScheduled.Trouble(c.deletion(s),
-			"if nobody meant that, cancel the deletion in "+c.vendor.Console()+"; else take the work off the host: macfleet cordon NAME"),
+			"cancel the deletion in "+c.vendor.Console()+"; if it is intended, cordon the host: macfleet cordon NAME"),
 			Field{"deletion", "scheduled", "not scheduled"})
 		h.ofServer(true)
 	}
@@ -115,7 +114,7 @@ func (c *computation) watchServer(h *Host, actions []Action) {
 	}
 }
 
-// ofServer says of the last warning that the provider says it, and whether it is drift.
+// ofServer marks the last warning as the provider's, and says whether it is drift.
 func (h *Host) ofServer(drift bool) {
 	w := &h.Warnings[len(h.Warnings)-1]
 	w.OfServer, w.Drift = true, drift

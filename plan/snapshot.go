@@ -9,31 +9,32 @@ import (
 
 // Snapshot is all that was observed, at one moment.
 type Snapshot struct {
-	Taken   time.Time                         `json:"taken"`   // when; by this a hold is over or not
+	Taken   time.Time                         `json:"taken"`   // when; decides whether a hold has expired
 	Servers []inventory.Server                `json:"servers"` // all servers of the project in the configured zones
 	Nodes   inventory.Seen[[]inventory.Node]  `json:"nodes"`   // absent: the configuration has no cluster
-	Cluster inventory.Seen[inventory.Cluster] `json:"cluster"` // so here
+	Cluster inventory.Seen[inventory.Cluster] `json:"cluster"` // likewise
 	Pins    []Pin                             `json:"pins"`    // host keys known from earlier runs
-	Hosts   map[string]HostSeen               `json:"hosts"`   // by server id; a host that was not asked is missing
-	// Account is what the provider's account holds elsewhere; nil: no server is missing, so nobody asked.
+	Hosts   map[string]HostSeen               `json:"hosts"`   // by server id; hosts that were not contacted are missing
+	// Account is what the provider's account has elsewhere; nil: no server is missing, so it was not read.
 	Account *inventory.Account `json:"account,omitempty"`
-	// Remembered are pins that this machine was told of once, and that are kept nowhere any more.
+	// Remembered are pins that this machine saw once and that are stored nowhere any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
-	// PinsLost is the place of the pins in the cluster, where it is not there; nil: it is, or a file is their place.
+	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in
+	// a file.
 	PinsLost *inventory.Object `json:"pins_lost,omitempty"`
-	// PinsUnread says why the pins could not be read where they are kept, so that those of
-	// this machine stand in their place; empty: they could.
+	// PinsUnread says why the pins could not be read from the cluster, so that this machine's copy is used;
+	// empty: they could.
 	PinsUnread string `json:"pins_unread,omitempty"`
-	// Met are the ids of servers that nobody else knows and a recorded run has worked on.
+	// Met are the ids of servers known only from the record of an earlier run.
 	Met  []string `json:"met,omitempty"`
-	Lock *Lock    `json:"lock,omitempty"` // nil: nobody but we holds it, or no cluster keeps one
-	// Former are the owners, as names begin with them, as which this very directory was applied
-	// before, sorted: a configuration's name may have been changed.
+	Lock *Lock    `json:"lock,omitempty"` // nil: held by this run only, or there is no lock in a cluster
+	// Former are the owners, as names start with them, under which this directory was applied before, sorted:
+	// a configuration may have been renamed.
 	Former []string `json:"former_owners,omitempty"`
 }
 
-// Pin is a host key that was accepted once. By its server id and name it bears witness of
-// a server that vanished or was renamed by hand.
+// Pin is a host key that was accepted once. Its server id and name identify a server that vanished or was
+// renamed by hand.
 type Pin struct {
 	ServerID string    `json:"server_id"`
 	Name     string    `json:"name"`
@@ -43,32 +44,32 @@ type Pin struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 }
 
-// HostSeen is one host as SSH showed it.
+// HostSeen is one host as read over SSH.
 type HostSeen struct {
-	Trouble *Trouble `json:"trouble,omitempty"` // why nothing was learnt; everything below is then empty
+	Trouble *Trouble `json:"trouble,omitempty"` // why nothing was read; everything below is then empty
 
-	At          time.Time `json:"at,omitzero"` // when it had answered, by this machine's clock; zero: not known
+	At          time.Time `json:"at,omitzero"` // when it had answered, by this machine's clock; zero: unknown
 	Path        string    `json:"path"`        // how it was reached: the path's name, and through which jump hosts
 	Key         string    `json:"key"`         // host key, "type base64"
 	Fingerprint string    `json:"fingerprint"` // of the host key, SHA256:…
-	Pinned      bool      `json:"pinned"`      // the key was known before
-	Root        bool      `json:"root"`        // root is to be had without a password
+	Pinned      bool      `json:"pinned"`      // the key was pinned before
+	Root        bool      `json:"root"`        // passwordless sudo works
 
 	Serial    inventory.Seen[string] `json:"serial"`
 	OSVersion inventory.Seen[string] `json:"os_version"` // for example 26.3
 	Marker    inventory.Seen[Marker] `json:"marker"`
 	Claim     inventory.Seen[Claim]  `json:"claim"`
-	Pending   []StepID               `json:"pending,omitempty"`  // steps that an earlier run began and never proved
-	Undone    *Undone                `json:"undone,omitempty"`   // the change that the host took back last; nil: none, or a later one was confirmed
-	Armed     *Armed                 `json:"armed,omitempty"`    // the change that the host is about to take back; nil: none
+	Pending   []StepID               `json:"pending,omitempty"`  // steps that an earlier run started and never verified
+	Undone    *Undone                `json:"undone,omitempty"`   // the change that the host rolled back last; nil: none, or a later one was confirmed
+	Armed     *Armed                 `json:"armed,omitempty"`    // the change that the host is about to roll back; nil: none
 	Entered   *Entered               `json:"entered,omitempty"`  // the run that entered it last; nil: none
-	Refusals  []Refusal              `json:"-"`                  // passwords that were tried in vain; not recorded
-	Password  *Password              `json:"password,omitempty"` // nil: nobody has looked for one, as nothing needs it
+	Refusals  []Refusal              `json:"-"`                  // passwords that the host refused; not recorded
+	Password  *Password              `json:"password,omitempty"` // nil: it was not looked up, as nothing needs it
 	Facts     Facts                  `json:"facts,omitempty"`
 }
 
-// Claim is /etc/macfleet/claim.json on a host: the half of a claim that is
-// created exclusively, before the marker. The host is the arbiter of a race.
+// Claim is /etc/macfleet/claim.json on a host: the half of a claim that is created exclusively, before the
+// marker. It decides between two runs.
 type Claim struct {
 	Configuration string `json:"configuration"`
 	Environment   string `json:"environment"`
@@ -77,38 +78,36 @@ type Claim struct {
 	Nonce         string `json:"nonce"`
 }
 
-// Same reports whether two claims are the same claim, made by one run or by an
-// earlier one that broke off: the nonce tells runs apart, not claims.
+// Same reports whether two claims are equal, made by one run or by an earlier one that was interrupted: the
+// nonce identifies runs, not claims.
 func (c Claim) Same(other Claim) bool {
 	c.Nonce, other.Nonce = "", ""
 	return c == other
 }
 
-// Trouble says why a host could not be asked or must not be worked on, and what
-// a person can do.
+// Trouble says why a host could not be read or must not be changed, and what a person can do.
 type Trouble struct {
 	Code   Code   `json:"code"`      // stable, for programs
 	Text   string `json:"diagnosis"` // what happened, in words
-	Remedy string `json:"remedy"`    // what to type or do next
+	Remedy string `json:"remedy"`    // one command or one action
 }
 
 // Error names code, observation and remedy.
 func (t *Trouble) Error() string { return t.Code.String() + ": " + t.Text + "; " + t.Remedy }
 
-// Undone is a change that a host took back by itself, because nobody confirmed
-// over a new connection that it can still be reached.
+// Undone is a change that a host rolled back because it was not confirmed over a new connection in time.
 type Undone struct {
 	Step StepID    `json:"step"`
 	At   time.Time `json:"at"`
 	Why  string    `json:"why"`  // in the host's words
-	Exit int       `json:"exit"` // of the script that restored the state from before
+	Exit int       `json:"exit"` // of the script that restored the earlier state
 }
 
-// Armed is a change that nobody has confirmed yet. A run that was killed leaves one, and what is observed of its step
-// is then what was before it a moment later.
+// Armed is a change that was not confirmed yet. An interrupted run leaves one: what is read of its step may
+// be rolled back a moment later.
 type Armed struct {
 	Step StepID `json:"step"`
-	Left int    `json:"seconds"` // until the host takes it back; 0: it is doing so
+	Left int    `json:"seconds"` // until the host rolls it back; 0: it is doing so
 }
 
 // Text says what the host is about to do.
@@ -118,13 +117,13 @@ func (a Armed) Text() string {
 		what += " of " + string(a.Step)
 	}
 	if a.Left == 0 {
-		return what + " was never confirmed; the host takes it back now"
+		return what + " was never confirmed; the host is rolling it back"
 	}
-	return fmt.Sprintf("%s is not confirmed; the host takes it back in %d s", what, a.Left)
+	return fmt.Sprintf("%s is not confirmed; the host rolls it back in %d s", what, a.Left)
 }
 
-// Undo says whether the host takes what an action does back by itself; empty for an
-// action that cannot lock anybody out.
+// Undo says whether the host would roll back an action by itself; empty for an action that cannot cut the
+// connection.
 func (a Action) Undo() string {
 	for _, c := range a.Changes {
 		switch g := c.Guard; {
@@ -132,7 +131,7 @@ func (a Action) Undo() string {
 		case g.Restore == nil:
 			return "not armed: " + g.Why
 		default:
-			return "armed; the host takes it back by itself unless a new connection confirms it"
+			return "armed; the host rolls it back unless a new connection confirms it"
 		}
 	}
 	return ""

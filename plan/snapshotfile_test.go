@@ -301,7 +301,7 @@ func TestDecodeRecordRefuses(t *testing.T) {
 		{"present without a value", strings.Replace(good, `"absent"`, `"present"`, 1), "must have a value"},
 		{"a time that is none", strings.Replace(good, "2026-11-21", "2026-31-21", 1), "parsing time"},
 		{"bytes that are none", strings.Replace(good, `"/w=="`, `"?"`, 1), "illegal base64"},
-		{"bytes of nothing", strings.Replace(good, `"base64"`, `"base32"`, 1), "no base64"},
+		{"bytes of nothing", strings.Replace(good, `"base64"`, `"base32"`, 1), "needs the field base64"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 
 // The codes that are raised here.
 var (
-	codeStrandedPods = NewCode("stranded-pods", Warning, "Pods of a host that is gone, with its Node, are held by its kubelet's finalizer alone")
-	codeHeldPods     = NewCode("pods-left-over", Notice, "Pods of a Node that is gone are held by a kubelet's finalizer, and it is not certain that their host is gone",
-		"once it is certain that their host is gone, remove the finalizer")
+	codeStrandedPods = NewCode("stranded-pods", Warning, "only a finalizer keeps Pods whose host and Node are gone")
+	codeHeldPods     = NewCode("pods-left-over", Notice, "a finalizer keeps Pods whose Node is gone, and it is not certain that their host is gone",
+		"if their host is certainly gone, remove the finalizer")
 )
 
-// stranded lets Pods go that the finalizer of a kubelet holds whose host and Node are gone:
-// nobody else would, and they stay for ever. Where it is not certain, a person is told how.
+// stranded releases Pods that only the finalizer of a kubelet keeps, and whose host and Node are gone: they
+// would stay forever. If it is not certain, it says how to release them.
 func (c *computation) stranded() {
 	if c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
 		return
@@ -28,7 +28,7 @@ func (c *computation) stranded() {
 	nodes, _ := c.snap.Nodes.Get()
 	for _, node := range slices.Sorted(maps.Keys(c.cluster.pods)) {
 		if _, there := c.cluster.nodes[node]; there || spoken[node] {
-			continue // its own host lets them go
+			continue // their own host releases them
 		}
 		held := slices.DeleteFunc(slices.Clone(c.cluster.pods[node]), func(p inventory.Pod) bool { return !p.Held() })
 		if len(held) == 0 {
@@ -41,22 +41,22 @@ func (c *computation) stranded() {
 		what := fmt.Sprintf("%s (%s)", count(len(held), "Pod"), podSample(held))
 		if why != "" {
 			c.plan.Warnings = append(c.plan.Warnings, *codeHeldPods.Trouble(
-				fmt.Sprintf("%s of the Node %s, which is gone, should be gone too, and a kubelet's finalizer keeps them; they stay, because %s", what, node, why),
-				"once it is certain that this host is gone: "+release(held[0])))
+				fmt.Sprintf("%s of the former Node %s should be gone, but a kubelet's finalizer keeps them, and %s", what, node, why),
+				"if this host is certainly gone: "+release(held[0])))
 			continue
 		}
 		h := Host{Name: node}
-		a := h.action(ReleasePods, drifted, codeStrandedPods, what+" should be gone, and only the finalizer of a kubelet keeps them whose host and Node are gone")
+		a := h.action(ReleasePods, drifted, codeStrandedPods, what+" should be gone, but the finalizer of a kubelet whose host and Node are gone keeps them")
 		a.Pods = held
 		c.plan.Actions = append(c.plan.Actions, a)
 	}
 }
 
-// MayBeThere says why a host, or a Node, of a name may still be there, or "". An empty list
-// says nothing: a key that lost its rights gets one.
+// MayBeThere says why a host or Node of a name may still exist, or "". An empty list shows nothing: a key
+// without rights gets one.
 func MayBeThere(o fleet.Owner, name string, servers []inventory.Server, nodes []inventory.Node) string {
 	at, ours := o.Parse(name)
-	var bearer string // the first by name, as the order of servers says nothing
+	var bearer string // the first by name, so that the order of servers does not matter
 	for _, s := range servers {
 		if (s.Name == name || ours && strings.HasPrefix(s.ID, at.Suffix)) && (bearer == "" || s.Name < bearer) {
 			bearer = cmp.Or(s.Name, s.ID)
@@ -64,15 +64,15 @@ func MayBeThere(o fleet.Owner, name string, servers []inventory.Server, nodes []
 	}
 	switch {
 	case bearer != "":
-		return "the inventory has the server " + bearer
+		return "the inventory has server " + bearer
 	case slices.ContainsFunc(nodes, func(n inventory.Node) bool { return n.Name == name }):
-		return "the cluster has that Node"
+		return "the cluster still has that Node"
 	case !ours:
 		return "its name is not one of this configuration's"
 	case len(servers) == 0:
 		return "the inventory is empty"
 	case len(nodes) == 0:
-		return "the cluster has no Nodes at all"
+		return "the cluster has no Nodes"
 	}
 	return ""
 }
@@ -85,7 +85,7 @@ func podSample(pods []inventory.Pod) string {
 	return sampleOf(names)
 }
 
-// release is the command that takes the finalizers off a Pod, all of which are a kubelet's.
+// release is the command that removes a Pod's finalizers, all of which are a kubelet's.
 func release(p inventory.Pod) string {
 	return fmt.Sprintf(`kubectl -n %s patch pod %s --type=merge -p '{"metadata":{"finalizers":null}}'`, p.Namespace, p.Name)
 }

@@ -5,21 +5,21 @@ type Summary struct {
 	Add          int `json:"add"` // actions that will run, by sign
 	Change       int `json:"change"`
 	Remove       int `json:"remove"`
-	Refused      int `json:"refused"`              // what is wanted and can't be done: releases, missing servers, hosts that must not be touched
+	Refused      int `json:"refused"`              // blocked: releases, missing servers, hosts that must not be changed
 	RefusedHosts int `json:"refused_hosts"`        // of these, hosts that could not be compared
-	Unknown      int `json:"unknown"`              // hosts that could not be asked
-	Deferred     int `json:"deferred"`             // hosts of which a limit of the run leaves something for a later one
-	Unread       int `json:"unread"`               // steps with answers that could not be read, parts of the cluster, and groups of which nobody was asked
-	NotJudged    int `json:"not_judged,omitempty"` // members whose kubelet was started too lately to judge their Nodes
-	Drift        int `json:"drift"`                // differences whose facts moved since their proof
-	Pending      int `json:"pending"`              // differences whose wish moved, or that were never proven
+	Unknown      int `json:"unknown"`              // unreachable hosts
+	Deferred     int `json:"deferred"`             // hosts with actions deferred to a later run
+	Unread       int `json:"unread"`               // steps and parts of the cluster that could not be read, and groups whose hosts were not contacted
+	NotJudged    int `json:"not_judged,omitempty"` // members whose kubelet was started too recently to judge their Nodes
+	Drift        int `json:"drift"`                // differences whose facts changed since the last verification
+	Pending      int `json:"pending"`              // differences whose configuration changed, or that were never verified
 	Hosts        int `json:"hosts"`                // members
 	Converged    int `json:"converged"`            // members without a difference
 	NotCompared  int `json:"not_compared"`         // hosts of which nothing could be compared
 	Partly       int `json:"partly_compared"`      // hosts of which not every step could be compared
-	LeftOut      int `json:"left_out"`             // hosts that the selection leaves out, wanted ones too
-	Orphans      int `json:"orphans"`              // hosts of ours without a place in the configuration
-	Undecided    int `json:"undecided"`            // of these, those that nobody has allowed
+	LeftOut      int `json:"left_out"`             // hosts that the selection leaves out, including those still to be claimed
+	Orphans      int `json:"orphans"`              // orphaned members
+	Undecided    int `json:"undecided"`            // of these, those that --allow-orphans does not allow
 }
 
 // Summarise counts the plan.
@@ -44,8 +44,8 @@ func (p *Plan) Summarise() Summary {
 		s.Drift += ones(a.Origin.Drift)
 		s.Pending += ones(a.Origin.Pending)
 		if a.Refusal != nil {
-			// One that is refused with its whole host is counted there, and one command of
-			// an administrator makes all that the cluster lacks.
+			// A host that is refused as a whole is counted there, and one init cluster creates all objects
+			// that the cluster lacks.
 			prepares := a.OfCluster() && a.Refusal.Code == CodeClusterNotPrepared
 			s.Refused += ones(a.Disruption == Wipe || !blocked[a.ServerID] && !(unprepared && prepares))
 			unprepared = unprepared || prepares
@@ -87,15 +87,15 @@ func ones(is bool) int {
 	return 0
 }
 
-// Complete reports whether everything could be compared and judged, nothing that is wanted is
-// refused, and every host of ours has its place.
+// Complete reports whether everything could be compared and judged, nothing is blocked, and no member is
+// orphaned.
 func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread+s.NotJudged+s.Undecided == 0 }
 
-// Compared reports whether every host could be compared, whatever is refused.
+// Compared reports whether every host could be compared, whatever is blocked.
 func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0 }
 
-// Finished reports whether the run may do nothing more: everything is as it is wanted,
-// but for what a limit leaves for a later run.
+// Finished reports whether the run has nothing left to do: everything is in sync, except for deferred
+// actions.
 func (s Summary) Finished() bool { return s.Changes() == 0 && s.Complete() }
 
 // Changes returns how many actions will run.

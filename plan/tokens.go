@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// CodeTokenRotation says that a host gets a new token because somebody asked for it.
-var CodeTokenRotation = NewCode("token-rotation", Notice, "a new token was asked for, in the place of the one that the host's kubelet has")
+// CodeTokenRotation is the reason of a new token for a host that --rotate-tokens requested.
+var CodeTokenRotation = NewCode("token-rotation", Notice, "--rotate-tokens replaces the token of the host's kubelet")
 
-var codeTokenKept = NewCode("token-kept", Warning, "a new token was asked for, and the host keeps the one that it has")
+var codeTokenKept = NewCode("token-kept", Warning, "the requested new token was not created, and the host keeps its present one")
 
-var codeOldTokens = NewCode("old-tokens", Warning, "older tokens of the host's kubelet are still good: a run that rotated them did not come to its end")
+var codeOldTokens = NewCode("old-tokens", Warning, "older tokens of the host's kubelet are still valid: a rotation was interrupted")
 
-// TokenAge says how old a host's token for the cluster is. It never expires: the kubelet cannot renew one, and a fleet
-// outlives a month in which nobody runs macfleet.
+// TokenAge is how old a host's token for the cluster is. It never expires, because the kubelet cannot renew
+// it and a fleet must keep working without macfleet runs.
 type TokenAge struct {
-	Since time.Time `json:"since"`    // when the cluster made it
+	Since time.Time `json:"since"`    // when the cluster created it
 	Days  int       `json:"age_days"` // whole days
 }
 
-// wantNewToken marks a host whose token is to be another one. Where an older one is left, a run that
-// rotated it was killed: that rotation is brought to its end, and no further one begun.
+// wantNewToken marks a host whose token is rotated. If an older token is left, an earlier rotation was
+// interrupted: that one is completed instead of starting another.
 func (c *computation) wantNewToken(h *Host) {
 	i, known := h.Identity.Get()
 	if known && i.Issued && !i.Since.IsZero() {
@@ -31,11 +31,12 @@ func (c *computation) wantNewToken(h *Host) {
 	h.NewToken = c.sel.NewTokens && h.Member && c.cluster.there && h.Spec.Spec.JoinsCluster() && known && i.Complete() && len(i.Spent) == 0
 }
 
-// rotation is what is done to a host's tokens before its steps and after them.
+// rotation is what is done to a host's tokens before and after its steps.
 type rotation struct{ before, after []Action }
 
-// rotation makes a new token before the step that writes it to the host, and ends the older ones after it. Neither
-// happens where that step is refused or cannot be judged: the kubelet's process then still needs the token that it has.
+// rotation creates a new token before the step that writes it to the host, and deletes the older ones after
+// it. If that step is refused or cannot be judged, neither happens: the kubelet's process then still needs
+// its present token.
 func (c *computation) rotation(h *Host, actions []Action, node StepID) (r rotation) {
 	i, known := h.Identity.Get()
 	if !known || !i.Complete() || !h.Member || !h.Spec.Spec.JoinsCluster() {
@@ -51,12 +52,12 @@ func (c *computation) rotation(h *Host, actions []Action, node StepID) (r rotati
 	k, looked := h.Kubelet.Get()
 	switch {
 	case h.NewToken && at >= 0:
-		r.before = []Action{h.action(RenewToken, pending, CodeTokenRotation, "a new token was asked for, in the place of the one of "+day(i.Since))}
-		r.after = []Action{h.action(RetireTokens, pending, CodeTokenRotation, "once the cluster has heard of the kubelet with the new one", Field{i.TokenName(), "good", "ended"})}
+		r.before = []Action{h.action(RenewToken, pending, CodeTokenRotation, "--rotate-tokens replaces the token of "+day(i.Since))}
+		r.after = []Action{h.action(RetireTokens, pending, CodeTokenRotation, "after the kubelet has reported with the new token", Field{i.TokenName(), "valid", "deleted"})}
 	case len(i.Spent) > 0 && (at >= 0 || looked && k.Token == i.TokenName()):
-		a := h.action(RetireTokens, drifted, codeOldTokens, strings.Join(i.Spent, ", ")+": a run that rotated the token did not come to its end")
+		a := h.action(RetireTokens, drifted, codeOldTokens, strings.Join(i.Spent, ", ")+": an earlier rotation was interrupted")
 		for _, name := range i.Spent {
-			a.Fields = append(a.Fields, Field{name, "good", "ended"})
+			a.Fields = append(a.Fields, Field{name, "valid", "deleted"})
 		}
 		r.after = []Action{a}
 	}
@@ -72,8 +73,8 @@ func refusalOf(node StepID, actions []Action) *Trouble {
 	return actions[i].Refusal
 }
 
-// refuseTokens refuses what is done to a host's tokens where the kubelet's step was refused since: its process would
-// never have the new token, and still needs the older one.
+// refuseTokens refuses the changes to a host's tokens if the kubelet's step was refused since: its process
+// would never get the new token, and still needs the older one.
 func refuseTokens(actions []Action, node StepID) {
 	t := refusalOf(node, actions)
 	for i := range actions {
@@ -83,7 +84,7 @@ func refuseTokens(actions []Action, node StepID) {
 	}
 }
 
-// RefuseTokens does so for all hosts of a plan some of whose steps were refused after it was made.
+// RefuseTokens does so for all hosts of a plan of which steps were refused after it was made.
 func (p *Plan) RefuseTokens(steps StepsFor) {
 	hosts := p.hostsByServer()
 	for id, actions := range p.byServer() {
@@ -96,19 +97,19 @@ func (p *Plan) RefuseTokens(steps StepsFor) {
 	}
 }
 
-// keepToken takes back the wish for another token where none is made, and asks the kubelet's step again: it would
-// start the kubelet anew with the token that it has.
+// keepToken cancels the rotation if no new token is created, and compares the kubelet's step again: it would
+// restart the kubelet with its present token.
 func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Action {
 	h.NewToken = false
 	step, is := NodeStep(c.stepsFor(h.Spec))
 	if !is || !c.sel.Asks(step.ID()) || refusalOf(step.ID(), actions) != nil {
 		return actions
 	}
-	again := *h // what it warns of is there already
+	again := *h // its warnings are already recorded
 	a, differs := c.ask(&again, step, marker)
 	h.Proven = again.Proven
-	h.warn(step.ID(), codeTokenKept.Trouble("no new token was made, as not everything about the host could be read",
-		"correct what could not be read, then apply with --rotate-tokens again"))
+	h.warn(step.ID(), codeTokenKept.Trouble("no new token was created, because not everything about the host could be read",
+		"fix what could not be read, then run apply with --rotate-tokens again"))
 	at := slices.IndexFunc(actions, func(a Action) bool { return a.Kind.OfStep() && a.Step == step.ID() })
 	switch {
 	case at < 0:
@@ -122,7 +123,7 @@ func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Acti
 
 func day(t time.Time) string {
 	if t.IsZero() {
-		return "a time that is not known"
+		return "an unknown time"
 	}
 	return t.UTC().Format("2006-01-02")
 }

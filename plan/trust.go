@@ -13,37 +13,37 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeHostKeyUnknown = NewCode("host-key-unknown", Critical, "the host is a known member, and no key of it is pinned",
-		"compare the fingerprint with the host's own, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; then: macfleet hosts forget-key NAME")
-	CodeWrongHostKey = NewCode("wrong-host-key", Critical, "the host shows another key than the pinned one",
-		"if it was reinstalled on purpose: macfleet hosts forget-key NAME; otherwise find out who answers")
-	CodePinMissing = NewCode("pin-missing", Warning, "the pin of a member's host key is gone, and another witness knows the key")
+	CodeHostKeyUnknown = NewCode("host-key-unknown", Critical, "the host is a known member, but its key is not pinned",
+		"compare the fingerprint on the host, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; then: macfleet hosts forget-key NAME")
+	CodeWrongHostKey = NewCode("wrong-host-key", Critical, "the host's key differs from the pinned one",
+		"if it was reinstalled on purpose: macfleet hosts forget-key NAME; otherwise find out which machine answers")
+	CodePinMissing = NewCode("pin-missing", Warning, "the pin of a member's host key is missing, but another source knows the key")
 )
 
-// Trust is what is known of a host's key before anybody talks to the host.
+// Trust is what is known of a host's key before connecting to the host.
 type Trust struct {
-	Pin      *Pin      // nil: none is kept
-	Vouchers []Voucher // who else knows the key; all of them must agree with it
-	// Known says by what the host is a known member; empty: it is met for the first
-	// time. A known member whose key nobody knows is not logged in to.
+	Pin      *Pin      // nil: none is stored
+	Vouchers []Voucher // other sources of the key; all of them must agree with it
+	// Known says how the host is known as a member; empty: this is the first contact. macfleet does not log
+	// in to a known member whose key is unknown.
 	Known string
 }
 
-// Voucher is a witness of a host's key beside the pins.
+// Voucher is a source of a host's key other than the pins.
 type Voucher struct {
-	By  string `json:"by"`  // for messages: who says so
-	Key string `json:"key"` // "ssh-ed25519 SHA256:…", or the fingerprint alone
-	// Lost says that a pin of the key must have been kept and is gone. A key that a person
-	// wrote into the configuration says nothing of that.
+	By  string `json:"by"`  // for messages: the source
+	Key string `json:"key"` // "ssh-ed25519 SHA256:…", or only the fingerprint
+	// Lost says that a pin of the key must have been stored and is gone. A key that a person wrote into the
+	// configuration does not show that.
 	Lost bool `json:"-"`
 	// Configured says that a person wrote it into the configuration.
 	Configured bool `json:"-"`
 }
 
-// Fingerprint returns the fingerprint that it vouches for.
+// Fingerprint returns the fingerprint that the source gives.
 func (v Voucher) Fingerprint() string { return v.Key[strings.LastIndexByte(v.Key, ' ')+1:] }
 
-// KeyType returns the type of the key, for example ssh-ed25519; empty: it is not known.
+// KeyType returns the type of the key, for example ssh-ed25519; empty: unknown.
 func (v Voucher) KeyType() string {
 	kind, _, typed := strings.Cut(v.Key, " ")
 	if !typed {
@@ -56,22 +56,22 @@ func (v Voucher) KeyType() string {
 func (t Trust) Disagrees(fingerprint string) string {
 	for _, v := range t.Vouchers {
 		if v.Fingerprint() != fingerprint {
-			return fmt.Sprintf("the host shows the key %s, and %s says %s", fingerprint, v.By, v.Fingerprint())
+			return fmt.Sprintf("the host shows the key %s, but %s has %s", fingerprint, v.By, v.Fingerprint())
 		}
 	}
 	return ""
 }
 
-// Lost reports whether a pin must have been kept once, and is gone.
+// Lost reports whether a pin must have been stored once, and is gone.
 func (t Trust) Lost() bool {
 	return t.Pin == nil && slices.ContainsFunc(t.Vouchers, func(v Voucher) bool { return v.Lost })
 }
 
-// Unknown reports whether the host is a known member whose key nobody knows.
+// Unknown reports whether the host is a known member whose key is unknown.
 func (t Trust) Unknown() bool { return t.Known != "" && t.Pin == nil && len(t.Vouchers) == 0 }
 
-// Fingerprint returns the SHA256 fingerprint of a key "type base64", as ssh-keygen -l prints
-// it, or "" for text that is no key.
+// Fingerprint returns the SHA256 fingerprint of a key "type base64", as ssh-keygen -l prints it, or "" if the
+// text is not a key.
 func Fingerprint(key string) string {
 	_, blob, _ := strings.Cut(key, " ")
 	blob, _, _ = strings.Cut(blob, " ")
@@ -88,18 +88,18 @@ func keyType(key string) string {
 	return kind
 }
 
-// KeyNote is how a key is noted where the fingerprint is enough: its type and fingerprint.
+// KeyNote identifies a key where the fingerprint is enough: its type and fingerprint.
 func KeyNote(key, fingerprint string) string {
 	return strings.TrimSpace(keyType(key) + " " + fingerprint)
 }
 
-// HostKeyUnknown is the trouble of a known member whose key nobody knows.
+// HostKeyUnknown is the trouble of a known member whose key is unknown.
 func HostKeyUnknown(name, known, offered string) *Trouble {
 	return CodeHostKeyUnknown.Trouble(fmt.Sprintf("it is a known member (by %s) without a pinned key; it offers %s", known, offered),
-		CompareKey(offered)+"; if both are the same: macfleet hosts forget-key "+name)
+		CompareKey(offered)+"; if they are equal: macfleet hosts forget-key "+name)
 }
 
-// CompareKey says how a person compares a key, as KeyNote notes it, with the host's own.
+// CompareKey says how a person compares a key, in the form of KeyNote, with the host's own.
 func CompareKey(offered string) string {
 	file := "ed25519"
 	switch kind := keyType(offered); {
@@ -108,7 +108,7 @@ func CompareKey(offered string) string {
 	case strings.HasPrefix(kind, "ssh-rsa"):
 		file = "rsa"
 	}
-	return "compare it on the host itself, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_" + file + "_key.pub"
+	return "compare it on the host, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_" + file + "_key.pub"
 }
 
 // trusts finds what is known of the keys of servers.
@@ -116,9 +116,9 @@ type trusts struct {
 	*census
 	pins  map[string]*Pin    // by server id: the latest
 	named map[string]string  // by the name of a pin, the server id
-	lent  map[string]Voucher // by server id: what this machine remembers
+	lent  map[string]Voucher // by server id: this machine's copy
 	met   map[string]bool    // server ids
-	// doubled are pins of a server that another pin of it contradicts.
+	// doubled are pins that contradict another pin of the same server.
 	doubled map[string][]Voucher
 }
 
@@ -126,14 +126,14 @@ func (c *census) trusts() *trusts {
 	t := &trusts{census: c, pins: make(map[string]*Pin, len(c.snap.Pins)), named: make(map[string]string, len(c.snap.Pins)),
 		lent: make(map[string]Voucher), met: make(map[string]bool), doubled: make(map[string][]Voucher)}
 	for _, p := range byAge(c.snap.Pins) {
-		// Of two keys of one type one is false. A host may well have keys of several types.
+		// Of two keys of one type, one is wrong. A host may have keys of several types.
 		if have := t.pins[p.ServerID]; have != nil && have.Key != p.Key && keyType(have.Key) == keyType(p.Key) {
 			t.doubled[p.ServerID] = append(t.doubled[p.ServerID], Voucher{By: "an older pin, as " + have.Name, Key: KeyNote(have.Key, Fingerprint(have.Key))})
 		}
 		t.pins[p.ServerID], t.named[p.Name] = &p, p.ServerID
 	}
 	for _, p := range c.snap.Remembered {
-		t.lent[p.ServerID] = Voucher{By: "what the cluster last told this machine", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true}
+		t.lent[p.ServerID] = Voucher{By: "the copy that this machine has from the cluster", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true}
 	}
 	for _, id := range c.snap.Met {
 		t.met[id] = true
@@ -141,8 +141,8 @@ func (c *census) trusts() *trusts {
 	return t
 }
 
-// of returns what is known of a server's key. A server of the pool may have been reinstalled
-// and given back, so what knew it before counts for nothing.
+// of returns what is known of a server's key. A pool server may have been reinstalled and released, so
+// earlier knowledge does not count.
 func (t *trusts) of(p *placed) Trust {
 	out := Trust{Pin: t.pins[p.server.ID], Vouchers: slices.Clone(t.doubled[p.server.ID])}
 	for _, name := range []string{p.name, p.server.Name, p.server.ID} {
@@ -156,7 +156,7 @@ func (t *trusts) of(p *placed) Trust {
 	}
 	node, isNode := t.nodeOf(p)
 	if isNode && node.HostKey != "" {
-		out.Vouchers = append(out.Vouchers, Voucher{By: "the annotation of its Node", Key: node.HostKey, Lost: true})
+		out.Vouchers = append(out.Vouchers, Voucher{By: "its Node's annotation", Key: node.HostKey, Lost: true})
 	}
 	if v, ok := t.lent[p.server.ID]; ok && out.Pin == nil {
 		out.Vouchers = append(out.Vouchers, v)
@@ -165,7 +165,7 @@ func (t *trusts) of(p *placed) Trust {
 	return out
 }
 
-// nodeOf returns the Node of a server, by its provider id or by the name alone.
+// nodeOf returns the Node of a server, by its provider id or only by the name.
 func (t *trusts) nodeOf(p *placed) (inventory.Node, bool) {
 	if n, ok := p.node.Get(); ok {
 		return n, true
@@ -185,8 +185,8 @@ func Trusts(cfg *fleet.Config, snap Snapshot) map[string]Trust {
 	return out
 }
 
-// Unmet returns the members that nobody knows: only
-// the record of a run can tell whether they are met for the first time. It is pure.
+// Unmet returns the members that no source knows: only the record of a run shows whether this is the first
+// contact. It is pure.
 func Unmet(cfg *fleet.Config, snap Snapshot) []string {
 	t := takeCensus(cfg, snap).trusts()
 	var out []string
@@ -199,7 +199,7 @@ func Unmet(cfg *fleet.Config, snap Snapshot) []string {
 	return out
 }
 
-// known returns by what a server is a known member, or "".
+// known returns the source by which a server is a known member, or "".
 func (t *trusts) known(p *placed) string {
 	_, identified := t.cluster.identities[p.name]
 	node, isNode := t.nodeOf(p)
@@ -212,7 +212,7 @@ func (t *trusts) known(p *placed) string {
 	case p.role == orphan && p.by != byMarker:
 		return "its " + p.by
 	case isNode:
-		return "the Node " + node.Name
+		return "Node " + node.Name
 	case identified:
 		return "its kubelet's identity"
 	case pinned && other != p.server.ID:
@@ -222,7 +222,7 @@ func (t *trusts) known(p *placed) string {
 	case t.met[p.server.ID]:
 		return "the record of an earlier run"
 	case t.snap.PinsUnread != "":
-		return "its host block, and whether it is pinned cannot be read"
+		return "its host block, while the pins cannot be read"
 	}
 	return ""
 }
@@ -230,9 +230,9 @@ func (t *trusts) known(p *placed) string {
 // Trust returns what was known of the host's key when the plan was made.
 func (h Host) Trust() Trust { return h.trust }
 
-// Strange returns why nothing must be sent to a host that answered, because of its key, or nil.
-// The connection has compared all that was known before; what the host says of itself counts
-// here, and what a recorded observation was not compared with.
+// Strange returns why nothing must be sent to a host that answered, because of its key, or nil. The
+// connection has compared what was known before. This adds what the host itself reports, and what a recorded
+// observation was not compared with.
 func (h *Host) Strange() *Trouble {
 	t, seen := h.trust, h.Seen
 	if why := t.Disagrees(seen.Fingerprint); why != "" {
@@ -244,14 +244,14 @@ func (h *Host) Strange() *Trouble {
 	return HostKeyUnknown(h.Name, t.Known, KeyNote(seen.Key, seen.Fingerprint))
 }
 
-// WrongKeyRemedy is what helps where a host shows another key than is known of it.
+// WrongKeyRemedy is the remedy for a host whose key differs from the known one.
 func WrongKeyRemedy(name string) string {
 	return "if the machine was reinstalled on purpose: macfleet hosts forget-key " + name +
-		"; otherwise somebody else answers at this address: do not go on"
+		"; otherwise another machine answers at this address: do not continue"
 }
 
-// pinPlace plans the place of the pins in the cluster, where the cluster has had one and lost
-// it: what cannot have come to be without it shows that.
+// pinPlace plans the place of the pins in the cluster if the cluster had one and lost it. Objects that only
+// exist after it was made show that it had one.
 func (c *computation) pinPlace() {
 	lost := c.snap.PinsLost
 	if lost == nil || c.plan.Narrowed || !c.cluster.there {
@@ -263,15 +263,15 @@ func (c *computation) pinPlace() {
 		return // it was never made
 	}
 	c.plan.Actions = append(c.plan.Actions, Action{Kind: KeepObject, Object: lost, Origin: drifted,
-		Reason: Reason{codeObjectMissing, "the cluster has lost the pinned host keys"}})
+		Reason: Reason{codeObjectMissing, "the pinned host keys in the cluster are missing"}})
 }
 
-// pin returns the action that keeps a member's key again, where the pin was lost.
+// pin returns the action that pins a member's key again, if the pin was lost.
 func (c *computation) pin(h *Host) []Action {
 	if !h.trust.Lost() || h.Seen.Pinned || !h.Member || len(c.sel.Steps) > 0 || c.snap.PinsUnread != "" {
 		return nil
 	}
 	i := slices.IndexFunc(h.trust.Vouchers, func(v Voucher) bool { return v.Lost })
-	return []Action{h.action(PinHost, drifted, CodePinMissing, fmt.Sprintf("its pin is gone; %s and the key that it shows agree", h.trust.Vouchers[i].By),
+	return []Action{h.action(PinHost, drifted, CodePinMissing, fmt.Sprintf("the pin is missing; %s and the host's key agree", h.trust.Vouchers[i].By),
 		Field{"host key", "", KeyNote(h.Seen.Key, h.Seen.Fingerprint)})}
 }
