@@ -8,10 +8,9 @@ import (
 
 var numericLabel = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
 
-// AddressFault says why a name or an IP address, as it stands in a URL, is of no use to another machine
-// than the one that has it, or "".
+// AddressFault says why a name or IP address in a URL cannot be used by another machine, or "".
 func AddressFault(host string) string {
-	const own = "by it each machine reaches only itself"
+	const own = "it is a loopback address, which reaches only the machine itself"
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr = addr.Unmap(); addr.IsLoopback() || addr.IsUnspecified() {
@@ -24,8 +23,8 @@ func AddressFault(host string) string {
 	case last == "localhost" || labels[0] == "localhost":
 		return own
 	case numericLabel.MatchString(last):
-		// Resolvers read 127.1 and 0 as addresses of four parts.
-		return "it is neither a name nor an IP address in full"
+		// Resolvers read 127.1 and 0 as IPv4 addresses.
+		return "it must be a name or a complete IP address"
 	}
 	return ""
 }

@@ -10,8 +10,8 @@ import (
 type Artifact struct {
 	Name    string `json:"artifact" hcl:"name,label" is:"identifier"` // of its block
 	Version string `json:"version" hcl:"version" is:"version"`
-	Source  string `json:"-" hcl:"source"`                                         // an https URL, or the path of a file beside the configuration
-	SHA256  string `json:"sha256" hcl:"sha256,optional" is:"sha256"`               // 64 digits of small hex; empty: not locked, and nothing may be done with it
+	Source  string `json:"-" hcl:"source"`                                         // an https URL, or the path of a file next to the configuration
+	SHA256  string `json:"sha256" hcl:"sha256,optional" is:"sha256"`               // 64 lower-case hex digits; empty: not locked, so it cannot be used
 	Size    int64  `json:"size" hcl:"size,optional" least:"1" max:"1000000000000"` // in bytes; 0: not written
 	Fetch   Fetch  `json:"fetch" hcl:"fetch,optional" is:"fetch"`
 }
@@ -19,7 +19,7 @@ type Artifact struct {
 // Fetch is how a host gets an artifact.
 type Fetch string
 
-// The ways of an artifact.
+// The ways to fetch an artifact.
 const (
 	FetchHost Fetch = "host" // each host downloads it and checks it
 	FetchPush Fetch = "push" // macfleet uploads it
@@ -28,13 +28,12 @@ const (
 // String returns the artifact as a configuration refers to it.
 func (a Artifact) String() string { return "artifact." + a.Name }
 
-// HostPath is where an artifact lies on a host, whole and checked. Its name is
-// its digest: one that is there is the right one, and an older version stays
-// beside it for a way back.
+// HostPath is the path of a verified artifact on a host. Its name is its digest, so a file that exists is the
+// right one. Older versions are kept for a rollback.
 func (a Artifact) HostPath() string { return ArtifactFolder + "/" + a.SHA256 }
 
-// ArtifactFolder holds a host's artifacts. Root owns it and everything above it:
-// what is run from there must not be exchangeable by others.
+// ArtifactFolder holds a host's artifacts. Root owns it and everything above it, so that other users cannot
+// replace programs that run from there.
 const ArtifactFolder = "/usr/local/lib/macfleet/artifacts"
 
 // IsURL reports whether a source is a URL, and not the path of a file.
@@ -52,8 +51,7 @@ func (s Spec) Artifacts() []Artifact {
 	return all
 }
 
-// WithoutArtifact returns the ids of the steps in s that take an artifact and
-// have none.
+// WithoutArtifact returns the ids of the steps in s that need an artifact and have none.
 func (s Spec) WithoutArtifact() []string {
 	var all []string
 	s.eachArtifact(func(step string, a *Artifact) {
@@ -91,16 +89,15 @@ func (c *Config) ArtifactUses() map[string][]string {
 	return uses
 }
 
-// Specified is a specification, and which hosts have it.
+// Specified is a specification and the hosts that have it.
 type Specified struct {
 	Fleet, Group string
-	Host         string // one with a block of its own; empty: all others of the group
+	Host         string // a host with its own block; empty: all others of the group
 	Spec         Spec
 	Sources      Sources
 }
 
-// Specs returns the specifications of all groups, and then of all hosts with a
-// block of their own.
+// Specs returns the specifications of all groups, and then of all hosts with their own block.
 func (c *Config) Specs() []Specified {
 	var all []Specified
 	for _, f := range c.Fleets {

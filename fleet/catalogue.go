@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// What Scaleway offered when this version was made. It offers new ones without asking anybody, so a name that is
-// missing here is doubtful and not wrong.
+// What Scaleway offered when this version was made. Scaleway may offer more by now, so an unknown name is a
+// warning and not an error.
 var (
 	serverTypes = []string{"M1-M", "M2-M", "M2-L", "M4-S", "M4-SP", "M4-M", "M4-L", "M4-XL"}
 	zones       = []string{"fr-par-1", "fr-par-3"}
 )
 
-// releases are the families of macOS by Apple's numbers, the oldest first.
+// releases are the families of macOS by Apple's version numbers, oldest first.
 var releases = []struct{ major, family string }{{"13", "Ventura"}, {"14", "Sonoma"}, {"15", "Sequoia"}, {"26", "Tahoe"}}
 
-// ServerTypes returns the types of Mac minis that Scaleway is known to offer.
+// ServerTypes returns the known types of Mac minis.
 func ServerTypes() []string { return slices.Clone(serverTypes) }
 
-// Zones returns the zones in which it is known to offer them.
+// Zones returns the zones known to offer them.
 func Zones() []string { return slices.Clone(zones) }
 
-// OSFamilies returns the families of macOS that it is known to offer.
+// OSFamilies returns the known families of macOS.
 func OSFamilies() []string {
 	out := make([]string, 0, len(releases))
 	for _, r := range releases {
@@ -30,7 +30,7 @@ func OSFamilies() []string {
 	return out
 }
 
-// OSFamily returns the family of a macOS version, or "" for one that was not out when this was written.
+// OSFamily returns the family of a macOS version, or "" for one that this version does not know.
 func OSFamily(version string) string {
 	major, _, _ := strings.Cut(version, ".")
 	for _, r := range releases {

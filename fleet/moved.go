@@ -2,11 +2,11 @@ package fleet
 
 import "slices"
 
-// Move says that hosts of one fleet or group belong to another now. Of a whole fleet the
-// groups are empty: each keeps its name.
+// Move says that hosts of one fleet or group now belong to another. For a whole fleet the groups are empty:
+// each keeps its name.
 type Move struct{ From, To Place }
 
-// of returns where the move takes a place, or false where it is about another one.
+// of returns where the move takes a place; false if it does not concern it.
 func (m Move) of(at Place) (Place, bool) {
 	switch {
 	case m.From.Group == "" && m.From.Fleet == at.Fleet:
@@ -17,8 +17,8 @@ func (m Move) of(at Place) (Place, bool) {
 	return Place{}, false
 }
 
-// MovedTo returns the group to which moved blocks take one that the configuration no longer
-// has, over several if need be. That of a group counts before that of its fleet.
+// MovedTo returns the group to which moved blocks lead from one that the configuration no longer has, over
+// several steps if needed. A group's block has priority over its fleet's.
 func (c *Config) MovedTo(at Place) (Place, bool) {
 	at.Suffix = ""
 	for range c.Moves {

@@ -14,14 +14,14 @@ const MaxName = 63
 const SuffixLength = 5
 
 var (
-	// named is "<owner>-<fleet>-<group>-<suffix>", which is taken apart from the right.
+	// named is "<owner>-<fleet>-<group>-<suffix>", which is parsed from the right.
 	named = regexp.MustCompile(`^(.*)-([a-z0-9]+)-([a-z0-9]+)-([0-9a-f]{5})$`)
-	// ownable is any text with which the "<fleet>-<group>-<suffix>" of a name can begin.
+	// ownable is any text that can precede the "<fleet>-<group>-<suffix>" of a name.
 	ownable = regexp.MustCompile(`^([a-z0-9]*|[a-z0-9]+-[a-z0-9]*|[a-z0-9]+-[a-z0-9]+-[0-9a-f]{0,5})$`)
 )
 
-// Owner is whose servers these are: the configuration's name and the
-// environment, which may be empty where a directory defines none.
+// Owner identifies whose servers these are: the configuration's name and the environment, which is empty if a
+// directory defines none.
 type Owner struct {
 	Name        string
 	Environment string
@@ -41,12 +41,11 @@ func (o Owner) HostName(fleet, group, serverID string) string {
 	return strings.Join([]string{o.String(), fleet, group, suffix(serverID)}, "-")
 }
 
-// Place is what an owned name says.
+// Place is the meaning of an owned name.
 type Place struct{ Fleet, Group, Suffix string }
 
-// Parse reads a server's name. It reports false for a name that o does not own:
-// the name is taken apart from the right, and what is left is compared whole,
-// so that "acme" never owns "acme-prod-…".
+// Parse reads a server's name. It reports false for a name that o does not own: the name is parsed from the
+// right, and the rest is compared as a whole, so that "acme" never owns "acme-prod-…".
 func (o Owner) Parse(name string) (Place, bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil || m[1] != o.String() {
@@ -55,9 +54,8 @@ func (o Owner) Parse(name string) (Place, bool) {
 	return Place{Fleet: m[2], Group: m[3], Suffix: m[4]}, true
 }
 
-// Split takes apart any owner's name of a server, from the right. It reports false for a
-// name that the grammar does not make, or not for this server: nobody bears another one's
-// suffix by chance.
+// Split parses any owner's name of a server, from the right. It reports false for a name outside the grammar
+// or with another server's suffix.
 func Split(name, serverID string) (owner string, at Place, ok bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil || serverID == "" || m[4] != suffix(serverID) {
@@ -70,16 +68,15 @@ func suffix(serverID string) string {
 	return strings.ToLower(serverID[:min(len(serverID), SuffixLength)])
 }
 
-// PoolConflict returns why prefix cannot name a pool beside o's servers, or "".
-// A pool name that parses as an owned one, or an owned one that starts with the
-// prefix, would make a member look free to be claimed.
+// PoolConflict returns why prefix cannot name a pool next to o's servers, or "". A pool name that parses as
+// an owned one, or an owned one that starts with the prefix, would make a member look free.
 func (o Owner) PoolConflict(prefix string) string {
 	owned := o.String() + "-"
 	switch {
 	case strings.HasPrefix(owned, prefix):
-		return fmt.Sprintf("every server of %s would count as one of the pool", o)
+		return fmt.Sprintf("every server of %s would count as a pool server", o)
 	case strings.HasPrefix(prefix, owned) && ownable.MatchString(strings.TrimPrefix(prefix, owned)):
-		return fmt.Sprintf("a pool server could bear a name that belongs to %s, such as %q", o, o.sample(prefix))
+		return fmt.Sprintf("a pool server could get a name of %s, such as %q", o, o.sample(prefix))
 	}
 	return ""
 }

@@ -27,16 +27,15 @@ func (s Spec) WithBuiltIn() Spec {
 	return s
 }
 
-// GrantsRoot reports whether a host gets root without a password where it does
-// not give it yet.
+// GrantsRoot reports whether macfleet sets up passwordless sudo on a host that does not have it yet.
 func (s Spec) GrantsRoot() bool { return s.Sudo != nil }
 
-// Sudo lets the login user become root without a password: nearly all that
-// macfleet does needs it. Every fleet has the block unless it disables it.
+// Sudo gives the login user passwordless sudo: nearly everything that macfleet does needs it. Every fleet has
+// the block unless it disables it.
 type Sudo struct{}
 
-// Hostname gives a host the name of its server. It has no attributes: server,
-// Node, device, runner and host bear one name.
+// Hostname gives a host the name of its server. It has no attributes: server, Node, device, runner and host
+// have one name.
 type Hostname struct{}
 
 // Power keeps a host awake and its session alive: a sleeping or logged-out Mac
@@ -47,17 +46,16 @@ type Power struct {
 	DiskSleep             *int  `hcl:"disk_sleep,optional" per:"fleet" default:"0"`                  // minutes; 0 = never
 	Screensaver           *int  `hcl:"screensaver,optional" per:"fleet" default:"0"`                 // idle seconds before it starts; 0 = never
 	AutoLogout            *int  `hcl:"auto_logout,optional" per:"fleet" default:"0"`                 // idle seconds before the session ends; 0 = never
-	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet" default:"true"` // come back by itself
+	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet" default:"true"` // restart by itself after a power failure
 }
 
-// AutoLogin keeps the login user logged in at the screen: a virtual machine needs
-// his session. It has no attributes: the user is the one of the ssh block, and the
-// password is looked for when it is needed.
+// AutoLogin keeps the login user logged in at the screen: a virtual machine needs this session. It has no
+// attributes: the user is the one of the ssh block, and the password is looked up when it is needed.
 type AutoLogin struct{}
 
-// Host is the specification of one host: what its steps render.
+// Host is the specification of one host, as its steps use it.
 type Host struct {
-	Name        string `per:"host"` // the one name it bears
+	Name        string `per:"host"` // its name
 	Fleet       string `per:"fleet"`
 	Group       string `per:"fleet"`
 	User        string `per:"fleet"` // login user

@@ -10,47 +10,46 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// kinds are the checks of texts by the values of the tag "is". Each says what is wrong
-// with a text, or "".
+// kinds are the checks of texts by the values of the tag "is". Each says what is wrong with a text, or "".
 var kinds = map[string]func(text string) string{
 	"": func(string) string { return "" },
 	"anchor": all(
 		is(`^[A-Za-z0-9._-]{1,63}$`, "it must be 1 to 63 letters, digits, dots, hyphens and underscores"),
-		is(`^[A-Za-z0-9]`, "it must begin with a letter or digit"),
-		not(`^(?i)com\.apple`, "names that begin with com.apple are macOS's own")),
-	"code": is(`^[a-z0-9][a-z0-9-]{0,62}$`, "a code is a word such as sleep-enabled, as drift shows it"),
-	"dns":  is(dnsLabel, "it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"),
-	// The name of an ignore stands in metrics and tables.
-	"ignore": is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`, "it must be 1 to 63 letters, digits, hyphens, underscores and dots, and begin with a letter or digit"),
-	// The label of a launchd job that is to be taken over.
+		is(`^[A-Za-z0-9]`, "it must start with a letter or digit"),
+		not(`^(?i)com\.apple`, "names that start with com.apple are reserved for macOS")),
+	"code": is(`^[a-z0-9][a-z0-9-]{0,62}$`, "a code is a word such as sleep-enabled, as shown by macfleet drift"),
+	"dns":  is(dnsLabel, "it must be at most 63 lower-case letters, digits and hyphens, and start and end with a letter or digit"),
+	// The name of an ignore is used in metrics and tables.
+	"ignore": is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`, "it must be 1 to 63 letters, digits, hyphens, underscores and dots, and start with a letter or digit"),
+	// The label of a launchd job to replace.
 	"job": all(
-		is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`, "the label of a launchd job must be 1 to 128 letters, digits, dots, hyphens and underscores, and begin with a letter or digit"),
-		not(`^(?i)com\.apple\.`, "jobs that begin with com.apple are macOS's own"),
-		not(`^(?i)dev\.macfleet\.`, "this is a job of macfleet's own")),
+		is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`, "the label of a launchd job must be 1 to 128 letters, digits, dots, hyphens and underscores, and start with a letter or digit"),
+		not(`^(?i)com\.apple\.`, "jobs that start with com.apple are reserved for macOS"),
+		not(`^(?i)dev\.macfleet\.`, "this is one of macfleet's own jobs")),
 	"network": CheckNetwork,
 	"note":    checkNote,
 	// The name of the configuration, or of an environment.
-	"owner": is(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, "it must be lower-case letters, digits and hyphens, and begin and end with a letter or digit"),
+	"owner": is(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, "it must be lower-case letters, digits and hyphens, and start and end with a letter or digit"),
 	// The name of a fleet or a group.
-	"part": is(`^[a-z0-9]+$`, "it must be lower-case letters and digits without a hyphen, because server names are taken apart at hyphens"),
+	"part": is(`^[a-z0-9]+$`, "it must be lower-case letters and digits without a hyphen, because hyphens separate the parts of server names"),
 	"quantity": func(text string) string {
 		if _, ok := Bytes(text); !ok {
-			return `it must be a whole number of bytes as Kubernetes writes it, such as "2Gi" or "512Mi"`
+			return `it must be a whole number of bytes in Kubernetes notation, such as "2Gi" or "512Mi"`
 		}
 		return ""
 	},
-	// There is one way to write each digest, because digests are names of files on the hosts.
-	"sha256": is(`^[0-9a-f]{64}$`, "a SHA-256 digest has 64 digits, 0 to 9 and a to f; take the line out, and macfleet artifacts lock writes it"),
-	"user":   is(`^[A-Za-z_][A-Za-z0-9._-]{0,31}$`, "it must be letters, digits, dots, hyphens and underscores, at most 32"),
+	// Digests have one form, because they are names of files on the hosts.
+	"sha256": is(`^[0-9a-f]{64}$`, "a SHA-256 digest has 64 digits, 0 to 9 and a to f; remove the line and run macfleet artifacts lock"),
+	"user":   is(`^[A-Za-z_][A-Za-z0-9._-]{0,31}$`, "it must be at most 32 letters, digits, dots, hyphens and underscores"),
 	"uuid":   is(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, "it must be a UUID in lower case"),
-	// The version of an artifact stands as one word in the receipts on the hosts.
-	"version": is(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`, "it must be 1 to 64 letters, digits, dots, hyphens, underscores and plus signs, and begin with a letter or digit"),
+	// The version of an artifact is one word in the receipts on the hosts.
+	"version": is(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`, "it must be 1 to 64 letters, digits, dots, hyphens, underscores and plus signs, and start with a letter or digit"),
 	"zone":    is(`^[a-z]{2}-[a-z]{3,7}-[0-9]{1,2}$`, `it must look like "fr-par-1"`),
 }
 
 const dnsLabel = `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`
 
-// is checks that a text matches a pattern, not that it does not. why is what is wrong else.
+// is checks that a text matches a pattern, or with not that it does not. why is the message otherwise.
 func is(pattern, why string) func(string) string { return check(pattern, true, why) }
 
 func not(pattern, why string) func(string) string { return check(pattern, false, why) }
@@ -77,13 +76,12 @@ func all(checks ...func(string) string) func(string) string {
 	}
 }
 
-// CheckText says what is wrong with a value whose field has the tag "is", or
-// "". A kind that nobody knows is a fault of this package.
+// CheckText says what is wrong with a value whose field has the tag "is", or "". An unknown kind is a bug in
+// this package.
 func CheckText(kind, text string) string { return kinds[kind](text) }
 
-// CheckLabel says what is wrong with a label of a Node, or "". Labels that begin
-// with Kubernetes' own domains are refused: the kubelet and its API server decide
-// about them.
+// CheckLabel says what is wrong with a label of a Node, or "". Labels of Kubernetes' own domains are refused:
+// the kubelet and its API server set them.
 func CheckLabel(key, value string) string {
 	prefix, name, found := strings.Cut(key, "/")
 	if !found {
@@ -91,19 +89,18 @@ func CheckLabel(key, value string) string {
 	}
 	switch {
 	case !labelText(name) || found && !IsDomain(prefix):
-		return `a label's name must be at most 63 letters, digits, dots, hyphens and underscores between letters or digits, and may have a domain and a slash before it, such as "acme.dev/size"`
+		return `a label's name must be at most 63 letters, digits, dots, hyphens and underscores between letters or digits, optionally after a domain and a slash, such as "acme.dev/size"`
 	case value != "" && !labelText(value):
 		return "a label's value must be empty, or at most 63 letters, digits, dots, hyphens and underscores between letters or digits"
 	case Under(key, "kubernetes.io"), Under(key, "k8s.io"):
-		return "labels under kubernetes.io and k8s.io are Kubernetes' own"
+		return "labels under kubernetes.io and k8s.io are reserved for Kubernetes"
 	case key == "tuist.dev/runtime":
-		return "the label tuist.dev/runtime is the agent's own, whatever it is told"
+		return "the label tuist.dev/runtime is always set by the agent"
 	}
 	return ""
 }
 
-// Under reports whether a label's key has that domain, or one below it, before
-// its slash.
+// Under reports whether a label's key has that domain, or one below it, before its slash.
 func Under(key, domain string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	return found && (prefix == domain || strings.HasSuffix(prefix, "."+domain))
@@ -114,15 +111,14 @@ var labelText = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9]
 // IsDNSLabel reports whether a text is one part of a domain's name.
 func IsDNSLabel(text string) bool { return CheckText("dns", text) == "" }
 
-// IsDomain reports whether a text is a domain, in small letters.
+// IsDomain reports whether a text is a domain, in lower case.
 func IsDomain(text string) bool {
 	notPart := func(part string) bool { return !IsDNSLabel(part) }
 	return len(text) <= 253 && !slices.ContainsFunc(strings.Split(text, "."), notPart)
 }
 
-// Bytes returns how many bytes a quantity is, written as Kubernetes does it: a
-// whole number, and behind it nothing, k, M, G, T, Ki, Mi, Gi or Ti. It reports
-// false for anything else, and for what no number holds.
+// Bytes returns how many bytes a quantity is, in Kubernetes notation: a whole number, followed by nothing, k,
+// M, G, T, Ki, Mi, Gi or Ti. It reports false for anything else, and on overflow.
 func Bytes(quantity string) (int64, bool) {
 	digits := strings.TrimRight(quantity, "kKMGTi")
 	units := map[string]int64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
@@ -137,9 +133,9 @@ func Bytes(quantity string) (int64, bool) {
 // longestCompared is the longest name, in bytes, that is compared with others.
 const longestCompared = MaxName + 1
 
-// Nearest returns the candidate that name is probably a misspelling of, or "": at
-// most two letters differ, less in a short name. More would turn one machine's
-// name into another's. Of equally near ones it returns the first.
+// Nearest returns the candidate that name is probably a misspelling of, or "": at most two letters differ,
+// fewer in a short name. More would turn one machine's name into another's. Of several equally near ones it
+// returns the first.
 func Nearest(name string, candidates []string) string {
 	if len(name) > longestCompared {
 		return ""
@@ -160,8 +156,7 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance counts the letters that differ. Letters in another order are one
-// slip.
+// distance counts the letters that differ. Swapped letters count once.
 func distance(a, b string) int {
 	if a != b && anagram(a, b) {
 		return 1
@@ -176,7 +171,7 @@ func anagram(a, b string) bool {
 	return slices.Equal(x, y)
 }
 
-// flat removes the differences that a person overlooks.
+// flat removes differences that people overlook.
 func flat(name string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
 }

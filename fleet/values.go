@@ -14,21 +14,20 @@ import (
 	"strings"
 )
 
-// Level is how near to a host a value was written. A nearer one wins.
+// Level is how close to a host a value was set. A closer one wins.
 type Level string
 
-// The levels, from the farthest.
+// The levels, farthest first.
 const (
-	BuiltIn    Level = "built in" // macfleet's own default: nobody wrote it
+	BuiltIn    Level = "built in" // macfleet's default: not in the configuration
 	InDefaults Level = "defaults"
 	InFleet    Level = "fleet"
 	InGroup    Level = "group"
 	InHost     Level = "host"
 )
 
-// Source is where a value was written. File and Line are those of the value in
-// the configuration, the file's name relative to its directory; both are empty
-// for BuiltIn.
+// Source is where a value was set. File is relative to the directory of the configuration; File and Line are
+// empty for BuiltIn.
 type Source struct {
 	Level Level  `json:"level"` // built in, defaults, fleet, group or host
 	File  string `json:"file"`  // "" when built in
@@ -43,9 +42,8 @@ func (s Source) String() string {
 	return s.File + ":" + strconv.Itoa(s.Line)
 }
 
-// Sources says where each value of a host comes from: by the path of Value, and
-// under "os" and "type" for what the fleet and the group say beside the steps. A
-// path that is missing is built in.
+// Sources says where each value of a host comes from: by the path of Value, and under "os" and "type" for the
+// fleet's and the group's. A missing path is built in.
 type Sources map[string]Source
 
 // Of returns where the value of a path comes from.
@@ -59,7 +57,7 @@ func (s Sources) Of(path string) Source {
 // Value is one effective value of a specification.
 type Value struct {
 	Path string `json:"path"`  // "power.sleep"; of a block itself "power"
-	Text string `json:"value"` // as it would be written in the configuration; empty for a block
+	Text string `json:"value"` // as in the configuration; empty for a block
 }
 
 // Values lists every value of the blocks that s has, each block before its
@@ -87,7 +85,7 @@ func values(v reflect.Value, prefix string, out *[]Value) {
 	}
 }
 
-// written returns a value as HCL has it; of an artifact its version too.
+// written returns a value in HCL; for an artifact also its version.
 func written(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -117,10 +115,8 @@ func written(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// WithDefaults returns s with every value that was left open set to its
-// default, so that a step finds nothing open. Blocks that s lacks stay absent,
-// and one within a block that it has appears where its tag says so.
-// The result shares no changed memory with s.
+// WithDefaults returns s with every unset value set to its default. Blocks that s lacks stay absent; nested
+// blocks of its blocks appear where their tag says so. The result shares no changed memory with s.
 func (s Spec) WithDefaults() Spec {
 	fill(reflect.ValueOf(&s).Elem())
 	return s
@@ -149,8 +145,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// set stores the text of a default tag. A tag that does not fit its field is a
-// fault of this package, and a test reads them all.
+// set parses the text of a default tag. A tag that does not fit its field is a bug in this package, and a
+// test checks them all.
 func set(v reflect.Value, text string) {
 	if v.Kind() == reflect.String {
 		v.SetString(text)
@@ -159,22 +155,20 @@ func set(v reflect.Value, text string) {
 	}
 }
 
-// Hash returns a digest of all that the configuration says after its evaluation:
-// what stands in variables counts, where and in which order of blocks' lines it
-// was written does not, and nor do ignore blocks: they are about alarms, and what is
-// done is the same with them. The same configuration gives the same text, "sha256:" and
-// 64 hex digits; any value that is another gives another. A reference to a secret
-// counts as it is written; no secret is in it.
+// Hash returns a digest of the evaluated configuration. Values of variables count. The places and order of
+// lines do not, nor do ignore blocks, which only affect alerts. The same configuration gives the same text,
+// "sha256:" and 64 hex digits; any other value gives another. A reference to a secret counts as written; no
+// secret is included.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	digestInto(h, reflect.ValueOf(*c))
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// digestInto writes a value so that no two values are written alike: each text
-// and list has its length in front, each field its name.
+// digestInto writes a value so that no two values are written the same way: each text and list is preceded by
+// its length, each field by its name.
 func digestInto(h hash.Hash, v reflect.Value) {
-	size := func(n int) { _ = binary.Write(h, binary.BigEndian, int64(n)) } // a hash takes everything
+	size := func(n int) { _ = binary.Write(h, binary.BigEndian, int64(n)) } // writing to a hash cannot fail
 	text := func(s string) {
 		size(len(s))
 		h.Write([]byte(s))
@@ -212,7 +206,7 @@ func digestInto(h hash.Hash, v reflect.Value) {
 			}
 		}
 	default:
-		// A test walks every type of a Config.
+		// A test visits every type of a Config.
 		panic(fmt.Sprintf("a configuration holds a %s, which has no digest", v.Type()))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Window is a span of the day, on some days of the week.
 type Window struct {
-	Text string        // as it was written
+	Text string        // as in the configuration
 	Days [7]bool       // by time.Weekday: the days on which it opens
 	From time.Duration // since midnight by the clock of the zone
 	To   time.Duration // likewise; not above From: it closes on the next day
@@ -19,14 +19,13 @@ type Window struct {
 // days are the names of weekdays, by time.Weekday.
 var days = [7]string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
 
-// ParseWindow reads a window such as "Mon-Fri 22:00-06:00 Europe/Paris" or
-// "Sat,Sun 00:00-24:00"; "daily" stands for all days, and without a zone it is
-// UTC. The error says what of it is not understood.
+// ParseWindow reads a window such as "Mon-Fri 22:00-06:00 Europe/Paris" or "Sat,Sun 00:00-24:00"; "daily"
+// means all days, and without a zone it is UTC. The error says which part is invalid.
 func ParseWindow(text string) (Window, error) {
 	w := Window{Text: text, Zone: "UTC"}
 	parts := strings.Fields(text)
 	if len(parts) < 2 || len(parts) > 3 {
-		return w, fmt.Errorf("%q must be days, times and perhaps a zone, such as %q", text, "Mon-Fri 22:00-06:00 Europe/Paris")
+		return w, fmt.Errorf("%q must be days, times and optionally a time zone, such as %q", text, "Mon-Fri 22:00-06:00 Europe/Paris")
 	}
 	for _, part := range strings.Split(parts[0], ",") {
 		if err := w.addDays(part); err != nil {
@@ -43,7 +42,7 @@ func ParseWindow(text string) (Window, error) {
 	}
 	// "Local" would mean something else on each machine.
 	if _, err := time.LoadLocation(w.Zone); err != nil || w.Zone == "Local" {
-		return w, fmt.Errorf("%q is no time zone such as %q", w.Zone, "Europe/Paris")
+		return w, fmt.Errorf("unknown time zone in %q: use a name such as %q", w.Zone, "Europe/Paris")
 	}
 	return w, nil
 }
@@ -69,7 +68,7 @@ func (w *Window) addDays(text string) error {
 	}
 }
 
-// parseTime reads "22:00"; what is no time is negative. "24:00" is the end of a day.
+// parseTime reads "22:00"; it is negative for an invalid time. "24:00" is the end of a day.
 func parseTime(text string) time.Duration {
 	if text == "24:00" {
 		return 24 * time.Hour
@@ -85,7 +84,7 @@ func parseTime(text string) time.Duration {
 func (w Window) Contains(t time.Time) bool {
 	zone, err := time.LoadLocation(w.Zone)
 	if err != nil {
-		return false // it was checked when it was read; without the zone nobody knows
+		return false // it was checked when it was read; without the zone it cannot be known
 	}
 	t = t.In(zone)
 	clock := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
@@ -128,19 +127,18 @@ func (g Guardrails) Open(t time.Time) (open bool, next time.Time) {
 	return false, next
 }
 
-// Rollout limits how many hosts of a fleet are disturbed at once, and in what
-// order.
+// Rollout limits how many hosts of a fleet are disturbed at the same time, and in what order.
 type Rollout struct {
-	MaxUnavailable Share         `hcl:"max_unavailable,optional"`           // of healthy hosts: those whose Nodes are Ready when a run begins
+	MaxUnavailable Share         `hcl:"max_unavailable,optional"`           // of healthy hosts: those whose Nodes are Ready when a run starts
 	Canary         int           `hcl:"canary,optional" max:"1000"`         // hosts that go first; 0: none
-	Soak           time.Duration `hcl:"soak,optional" longest:"24h"`        // how long the canary must stay Ready before the others start: one run watches, and holds the lock meanwhile
-	FailureBudget  int           `hcl:"failure_budget,optional" max:"1000"` // failed hosts tolerated before no new one starts
-	MinReady       int           `hcl:"min_ready,optional" max:"1000"`      // hosts that stay Ready whatever happens; 0: no such limit
+	Soak           time.Duration `hcl:"soak,optional" longest:"24h"`        // how long the canary must stay Ready before the others start: the run waits and keeps the lock
+	FailureBudget  int           `hcl:"failure_budget,optional" max:"1000"` // failed hosts tolerated before no further one starts
+	MinReady       int           `hcl:"min_ready,optional" max:"1000"`      // hosts that must stay Ready; 0: no such limit
 	Order          Order         `hcl:"order,optional" is:"order"`
 }
 
-// DefaultRollout is what holds where a fleet says nothing: a fifth of it at once,
-// one host first, and the first failure stops.
+// DefaultRollout applies if a fleet has no rollout block: a fifth of it at the same time, one host first, and
+// the first failure stops.
 func DefaultRollout() Rollout {
 	return Rollout{MaxUnavailable: Share{Percent: 20}, Canary: 1, Order: ByName}
 }
@@ -160,8 +158,8 @@ type Share struct {
 	Percent int // 1 to 100
 }
 
-// Of returns how many of n hosts a share is. A percentage is rounded down, and nothing
-// is less than 1: nothing would ever change.
+// Of returns how many of n hosts a share is. A percentage is rounded down, but never below 1, or nothing
+// would ever change.
 func (s Share) Of(n int) int {
 	if s.Percent > 0 {
 		return max(1, n*s.Percent/100)
@@ -169,11 +167,11 @@ func (s Share) Of(n int) int {
 	return max(1, s.Count)
 }
 
-// Guardrails bound what a single run may do, whatever its plan says; what goes beyond is left
-// for a later run. Repair of what is broken already is never held up by them.
+// Guardrails limit what a single run may do; the rest is deferred. Repairs of hosts that are not Ready are
+// never deferred.
 type Guardrails struct {
 	MaxHosts     int      `hcl:"max_hosts,optional" least:"1" max:"100000"` // hosts that one run changes; 0: any number
-	MaxDisrupted Share    `hcl:"max_disrupted,optional"`                    // of a fleet's Ready hosts: those that one run drains, reboots or wipes; zero: any number
+	MaxDisrupted Share    `hcl:"max_disrupted,optional"`                    // of a fleet's Ready hosts: how many one run drains, reboots or wipes; zero: any number
 	MaxWipes     int      `hcl:"max_wipes,optional" least:"1" max:"100000"` // hosts that one run wipes; 0: one
 	Windows      []Window // when hosts may be drained, rebooted or wiped; none: always
 }

@@ -30,7 +30,7 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 		}
 		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
 		t := codeOwnedByClusterAPI.Trouble(fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller manages it too", m.Namespace, m.Name),
-			fmt.Sprintf("kubectl annotate -n %s %s cluster.x-k8s.io/paused=true, or remove the host from this configuration",
+			fmt.Sprintf("remove the host from this configuration, or pause it in the Cluster API: kubectl annotate -n %s %s cluster.x-k8s.io/paused=true",
 				m.Namespace, of))
 		switch {
 		case m.InfrastructureUnread != "":

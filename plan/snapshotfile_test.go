@@ -298,7 +298,7 @@ func TestDecodeRecordRefuses(t *testing.T) {
 		{"no servers", strings.Replace(good, `"servers": [],`, ``, 1), "has no servers"},
 		{"no pins", strings.Replace(good, `"pins": [],`, ``, 1), "has no pins"},
 		{"a state that there is not", strings.Replace(good, `"absent"`, `"perhaps"`, 1), `state "perhaps"`},
-		{"present without a value", strings.Replace(good, `"absent"`, `"present"`, 1), "must have a value"},
+		{"present without a value", strings.Replace(good, `"absent"`, `"present"`, 1), "a value is required"},
 		{"a time that is none", strings.Replace(good, "2026-11-21", "2026-31-21", 1), "parsing time"},
 		{"bytes that are none", strings.Replace(good, `"/w=="`, `"?"`, 1), "illegal base64"},
 		{"bytes of nothing", strings.Replace(good, `"base64"`, `"base32"`, 1), "needs the field base64"},

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Account is what the provider's account holds where nobody looks for servers. It is asked for
-// only where servers are missing: the zones or the project may be wrong.
+// Account is what the provider's account has where macfleet does not look for servers. It is read only if
+// servers are missing: the zones or the project may be wrong.
 type Account struct {
 	Project string    `json:"project"`          // in which servers are looked for
 	Holds   []Holding `json:"holds,omitempty"`  // elsewhere
-	Unread  string    `json:"unread,omitempty"` // why not all of it is known; empty: it is
+	Unread  string    `json:"unread,omitempty"` // why it is incomplete; empty: it is complete
 }
 
 // Holding is how many servers a project has in a zone.
@@ -20,7 +20,7 @@ type Holding struct {
 	Servers int    `json:"servers"`
 }
 
-// String says what the account holds elsewhere.
+// String says what the account has elsewhere.
 func (a Account) String() string {
 	var texts []string
 	for _, h := range a.Holds {
@@ -34,12 +34,12 @@ func (a Account) String() string {
 		}
 		texts = append(texts, text)
 	}
-	out := "elsewhere the API key sees no server"
+	out := "the API key sees no servers elsewhere"
 	if len(texts) > 0 {
 		out = "elsewhere the API key sees " + strings.Join(texts, ", ")
 	}
 	if a.Unread != "" {
-		out += " (not all could be asked: " + a.Unread + ")"
+		out += " (incomplete: " + a.Unread + ")"
 	}
 	return out
 }

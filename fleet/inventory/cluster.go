@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Cluster is what the cluster holds beside its Nodes that concerns the hosts.
-// Each part is unread by itself: one right that is missing hides no other.
+// Cluster is what the cluster holds about the hosts, except Nodes. Each part can be unread: one missing right
+// hides no other part.
 type Cluster struct {
-	ID         Seen[ClusterID]  `json:"id,omitzero"`    // unread without a reason: nobody looked
-	Noted      Seen[ClusterID]  `json:"noted,omitzero"` // the cluster that macfleet's namespace was prepared in; absent: it does not say
+	ID         Seen[ClusterID]  `json:"id,omitzero"`    // unread without a reason: it was not read
+	Noted      Seen[ClusterID]  `json:"noted,omitzero"` // the cluster that macfleet's namespace was prepared in; absent: unknown
 	Pods       Seen[[]Pod]      `json:"pods"`           // on the Nodes of Mac minis, by namespace and name
-	Identities Seen[[]Identity] `json:"identities"`     // by host; those of this configuration alone
+	Identities Seen[[]Identity] `json:"identities"`     // by host; only those of this configuration
 	Join       Seen[Join]       `json:"join"`
-	Objects    Seen[[]Object]   `json:"objects"`  // what the configuration wants of the cluster itself, kept or not
-	Machines   Seen[[]Machine]  `json:"machines"` // absent: the cluster knows no Cluster API
-	// Foreign are ClusterRoleBindings of others whose names hosts' bindings had in earlier versions.
+	Objects    Seen[[]Object]   `json:"objects"`  // objects that the configuration needs in the cluster itself, present or not
+	Machines   Seen[[]Machine]  `json:"machines"` // absent: the cluster has no Cluster API
+	// Foreign are ClusterRoleBindings of others with the names that hosts' bindings had in earlier versions.
 	Foreign []Object `json:"foreign,omitempty"`
 }
 
-// ClusterID says which cluster it is, and how it was reached.
+// ClusterID identifies a cluster, and says how it was reached.
 type ClusterID struct {
-	UID     string `json:"uid"`     // of its namespace kube-system: no two clusters have the same
+	UID     string `json:"uid"`     // of its namespace kube-system: unique to the cluster
 	Context string `json:"context"` // of the kubeconfig; empty: the credentials came from elsewhere
 	Server  string `json:"server"`  // the API's address
 }
 
-// Name names the cluster for people, as whoever looked calls it.
+// Name names the cluster for people, by the name its reader uses.
 func (c ClusterID) Name() string {
 	if c.Context == "" {
 		return c.Server
@@ -55,35 +55,34 @@ type Pod struct {
 	Node       string    `json:"node,omitempty"`
 	Phase      string    `json:"phase,omitempty"`      // Pending, Running, Succeeded, Failed, Unknown
 	Reason     string    `json:"reason,omitempty"`     // why its container does not run, for example TartCreateFailed
-	Controller string    `json:"controller,omitempty"` // kind of the object that makes it again, for example DaemonSet; "" = none
+	Controller string    `json:"controller,omitempty"` // kind of the object that recreates it, for example DaemonSet; "" = none
 	Mirror     bool      `json:"mirror,omitempty"`     // the kubelet's own, from a file: the API cannot delete it
 	Finalizers []string  `json:"finalizers,omitempty"`
-	Due        time.Time `json:"due,omitzero"`      // when it had to be gone: deletion plus grace; zero: it is not being deleted
-	Overdue    bool      `json:"overdue,omitempty"` // that is past, by the cluster's own clock
+	Due        time.Time `json:"due,omitzero"`      // deletion plus grace; zero: it is not being deleted
+	Overdue    bool      `json:"overdue,omitempty"` // that time has passed, by the cluster's clock
 }
 
-// VMFinalizer keeps a Pod until its kubelet has removed the virtual machine. A
-// kubelet that is built for another prefix of labels has that in its place.
+// VMFinalizer keeps a Pod until its kubelet has removed the virtual machine. A kubelet that is built for
+// another label prefix uses that instead.
 const VMFinalizer = "tart-kubelet.tuist.dev/vm-cleanup"
 
-// IsVMFinalizer reports whether a finalizer is that of a kubelet, of whatever build:
-// one that is rolled over leaves its own on the Pods of the one before.
+// IsVMFinalizer reports whether a finalizer is a kubelet's, of any build: after a rollout, Pods may still
+// have the earlier build's.
 func IsVMFinalizer(name string) bool {
 	prefix, what, _ := strings.Cut(name, "/")
 	return what == "vm-cleanup" && strings.HasPrefix(prefix, "tart-kubelet.")
 }
 
-// Held reports whether the Pod should be gone, and the kubelet's finalizer is all
-// that keeps it.
+// Held reports whether the Pod should be gone, but the kubelet's finalizer keeps it.
 func (p Pod) Held() bool {
 	return p.Overdue && !p.Mirror && len(p.Finalizers) > 0 && !slices.ContainsFunc(p.Finalizers, func(f string) bool { return !IsVMFinalizer(f) })
 }
 
-// Works reports whether a machine is needed for the Pod: not for one that has
-// ended, and those of DaemonSets and of the kubelet itself come back anywhere.
+// Works reports whether the Pod needs a virtual machine: not if it has finished, and not those of DaemonSets
+// and the kubelet itself, which are recreated anywhere.
 func (p Pod) Works() bool { return !p.Finished() && !p.Mirror && p.Controller != "DaemonSet" }
 
-// Stays reports whether a machine is needed for the Pod, and nobody has deleted it yet.
+// Stays reports whether the Pod needs a virtual machine and is not being deleted.
 func (p Pod) Stays() bool { return p.Works() && p.Due.IsZero() }
 
 // VM returns the name of the Pod's virtual machine, as the kubelet makes it: at
@@ -101,36 +100,34 @@ func (p Pod) VM() string {
 
 const maxVMName = 63
 
-// CreateFailed is the reason of a Pod whose virtual machine could not be made.
+// CreateFailed is the reason of a Pod whose virtual machine could not be created.
 const CreateFailed = "TartCreateFailed"
 
-// Finished reports whether the Pod's work has ended, so that nothing runs for it
-// any more.
+// Finished reports whether the Pod has finished, so that nothing runs for it any more.
 func (p Pod) Finished() bool { return p.Phase == "Succeeded" || p.Phase == "Failed" }
 
-// Identity is who a host's kubelet is to the cluster: a ServiceAccount, the
-// Secret with its token, and its binding to the agents' role. A part that is
-// missing is "" or false.
+// Identity is the account of a host's kubelet in the cluster: a ServiceAccount, the Secret with its token,
+// and its binding to the agents' role. A missing part is "" or false.
 type Identity struct {
 	Host           string `json:"host"`
 	ServiceAccount string `json:"service_account"` // its uid
 	Secret         string `json:"secret"`          // the uid of the Secret
 	Issued         bool   `json:"issued"`          // the Secret holds a token
-	// Token is the name of that Secret, the newest that holds a token; empty in older records.
+	// Token is the name of that Secret, the newest with a token; empty in older records.
 	Token string `json:"token,omitempty"`
-	// Since is when the Secret was made; zero: not known.
+	// Since is when the Secret was created; zero: unknown.
 	Since time.Time `json:"since,omitzero"`
-	// Spent are the names of Secrets with older tokens: those are good until the Secrets are deleted.
+	// Spent are the names of Secrets with older tokens: they are valid until the Secrets are deleted.
 	Spent []string `json:"spent,omitempty"`
 	Bound bool     `json:"bound"` // to the role, and to nothing else
-	// Former says that a binding of ours is there under the name that earlier versions gave it.
+	// Former says that macfleet's binding with the name from earlier versions exists.
 	Former bool `json:"former,omitempty"`
 }
 
-// BindingOf names the binding of a host's identity. Only macfleet names one so.
+// BindingOf names the binding of a host's identity. Only macfleet uses such names.
 func BindingOf(host string) string { return "macfleet-" + FormerBindingOf(host) }
 
-// FormerBindingOf is the name that earlier versions gave it, which is also that of other controllers.
+// FormerBindingOf is the name from earlier versions, which other controllers use too.
 func FormerBindingOf(host string) string { return "tart-kubelet-" + host }
 
 // Complete reports whether a kubelet can work with it.
@@ -138,7 +135,7 @@ func (i Identity) Complete() bool {
 	return i.ServiceAccount != "" && i.Secret != "" && i.Issued && i.Bound
 }
 
-// TokenName returns the name of the Secret with the token that a host is to have. The first one of a host has no
+// TokenName returns the name of the Secret with the token that a host should have. The first one has no
 // number.
 func (i Identity) TokenName() string { return cmp.Or(i.Token, FirstToken(i.Host)) }
 
@@ -149,49 +146,47 @@ func FirstToken(host string) string { return "tart-kubelet-" + host + "-token" }
 type Join struct {
 	Server string `json:"server"` // https URL
 	CA     string `json:"ca"`     // PEM
-	// TLSServerName is the name in the server's certificate, where it is not the address's; ProxyURL
-	// is what all goes through. Both may be empty.
+	// TLSServerName is the name in the server's certificate, if it differs from the address; ProxyURL is the
+	// proxy for all requests. Both may be empty.
 	TLSServerName string `json:"tls_server_name,omitempty"`
 	ProxyURL      string `json:"proxy_url,omitempty"`
 }
 
-// Object is a thing that the cluster itself must hold: a namespace, a role, a
-// Secret.
+// Object is an object that the cluster itself must have: a namespace, a role, a Secret.
 type Object struct {
 	Kind      string      `json:"kind"`
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	State     ObjectState `json:"state"`
-	Why       string      `json:"why"` // what is not as wanted
-	// Prepared says that macfleet init cluster makes it, with rights that macfleet
-	// itself lacks.
+	Why       string      `json:"why"` // what differs
+	// Prepared says that macfleet init cluster creates it, with rights that macfleet's own account lacks.
 	Prepared bool `json:"prepared"`
-	Gates    Gate `json:"gates,omitempty"` // what fails on hosts while the cluster lacks it
-	// Void says of one that differs that it grants nothing of what it is for, such as a
-	// role without rules: it is as good as missing.
+	Gates    Gate `json:"gates,omitempty"` // what fails on hosts while it is missing
+	// Void says of a differing object that it grants nothing it should, such as a role without rules: it
+	// counts as missing.
 	Void bool `json:"void,omitempty"`
 	Made Made `json:"made,omitempty"`
-	// Recent says that a version of macfleet which noted nothing did not make it.
+	// Recent says that it cannot come from a version of macfleet that kept no record.
 	Recent bool `json:"recent,omitempty"`
 }
 
-// Gone reports whether the cluster does not hold the object at all.
+// Gone reports whether the cluster does not have the object.
 func (o Object) Gone() bool { return o.State == ObjectMissing || o.State == ObjectUnserved }
 
-// Lacking reports whether the cluster works as if the object were not there.
+// Lacking reports whether the cluster works as if the object were missing.
 func (o Object) Lacking() bool { return o.Gone() || o.State == ObjectDiffers && o.Void }
 
-// Made is how an object stands to what macfleet init cluster noted when it last made all:
-// by this a difference is somebody's doing, or a later wish.
+// Made compares an object with the record of the last macfleet init cluster: it shows whether a difference
+// comes from someone or from a later configuration.
 type Made string
 
 // The values of Made.
 const (
-	MadeUnknown Made = ""          // nothing is noted: an older version prepared the cluster, or the note is gone
-	MadeNever   Made = "never"     // it was not made: the configuration or the version wants it since
-	MadeSo      Made = "as-wanted" // it was made as it is wanted now
-	MadeElse    Made = "otherwise" // it was made as an older wish was, and is still so, or it is missing
-	MadeMoved   Made = "moved"     // so here, and it is no longer so
+	MadeUnknown Made = ""          // no record: an older version prepared the cluster, or the record is gone
+	MadeNever   Made = "never"     // it was not created: the configuration or the version needs it since
+	MadeSo      Made = "as-wanted" // it was created as it should be now
+	MadeElse    Made = "otherwise" // it was created for an earlier configuration and has not changed, or it is missing
+	MadeMoved   Made = "moved"     // likewise, but it has changed
 )
 
 // Gate is what fails on hosts while an object of the cluster is missing.
@@ -200,10 +195,10 @@ type Gate string
 // The gates.
 const (
 	GateNothing Gate = ""
-	// GateNodes: no kubelet can be a Node. One that is started registers nothing.
+	// GateNodes: no kubelet can become a Node. A kubelet that is started registers nothing.
 	GateNodes Gate = "nodes"
-	// GatePods: no kubelet can end a Pod in the object's namespace or, where it has none,
-	// anywhere. A drain kills their virtual machines and never comes to its end.
+	// GatePods: no kubelet can finish a Pod in the object's namespace or, if it has none, anywhere. A drain
+	// kills their virtual machines and never finishes.
 	GatePods Gate = "pods"
 )
 
@@ -215,7 +210,7 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// ObjectState is how an object of the cluster stands to what is wanted.
+// ObjectState compares an object of the cluster with what it should be.
 type ObjectState string
 
 // The states of an object.
@@ -223,12 +218,12 @@ const (
 	ObjectKept    ObjectState = "kept"
 	ObjectMissing ObjectState = "missing"
 	ObjectDiffers ObjectState = "differs"
-	ObjectSurplus ObjectState = "surplus" // it was wanted once, and is not any more
-	// ObjectForeign: somebody else's, in the place of one that macfleet made once. It is left alone.
+	ObjectSurplus ObjectState = "surplus" // it was needed once, and is not any more
+	// ObjectForeign: someone else's, with the name of one that macfleet made. It is not changed.
 	ObjectForeign ObjectState = "foreign"
-	// ObjectUnserved: init cluster made it, and the server does not serve its kind any more.
+	// ObjectUnserved: init cluster created it, and the server does not serve its kind any more.
 	ObjectUnserved ObjectState = "unserved"
-	// ObjectUnread: macfleet made it once, and whether it is left cannot be seen with the rights at hand.
+	// ObjectUnread: macfleet created it once, and the account may not check whether it still exists.
 	ObjectUnread ObjectState = "unread"
 )
 
@@ -238,14 +233,14 @@ type Machine struct {
 	Name       string `json:"name"`
 	ProviderID string `json:"provider_id"`
 	NodeRef    string `json:"node_ref"` // name of the Node that it is bound to; "" = none
-	// Infrastructure is the provider's part of it, as kubectl takes it: KIND/NAME. Its
-	// controller claims and sets up servers by itself, and is paused by itself.
+	// Infrastructure is the provider's part of it, as KIND/NAME for kubectl. Its controller claims and sets
+	// up servers by itself, and has its own pause.
 	Infrastructure string `json:"infrastructure"`
-	Paused         bool   `json:"paused"` // the Cluster API's own controllers leave it alone: they bind it to no Node
-	// InfrastructurePaused says that the provider's controller leaves the server alone. The
-	// pause of the Machine does not reach it, that of its Cluster does.
+	Paused         bool   `json:"paused"` // it is paused: the Cluster API does not bind it to a Node
+	// InfrastructurePaused says that the provider's controller does not change the server. Pausing the
+	// Machine does not pause it, pausing its Cluster does.
 	InfrastructurePaused bool   `json:"infrastructure_paused"`
-	InfrastructureUnread string `json:"infrastructure_unread"` // why nobody knows; "" = it was read
+	InfrastructureUnread string `json:"infrastructure_unread"` // why it is unknown; "" = it was read
 	Deployment           string `json:"deployment"`            // MachineDeployment that it belongs to; "" = none
 	Available            bool   `json:"available"`             // that MachineDeployment is available
 }

@@ -1,5 +1,4 @@
-// Package inventory says what the providers see: plain data, without a trace of
-// the provider's own types.
+// Package inventory holds what the providers return, as plain data without their types.
 package inventory
 
 import (
@@ -8,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrDenied says that the provider does not let these credentials do what was asked.
-var ErrDenied = errors.New("the credentials do not have the right")
+// ErrDenied says that the provider denies the request to these credentials.
+var ErrDenied = errors.New("permission denied")
 
 // Server is a Mac mini as Scaleway knows it.
 type Server struct {
@@ -24,11 +23,11 @@ type Server struct {
 	Created   time.Time `json:"created"`
 	// DeletionScheduled says that the provider will delete the server, at DeletableAt or soon after.
 	DeletionScheduled bool `json:"deletion_scheduled,omitempty"`
-	// DeletableAt is when the provider can delete the server, at the earliest; zero: not known.
+	// DeletableAt is the earliest time at which the provider can delete the server; zero: unknown.
 	DeletableAt time.Time `json:"deletable_at,omitzero"`
 }
 
-// Usable reports whether the provider says that the server can be worked on.
+// Usable reports whether the provider's status allows changing the server.
 func (s Server) Usable() bool { return s.Status == "ready" && s.Delivered }
 
 // ProviderID returns the Node's spec.providerID of this server.
@@ -50,35 +49,34 @@ type Node struct {
 	Name       string    `json:"name"`
 	UID        string    `json:"uid,omitempty"`
 	ProviderID string    `json:"provider_id"`
-	Ready      Readiness `json:"ready"`          // Unknown also where the last heartbeat is too long ago, whatever the condition says
+	Ready      Readiness `json:"ready"`          // Unknown too if the last heartbeat is too old, whatever the condition says
 	Why        string    `json:"why"`            // why it is not Ready
-	Heard      time.Time `json:"heard,omitzero"` // of its last heartbeat, by this machine's clock; zero: not known
+	Heard      time.Time `json:"heard,omitzero"` // of its last heartbeat, by this machine's clock; zero: unknown
 	Cordoned   bool      `json:"cordoned"`
-	CordonedBy string    `json:"cordoned_by,omitempty"` // who cordoned it with macfleet; empty: nobody, or somebody else did
-	CordonRun  string    `json:"cordon_run,omitempty"`  // the run of macfleet apply that cordoned it, and will open it again; empty: none
-	// CordonSince is when it was cordoned, at the latest; zero: not known.
+	CordonedBy string    `json:"cordoned_by,omitempty"` // who cordoned it with macfleet; empty: not cordoned, or by someone else
+	CordonRun  string    `json:"cordon_run,omitempty"`  // the run of macfleet apply that cordoned it, and will uncordon it; empty: none
+	// CordonSince is when it was cordoned, at the latest; zero: unknown.
 	CordonSince time.Time `json:"cordon_since,omitzero"`
-	// CordonClient is the program that cordoned it, as the cluster noted it; empty: not known.
+	// CordonClient is the program that cordoned it, as the cluster recorded it; empty: unknown.
 	CordonClient string            `json:"cordon_client,omitempty"`
 	Taints       Seen[[]Taint]     `json:"taints,omitzero"`
 	Conditions   []Condition       `json:"conditions,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Capacity     Capacity          `json:"capacity,omitzero"`
-	// Hold is what its annotation says of a person who wants the host left alone; nil: nobody.
+	// Hold is the hold in its annotation; nil: none.
 	Hold       *Hold  `json:"hold,omitempty"`
 	HoldUnread string `json:"hold_unread,omitempty"` // why that annotation cannot be read; empty: it can, or there is none
-	// HostKey is its annotation of the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.
+	// HostKey is its annotation with the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.
 	HostKey string `json:"host_key,omitempty"`
 }
 
-// Hold is a person's "hands off this host until …". It stands in the host's marker
-// and as an annotation on its Node, so that either is enough; its JSON is the same
-// in both.
+// Hold is a person's "do not change this host until …". It is stored in the host's marker and as an
+// annotation on its Node, and either is enough. Its JSON is the same in both.
 type Hold struct {
 	Who    string    `json:"who"` // user@machine
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since,omitzero"`
-	Until  time.Time `json:"until,omitzero"` // zero: it names no end, and holds until somebody takes it away
+	Until  time.Time `json:"until,omitzero"` // zero: it has no end, and holds until it is removed
 }
 
 // Taint keeps Pods off a Node that do not tolerate it.
@@ -86,7 +84,7 @@ type Taint struct {
 	Key    string    `json:"key"`
 	Value  string    `json:"value,omitempty"`
 	Effect string    `json:"effect"`         // NoSchedule, PreferNoSchedule, NoExecute
-	Since  time.Time `json:"since,omitzero"` // zero: not known
+	Since  time.Time `json:"since,omitzero"` // zero: unknown
 }
 
 // String returns the taint as kubectl writes it.
@@ -97,19 +95,19 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// AgentTaint is the taint that a kubelet of ours gives to the Node that it registers: it
-// keeps Pods off that need Linux.
+// AgentTaint is the taint that the kubelet gives to the Node that it registers: it keeps off Pods that need
+// Linux.
 func AgentTaint() Taint { return Taint{Key: "tuist.dev/macos", Value: "true", Effect: "NoSchedule"} }
 
-// AgentLabel is the label by which a Node shows that such a kubelet keeps it.
+// AgentLabel is the label that shows that such a kubelet manages a Node.
 const AgentLabel = "tuist.dev/runtime"
 
-// Condition is what a Node says of one side of its health.
+// Condition is one condition of a Node.
 type Condition struct {
 	Type   string    `json:"type"`
 	Status string    `json:"status"` // True, False, Unknown
 	Why    string    `json:"why,omitempty"`
-	Since  time.Time `json:"since,omitzero"` // when the status became what it is; zero: not known
+	Since  time.Time `json:"since,omitzero"` // when the status last changed; zero: unknown
 }
 
 // Capacity is what a Node offers to Pods.

@@ -1,7 +1,7 @@
 package inventory
 
-// MacOS is what the label kubernetes.io/os of a Node says that runs macOS.
+// MacOS is the value of the label kubernetes.io/os on a Node that runs macOS.
 const MacOS = "darwin"
 
-// IsMac reports whether a Node says that it runs macOS.
+// IsMac reports whether a Node runs macOS.
 func (n Node) IsMac() bool { return n.Labels["kubernetes.io/os"] == MacOS }

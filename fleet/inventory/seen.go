@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Seen is an observation: present with its value, absent, or unread with the
-// reason. The zero Seen is unread without a reason, so that nothing counts as
-// absent by accident.
+// Seen is an observation: present with its value, absent, or unread with the reason. The zero Seen is unread
+// without a reason, so that nothing counts as absent by accident.
 type Seen[T any] struct {
 	state state
 	value T
@@ -31,26 +30,26 @@ var states = []string{"unread", "absent", "present"}
 // Present says that v was seen.
 func Present[T any](v T) Seen[T] { return Seen[T]{state: present, value: v} }
 
-// Absent says that the thing was looked for and is not there.
+// Absent says that the thing does not exist.
 func Absent[T any]() Seen[T] { return Seen[T]{state: absent} }
 
-// Unread says that nobody knows, and why.
+// Unread says that it is unknown, and why.
 func Unread[T any](why string) Seen[T] { return Seen[T]{why: why} }
 
 // Get returns the value; ok is false when it is absent or unread.
 func (s Seen[T]) Get() (v T, ok bool) { return s.value, s.state == present }
 
-// IsAbsent reports whether the thing is known not to be there.
+// IsAbsent reports whether the thing is known not to exist.
 func (s Seen[T]) IsAbsent() bool { return s.state == absent }
 
-// IsUnread reports whether nobody knows.
+// IsUnread reports whether it is unknown.
 func (s Seen[T]) IsUnread() bool { return s.state == unread }
 
 // Why returns the reason of an unread observation.
 func (s Seen[T]) Why() string { return s.why }
 
-// Inside returns pointers to the value and to the reason, for code that walks over
-// every text of a document. The value is nil where none was seen.
+// Inside returns pointers to the value and to the reason, for code that visits every text of a document. The
+// value is nil if there is none.
 func (s *Seen[T]) Inside() (value any, why *string) {
 	if s.state != present {
 		return nil, &s.why
@@ -81,7 +80,7 @@ func (s Seen[T]) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads an observation, and refuses one that is none of the three.
+// UnmarshalJSON reads an observation, and refuses any other state.
 func (s *Seen[T]) UnmarshalJSON(content []byte) error {
 	var in seenJSON[T]
 	if err := json.Unmarshal(content, &in); err != nil {
@@ -89,10 +88,10 @@ func (s *Seen[T]) UnmarshalJSON(content []byte) error {
 	}
 	n := slices.Index(states, in.State)
 	if n < 0 {
-		return fmt.Errorf("an observation has state %q; it is present, absent or unread", in.State)
+		return fmt.Errorf("invalid observation state %q: must be present, absent or unread", in.State)
 	}
 	if (state(n) == present) != (in.Value != nil) {
-		return fmt.Errorf("an observation with state %q must have a value if it is present, and only then", in.State)
+		return fmt.Errorf("observation with state %q: a value is required if it is present, and not allowed otherwise", in.State)
 	}
 	*s = Seen[T]{state: state(n)}
 	if in.Value != nil {

@@ -22,10 +22,10 @@ func TestJoin(t *testing.T) {
 		for _, want := range []struct{ set, server, why string }{
 			{"", published, ""},
 			{"https://api.acme.dev:6443", "https://api.acme.dev:6443", ""},
-			{"https://127.0.0.1:6443", "", "each machine reaches only itself"},
-			{"https://[::1]:6443", "", "each machine reaches only itself"},
-			{"https://localhost", "", "each machine reaches only itself"},
-			{"https://0.0.0.0:6443", "", "each machine reaches only itself"},
+			{"https://127.0.0.1:6443", "", "loopback address"},
+			{"https://[::1]:6443", "", "loopback address"},
+			{"https://localhost", "", "loopback address"},
+			{"https://0.0.0.0:6443", "", "loopback address"},
 			{"http://api.acme.dev", "", "it is no https URL"},
 			{"api.acme.dev:6443", "", "of no use to hosts"},
 		} {

@@ -34,7 +34,7 @@ func withKubeconfig(t *testing.T, cluster, user string) {
 // TestPortable refuses to hand out a way to the cluster that another machine cannot use, and takes along all
 // that belongs to one that it can.
 func TestPortable(t *testing.T) {
-	const only = "each machine reaches only itself"
+	const only = "loopback address"
 	for cluster, why := range map[string]string{
 		`server: "https://api.acme.dev:6443"`:                                          "",
 		`server: "https://10.0.0.7:6443"`:                                              "",
@@ -48,7 +48,7 @@ func TestPortable(t *testing.T) {
 		`server: "https://[::1]:6443"`:                                                 only,
 		`server: "https://[::ffff:127.0.0.1]:6443"`:                                    only,
 		`server: "https://0.0.0.0:6443"`:                                               only,
-		`server: "https://127.1:6443"`:                                                 "neither a name nor an IP address",
+		`server: "https://127.1:6443"`:                                                 "a name or a complete IP address",
 		`server: "https://api.acme.dev:6443", proxy-url: "socks5://localhost:1080"`:    "its proxy-url is localhost:1080",
 		`server: "https://api.acme.dev:6443", insecure-skip-tls-verify: true`:          "whoever answers",
 		`server: "https://api.acme.dev:6443", proxy-url: "http://proxy.acme.dev:3128"`: "",

@@ -264,7 +264,7 @@ func TestElsewhere(t *testing.T) {
 	}{
 		"key of the organisation": {false, false, "elsewhere the API key sees 3 servers in fr-par-1 of project " + other + ", 1 server in fr-par-3", 2},
 		"key of the project":      {true, false, "elsewhere the API key sees 1 server in fr-par-3", 3},
-		"one zone fails":          {false, true, "elsewhere the API key sees 3 servers in fr-par-1 of project " + other + " (not all could be asked: zone fr-par-3: ", 2},
+		"one zone fails":          {false, true, "elsewhere the API key sees 3 servers in fr-par-1 of project " + other + " (incomplete: zone fr-par-3: ", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
