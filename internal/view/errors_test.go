@@ -454,7 +454,7 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: plantest.Code("artifact-changed"), Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", locked is " + strings.Repeat("0b", 32),
 			Remedy: "if the change is intended, run macfleet artifacts lock --update tart_kubelet; otherwise restore the locked file"},
-		{Code: engine.CodeMayNotRename, Text: "change server " + poolID + ": the credentials do not have the right: scaleway-sdk-go: insufficient permissions: write server; " +
+		{Code: engine.CodeMayNotRename, Text: "change server " + poolID + ": permission denied: scaleway-sdk-go: insufficient permissions: write server; " +
 			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the permission to change servers, then apply again"},
 		{Code: plantest.Code("lock-lost"), Text: "the run stopped: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
 			Remedy: "macfleet lock status shows the holder; apply again when that run has ended"}}
