@@ -277,8 +277,8 @@ func bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// cost says what a plan disturbs and what it moves, or "".
-func cost(p *plan.Plan) string {
+// costs lists what a plan disturbs and what it moves at most, or "".
+func costs(p *plan.Plan) string {
 	worst := make(map[string]plan.Disruption) // by server id: a host is disturbed once
 	moved := make(map[bool]int64)             // by whether hosts download it
 	for _, actions := range p.Runnable() {
@@ -301,6 +301,11 @@ func cost(p *plan.Plan) string {
 	}
 	sent, fetched := moved[false], moved[true]
 	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s that hosts download", bytes(fetched)))
-	text := listed(", ", parts...)
+	return listed(", ", parts...)
+}
+
+// cost says in a sentence what a plan costs at most, or "".
+func cost(p *plan.Plan) string {
+	text := costs(p)
 	return given(text != "", "Cost: at most %s.", text)
 }

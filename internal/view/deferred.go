@@ -45,27 +45,40 @@ func inThisRun(p *plan.Plan) []string {
 	return out
 }
 
-// rolloutLines say in short in which order the disturbed hosts of each fleet start.
-func rolloutLines(p *plan.Plan) []string {
+// rolloutRows say in short in which order the disturbed hosts of each fleet start: a row per fleet, its
+// name and its order, and one for what the plan costs at most.
+func rolloutRows(p *plan.Plan) [][]string {
 	n := p.Names()
-	short := func(r plan.Rollout, hosts []string) string {
-		return firstOf(mapped(hosts, func(host string) string { return strings.TrimPrefix(n.Short(host), r.Fleet+"/") }))
-	}
-	var out []string
+	var out [][]string
 	for _, r := range p.Rollouts {
+		short := func(hosts []string) string {
+			return firstOf(mapped(hosts, func(host string) string { return strings.TrimPrefix(n.Short(host), r.Fleet+"/") }))
+		}
 		if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials) == 0 {
 			continue
 		}
-		canary, rest := "", r.Waves
+		steps, rest := nonempty(given(len(r.Trials) > 0, "repair %s", short(r.Trials))), r.Waves
 		if r.Canary > 0 {
-			canary, rest = "canary "+short(r, r.Waves[0])+given(r.Soak != "", " (soak %s)", r.Soak), r.Waves[1:]
+			steps, rest = append(steps, "canary "+short(rest[0])+given(r.Soak != "", " (soak %s)", r.Soak)), rest[1:]
 		}
-		hosts := len(slices.Concat(rest...))
-		out = append(out, fmt.Sprintf("Rollout  %s: %s", r.Fleet, listed(" → ", given(len(r.Trials) > 0, "repair %s", short(r, r.Trials)), canary,
-			given(hosts > 0, "%s", count(hosts, "host"))+given(len(rest) > 1, ", %d at a time", r.AtOnce))))
+		hosts := count(len(slices.Concat(rest...)), "host")
+		if shown := rest[:min(len(rest), namedWaves)]; len(rest) > 1 {
+			steps = append(steps, mapped(shown, short)...)
+			steps = append(steps, nonempty(given(len(rest) > len(shown), "%s", count(len(rest)-len(shown), "more wave")))...)
+			steps[len(steps)-1] += fmt.Sprintf("   (%s, %d at a time)", hosts, r.AtOnce)
+		} else if len(rest) == 1 {
+			steps = append(steps, short(rest[0]))
+		}
+		out = append(out, []string{r.Fleet, strings.Join(steps, " → ")})
+	}
+	if text := costs(p); text != "" && len(out) > 0 {
+		out = append(out, []string{"", "at most " + text})
 	}
 	return out
 }
+
+// namedWaves is how many waves behind the canary a row names by their hosts.
+const namedWaves = 3
 
 // waves says in which order the disturbed hosts of a fleet start; nothing of a single host.
 func waves(r plan.Rollout) string {
@@ -104,5 +117,5 @@ func deferredTo(p *plan.Plan) string {
 		remedy = "apply again for the others"
 		names = joined(codes, func(c plan.Code) string { return fmt.Sprintf("%s %d", c, len(of[c])) })
 	}
-	return fmt.Sprintf("%s deferred to a later run (%s). To do: %s.", count(p.Summarise().Deferred, "host"), names, remedy)
+	return fmt.Sprintf("%s deferred to a later run (%s). fix: %s", count(p.Summarise().Deferred, "host"), names, remedy)
 }

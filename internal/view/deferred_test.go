@@ -88,3 +88,24 @@ func TestLeftNamesHosts(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestRolloutOrder: a plan shows which hosts go first, which follow together, and counts the waves that it does not name.
+func TestRolloutOrder(t *testing.T) {
+	t.Parallel()
+	p := bounded(3)
+	name := func(i string) string { return "acme-runners-m2-0a1b" + i }
+	for _, id := range []string{"0", "4", "5", "6", "7", "8"} {
+		p.Hosts = append(p.Hosts, plan.Host{Name: name(id), Fleet: "runners", Member: true, Server: inventory.Server{ID: id}})
+	}
+	p.Rollouts = []plan.Rollout{
+		{Fleet: "macos", AtOnce: 1, Waves: [][]string{{"acme-macos-m2-00000"}}},
+		{Fleet: "runners", AtOnce: 2, Canary: 1, Soak: "15m0s", Trials: []string{name("0")},
+			Waves: [][]string{{name("1")}, {name("2"), name("3")}, {name("4"), name("5")}, {name("6"), name("7")}, {name("8")}}}}
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Plan(p, view.PlanForm{})
+	want := "\n  Rollout  runners  repair 0a1b0 → canary 0a1b1 (soak 15m0s) → 0a1b2, 0a1b3 → 0a1b4, 0a1b5 → 0a1b6, 0a1b7 → 1 more wave   (7 hosts, 2 at a time)\n" +
+		"                    at most 3 drains\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("%q is not in:\n%s", want, b.String())
+	}
+}

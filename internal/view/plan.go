@@ -46,9 +46,7 @@ func (t *Text) Plan(p *plan.Plan, o PlanForm) {
 	}
 	t.blank()
 	t.planRows(p, foldFindings(findingsOf(p, o.Config)))
-	for _, line := range rolloutLines(p) {
-		t.line(rowIndent, "", line)
-	}
+	t.rolloutRows(p)
 	t.blank()
 	t.beside(planLine(p), "Details: macfleet plan --full, explain HOST")
 }
@@ -84,6 +82,23 @@ const (
 	widestName = 24 // of the column of hosts
 	leastText  = 30 // columns that the text needs beside the others
 )
+
+// rolloutRows prints the order of a rollout, with its title once.
+func (t *Text) rolloutRows(p *plan.Plan) {
+	rows := rolloutRows(p)
+	if len(rows) == 0 {
+		return
+	}
+	t.blank()
+	title, width := "Rollout  ", 0
+	for _, r := range rows {
+		width = max(width, lipgloss.Width(r[0]))
+	}
+	for _, r := range rows {
+		t.behind(fmt.Sprintf("%*s%s%-*s  ", rowIndent, "", title, width, printable(r[0])), printable(r[1]))
+		title = strings.Repeat(" ", len(title))
+	}
+}
 
 // planRows prints rows in three columns: the category once, whom it is about, and what.
 func (t *Text) planRows(p *plan.Plan, all []group) {
@@ -123,10 +138,15 @@ func (t *Text) planRows(p *plan.Plan, all []group) {
 		if names := n.list(g); names != "" {
 			t.line(hang, "", names)
 		}
-		if g.fix != "" {
+		if g.fix != "" && !(i+1 < len(all) && all[i+1].sameFix(g)) { // the fix is printed below the last row that it is for
 			t.styled(hang, "", t.strong.Render("fix:")+" "+printable(g.fix))
 		}
 	}
+}
+
+// sameFix reports whether a row has the hosts, the category and the fix of another.
+func (g group) sameFix(of group) bool {
+	return g.category == of.category && g.fix == of.fix && g.subject == of.subject && slices.Equal(g.hosts, of.hosts)
 }
 
 // said is what a row says: what differs, its codes, and the lines that want it.
