@@ -134,7 +134,7 @@ func TestPullRequest(t *testing.T) {
 	}
 
 	r := pull()
-	h.wants(r, "", "::notice file=fleets.fleet.hcl,line=", "sleep: never → 15 min", "### macfleet plan: acme, environment canary", "not compared")
+	h.wants(r, "", "::notice file=fleets.fleet.hcl,line=", "sleep: never → 15 min", "### macfleet plan: acme/canary", "not compared")
 	for _, e := range r.envs {
 		if name, value, _ := strings.Cut(e, "="); strings.Contains(value, "SECRET") || strings.Contains(value, "token-of") || strings.HasPrefix(name, "SCW_") || name == "KUBECONFIG" {
 			t.Errorf("the untrusted job has %s", e)
@@ -159,7 +159,7 @@ func TestPullRequest(t *testing.T) {
 	h.publish("observed-production", 20, map[string]any{"path": ".github/workflows/drift.yml@main", "head_sha": "cafe", "event": "workflow_dispatch"})
 	h.wants(pull(), "")
 	h.wants(h.job(w, "comment", nil), "")
-	if text := h.file("gh/comments.json"); !strings.Contains(text, "environment production") || strings.Contains(text, "not compared") || len(text) > 65_000 {
+	if text := h.file("gh/comments.json"); !strings.Contains(text, "### macfleet plan: acme/production") || strings.Contains(text, "not compared") || len(text) > 65_000 {
 		t.Errorf("the comment is %s", text)
 	}
 
@@ -220,7 +220,7 @@ func TestHostilePullRequest(t *testing.T) {
 		host := fmt.Sprintf("host \"attacker\" {\n  server_id   = \"8f1c2a44-0d3b-4c1e-9a77-2b6f0e5d4c31\"\n  group       = fleet.runners.group.m2\n  environment = \"production\"\n  password    = secret(%q)\n}\n", secret)
 		must(t, os.WriteFile(filepath.Join(h.repo, "hosts.fleet.hcl"), []byte(host), 0o644))
 		r := h.job(w, "plan", nil)
-		h.wants(r, "", "environment production", "not compared")
+		h.wants(r, "", "### macfleet plan: acme/production", "not compared")
 		comment := h.job(w, "comment", nil)
 		h.wants(comment, "")
 		for _, text := range []string{r.log, r.summary, comment.log, h.file("gh/comments.json")} {

@@ -44,7 +44,7 @@ func TestMerge(t *testing.T) {
 		}
 		return r
 	}
-	h.wants(canary(), "", "converged.", "Nodes are Ready", "macfleet apply: canary, exit 0")
+	h.wants(canary(), "", "5/5 hosts converged", "Nodes are Ready", "macfleet apply: canary, exit 0")
 	h.wants(h.job(w, "plan-production", nil), "What was seen last", "Nobody has looked at production yet")
 	r := planProduction()
 	h.wants(r, "", "### macfleet plan: acme/production")
@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 		t.Fatalf("outputs %v", r.outputs)
 	}
 	h.context["needs.plan-production.outputs.changes"] = r.outputs["changes"]
-	h.wants(h.job(w, "production", nil), "", "converged.", "Nodes are Ready")
+	h.wants(h.job(w, "production", nil), "", "5/5 hosts converged", "Nodes are Ready")
 	records, err := filepath.Glob(filepath.Join(h.artifacts, "record-production-1", "runs", "*.jsonl"))
 	if err != nil || len(records) != 1 {
 		t.Errorf("records: %v %v", records, err)
@@ -92,7 +92,7 @@ func TestMerge(t *testing.T) {
 	h.env = open
 	h.wants(planProduction(), "")
 	h.context["github.run_attempt"] = "6"
-	h.wants(h.job(w, "production", nil), "", "converged.")
+	h.wants(h.job(w, "production", nil), "", "5/5 hosts converged")
 
 	// A canary that is not well stops it; the same job again goes on.
 	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
@@ -103,7 +103,7 @@ func TestMerge(t *testing.T) {
 	h.wants(h.job(w, "canary", nil), "apply", "not-approved")
 	h.wants(h.job(w, "plan-canary", nil), "")
 	h.context["github.run_attempt"] = "5"
-	h.wants(h.job(w, "canary", nil), "", "converged.")
+	h.wants(h.job(w, "canary", nil), "", "5/5 hosts converged")
 
 	// A commit that is not the newest applies nothing.
 	must(t, os.WriteFile(filepath.Join(h.dir, "gh", "head"), []byte("newer"), 0o600))

@@ -233,10 +233,10 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Errorf("who does not wait is told %s", stderr)
 	}
 	stdout, _ := p.says(app.ExitDone, "plan")
-	if !strings.Contains(stdout, "apply-in-progress: ") {
+	if !strings.Contains(stdout, "[apply-in-progress]") {
 		t.Errorf("a plan meanwhile says %s", stdout)
 	}
-	if _, stderr := p.says(app.ExitError, "hosts", "forget-key", "nobody"); !strings.Contains(stderr, " applies acme-production since ") {
+	if _, stderr := p.says(app.ExitError, "hosts", "forget-key", "nobody"); !strings.Contains(stderr, " applying acme-production since ") {
 		t.Errorf("who takes no lock is told %s", stderr)
 	}
 	second := p.command(t.Context(), "apply", "--auto-approve")
