@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -237,30 +238,28 @@ func TestAutoLoginScriptFails(t *testing.T) {
 		then     func(loginMac) // between plan and apply
 		password string
 		exit     int
-		stderr   string
+		says     string // a pattern of the last line
 		kicks    int
 		next     string // code of the next plan
 	}{
-		{"a wrong password in the file", func(m loginMac) { m.ready("wrong") }, nil, "", 79, "/etc/kcpassword holds a password that macOS refuses m1", 0, "stale-kcpassword"},
-		{"a wrong password that cannot be tried", func(m loginMac) { m.ready("wrong"); m.set("free", "") }, nil, "", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
-		{"a locked account", func(m loginMac) { m.ready(rightPassword); m.set("locked", "") }, nil, "", 80, "the account of m1 is locked", 0, "no-gui-session"},
-		{"odd words", func(m loginMac) { m.ready(rightPassword); m.set("odd", "") }, nil, "", 80, "whether macOS takes the password in /etc/kcpassword is not known: sudo: account validation failure", 0, "no-gui-session"},
-		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "macOS refused the password in /etc/kcpassword and sealed the file: it is not the one of m1", 1, "sealed-kcpassword"},
-		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword holds no password to log m1 in with", 0, "sealed-kcpassword"},
-		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "the screen is anna's: no session is ended", 0, "foreign-session"},
-		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75,
-			"a virtual machine or a job runs, or pgrep cannot tell (exit 0): loginwindow is not restarted", 0, "work-in-dead-session"},
-		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "37") }, "", 76,
-			"loginwindow cannot be restarted: launchctl kickstart ended with exit 37; restart the Mac while it is idle", 0, "no-gui-session"},
+		{"a wrong password in the file", func(m loginMac) { m.ready("wrong") }, nil, "", 79, "/etc/kcpassword for m1", 0, "stale-kcpassword"},
+		{"a wrong password that cannot be tried", func(m loginMac) { m.ready("wrong"); m.set("free", "") }, nil, "", 77, "sealed the file.* m1", 1, "sealed-kcpassword"},
+		{"a locked account", func(m loginMac) { m.ready(rightPassword); m.set("locked", "") }, nil, "", 80, "account of m1 is locked", 0, "no-gui-session"},
+		{"odd words", func(m loginMac) { m.ready(rightPassword); m.set("odd", "") }, nil, "", 80, "/etc/kcpassword.*sudo: account validation failure", 0, "no-gui-session"},
+		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "sealed the file.* m1", 1, "sealed-kcpassword"},
+		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword.* m1", 0, "sealed-kcpassword"},
+		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "anna.*screen", 0, "foreign-session"},
+		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75, "loginwindow is not restarted.*virtual machine.*pgrep.* 0", 0, "work-in-dead-session"},
+		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "37") }, "", 76, "kickstart .* 37; restart the Mac while it is idle", 0, "no-gui-session"},
 		{"loginwindow is protected and stays away", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "150"); m.set("away", "") }, "", 76,
-			"loginwindow cannot be restarted: launchctl kickstart -k ended with exit 150, and launchd does not start it again after killall; restart the Mac", 0, "dead-loginwindow"},
+			"kickstart -k .* 150.*launchd.*killall; restart the Mac while it is idle", 0, "dead-loginwindow"},
 		{"loginwindow is protected, and another account is switched out", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) {
 			m.set("protected", "150")
 			m.set("switched-out", "412")
 			m.set("window", "99")
-		}, "", 76, "loginwindow cannot be restarted: launchctl kickstart -k ended with exit 150, and killall would end other sessions with it", 0, "no-gui-session"},
+		}, "", 76, "kickstart -k .* 150.*killall would end other.* sessions.*restart the Mac while it is idle", 0, "no-gui-session"},
 		{"no session comes", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("slow", "") }, "", 78,
-			"no session of m1 came up within 30 s, though /etc/kcpassword is intact", 1, "no-gui-session"},
+			"session of m1 .*30 s.*/etc/kcpassword is intact", 1, "no-gui-session"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -272,7 +271,7 @@ func TestAutoLoginScriptFails(t *testing.T) {
 				}
 				a := m.perform(f, tc.password)
 				stderr := strings.TrimSpace(a.Stderr)
-				if a.Exit != tc.exit || !strings.HasPrefix(stderr[strings.LastIndex(stderr, "\n")+1:], tc.stderr) || m.kicks() != tc.kicks {
+				if a.Exit != tc.exit || !regexp.MustCompile(tc.says).MatchString(stderr[strings.LastIndex(stderr, "\n")+1:]) || m.kicks() != tc.kicks {
 					t.Errorf("exit %d, %d kicks: %s", a.Exit, m.kicks(), stderr)
 				}
 				next := m.look()

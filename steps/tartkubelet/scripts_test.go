@@ -136,7 +136,7 @@ func TestUnverifiedBundle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const says = "Contents/Info.plist is edited\nContents/embedded.provisionprofile is missing\nso the bundle"
+		const says = "Contents/Info.plist is edited\nContents/embedded.provisionprofile is missing\n"
 		if a := m.perform(m.look("tart")); a.Exit != 1 || !strings.Contains(a.Stderr, says) {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
 		}
