@@ -125,10 +125,10 @@ func (c *Client) kubeconfigSecret(content string, data map[string][]byte) wish {
 	w.unowned = true
 	w.judge = func(have metav1.Object) string {
 		if owners := have.GetOwnerReferences(); len(owners) > 0 {
-			return fmt.Sprintf("%s %s owns it, and would take it along", owners[0].Kind, owners[0].Name)
+			return fmt.Sprintf("it is owned by %s %s and would be deleted with it", owners[0].Kind, owners[0].Name)
 		}
 		if have.GetAnnotations()[c.label(contentOf)] != content {
-			return "it was made for another address, authority or token"
+			return "it was made for a different address, CA or token"
 		}
 		return changedByOthers(have)
 	}

@@ -141,7 +141,7 @@ func (c *Client) kubeconfigsLeft(ctx context.Context, l *left, binding metav1.Ob
 		switch err := l.look(ctx, w, why); {
 		case apierrors.IsForbidden(err):
 			o := w.object()
-			o.Prepared, o.State, o.Why = true, inventory.ObjectUnread, "the account that macfleet uses may not read it"
+			o.Prepared, o.State, o.Why = true, inventory.ObjectUnread, "macfleet's account has no permission to read it"
 			l.out, l.unseen, byHand = append(l.out, o), err, true
 		case err != nil:
 			return byHand, err
@@ -163,10 +163,10 @@ func (c *Client) formerKubeconfig(ns, name string) wish {
 	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: c.marks(true)}})
 	w.judge = func(have metav1.Object) string {
 		if owners := have.GetOwnerReferences(); len(owners) > 0 {
-			return fmt.Sprintf("%s %s owns it", owners[0].Kind, owners[0].Name)
+			return fmt.Sprintf("it is owned by %s %s", owners[0].Kind, owners[0].Name)
 		}
 		if have.GetAnnotations()[c.label(contentOf)] == "" {
-			return "its annotation " + c.label(contentOf) + ", which macfleet writes, is gone"
+			return "macfleet's annotation " + c.label(contentOf) + " is missing"
 		}
 		return changedByOthers(have)
 	}
@@ -262,11 +262,11 @@ func (c *Client) othersBind(there listing, role string) bool {
 // Already deleted: nothing to do.
 func (c *Client) Remove(ctx context.Context, o inventory.Object) error {
 	if slices.ContainsFunc(c.wanted(), func(w wish) bool { return w.object().String() == o.String() }) {
-		return fmt.Errorf("delete %s: the configuration wants it", o)
+		return fmt.Errorf("delete %s: the configuration still uses it", o)
 	}
 	w, known := c.former(o)
 	if !known {
-		return fmt.Errorf("delete %s: macfleet made no such object", o)
+		return fmt.Errorf("delete %s: macfleet did not create it", o)
 	}
 	if err := w.revoke(ctx); err != nil || o.Kind != "Secret" {
 		return err
@@ -311,7 +311,7 @@ func (c *Client) former(o inventory.Object) (wish, bool) {
 		w := c.ownBinding(o.Namespace)
 		w.judge = func(have metav1.Object) string {
 			if whole, ok := have.(*unstructured.Unstructured); !ok || !c.bindsUs(whole) {
-				return "it binds others than this configuration's account"
+				return "it has subjects other than this configuration's account"
 			}
 			return ""
 		}

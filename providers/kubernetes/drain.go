@@ -51,7 +51,7 @@ func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Du
 			return err
 		}
 	}
-	return errors.New("new pods keep coming: cordon it first")
+	return errors.New("new Pods keep arriving; fix: cordon the Node first")
 }
 
 // toEvict chooses as kubectl does. Every field of its helper is set: the zero
@@ -133,7 +133,7 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 			case ends:
 				return c.awaitGone(ctx, p)
 			}
-			held, pause = "changes by others kept it from being evicted: "+err.Error(), drainPoll
+			held, pause = "concurrent changes prevented its eviction: "+err.Error(), drainPoll
 			if unread != nil && ctx.Err() == nil && !outOfTime(unread) {
 				held += "; and it could not be read: " + unread.Error()
 			}
@@ -168,14 +168,13 @@ func denied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsU
 // disruption budget stands in a cause, and a server that has too much to do says itself how long.
 func refusal(err error) (why, held string, pause time.Duration) {
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
-		return cause.Message, "a disruption budget held it: " + cause.Message, drainRetry
+		return cause.Message, "a disruption budget blocked it: " + cause.Message, drainRetry
 	}
 	pause = drainRetry
 	if seconds, says := apierrors.SuggestsClientDelay(err); says && seconds > 0 {
 		pause = time.Duration(seconds) * time.Second
 	}
-	why = "the API server is too busy: " + err.Error()
-	return why, why, pause
+	return "the API server is too busy: " + err.Error(), "the API server was too busy: " + err.Error(), pause
 }
 
 // outOfTime reports whether a question was not asked because its turn would come
@@ -194,9 +193,9 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 		case denied(err):
 			return err
 		}
-		held := fmt.Sprintf("it was being deleted; `kubectl describe pod -n %s %s` says what holds it", p.Namespace, p.Name)
+		held := fmt.Sprintf("it was being deleted; `kubectl describe pod -n %s %s` shows what blocks it", p.Namespace, p.Name)
 		if !slices.Contains(c.options.PodNamespaces, p.Namespace) {
-			held += fmt.Sprintf("; %s is not in pod_namespaces, so macfleet gives the kubelet no right to remove its Pods", p.Namespace)
+			held += fmt.Sprintf("; %s is not in pod_namespaces, so the kubelet has no permission to remove its Pods", p.Namespace)
 		}
 		if err != nil && ctx.Err() == nil && !outOfTime(err) {
 			held = "it was being deleted, and could not be read: " + err.Error()
@@ -216,7 +215,7 @@ type endedError struct {
 
 func (e *endedError) Error() string {
 	if errors.Is(e.cause, context.DeadlineExceeded) {
-		return "time was up while " + e.by
+		return "timed out while " + e.by
 	}
 	return "interrupted while " + e.by
 }

@@ -189,7 +189,7 @@ func TestDrainHeld(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("it was not cancelled: %v", err)
 		}
-		for _, part := range []string{"interrupted while a disruption budget held it: ", "web-budget", "pod " + ns(t) + "/web", "pod " + ns(t) + "/slow", "kubectl describe pod"} {
+		for _, part := range []string{"interrupted while a disruption budget blocked it: ", "web-budget", "pod " + ns(t) + "/web", "pod " + ns(t) + "/slow", "kubectl describe pod"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q is not in: %v", part, err)
 			}

@@ -74,7 +74,7 @@ func (i identity) secretOf(account *unstructured.Unstructured) wish {
 		if uid != "" && have.GetAnnotations()[corev1.ServiceAccountUIDKey] == uid {
 			return ""
 		}
-		return "it holds no token of the account"
+		return "it has no token of the account"
 	}
 	return w
 }
@@ -144,7 +144,7 @@ func (c *Client) awaitToken(ctx context.Context, of inventory.Object) (*corev1.S
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s holds no token after %s: the cluster's token controller did not fill it; look at kube-controller-manager, then apply again",
+		return nil, fmt.Errorf("%s has no token after %s: the cluster's token controller did not issue one; fix: check kube-controller-manager, then run macfleet apply again",
 			of, c.options.TokenWait)
 	}
 }

@@ -35,15 +35,15 @@ func (c *Client) join(ctx context.Context) (inventory.Join, error) {
 	out.CA, out.TLSServerName = cmp.Or(c.options.APIServerCA, out.CA), cmp.Or(c.options.TLSServerName, out.TLSServerName)
 	out.ProxyURL = cmp.Or(c.options.ProxyURL, out.ProxyURL)
 	if out.Server == "" {
-		why := "it does not say"
+		why := "it names no address"
 		if err != nil {
 			why = err.Error()
 		}
-		return inventory.Join{}, fmt.Errorf("how hosts reach the cluster stands in no configmap %s/%s (%s); set api_server in the kubernetes block",
+		return inventory.Join{}, fmt.Errorf("configmap %s/%s does not give the address by which hosts reach the cluster (%s); fix: set api_server in the kubernetes block",
 			metav1.NamespacePublic, clusterInfo, why)
 	}
 	if err := reachable(out.Server); err != nil {
-		return inventory.Join{}, fmt.Errorf("the cluster's address %q is of no use to hosts: %w; set api_server in the kubernetes block", out.Server, err)
+		return inventory.Join{}, fmt.Errorf("hosts cannot use the cluster's address %q: %w; fix: set api_server in the kubernetes block", out.Server, err)
 	}
 	if out.CA == "" {
 		if out.CA, err = c.rootCA(ctx); err != nil {
@@ -92,7 +92,7 @@ func reachable(server string) error {
 		return err
 	}
 	if u.Scheme != "https" || u.Hostname() == "" {
-		return errors.New("it is no https URL")
+		return errors.New("it is not an https URL")
 	}
 	if why := fleet.AddressFault(u.Hostname()); why != "" {
 		return errors.New(why)

@@ -26,8 +26,8 @@ func TestJoin(t *testing.T) {
 			{"https://[::1]:6443", "", "loopback address"},
 			{"https://localhost", "", "loopback address"},
 			{"https://0.0.0.0:6443", "", "loopback address"},
-			{"http://api.acme.dev", "", "it is no https URL"},
-			{"api.acme.dev:6443", "", "of no use to hosts"},
+			{"http://api.acme.dev", "", "not an https URL"},
+			{"api.acme.dev:6443", "", "hosts cannot use"},
 		} {
 			o := c.options(t)
 			o.APIServer = want.set
@@ -58,7 +58,7 @@ func TestJoinUnknown(t *testing.T) {
 	// All else is refused: each part says so by itself.
 	for what, why := range map[string]string{"pods": seen.Pods.Why(), "identities": seen.Identities.Why(), "objects": seen.Objects.Why(),
 		"machines": seen.Machines.Why()} {
-		if !strings.Contains(why, "lacks this right") {
+		if !strings.Contains(why, "lacks this permission") {
 			t.Errorf("%s: %q", what, why)
 		}
 	}

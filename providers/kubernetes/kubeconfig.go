@@ -20,7 +20,7 @@ func (c *Client) Portable() error {
 	if c.options.URL != "" {
 		return nil
 	}
-	const elsewhere = "another machine cannot use this kubeconfig's way to the cluster: "
+	const elsewhere = "this kubeconfig does not work on other machines: "
 	for _, way := range []struct{ what, text string }{{"address", c.config.Host}, {"proxy-url", c.proxy}} {
 		if way.text == "" {
 			continue
@@ -30,14 +30,14 @@ func (c *Client) Portable() error {
 		}
 		u, err := url.Parse(way.text)
 		if err != nil {
-			return fmt.Errorf(elsewhere+"its %s is no URL; correct it in the kubeconfig", way.what)
+			return fmt.Errorf(elsewhere+"its %s is not a URL; fix: correct it in the kubeconfig", way.what)
 		}
 		if why := fleet.AddressFault(u.Hostname()); why != "" {
-			return fmt.Errorf(elsewhere+"its %s is %s, and %s; use a kubeconfig with an address that CI reaches", way.what, u.Host, why)
+			return fmt.Errorf(elsewhere+"its %s is %s, and %s; fix: use a kubeconfig with an address that CI can reach", way.what, u.Host, why)
 		}
 	}
 	if c.config.Insecure {
-		return fmt.Errorf(elsewhere+"it has insecure-skip-tls-verify, so whoever answers at %s would get the token; put certificate-authority-data in its place", c.config.Host)
+		return fmt.Errorf(elsewhere+"it has insecure-skip-tls-verify, so any server at %s would get the token; fix: set certificate-authority-data instead", c.config.Host)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestPortable(t *testing.T) {
 		`server: "https://0.0.0.0:6443"`:                                               only,
 		`server: "https://127.1:6443"`:                                                 "a name or a complete IP address",
 		`server: "https://api.acme.dev:6443", proxy-url: "socks5://localhost:1080"`:    "its proxy-url is localhost:1080",
-		`server: "https://api.acme.dev:6443", insecure-skip-tls-verify: true`:          "whoever answers",
+		`server: "https://api.acme.dev:6443", insecure-skip-tls-verify: true`:          "any server at",
 		`server: "https://api.acme.dev:6443", proxy-url: "http://proxy.acme.dev:3128"`: "",
 		`server: "https://api.acme.dev:6443", tls-server-name: "kubernetes.acme.dev"`:  "",
 	} {

@@ -172,7 +172,7 @@ func (c *Client) ID(ctx context.Context) (inventory.ClusterID, error) {
 	out := inventory.ClusterID{Context: c.context, Server: cmp.Or(c.options.Server, c.config.Host)}
 	ns, err := c.api.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return out, fmt.Errorf("read which cluster %s is: %w", out.Name(), explain(err))
+		return out, fmt.Errorf("identify cluster %s: %w", out.Name(), explain(err))
 	}
 	out.UID = string(ns.UID)
 	return out, nil
@@ -202,11 +202,11 @@ func wrap(err *error, format string, args ...any) {
 func explain(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w; the credentials of the kubeconfig's user are refused: renew them", err)
+		return fmt.Errorf("%w; the API server rejected the kubeconfig's credentials; fix: renew them", err)
 	case apierrors.IsForbidden(err) && ownDenied(err):
-		return fmt.Errorf("%w; macfleet's own account lacks this right, as after an update of macfleet; an administrator of the cluster gives it: macfleet init cluster", err)
+		return fmt.Errorf("%w; macfleet's own account lacks this permission, for example after an update of macfleet; fix: macfleet init cluster, as a cluster administrator", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; the kubeconfig's user lacks this right", err)
+		return fmt.Errorf("%w; the kubeconfig's user lacks this permission", err)
 	}
 	return err
 }

@@ -116,7 +116,7 @@ func TestNodes(t *testing.T) {
 	if _, err := c.Secret(t.Context(), "ns", "key", "other"); err == nil || !strings.Contains(err.Error(), `no key "other"; it has: id`) {
 		t.Errorf("missing key: %v", err)
 	}
-	if _, err := c.Secret(t.Context(), "ns", "other", "id"); err == nil || !strings.Contains(err.Error(), "lacks this right") {
+	if _, err := c.Secret(t.Context(), "ns", "other", "id"); err == nil || !strings.Contains(err.Error(), "lacks this permission") {
 		t.Errorf("forbidden: %v", err)
 	}
 }

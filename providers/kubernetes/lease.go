@@ -94,7 +94,7 @@ func (l Lease) Put(ctx context.Context, r lock.Record, version string) (string, 
 func versionOf(l *coordinationv1.Lease) string { return string(l.UID) + " " + l.ResourceVersion }
 
 // ErrUnprepared says that the cluster has no namespace of macfleet's as yet.
-var ErrUnprepared = errors.New("the cluster has no such namespace; macfleet init cluster makes it")
+var ErrUnprepared = errors.New("the namespace does not exist; fix: macfleet init cluster")
 
 func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 	note := func(name string) string { return have.Annotations[l.client.label(name)] }
@@ -107,7 +107,7 @@ func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 		// Whoever holds it without our notes is named by what stands there.
 		r.Held = true
 		if r.Run.ID == "" || r.Run.ID != holder {
-			r.Run.ID, r.Run.Who, r.Run.Started, r.Machine = holder, holder, time.Time{}, "a machine that nobody has noted"
+			r.Run.ID, r.Run.Who, r.Run.Started, r.Machine = holder, holder, time.Time{}, "an unknown machine"
 		}
 	}
 	return r

@@ -97,7 +97,7 @@ func (l listing) lost(all []wish, noted *notes) (out []inventory.Object) {
 			continue
 		}
 		if o.Made = noted.made(w, o, ""); o.Made != inventory.MadeNever {
-			o.State, o.Why = inventory.ObjectUnserved, "the server does not serve this kind any more"
+			o.State, o.Why = inventory.ObjectUnserved, "the API server no longer serves this kind"
 			out = append(out, o)
 		}
 	}

@@ -25,7 +25,7 @@ func (c *Client) machines(ctx context.Context) inventory.Seen[[]inventory.Machin
 		return inventory.Absent[[]inventory.Machine]()
 	}
 	if err != nil {
-		return inventory.Unread[[]inventory.Machine](fmt.Sprintf("ask for the Cluster API: %v", explain(err)))
+		return inventory.Unread[[]inventory.Machine](fmt.Sprintf("look up the Cluster API: %v", explain(err)))
 	}
 	return seen(c.listMachines(ctx, schema.GroupVersion{Group: capiGroup, Version: version}))
 }

@@ -30,14 +30,14 @@ const manager = "macfleet"
 var (
 	// ErrReplaced says that an object is another one than the one that was seen: it was
 	// deleted and made anew under the same name.
-	ErrReplaced = errors.New("was made anew since it was seen; it was left alone: look again")
+	ErrReplaced = errors.New("was recreated since macfleet read it and was not touched; run the command again")
 	// ErrProviderID says that a Node has another provider id than it should: its kubelet
 	// must register another Node.
-	ErrProviderID = errors.New("a provider id never changes; the node has to be replaced")
+	ErrProviderID = errors.New("a provider ID cannot be changed; the Node has to be replaced")
 	// ErrForeign says that an object that macfleet would make is there and is somebody else's.
-	ErrForeign = errors.New("is not this configuration's")
+	ErrForeign = errors.New("does not belong to this configuration")
 	// ErrNotStuck says that a Pod need not be, or must not be, released.
-	ErrNotStuck = errors.New("is left to its kubelet")
+	ErrNotStuck = errors.New("was not released")
 )
 
 // node reads a Node that must be the one that was seen.
@@ -76,7 +76,7 @@ func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, 
 		return err
 	})
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%w; it changed %d times meanwhile: try again", err, atOnce.Steps)
+		return fmt.Errorf("%w; it changed %d times in the meantime; fix: run the command again", err, atOnce.Steps)
 	}
 	return explain(err)
 }
@@ -84,12 +84,12 @@ func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, 
 // SetProviderID sets the provider id of a Node that has none. A Node that has
 // this one is right; one that has another gives ErrProviderID.
 func (c *Client) SetProviderID(ctx context.Context, n inventory.Node, id string) error {
-	return c.changeNode(ctx, "set the provider id of", n, func(have *corev1.Node) error {
+	return c.changeNode(ctx, "set the provider ID of", n, func(have *corev1.Node) error {
 		if have.Spec.ProviderID == "" || have.Spec.ProviderID == id {
 			have.Spec.ProviderID = id
 			return nil
 		}
-		return fmt.Errorf("node %s has the provider id %q, not %q, and %w", n.Name, have.Spec.ProviderID, id, ErrProviderID)
+		return fmt.Errorf("node %s has the provider ID %q, not %q, and %w", n.Name, have.Spec.ProviderID, id, ErrProviderID)
 	})
 }
 
@@ -210,7 +210,7 @@ func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hol
 			return fmt.Errorf("encode the hold of node %s: %w", n.Name, err)
 		}
 	}
-	return c.changeNode(ctx, "note the hold on", n, func(have *corev1.Node) error {
+	return c.changeNode(ctx, "write the hold to", n, func(have *corev1.Node) error {
 		c.note(have, holdNote, string(text))
 		return nil
 	})
@@ -223,7 +223,7 @@ const hostKeyNote = "host-key"
 // NoteHostKey writes a host's key onto its Node, in place of whatever stands there; "" takes it
 // away. A Node that was made anew since it was seen is left alone.
 func (c *Client) NoteHostKey(ctx context.Context, n inventory.Node, key string) error {
-	return c.changeNode(ctx, "note the host key on", n, func(have *corev1.Node) error {
+	return c.changeNode(ctx, "write the host key to", n, func(have *corev1.Node) error {
 		c.note(have, hostKeyNote, key)
 		return nil
 	})
@@ -237,9 +237,9 @@ func holdOf(note string) (hold *inventory.Hold, unread string) {
 	}
 	var h inventory.Hold
 	if err := json.Unmarshal([]byte(note), &h); err != nil {
-		return nil, "it is not JSON as macfleet writes it: " + err.Error()
+		return nil, "invalid JSON: " + err.Error()
 	}
-	h.Who = cmp.Or(h.Who, "somebody")
+	h.Who = cmp.Or(h.Who, "someone")
 	return &h, ""
 }
 
@@ -257,7 +257,7 @@ func (c *Client) TellNode(ctx context.Context, n inventory.Node, run plan.Run, t
 		FirstTimestamp: at, LastTimestamp: at, Count: 1, Type: corev1.EventTypeNormal,
 	}
 	if _, err := c.api.CoreV1().Events(event.Namespace).Create(ctx, &event, metav1.CreateOptions{FieldManager: manager}); err != nil {
-		return fmt.Errorf("tell of node %s: %w", n.Name, explain(err))
+		return fmt.Errorf("write an event for node %s: %w", n.Name, explain(err))
 	}
 	return nil
 }

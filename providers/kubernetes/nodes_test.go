@@ -120,7 +120,7 @@ func TestProviderID(t *testing.T) {
 		if seen := nodesOf(t, client); len(seen) != 1 || seen[0].ProviderID != id {
 			t.Errorf("seen %+v", seen)
 		}
-		if err := client.SetProviderID(t.Context(), node, id+"2"); !errors.Is(err, kubernetes.ErrProviderID) || !strings.Contains(err.Error(), `has the provider id "`+id+`", not "`) {
+		if err := client.SetProviderID(t.Context(), node, id+"2"); !errors.Is(err, kubernetes.ErrProviderID) || !strings.Contains(err.Error(), `has the provider ID "`+id+`", not "`) {
 			t.Errorf("another one: %v", err)
 		}
 		// The cluster itself would refuse it.
@@ -237,15 +237,15 @@ func TestHold(t *testing.T) {
 			}
 		}
 		write("until friday")
-		state(nil, "it is not JSON as macfleet writes it")
+		state(nil, "invalid JSON")
 		write(`{"until":"2026-11-24T10:00:00Z"}`)
-		state(&inventory.Hold{Who: "somebody", Until: until}, "")
+		state(&inventory.Hold{Who: "someone", Until: until}, "")
 		set(nil)
 		state(nil, "")
 		another := node
 		another.UID = "0b1f4c52-6a0e-4d0b-9a55-000000000000"
 		if err := client.SetHold(t.Context(), another, want); !errors.Is(err, kubernetes.ErrReplaced) {
-			t.Errorf("a Node that was made anew: %v", err)
+			t.Errorf("a recreated Node: %v", err)
 		}
 	})
 }

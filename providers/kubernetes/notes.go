@@ -134,7 +134,7 @@ func (c *Client) noteMade(ctx context.Context, all []wish) error {
 	}
 	_, err = c.api.CoreV1().Namespaces().Patch(ctx, c.options.Namespace, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	if err != nil {
-		return fmt.Errorf("note on namespace %s what was made: %w", c.options.Namespace, explain(err))
+		return fmt.Errorf("annotate namespace %s: %w", c.options.Namespace, explain(err))
 	}
 	return nil
 }

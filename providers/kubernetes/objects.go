@@ -122,7 +122,7 @@ func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
 			return err
 		}
 	}
-	return fmt.Errorf("keep %s: it is none of what the configuration wants of the cluster", o)
+	return fmt.Errorf("write %s: the configuration does not include this object", o)
 }
 
 // PrepareOptions say how a cluster is prepared.
@@ -194,7 +194,7 @@ func (s standing) outdated(namespace inventory.Object) {
 		for i, o := range s.objects {
 			if gone.Prepared && o.State == inventory.ObjectKept && o.String() == namespace.String() {
 				s.objects[i].State = inventory.ObjectDiffers
-				s.objects[i].Why = fmt.Sprintf("a note says that the %s is macfleet's, and it is gone or somebody else's", gone)
+				s.objects[i].Why = fmt.Sprintf("an annotation lists %s, which was deleted or belongs to someone else", gone)
 			}
 		}
 	}
@@ -240,10 +240,10 @@ func (c *Client) sshKey(k SSHKey) wish {
 		case string(kept) == text, there && len(kept) > 0 && k.Replaces == "":
 			return "", nil
 		case string(kept) != k.Replaces:
-			return "", fmt.Errorf("%s was changed meanwhile, and was left alone; run the command again", w.object())
+			return "", fmt.Errorf("%s was changed in the meantime and was not updated; fix: run the command again", w.object())
 		}
 		if owner := metav1.GetControllerOf(have); owner != nil {
-			return "", fmt.Errorf("%s is kept by %s %s, which would undo the change; put the key where that takes it from", w.object(), owner.Kind, owner.Name)
+			return "", fmt.Errorf("%s is managed by %s %s, which would revert the change; fix: change the key at its source", w.object(), owner.Kind, owner.Name)
 		}
 		return "data", unstructured.SetNestedField(have.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", k.Key)
 	}
@@ -352,29 +352,29 @@ func (c *Client) Purpose(o inventory.Object) string {
 	ofCAPI := slices.Contains([]string{capiAccount, capiAccount + "-token", capiRole}, o.Name) || o.Kind == "ClusterRoleBinding" && strings.HasPrefix(o.Name, capiRole)
 	switch surplus := o.State == inventory.ObjectSurplus; {
 	case surplus && (ofCAPI || o.Kind == "Secret" || o.Name == ownName):
-		return "connected the Cluster API"
+		return "connected the Cluster API (no longer used)"
 	case capi != nil && (ofCAPI || o.Name == capi.secret()):
-		return "binds the Machines of the Cluster API's cluster " + capi.Namespace + "/" + capi.Cluster + " to their Nodes"
+		return "links the Machines of Cluster API cluster " + capi.Namespace + "/" + capi.Cluster + " to their Nodes"
 	case surplus:
-		return "what tart-kubelets and macfleet may do where no Pods for hosts are to run any more"
+		return "permissions in a namespace that is no longer in pod_namespaces"
 	case o.Kind == "Namespace" && o.Name == c.options.AgentNamespace:
-		return "holds the accounts of the hosts' tart-kubelets, and nothing else"
+		return "namespace of the tart-kubelets' service accounts"
 	case o.Kind == "Namespace" && o.Name != c.options.Namespace:
-		return "holds Pods that run on the hosts"
+		return "namespace of Pods that run on the hosts"
 	case strings.HasPrefix(o.Kind, "ValidatingAdmissionPolicy"):
-		return "binds each host's tart-kubelet to its own Node, Lease and Pods"
+		return "limits each tart-kubelet to its own Node, Lease and Pods"
 	case strings.HasPrefix(o.Name, agentRole):
-		return "what a host's tart-kubelet may do, and no more"
+		return "permissions of a host's tart-kubelet"
 	}
 	switch o.Kind {
 	case "Namespace":
-		return "holds all that is macfleet's"
+		return "macfleet's namespace"
 	case "ConfigMap":
-		return "pins the host keys, for everybody who runs macfleet"
+		return "pinned SSH host keys"
 	case "Secret":
-		return "the private key with which macfleet logs in to the hosts"
+		return "private SSH key for logging in to the hosts"
 	case "ServiceAccount":
-		return "who macfleet is where nobody sits, such as in CI"
+		return "the identity macfleet uses unattended, e.g. in CI"
 	}
-	return "what macfleet's own account may do, and no more"
+	return "permissions of macfleet's own account"
 }

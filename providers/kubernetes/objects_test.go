@@ -76,8 +76,8 @@ func TestKeep(t *testing.T) {
 		want := map[string]string{
 			"ServiceAccount capi-remote":                       "missing",
 			"ClusterRoleBinding macfleet-capi-remote-" + ns(t): "differs subjects",
-			"Secret capi-remote-token":                         "differs it holds no token of the account",
-			"Secret acme-kubeconfig":                           "differs ConfigMap owner owns it, and would take it along",
+			"Secret capi-remote-token":                         "differs it has no token of the account",
+			"Secret acme-kubeconfig":                           "differs it is owned by ConfigMap owner and would be deleted with it",
 		}
 		if c.name == "sandbox" { // there a Secret goes with its account
 			want["Secret capi-remote-token"] = "missing"
@@ -193,7 +193,7 @@ func TestForeignKubeconfig(t *testing.T) {
 			t.Errorf("prepare: %v", err)
 		}
 		left := wrong(objects(t, client))
-		if why := left["Secret acme-kubeconfig"]; len(left) != 1 || !strings.Contains(why, "not this configuration's") {
+		if why := left["Secret acme-kubeconfig"]; len(left) != 1 || !strings.Contains(why, "not belong to this configuration") {
 			t.Errorf("left %v", left)
 		}
 		s, err := c.admin.CoreV1().Secrets(o.CAPI.Namespace).Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})

@@ -117,7 +117,7 @@ func (p *Pins) All() ([]plan.Pin, error) {
 	var lost *inventory.Object
 	if p.unprepared(version) {
 		o := p.client.pinsWish().object()
-		o.State, o.Why = inventory.ObjectMissing, "it is gone, with the pinned host keys"
+		o.State, o.Why = inventory.ObjectMissing, "it was deleted, together with the pinned host keys"
 		lost = &o
 	}
 	all, err := p.withOwn(pins)
@@ -259,10 +259,10 @@ func parsePins(text string) ([]plan.Pin, error) {
 		var pin plan.Pin
 		err := json.Unmarshal([]byte(line), &pin)
 		if err == nil && (pin.Name == "" || pin.ServerID == "" || pin.Key == "") {
-			err = errors.New("it lacks name, server_id or key")
+			err = errors.New("name, server_id or key is missing")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w; mend or remove the line", pinsKey, i+1, err)
+			return nil, fmt.Errorf("%s, line %d: %w; fix: correct or remove the line", pinsKey, i+1, err)
 		}
 		pin.Since = pin.Since.UTC()
 		pins = append(pins, pin)

@@ -115,7 +115,7 @@ func (c *Client) release(ctx context.Context, p inventory.Pod) error {
 	}
 	others := slices.DeleteFunc(slices.Clone(have.Finalizers), inventory.IsVMFinalizer)
 	if len(others) > 0 && len(others) == len(have.Finalizers) {
-		return notStuck(have, "it is held by "+strings.Join(others, ", "))
+		return notStuck(have, "its finalizers are "+strings.Join(others, ", "))
 	}
 	// Where the Pod still ran when it was deleted, the cluster waits for the
 	// kubelet's word beside the finalizer, which is a deletion without grace. It comes
@@ -160,7 +160,7 @@ func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
 	case p.DeletionTimestamp == nil:
 		return notStuck(p, "it is not being deleted")
 	case !seen.Overdue:
-		return notStuck(p, "it has time until "+seen.Due.Format("15:04:05 UTC"))
+		return notStuck(p, "its grace period ends at "+seen.Due.Format("15:04:05 UTC"))
 	case seen.Finished():
 		return nil
 	}
@@ -171,5 +171,5 @@ func (c *Client) stuck(ctx context.Context, p *corev1.Pod) error {
 	case err != nil:
 		return err
 	}
-	return notStuck(p, "its node is there and its phase is "+string(p.Status.Phase))
+	return notStuck(p, "its Node exists and its phase is "+string(p.Status.Phase))
 }

@@ -125,11 +125,11 @@ func TestPodDue(t *testing.T) {
 		c.deletePod(t, "b", 600)
 		c.phase(t, "b", corev1.PodFailed, "TartRunExited")
 		ended := podsOf(t, client)[1]
-		if err := client.ReleasePod(t.Context(), ended); !errors.Is(err, kubernetes.ErrNotStuck) || !strings.Contains(err.Error(), "its kubelet: it has time until ") {
+		if err := client.ReleasePod(t.Context(), ended); !errors.Is(err, kubernetes.ErrNotStuck) || !strings.Contains(err.Error(), "its grace period ends at ") {
 			t.Errorf("released before its time, although it has ended: %v", err)
 		}
 		c.addPod(t, mac, "c", held)
-		if err := client.ReleasePod(t.Context(), podsOf(t, client)[2]); !errors.Is(err, kubernetes.ErrNotStuck) || !strings.HasSuffix(err.Error(), "its kubelet: it is not being deleted") {
+		if err := client.ReleasePod(t.Context(), podsOf(t, client)[2]); !errors.Is(err, kubernetes.ErrNotStuck) || !strings.HasSuffix(err.Error(), "it is not being deleted") {
 			t.Errorf("released though nobody deleted it: %v", err)
 		}
 		c.deletePod(t, "a", 1)

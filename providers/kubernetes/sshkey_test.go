@@ -36,7 +36,7 @@ func TestSSHKey(t *testing.T) {
 			{"first", "", "first", ""},
 			{"second", "", "first", ""}, // another run was first
 			{"second", "first", "second", ""},
-			{"third", "first", "second", "was changed meanwhile"},
+			{"third", "first", "second", "was changed in the meantime"},
 			{"second", "first", "second", ""},
 		} {
 			err := put(step.value, step.replaces)
@@ -71,7 +71,7 @@ func TestSSHKey(t *testing.T) {
 		if _, err := secrets.Update(t.Context(), have, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := put("fifth", "fourth"); err == nil || !strings.Contains(err.Error(), "is kept by ConfigMap owner") {
+		if err := put("fifth", "fourth"); err == nil || !strings.Contains(err.Error(), "is managed by ConfigMap owner") {
 			t.Errorf("a Secret that another controller keeps: %v", err)
 		}
 		holds("fourth")

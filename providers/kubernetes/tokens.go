@@ -101,7 +101,7 @@ func (c *Client) newest(ctx context.Context, host string, account *unstructured.
 // RenewToken makes another token for a host's kubelet, beside the one that it has. A Secret that a run before made
 // and did not see filled is gone on with.
 func (c *Client) RenewToken(ctx context.Context, host string) (out inventory.Identity, err error) {
-	defer wrap(&err, "new token of host %s", host)
+	defer wrap(&err, "renew the token of host %s", host)
 	account, err := c.identity(host).account.ensure(ctx)
 	if err != nil {
 		return out, err
@@ -129,7 +129,7 @@ func (c *Client) RenewToken(ctx context.Context, host string) (out inventory.Ide
 	out = inventory.Identity{Host: host, ServiceAccount: string(account.GetUID()), Bound: true}
 	enterTokens(&out, all)
 	if !out.Issued {
-		return out, fmt.Errorf("%s was filled and is gone again; apply again", i.secret.object())
+		return out, fmt.Errorf("%s was deleted after its token was issued; fix: run macfleet apply again", i.secret.object())
 	}
 	return out, nil
 }
@@ -137,13 +137,13 @@ func (c *Client) RenewToken(ctx context.Context, host string) (out inventory.Ide
 // RetireTokens ends all tokens of a host's kubelet but the one of the Secret keep: the cluster takes a token no longer
 // once its Secret is gone. Where that one is not there and filled, nothing is ended.
 func (c *Client) RetireTokens(ctx context.Context, host, keep string) (err error) {
-	defer wrap(&err, "end the older tokens of host %s", host)
+	defer wrap(&err, "revoke the older tokens of host %s", host)
 	all, err := c.tokens(ctx, host)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(all, func(t token) bool { return t.Name == keep && t.filled != "" }) {
-		return fmt.Errorf("the Secret %s with the newest one is not there; apply again", keep)
+		return fmt.Errorf("the Secret %s with the newest token does not exist; fix: run macfleet apply again", keep)
 	}
 	kept := tokenNumber(host, keep)
 	for _, t := range all {

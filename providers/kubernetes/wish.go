@@ -59,7 +59,7 @@ func (c *Client) wish(o runtime.Object) wish {
 	fields, ferr := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err := cmp.Or(err, ferr); err != nil {
 		// The kinds are constants of this package, and client-go knows them.
-		panic(fmt.Sprintf("%T is no kind of client-go: %v", o, err))
+		panic(fmt.Sprintf("%T is not a client-go kind: %v", o, err))
 	}
 	maps.DeleteFunc(fields, func(_ string, value any) bool { // such as the status, which nobody wants
 		part, ok := value.(map[string]any)
@@ -86,7 +86,7 @@ func (w wish) gating(g inventory.Gate) wish {
 // foreign returns an error where what is there in the place of a wanted object is somebody else's.
 func (w wish) foreign(have metav1.Object) error {
 	if alien := w.alien(have); alien != "" {
-		return fmt.Errorf("%s %w: %s; rename or delete it, or set its labels as macfleet would", w.object(), ErrForeign, alien)
+		return fmt.Errorf("%s %w: %s; fix: rename or delete it, or set the labels that macfleet sets", w.object(), ErrForeign, alien)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (w wish) differs(have metav1.Object) string {
 		why = w.judge(have)
 	}
 	if why == "" && w.anew(have) {
-		why = "has to be made anew"
+		why = "has to be recreated"
 	}
 	return cmp.Or(why, w.mend(have))
 }
@@ -264,7 +264,7 @@ func (w wish) ensure(ctx context.Context) (have *unstructured.Unstructured, err 
 		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !namespaceMissing(err)
 	}
 	if err := retry.OnError(atOnce, again, func() (err error) { have, err = w.once(ctx); return }); err != nil {
-		return nil, fmt.Errorf("keep %s: %w", w.object(), explain(err))
+		return nil, fmt.Errorf("write %s: %w", w.object(), explain(err))
 	}
 	return have, nil
 }
@@ -326,7 +326,7 @@ func (w wish) revoke(ctx context.Context) error {
 		return err
 	}
 	if others := w.others(have); others != "" {
-		return fmt.Errorf("delete %s: it %w: %s; delete it yourself if nobody needs it", w.object(), ErrForeign, others)
+		return fmt.Errorf("delete %s: it %w: %s; fix: if it is unused, delete it yourself", w.object(), ErrForeign, others)
 	}
 	if err := w.remove(ctx, have); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", w.object(), explain(err))

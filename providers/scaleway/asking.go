@@ -71,14 +71,14 @@ func (c *Client) explain(of subject, err error) error {
 	var auth *scw.DeniedAuthenticationError
 	switch {
 	case errors.As(err, &denied):
-		text := fmt.Sprintf("Scaleway denies %s (insufficient permissions) in project %s; the key needs AppleSiliconFullAccess there",
+		text := fmt.Sprintf("Scaleway denies %s (insufficient permissions) in project %s; the API key needs AppleSiliconFullAccess there",
 			deniedOf(denied), c.project)
 		if of == oneServer {
-			text += ". A server that has been deleted answers the same: see whether macfleet hosts -o wide still lists it"
+			text += ". A deleted server gives the same error: check whether macfleet hosts -o wide still lists it"
 		}
 		return &deniedError{text, err}
 	case errors.As(err, &auth):
-		return fmt.Errorf("%w; the key is unknown or expired: run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
+		return fmt.Errorf("%w; the API key is unknown or expired; fix: run scw init or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func deniedOf(err *scw.PermissionsDeniedError) string {
 		}
 	}
 	if len(all) == 0 {
-		return "the request (it does not say which right is missing)"
+		return "the request (the missing permission is not named)"
 	}
 	return strings.Join(all, ", ")
 }
@@ -128,7 +128,7 @@ func (c *Client) settled(ctx context.Context, do func() error) error {
 		err = do()
 	}
 	if passing(err) {
-		return fmt.Errorf("%w; it did not leave that state within %s: look at it in the Scaleway console, and run the command again",
+		return fmt.Errorf("%w; it did not leave that state within %s; fix: check it in the Scaleway console, then run the command again",
 			err, settleTries*c.settleEvery)
 	}
 	return err

@@ -94,7 +94,7 @@ func TestListIsWhole(t *testing.T) {
 		"one page":           {100, func(int) int { return 100 }, "", 1},
 		"three pages":        {250, func(int) int { return 250 }, "", 3},
 		"short once":         {7, func(n int) int { return 12 - 5*min(n-1, 1) }, "", 3},
-		"always short":       {7, func(int) int { return 12 }, "counts 12 servers in project " + project + ", and its pages brought 7", 6},
+		"always short":       {7, func(int) int { return 12 }, "counts 12 servers in project " + project + " but listed 7", 6},
 		"nothing of many":    {0, func(int) int { return 12 }, "counts 12 servers", 3},
 		"more than counted":  {7, func(int) int { return 5 }, "counts 5 servers", 3},
 		"no count in answer": {7, func(int) int { return 0 }, "counts 0 servers", 3},
@@ -175,7 +175,7 @@ func TestDenied(t *testing.T) {
 		"passwords":     {passwords, denial(of("read", "server")), []string{`denies "read server"`}, true},
 		"write":         {rename, denial(of("write", "server")), []string{`denies "write server"`, "(request id 4f2c-of-PATCH)"}, true},
 		"several":       {rename, denial(of("write", "server"), of("read", "project")), []string{`"write server", "read project"`}, true},
-		"without a why": {list, denial(), []string{"does not say which right is missing"}, false},
+		"without a why": {list, denial(), []string{"the missing permission is not named"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +188,7 @@ func TestDenied(t *testing.T) {
 					t.Errorf("%q lacks %q", err, want)
 				}
 			}
-			if got := strings.Contains(err.Error(), "has been deleted answers the same"); got != tc.deleted {
+			if got := strings.Contains(err.Error(), "deleted server gives the same error"); got != tc.deleted {
 				t.Errorf("%q speaks of deletion: %t", err, got)
 			}
 		})

@@ -60,8 +60,8 @@ func (c *Client) whole(ctx context.Context, zone scw.Zone) (map[string]inventory
 			return out, nil
 		}
 	}
-	return nil, fmt.Errorf("the list is not whole: Scaleway counts %d servers in project %s, and its pages brought %d, %d times; "+
-		"nothing was concluded from it: run the command again", total, c.project, len(found), reads)
+	return nil, fmt.Errorf("incomplete server list: Scaleway counts %d servers in project %s but listed %d (%d attempts); "+
+		"fix: run the command again", total, c.project, len(found), reads)
 }
 
 // pages reads a zone once: its servers by id, of one project or of all that the key may see, and how many the provider

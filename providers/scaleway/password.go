@@ -16,12 +16,12 @@ var (
 	// out of their session.
 	//
 	//lint:ignore ST1005 it begins with a name
-	ErrSealed = errors.New("Scaleway answers <sealed> in its place: the API key may not see it")
+	ErrSealed = errors.New("Scaleway returns <sealed> instead: the API key may not read it")
 	// ErrNotDisclosed says that nothing stands there: Scaleway stops telling it
 	// some hours after the order.
 	//
 	//lint:ignore ST1005 it begins with a name
-	ErrNotDisclosed = errors.New("Scaleway no longer tells it")
+	ErrNotDisclosed = errors.New("Scaleway no longer provides it")
 )
 
 // Password is a password that Scaleway tells.
@@ -42,7 +42,7 @@ func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, er
 	var out []Password
 	reason := ErrNotDisclosed
 	for _, p := range []struct{ text, source string }{
-		{s.SudoPassword, "Scaleway"}, {fromVNC(s.VncURL), "the VNC address that Scaleway tells"},
+		{s.SudoPassword, "Scaleway"}, {fromVNC(s.VncURL), "Scaleway's VNC address"},
 	} {
 		v, err := secret.New(p.text)
 		switch {

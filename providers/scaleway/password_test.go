@@ -15,7 +15,7 @@ import (
 // the likelier one first, or why it tells none.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	const server, vnc = "Scaleway", "the VNC address that Scaleway tells"
+	const server, vnc = "Scaleway", "Scaleway's VNC address"
 	for name, c := range map[string]struct {
 		sudo, vnc string
 		want      []string // value and source

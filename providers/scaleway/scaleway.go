@@ -44,7 +44,7 @@ const pageSize = 100
 const RequestsPerSecond = 45
 
 // ErrNoCredentials says that this machine has no credentials for Scaleway.
-var ErrNoCredentials = errors.New("scaleway credentials: there are none; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY")
+var ErrNoCredentials = errors.New("no Scaleway credentials; fix: run scw init or set SCW_ACCESS_KEY and SCW_SECRET_KEY")
 
 // New returns a client with the credentials that scw's users know: SCW_*
 // variables over the active profile of scw's configuration file.
@@ -55,7 +55,7 @@ func New(o Options) (*Client, error) {
 	}
 	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(doer{o.HTTP}), scw.WithDefaultPageSize(pageSize))...)
 	if err != nil {
-		return nil, fmt.Errorf("scaleway credentials: %w; run scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
+		return nil, fmt.Errorf("scaleway credentials: %w; fix: run scw init or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
 	}
 	if _, ok := client.GetSecretKey(); !ok {
 		return nil, ErrNoCredentials
@@ -69,7 +69,7 @@ func New(o Options) (*Client, error) {
 		c.project, _ = client.GetDefaultProjectID()
 	}
 	if c.project == "" {
-		return nil, errors.New("scaleway project: none is named; set project_id of the environment, or SCW_DEFAULT_PROJECT_ID")
+		return nil, errors.New("no Scaleway project; fix: set project_id of the environment or SCW_DEFAULT_PROJECT_ID")
 	}
 	for _, z := range o.Zones {
 		c.zones = append(c.zones, scw.Zone(z))
@@ -94,7 +94,7 @@ func credentials(o Options) ([]scw.ClientOption, error) {
 		profile, err = config.GetActiveProfile()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read scw's configuration %s: %w", scw.GetConfigPath(), err)
+		return nil, fmt.Errorf("read the scw configuration %s: %w", scw.GetConfigPath(), err)
 	}
 	return []scw.ClientOption{scw.WithProfile(profile), scw.WithEnv()}, nil
 }
@@ -138,7 +138,7 @@ func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
 func (c *Client) rename(ctx context.Context, zone, id, from, to string) error {
 	before, err := c.Get(ctx, zone, id)
 	if err != nil {
-		return fmt.Errorf("look at the name of server %s: %w", id, err)
+		return fmt.Errorf("read the name of server %s: %w", id, err)
 	}
 	if before.Name == to {
 		return nil
@@ -177,7 +177,7 @@ type RacedError struct{ ServerID, Wanted, Found string }
 
 // Error names both names.
 func (e *RacedError) Error() string {
-	return fmt.Sprintf("server %s was to be called %s and is called %s now: somebody else renamed it; plan again", e.ServerID, e.Wanted, e.Found)
+	return fmt.Sprintf("server %s should be named %s but is now named %s: someone else renamed it; fix: run macfleet plan again", e.ServerID, e.Wanted, e.Found)
 }
 
 // toServer drops what only the SDK needs. Passwords stay behind: list and write

@@ -28,7 +28,7 @@ func TestCredentials(t *testing.T) {
 		name, file, access, project string
 		problem                     string
 	}{
-		{"none", "", "", project, "run scw init, or set SCW_ACCESS_KEY"},
+		{"none", "", "", project, "SCW_ACCESS_KEY"},
 		{"variables", "", access, project, ""},
 		{"file", "access_key: " + access + "\nsecret_key: " + key + "\n", "", project, ""},
 		{"broken file", "access_key: [\n", access, project, "config.yaml"},

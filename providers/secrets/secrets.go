@@ -79,7 +79,7 @@ func (r Resolver) read(ctx context.Context, ref secret.Ref) (string, error) {
 	case secret.OnePass:
 		return onePassword(ctx, ref)
 	}
-	return "", errors.New("nothing resolves this kind of reference")
+	return "", errors.New("this kind of reference is not supported")
 }
 
 // largest is how many bytes a secret of a file may have.
@@ -98,7 +98,7 @@ func onePassword(ctx context.Context, ref secret.Ref) (string, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return "", errors.New("the op program is not installed; it reads 1Password")
+			return "", errors.New("the 1Password CLI (op) is not installed")
 		}
 		return "", fmt.Errorf("op read: %w: %s", err, strings.TrimSpace(stderr.String()))
 	}
