@@ -20,8 +20,9 @@ import (
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	touched, disturbed := make(map[string]int), make(map[string]int) // by fleet
-	total, objects := 0, 0
+	total, objects, empty := 0, 0, 0
 	var drained, forced []string
+	names := p.Names()
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
 			objects += len(actions)
@@ -37,25 +38,29 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 			disturbed[h.Fleet]++
 		}
 		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Drains }); i >= 0 {
-			drained = append(drained, fmt.Sprintf("%s (%s)", h.Name, count(actions[i].Evicts, "Pod")))
+			if n := actions[i].Evicts; n > 0 {
+				drained = append(drained, fmt.Sprintf("%s (%s)", names.Short(h.Name), count(n, "Pod")))
+			} else {
+				empty++
+			}
 		}
 		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Forced }); i >= 0 {
 			busy := actions[i].Busy
-			forced = append(forced, h.Name+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
+			forced = append(forced, names.Short(h.Name)+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
 		}
 	}
 	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
 	keys := len(engine.Unpinned(p))
 	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
 		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
-	shares := listed(", ", mapped(fleets, func(f fleet.Fleet) string {
+	shares := listed("; ", mapped(fleets, func(f fleet.Fleet) string {
 		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
-		return given(n > 0, "%d of %d %s, at most %d at once", n, ready, f.Name, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
+		return given(n > 0, "%s %d of %d, %d at a time", f.Name, n, ready, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
 	})...)
+	drains := listed(", ", strings.Join(drained, ", "), given(empty > 0, "%s without Pods", count(empty, "host")))
 	uncompared, _ := lead(p.Coverage())
-	return uncompared + listed(" ", fmt.Sprintf("Apply to %s%s: %s.", ownerTitle(p), clusterTitle(p), what), given(shares != "", "It disturbs %s.", shares),
-		given(len(drained) > 0, "It drains %s.", strings.Join(drained, ", ")),
-		given(len(forced) > 0, "By force, whatever goes on there: %s.", strings.Join(forced, ", ")))
+	return uncompared + listed(" ", fmt.Sprintf("Apply to %s%s: %s.", ownerTitle(p), clusterTitle(p), what), given(shares != "", "Ready hosts disturbed: %s.", shares),
+		given(drains != "", "Drained: %s.", drains), given(len(forced) > 0, "By force, without waiting until idle: %s.", strings.Join(forced, ", ")))
 }
 
 // Applied shows what a run left behind: what failed, what was not started and why, and what else is not as wanted. before is

@@ -39,7 +39,7 @@ func (f *Frames) Draw(show func(out io.Writer, width int)) {
 	}
 	for _, line := range lines {
 		// Erased line by line: a terminal may move what it erases from the top of the screen into the scrollback.
-		b.WriteString("\r" + lipgloss.NewStyle().MaxWidth(max(columns, 0)).Render(line) + "\x1b[K\n")
+		b.WriteString("\r\x1b[K" + lipgloss.NewStyle().MaxWidth(max(columns, 0)).Render(line) + "\n")
 	}
 	if f.drawn > len(lines) {
 		b.WriteString("\x1b[J")

@@ -90,29 +90,38 @@ func (l *Live) Close() {
 }
 
 // draw replaces the live lines, below lines that stay, in one write. A terminal that became narrower has broken those that were
-// drawn before.
+// drawn before. Each row is erased by itself: tmux keeps a screen that is erased whole in its scrollback.
 func (l *Live) draw(above ...string) {
 	columns, rows := l.size()
 	var b strings.Builder
-	up := 0
-	for _, w := range l.drawn {
-		up++
-		if columns > 0 {
-			up += max(w-1, 0) / columns
-		}
-	}
-	if up = min(up, max(rows-1, len(l.drawn))); up > 0 {
-		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", up) // to the first of them, and clear what is below; ^C may stand behind them
+	up := min(rowsOf(l.drawn, columns), max(rows-1, len(l.drawn)))
+	if up > 0 {
+		fmt.Fprintf(&b, "\r\x1b[%dA", up) // to the first of them; ^C may be behind them
 	}
 	var lines []string
 	if !l.over {
 		lines = l.lines(columns, rows)
 	}
-	l.drawn = mapped(lines, lipgloss.Width)
-	for _, line := range append(above, lines...) {
-		b.WriteString(line + "\n")
+	all := append(above, lines...)
+	for _, line := range all {
+		b.WriteString("\x1b[K" + line + "\n") // before the line: behind a full one the cursor is still on its last column
 	}
+	if less := up - rowsOf(mapped(all, lipgloss.Width), columns); less > 0 {
+		b.WriteString(strings.Repeat("\x1b[K\n", less) + fmt.Sprintf("\x1b[%dA", less))
+	}
+	l.drawn = mapped(lines, lipgloss.Width)
 	_, _ = io.WriteString(l.text.out, b.String()) // a terminal that went away ends the show, not the run
+}
+
+// rowsOf returns how many rows of a terminal lines of these widths fill.
+func rowsOf(widths []int, columns int) int {
+	n := len(widths)
+	for _, w := range widths {
+		if columns > 0 {
+			n += max(w-1, 0) / columns
+		}
+	}
+	return n
 }
 
 // cut keeps a line within the terminal, where its width is known.

@@ -18,38 +18,61 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// screen is a terminal of a few rows that breaks wide lines, breaks them anew when it is resized, and knows what macfleet writes:
-// text, a carriage return, the cursor up, and to clear what is below it.
+// screen is a terminal of a few rows that breaks wide lines, breaks them again when it is resized, and knows what macfleet writes:
+// text, a carriage return, the cursor up, and to clear the row from the cursor on.
 type screen struct {
 	t             *testing.T
 	columns, rows int
-	lines         []string // as they were written; the cursor stands behind the last one
+	lines         []string // as they were written; the cursor is behind the last one
 }
 
-var control = regexp.MustCompile(`\r\x1b\[(\d+)A\x1b\[J`)
+var control = regexp.MustCompile(`^(?:\r\x1b\[(\d+)A)?((?:\x1b\[K[^\x1b]*\n)*)(?:\x1b\[(\d+)A)?$`)
 
 func (s *screen) Write(p []byte) (int, error) {
-	text := string(p)
-	if at := control.FindStringSubmatchIndex(text); at != nil {
-		up, _ := strconv.Atoi(text[at[2]:at[3]])
-		if up >= s.rows {
-			s.t.Errorf("the cursor goes %d lines up on a screen of %d", up, s.rows)
-		}
-		for ; up > 0; s.lines = s.lines[:len(s.lines)-1] {
-			up -= 1 + max(len([]rune(s.lines[len(s.lines)-1]))-1, 0)/s.columns
-		}
-		if up < 0 {
-			s.t.Errorf("the cursor stands within a line")
-		}
-		text = text[at[1]:]
+	at := control.FindStringSubmatch(string(p))
+	if at == nil {
+		s.t.Errorf("an escape code that is not for the cursor, or a row that is not cleared: %q", p)
+		return len(p), nil
 	}
-	if strings.Contains(text, "\x1b") {
-		s.t.Errorf("an escape code that is not for the cursor: %q", text)
+	up, _ := strconv.Atoi(at[1])
+	if up >= s.rows {
+		s.t.Errorf("the cursor goes %d lines up on a screen of %d", up, s.rows)
 	}
-	for line := range strings.Lines(text) {
-		s.lines = append(s.lines, strings.TrimSuffix(line, "\n"))
+	s.back(up)
+	first := len(s.lines)
+	for line := range strings.Lines(at[2]) {
+		s.lines = append(s.lines, strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "\x1b[K"))
+	}
+	if written := s.height(s.lines[first:]); written < up {
+		s.t.Errorf("%d rows are cleared of %d", written, up)
+	}
+	if at[3] != "" {
+		up, _ = strconv.Atoi(at[3])
+		if text := strings.Join(s.lines[len(s.lines)-up:], ""); text != "" {
+			s.t.Errorf("the cursor ends above %q", text)
+		}
+		s.back(up)
 	}
 	return len(p), nil
+}
+
+// back moves the cursor up, to the first column of a line.
+func (s *screen) back(up int) {
+	for ; up > 0; s.lines = s.lines[:len(s.lines)-1] {
+		up -= s.height(s.lines[len(s.lines)-1:])
+	}
+	if up < 0 {
+		s.t.Errorf("the cursor is within a line")
+	}
+}
+
+// height returns how many rows lines fill.
+func (s *screen) height(lines []string) int {
+	n := 0
+	for _, line := range lines {
+		n += 1 + max(len([]rune(line))-1, 0)/s.columns
+	}
+	return n
 }
 
 // applied is a plan for so many hosts of one fleet, an action each, with the first host as canary.
