@@ -67,17 +67,29 @@ func (d driftText) verdict(end string) {
 		}
 	}
 	unseen := given(n.Unknown > 0, "%d of %s not compared", n.Unknown, count(all, "host"))
+	partly := cmp.Or(d.partly(), "not everything was compared")
 	switch {
 	case d.r.Blind != "":
 		d.t.verdict(signUnknown, fmt.Sprintf("Nothing of %s was compared: %s", ownerTitle(d.p), d.r.Blind), end)
 	case len(d.r.Items) == 0 && d.r.Complete:
 		d.t.verdict(markDone, noDrift(d.p, d.p.Summarise()), end)
 	case len(d.r.Items) == 0:
-		d.t.verdict(signUnknown, "No drift found, but "+cmp.Or(unseen, "not everything was compared"), end)
+		d.t.verdict(signUnknown, "No drift found, but "+cmp.Or(unseen, partly), end)
 	default:
 		on := listed(" and ", given(n.Drift > 0, "%d of %s", n.Drift, count(all, "host")), given(objects > 0, "%s of the cluster", count(objects, "object")))
-		d.t.verdict(signDrift, listed("; ", "Drift on "+on, unseen, given(unseen == "" && !d.r.Complete, "not everything was compared")), end)
+		d.t.verdict(signDrift, listed("; ", "Drift on "+on, unseen, given(unseen == "" && !d.r.Complete, "%s", partly)), end)
 	}
+}
+
+// partly counts the steps that could not be compared on hosts that answered.
+func (d driftText) partly() string {
+	steps, hosts := make(map[[2]string]bool), make(map[string]bool)
+	for _, u := range d.r.Unseen {
+		if u.Host != "" && u.Step != "" {
+			steps[[2]string{u.Host, u.Step}], hosts[u.Host] = true, true
+		}
+	}
+	return given(len(steps) > 0, "%s on %s not compared", count(len(steps), "step"), count(len(hosts), "host"))
 }
 
 // counts is the closing line: each host once.
