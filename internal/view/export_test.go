@@ -5,3 +5,6 @@ type Message = message
 
 // Pieces are the words and commands of a text, which are never broken.
 var Pieces = pieces
+
+// Wrap breaks a text into lines.
+var Wrap = wrap

@@ -43,7 +43,7 @@ func pieces(text string) []string {
 }
 
 // program matches the first word of the command lines that macfleet prints.
-var program = regexp.MustCompile(`^[("']*(macfleet|kubectl|sudo|ssh|ssh-keygen|launchctl)$`)
+var program = regexp.MustCompile(`^[("']*(macfleet|kubectl|sudo|ssh|ssh-keygen|launchctl|tart|pfctl|fdesetup|sysadminctl|scw|gh)$`)
 
 // verbs are the commands of macfleet that have another plain word behind them.
 var verbs = []string{"init", "lock", "sandbox", "artifacts", "show", "help", "completion", "hosts"}

@@ -1,0 +1,31 @@
+package view_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/view"
+)
+
+// TestWrap: words, paths and commands stay in one piece at any width, so that they can be copied.
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	for _, e := range []struct{ text, whole string }{
+		{"fix: delete unused images (as the login user: tart prune --older-than 7), then run macfleet plan again", "tart prune --older-than 7),"},
+		{"fix it and run macfleet apply --on name=acme-production-runners-m2-00c3b --step power.", "macfleet apply --on name=acme-production-runners-m2-00c3b --step power."},
+		{"read /var/log/tart-kubelet.log on the host", "/var/log/tart-kubelet.log"},
+		{"wait until it expires, or if it is safe: macfleet unhold 00c3b", "macfleet unhold 00c3b"},
+		{"let an administrator run: kubectl annotate node acme-1 acme.dev/hold- and plan again", "kubectl annotate node acme-1 acme.dev/hold-"},
+	} {
+		for width := 1; width <= 120; width++ {
+			lines := view.Wrap(e.text, width)
+			if joined := strings.Join(lines, " "); joined != e.text {
+				t.Errorf("at %d columns the text becomes %q", width, joined)
+			}
+			if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, e.whole) }) {
+				t.Errorf("at %d columns %q is broken: %q", width, e.whole, lines)
+			}
+		}
+	}
+}
