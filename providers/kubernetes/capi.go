@@ -49,7 +49,7 @@ func (c *Client) capi() []wish {
 	}
 	i := c.capiIdentity()
 	plain := i.binding
-	// A binding without the note is no difference: versions before wrote none.
+	// Earlier versions wrote no note, so a binding without one counts as equal.
 	i.binding.later = func(_ context.Context, making bool) (wish, error) {
 		if !making {
 			return plain, nil
@@ -84,7 +84,7 @@ func (c *Client) capi() []wish {
 	return []wish{i.account, role, i.binding, token, kubeconfig}
 }
 
-// kubeconfigOf is the wish for a kubeconfig with the token of a Secret, whose content is
+// kubeconfigOf is the desired Secret for a kubeconfig with the token of a Secret, whose content is
 // read only where the kubeconfig is made.
 func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, making bool) (wish, error) {
 	ca, err := c.rootCA(ctx)
@@ -114,7 +114,7 @@ func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, makin
 }
 
 // kubeconfigSecret is the Secret that the Cluster API's core reads. Its content
-// holds a token, so plan compares what it was made of, which stands in an
+// holds a token, so plan compares what it was made of, which is in an
 // annotation, and who wrote it last, which the cluster enters itself. It has no owner:
 // the Cluster API would lose the cluster with that, in the middle of a roll-out.
 func (c *Client) kubeconfigSecret(content string, data map[string][]byte) wish {
@@ -142,7 +142,7 @@ func madeOf(server, ca string, token types.UID) string {
 }
 
 // changedByOthers says who wrote an object's data last, if it was not macfleet:
-// so a content that must not be read is compared all the same. A server that
+// so content that must not be read is still compared. A server that
 // keeps no record of managers says nothing.
 func changedByOthers(have metav1.Object) string {
 	for _, entry := range have.GetManagedFields() {

@@ -30,14 +30,14 @@ func (c *Client) placeNote(namespace, name string) (key, value string) {
 	return c.label("kubeconfig-" + hex.EncodeToString(sum[:4])), value
 }
 
-// left collects what macfleet made for a wish that the configuration no longer has.
+// left collects what macfleet made for objects that the configuration no longer has.
 type left struct {
 	there  listing
 	notes  *notes  // of this configuration
 	others []notes // of those that share macfleet's namespace, and its account
 	out    []inventory.Object
-	stale  []inventory.Object // noted kubeconfigs that are gone or somebody else's; Prepared: our account cannot look
-	unseen error              // why it is not known of one whether it is left, which is in out all the same
+	stale  []inventory.Object // noted kubeconfigs that were deleted or belong to someone else; Prepared: our account cannot look
+	unseen error              // why it is unknown whether one is left; that one is still in out
 }
 
 // noted reports whether init cluster noted that it made an object.
@@ -49,8 +49,8 @@ func (l *left) mine(o inventory.Object) bool {
 	return (l.notes == nil || l.notes.has(o)) && !slices.ContainsFunc(l.others, func(n notes) bool { return n.has(o) })
 }
 
-// capiLeft lists what connected the Cluster API and is wanted no more: all of it without a capi block,
-// and kubeconfigs of other Clusters with one. The binding goes last of what an apply takes away, as it
+// capiLeft lists what connected the Cluster API and is no longer configured: all of it without a capi block,
+// and kubeconfigs of other Clusters with one. The binding goes last of what an apply removes, as it
 // says where the rest is, so a run that was killed is completed by the next.
 func (c *Client) capiLeft(ctx context.Context, there listing) (*left, error) {
 	l := &left{there: there}
@@ -86,7 +86,7 @@ func (c *Client) capiLeft(ctx context.Context, there listing) (*left, error) {
 	return l, nil
 }
 
-// look enters an object that is there as surplus, or as somebody else's.
+// look enters an existing object as surplus or, if it belongs to someone else, as foreign.
 func (l *left) look(ctx context.Context, w wish, why string) error {
 	have, err := w.get(ctx, l.there)
 	if err != nil || have == nil || have.GetDeletionTimestamp() != nil {
@@ -157,8 +157,8 @@ func (c *Client) kubeconfigsLeft(ctx context.Context, l *left, binding metav1.Ob
 // noBlock is why what connects the Cluster API is surplus.
 const noBlock = "the configuration has no capi block"
 
-// formerKubeconfig is the wish for a kubeconfig that is not wanted any more. It counts as macfleet's
-// only where nobody else took it over.
+// formerKubeconfig describes a kubeconfig that is no longer configured. It counts as macfleet's
+// only if no one else took it over.
 func (c *Client) formerKubeconfig(ns, name string) wish {
 	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: c.marks(true)}})
 	w.judge = func(have metav1.Object) string {
@@ -211,7 +211,7 @@ func (c *Client) rightsLeftIn(l *left) (out []string) {
 	return out
 }
 
-// capiRightsLeft enters the rights that an administrator takes away: those of macfleet's account in
+// capiRightsLeft enters the rights that an administrator removes: those of macfleet's account in
 // the namespace of a Cluster, and the Cluster API's role, which all configurations share.
 func (c *Client) capiRightsLeft(l *left) {
 	for _, ns := range c.rightsLeftIn(l) {
@@ -234,12 +234,12 @@ func (l *left) surplus(kind, ns, name, why string) {
 	}
 }
 
-// keepsRightsIn reports whether macfleet's account has a role of its own in a namespace.
+// keepsRightsIn reports whether macfleet's account has its own role in a namespace.
 func (c *Client) keepsRightsIn(ns string) bool {
 	return ns == c.options.Namespace || ns == c.options.AgentNamespace || c.options.CAPI != nil && ns == c.options.CAPI.Namespace
 }
 
-// bindsUs reports whether a binding is of macfleet's own account and of nobody else.
+// bindsUs reports whether a binding has macfleet's own account as its only subject.
 func (c *Client) bindsUs(b *unstructured.Unstructured) bool {
 	subjects, _, _ := unstructured.NestedSlice(b.Object, "subjects")
 	if len(subjects) != 1 {
@@ -258,7 +258,7 @@ func (c *Client) othersBind(there listing, role string) bool {
 	})
 }
 
-// Remove takes away an object that Observe called surplus, after another look whether it is macfleet's.
+// Remove deletes an object that Observe called surplus, after checking again that it is macfleet's.
 // Already deleted: nothing to do.
 func (c *Client) Remove(ctx context.Context, o inventory.Object) error {
 	if slices.ContainsFunc(c.wanted(), func(w wish) bool { return w.object().String() == o.String() }) {
@@ -274,7 +274,7 @@ func (c *Client) Remove(ctx context.Context, o inventory.Object) error {
 	return c.forgetPlace(ctx, o)
 }
 
-// forgetPlace takes the note of a kubeconfig that is gone, or somebody else's, off a binding that stays.
+// forgetPlace takes the note of a kubeconfig that was deleted, or belongs to someone else, off a binding that stays.
 func (c *Client) forgetPlace(ctx context.Context, o inventory.Object) error {
 	if c.options.CAPI == nil {
 		return nil // the binding goes, too
@@ -294,7 +294,7 @@ func (c *Client) forgetPlace(ctx context.Context, o inventory.Object) error {
 	return err
 }
 
-// former is the wish by which an object was made that is surplus now.
+// former describes how an object that is surplus now was made.
 func (c *Client) former(o inventory.Object) (wish, bool) {
 	i := c.capiIdentity()
 	for _, w := range []wish{i.secret, i.account, i.binding, c.role("", capiRole, nil)} {

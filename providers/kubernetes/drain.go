@@ -23,7 +23,7 @@ import (
 
 const (
 	drainRetry  = 5 * time.Second // between two evictions that a budget refused
-	drainPoll   = time.Second     // between two looks at a Pod that has to go
+	drainPoll   = time.Second     // between two reads of a Pod that is being deleted
 	drainRounds = 3               // how often Pods that came meanwhile are evicted too
 	drainAtOnce = 16
 )
@@ -33,7 +33,7 @@ const (
 // makes again are an error unless unmanaged says that they may go. Disruption
 // budgets are honoured: one that refuses until the time is up is named in the
 // error. A Pod that is being deleted and whose phase is terminal counts as gone:
-// nothing runs for it, whoever's finalizer still holds it. tell hears of each Pod
+// nothing runs for it, even if a finalizer still holds it. tell is called for each Pod
 // (NAMESPACE/NAME) that is evicted, held or gone, from several goroutines at once.
 func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) (err error) {
 	defer wrap(&err, "drain node %s", n.Name)
@@ -151,7 +151,7 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 }
 
 // ends reports whether a Pod is gone or on its way. A conflict alone does not say: another Pod may have
-// the name, or somebody changed this one.
+// the name, or someone changed this one.
 func (c *Client) ends(ctx context.Context, p *corev1.Pod) (bool, error) {
 	have, err := c.api.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -160,12 +160,12 @@ func (c *Client) ends(ctx context.Context, p *corev1.Pod) (bool, error) {
 	return err == nil && (have.UID != p.UID || have.DeletionTimestamp != nil), err
 }
 
-// denied reports whether a Pod could not be read for want of a right. All else may pass, and one answer
+// denied reports whether a Pod could not be read because a permission is missing. All else may pass, and one answer
 // that failed must not leave a Node half drained.
 func denied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
 // refusal says why an eviction is refused for now, what holds the Pod by that, and when to ask again: a
-// disruption budget stands in a cause, and a server that has too much to do says itself how long.
+// disruption budget is named in a cause, and a server that has too much to do says itself how long.
 func refusal(err error) (why, held string, pause time.Duration) {
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok {
 		return cause.Message, "a disruption budget blocked it: " + cause.Message, drainRetry
@@ -177,8 +177,8 @@ func refusal(err error) (why, held string, pause time.Duration) {
 	return "the API server is too busy: " + err.Error(), "the API server was too busy: " + err.Error(), pause
 }
 
-// outOfTime reports whether a question was not asked because its turn would come
-// only after the deadline: client-go then says so before the deadline has come, in
+// outOfTime reports whether a request was not sent because its turn would come
+// only after the deadline: client-go then reports it before the deadline has come, in
 // an error of no type.
 func outOfTime(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "would exceed context deadline")
@@ -206,7 +206,7 @@ func (c *Client) awaitGone(ctx context.Context, p *corev1.Pod) error {
 	}
 }
 
-// endedError says what a drain waited for when its time was up, or when somebody
+// endedError says what a drain waited for when its time was up, or when someone
 // interrupted it.
 type endedError struct {
 	cause error // the context's

@@ -22,8 +22,8 @@ import (
 // component is what the identities of hosts are labelled with.
 const component = "tart-kubelet"
 
-// identity is what a host's kubelet needs to be somebody to the cluster. All
-// three bear the host's name, so a run that was killed half-way finds what it
+// identity is what a host's kubelet needs to authenticate to the cluster. All
+// three have the host's name, so a run that was killed half-way finds what it
 // made.
 type identity struct {
 	account, secret, binding wish
@@ -48,7 +48,7 @@ func (c *Client) identity(host string) identity {
 
 // identityOf is a ServiceAccount, the Secret with its token and its binding to a
 // role. The token never expires: the kubelet cannot renew one, and a fleet must
-// outlive a week in which nobody runs macfleet. Revoking takes the binding away.
+// keep working when macfleet does not run for a week. Revoking deletes the binding.
 func (c *Client) identityOf(ns, name, binding, role string, marks map[string]string) identity {
 	return identity{
 		account: c.wish(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks}}),
@@ -80,7 +80,7 @@ func (i identity) secretOf(account *unstructured.Unstructured) wish {
 }
 
 // Identify completes a host's identity: ServiceAccount, token Secret, binding.
-// It makes nothing twice, takes back nothing that is right, and goes on where
+// It makes nothing twice, takes back nothing that is right, and resumes where
 // another run was killed. It waits until the cluster has issued the token.
 func (c *Client) Identify(ctx context.Context, host string) (out inventory.Identity, err error) {
 	defer wrap(&err, "identity of host %s", host)
@@ -119,7 +119,7 @@ func (c *Client) Identify(ctx context.Context, host string) (out inventory.Ident
 	return out, nil
 }
 
-// The pause between two looks at a Secret that the cluster has to fill: most of
+// The pause between two reads of a Secret that the cluster has to fill: most of
 // the time it has done so at the second.
 const (
 	firstTokenPause = 50 * time.Millisecond
@@ -174,8 +174,8 @@ func (c *Client) Token(ctx context.Context, host string) (token secret.Value, er
 
 // Revoke takes a host's identity away: the binding first, with which its rights
 // on Nodes end at once, then the token, with which all others do as soon as the
-// cluster forgets that it has just seen it, then the account. What is gone is no
-// error.
+// cluster forgets that it has just seen it, then the account. Already
+// deleted: nothing to do.
 func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 	defer wrap(&err, "revoke the identity of host %s", host)
 	i := c.identity(host)
@@ -199,7 +199,7 @@ func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 }
 
 // Identities lists the identities of this configuration's hosts, by host. Of the
-// Secrets only the metadata is asked for, so that no plan ever reads a token:
+// Secrets only the metadata is read, so that no plan ever reads a token:
 // the cluster notes there for which account it filled one. foreign are bindings of others under
 // the names of earlier versions: whatever their labels, so all bindings are listed.
 func (c *Client) Identities(ctx context.Context) (all []inventory.Identity, foreign []inventory.Object, err error) {
@@ -261,7 +261,7 @@ type found struct {
 	more bool // it is bound by something else, too
 }
 
-// bind enters a binding of ours. One of the two right ones gives the host its rights.
+// bind enters a binding of macfleet's. One of the two right ones gives the host its rights.
 func (f *found) bind(b *rbacv1.ClusterRoleBinding, to rbacv1.Subject) {
 	former := b.Name == inventory.FormerBindingOf(f.Host)
 	f.Former = f.Former || former

@@ -29,7 +29,7 @@ func (c *Client) join(ctx context.Context) (inventory.Join, error) {
 		return inventory.Join{}, fmt.Errorf("read configmap %s/%s: %w", metav1.NamespacePublic, clusterInfo, explain(err))
 	}
 	out := info
-	if c.options.APIServer != "" { // what the cluster says of another address counts for that alone
+	if c.options.APIServer != "" { // what the cluster says of another address applies only to that one
 		out = inventory.Join{Server: c.options.APIServer, CA: info.CA}
 	}
 	out.CA, out.TLSServerName = cmp.Or(c.options.APIServerCA, out.CA), cmp.Or(c.options.TLSServerName, out.TLSServerName)

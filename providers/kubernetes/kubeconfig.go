@@ -43,7 +43,7 @@ func (c *Client) Portable() error {
 }
 
 // Kubeconfig renders a kubeconfig of macfleet's own account with a token, for CI. It reaches the cluster
-// as this client does: by its address, authority, server name and proxy. The context bears the
+// as this client does: by its address, authority, server name and proxy. The context has the
 // configuration's name for it.
 func (c *Client) Kubeconfig(token secret.Value) (secret.Value, error) {
 	with := rest.CopyConfig(c.config)

@@ -57,8 +57,8 @@ type Options struct {
 	// AgentNamespace holds the hosts' accounts and nothing else, as what agents may do
 	// in some namespaces is given to all of its accounts; empty = Namespace and -agents.
 	AgentNamespace string
-	// PodNamespaces are where Pods for the hosts run: agents read Secrets there and
-	// nowhere else. Empty = default.
+	// PodNamespaces are where Pods for the hosts run: agents read Secrets only
+	// there. Empty = default.
 	PodNamespaces []string
 	LabelPrefix   string // of labels and annotations; empty = macfleet.dev
 	Owner         string // whose the hosts' identities are: CONFIGURATION-ENVIRONMENT
@@ -133,7 +133,7 @@ func New(o Options) (*Client, error) {
 // request is cancelled: all that matters comes back as an error.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // label returns the name of one of macfleet's labels or annotations.
@@ -242,7 +242,7 @@ type clock struct {
 
 type reading struct{ server, local time.Time }
 
-// now returns the cluster's time, and the local one as long as no answer bore a
+// now returns the cluster's time, and the local one while no answer had a
 // Date.
 func (c *clock) now() time.Time {
 	r := c.last.Load()
@@ -266,9 +266,9 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Unanswered reports whether an error of the cluster says nothing about what was
-// asked: there was no way to it, or it could not answer. That something is not there
-// or not allowed is an answer.
+// Unanswered reports whether an error of the cluster says nothing about the
+// request: the cluster was unreachable or could not answer. Not found and forbidden are
+// answers.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -278,9 +278,9 @@ func Unanswered(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }
 
-// Missing reports whether a Secret, or the key of it that was asked for, is not there. Any
+// Missing reports whether a Secret, or the requested key of it, does not exist. Any
 // other error says nothing about that.
 func Missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoKey) }
 
-// errNoKey says that a Secret is there and has not the key.
+// errNoKey says that a Secret exists but lacks the key.
 var errNoKey = errors.New("has no key")

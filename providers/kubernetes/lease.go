@@ -26,17 +26,17 @@ func LeaseName(configuration, environment string) string {
 	return name
 }
 
-// What a Lease says beside its own fields, behind the configuration's prefix.
+// What a Lease says in addition to its own fields, behind the configuration's prefix.
 const (
 	leaseRun     = "run"         // id
 	leaseWho     = "who"         // for people
 	leaseMachine = "machine"     // so here
-	leaseStarted = "started"     // when the run began, RFC 3339
+	leaseStarted = "started"     // when the run started, RFC 3339
 	leaseUID     = "cluster-uid" // of the cluster that the run saw; absent: not known, or an older version wrote it
 	leaseCluster = "cluster"     // what that cluster was called then, for people
 )
 
-// Lease is a Lease as the store of a lock. A Lease that nobody holds is kept: its
+// Lease is a Lease as the store of a lock. A Lease without a holder is kept: its
 // transitions are the epoch.
 type Lease struct {
 	client *Client
@@ -90,7 +90,7 @@ func (l Lease) Put(ctx context.Context, r lock.Record, version string) (string, 
 }
 
 // versionOf names a Lease and its version. Without the uid an update of one that was
-// deleted would make it anew.
+// deleted would recreate it.
 func versionOf(l *coordinationv1.Lease) string { return string(l.UID) + " " + l.ResourceVersion }
 
 // ErrUnprepared says that the cluster has no namespace of macfleet's as yet.
@@ -104,7 +104,7 @@ func (l Lease) record(have *coordinationv1.Lease) lock.Record {
 		Since: value(have.Spec.AcquireTime).Time, Renewed: value(have.Spec.RenewTime).Time,
 		Place: lock.Place{ID: note(leaseUID), Name: note(leaseCluster)}}
 	if holder := value(have.Spec.HolderIdentity); holder != "" {
-		// Whoever holds it without our notes is named by what stands there.
+		// A holder without macfleet's notes is named by its identity.
 		r.Held = true
 		if r.Run.ID == "" || r.Run.ID != holder {
 			r.Run.ID, r.Run.Who, r.Run.Started, r.Machine = holder, holder, time.Time{}, "an unknown machine"
@@ -135,12 +135,12 @@ func value[T any](p *T) (out T) {
 	return out
 }
 
-// grace is how late a renewal may come until a look takes the holder for gone: it
+// grace is how late a renewal may come until Look takes the holder for gone: it
 // judges by the cluster's clock and the holder's, which may differ by seconds.
 const grace = 15 * time.Second
 
-// Look returns the lock as one look shows it; nil where nobody holds it and it names no
-// cluster. It takes nothing and keeps nobody: only Acquire knows whether a lock is dead.
+// Look returns the lock as one read shows it; nil if it has no holder and names no
+// cluster. It changes nothing: only Acquire knows whether a lock is dead.
 func (l Lease) Look(ctx context.Context) (*plan.Lock, error) {
 	r, version, err := l.Get(ctx)
 	if err != nil || version == "" || !r.Held && r.Place.ID == "" {

@@ -17,14 +17,14 @@ import (
 )
 
 // listing is what the cluster holds of macfleet's roles, bindings and policies: one list of
-// a kind costs less than a look at each object.
+// a kind costs less than a read of each object.
 type listing struct {
 	all      map[string][]*unstructured.Unstructured // by kind
 	unserved map[string]bool                         // kinds that this server does not know
 	missing  bool                                    // macfleet's namespace is
 }
 
-// listedKinds are asked for as lists. Their objects bear the label by which macfleet knows
+// listedKinds are read as lists. Their objects have the label by which macfleet knows
 // what it made; one that does not is found when it is looked for by its name.
 var listedKinds = map[string]schema.GroupVersionResource{
 	"ClusterRole":        rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
@@ -36,8 +36,8 @@ var listedKinds = map[string]schema.GroupVersionResource{
 	"ValidatingAdmissionPolicyBinding": admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"),
 }
 
-// listing lists them. A kind that may not be listed is left out, and its objects are asked
-// for one by one: an account of an older version has that right.
+// listing lists them. A kind that may not be listed is left out, and its objects are read
+// one by one: an account of an older version has that right.
 func (c *Client) listing(ctx context.Context) (listing, error) {
 	out := listing{all: make(map[string][]*unstructured.Unstructured), unserved: make(map[string]bool)}
 	var mu sync.Mutex
@@ -88,8 +88,8 @@ func (l listing) find(o inventory.Object) metav1.Object {
 	return nil
 }
 
-// lost returns the wishes that were fulfilled once, of kinds that this server does not serve any more:
-// it was replaced by an older one, or somebody switched them off.
+// lost returns the desired objects that existed once, of kinds that this server does not serve any more:
+// it was replaced by an older one, or someone switched them off.
 func (l listing) lost(all []wish, noted *notes) (out []inventory.Object) {
 	for _, w := range all {
 		o := w.object()
@@ -104,7 +104,7 @@ func (l listing) lost(all []wish, noted *notes) (out []inventory.Object) {
 	return out
 }
 
-// served returns the wishes that this server can fulfil: an older one knows no policies, and
+// served returns the desired objects that this server can hold: an older one knows no policies, and
 // works without them.
 func (l listing) served(all []wish) []wish {
 	return slices.DeleteFunc(slices.Clone(all), func(w wish) bool { return l.unserved[w.want.GetKind()] })

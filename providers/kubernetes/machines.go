@@ -118,7 +118,7 @@ func partOf(m *unstructured.Unstructured) (kind schema.GroupVersionKind, name st
 // parts are all parts of a kind.
 type parts struct {
 	seen   map[string]*metav1.PartialObjectMetadata // by NAMESPACE/NAME
-	unread string                                   // why they could not be listed: nobody knows then whether their controller works
+	unread string                                   // why they could not be listed: then it is unknown whether their controller works
 }
 
 // parts lists the parts of a kind. Its plural is as the Cluster API asks of its providers.
@@ -149,9 +149,9 @@ func (c *Client) parts(ctx context.Context, kind schema.GroupVersionKind) parts 
 	return out
 }
 
-// enter tells a Machine of its part. The provider's controller goes by the
+// enter adds to a Machine the state of its part. The provider's controller goes by the
 // annotation of what it works on, not of the Machine, and by the pause of the whole
-// Cluster; what is being deleted it gives back to the pool and reinstalls, paused or
+// Cluster; what is being deleted it releases to the pool and reinstalls, paused or
 // not. Where there is nothing that it could work on, the Machine's pause counts.
 func (p parts) enter(m *inventory.Machine, name string, all bool) {
 	have := p.seen[m.Namespace+"/"+name]

@@ -26,17 +26,17 @@ const cordonedBy = "cordoned-by"
 // manager is the name under which the cluster enters what macfleet wrote.
 const manager = "macfleet"
 
-// Why an object was left alone. Each ends a sentence that names the object.
+// Why an object was not touched. Each ends a sentence that names the object.
 var (
-	// ErrReplaced says that an object is another one than the one that was seen: it was
-	// deleted and made anew under the same name.
+	// ErrReplaced says that an object is not the one that was read: it was deleted and
+	// recreated under the same name.
 	ErrReplaced = errors.New("was recreated since macfleet read it and was not touched; run the command again")
 	// ErrProviderID says that a Node has another provider id than it should: its kubelet
 	// must register another Node.
 	ErrProviderID = errors.New("a provider ID cannot be changed; the Node has to be replaced")
-	// ErrForeign says that an object that macfleet would make is there and is somebody else's.
+	// ErrForeign says that an object that macfleet would make exists and belongs to someone else.
 	ErrForeign = errors.New("does not belong to this configuration")
-	// ErrNotStuck says that a Pod need not be, or must not be, released.
+	// ErrNotStuck says that a Pod does not have to be, or must not be, released.
 	ErrNotStuck = errors.New("was not released")
 )
 
@@ -52,7 +52,7 @@ func (c *Client) node(ctx context.Context, n inventory.Node) (*corev1.Node, erro
 	return have, nil
 }
 
-// changeNode patches a Node with what change makes of it, if that is anything. A change
+// changeNode patches a Node with the result of change, if that differs. A change
 // that met another one looks again. The error says what was being done.
 func (c *Client) changeNode(ctx context.Context, what string, n inventory.Node, change func(*corev1.Node) error) (err error) {
 	defer wrap(&err, "%s node %s", what, n.Name)
@@ -102,8 +102,8 @@ func (c *Client) Taint(ctx context.Context, n inventory.Node, t inventory.Taint)
 	})
 }
 
-// DeleteNode deletes a Node, so that its kubelet registers another. One that is
-// gone is no error; one that was made anew gives ErrReplaced.
+// DeleteNode deletes a Node, so that its kubelet registers another. Already
+// deleted: nothing to do; one that was recreated gives ErrReplaced.
 func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 	o := metav1.DeleteOptions{}
 	if n.UID != "" {
@@ -140,14 +140,14 @@ func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) 
 	return ours && err == nil, err
 }
 
-// Uncordon takes back a cordon of macfleet's. A Node that somebody else cordoned
+// Uncordon takes back a cordon of macfleet's. A Node that someone else cordoned
 // stays cordoned; done says whether Pods may come again.
 func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err error) {
 	return c.open(ctx, n, cordonedBy)
 }
 
 // OpenNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
-// was made anew, has none.
+// was recreated, has none.
 func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
 	_, err := c.open(ctx, n, cordonRun)
 	if apierrors.IsNotFound(err) || errors.Is(err, ErrReplaced) {
@@ -170,7 +170,7 @@ func (c *Client) open(ctx context.Context, n inventory.Node, mark string) (done 
 	return done && err == nil, err
 }
 
-// note writes one of macfleet's annotations; "" takes it away.
+// note writes one of macfleet's annotations; "" removes it.
 func (c *Client) note(have *corev1.Node, name, text string) {
 	if text == "" {
 		delete(have.Annotations, c.label(name))
@@ -200,8 +200,8 @@ func (c *Client) PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod,
 // JSON.
 const holdNote = "hold"
 
-// SetHold writes a hold onto a Node, in place of whatever stands there; nil takes it
-// away. A Node that was made anew since it was seen is left alone.
+// SetHold writes a hold onto a Node, replacing any other; nil removes
+// it. A Node that was recreated since it was read is not touched.
 func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hold) error {
 	var text []byte
 	if h != nil {
@@ -217,11 +217,11 @@ func (c *Client) SetHold(ctx context.Context, n inventory.Node, h *inventory.Hol
 }
 
 // hostKeyNote is the annotation that says which SSH host key the Node's host has: its type
-// and fingerprint. Beside the pins it is a second witness.
+// and fingerprint. It backs up the pins.
 const hostKeyNote = "host-key"
 
-// NoteHostKey writes a host's key onto its Node, in place of whatever stands there; "" takes it
-// away. A Node that was made anew since it was seen is left alone.
+// NoteHostKey writes a host's key onto its Node, replacing any other; "" removes
+// it. A Node that was recreated since it was read is not touched.
 func (c *Client) NoteHostKey(ctx context.Context, n inventory.Node, key string) error {
 	return c.changeNode(ctx, "write the host key to", n, func(have *corev1.Node) error {
 		c.note(have, hostKeyNote, key)
@@ -229,8 +229,8 @@ func (c *Client) NoteHostKey(ctx context.Context, n inventory.Node, key string) 
 	})
 }
 
-// holdOf reads the hold on a Node. One that cannot be read is said to be there:
-// somebody meant something by it.
+// holdOf reads the hold on a Node. One that cannot be read still counts:
+// someone set it on purpose.
 func holdOf(note string) (hold *inventory.Hold, unread string) {
 	if note == "" {
 		return nil, ""

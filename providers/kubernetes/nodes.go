@@ -23,14 +23,14 @@ import (
 
 // Observe reads the Nodes, as Nodes does, and what else the cluster holds that
 // concerns the hosts, all of it at once. What cannot be read is unread in the
-// result, each part by itself; without the Nodes nobody knows which Pods are on Mac
-// minis. How hosts join, and what the cluster must hold for that, is read where
+// result, each part by itself; without the Nodes it is unknown which Pods are on Mac
+// minis. How hosts join, and what the cluster must hold for it, is read where
 // joins says that some do.
 func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	var out inventory.Cluster
 	nodes := sync.OnceValues(func() ([]inventory.Node, error) { return c.Nodes(ctx) })
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = nodes() }) // asked at once, and not when the first page of Pods is there
+	wg.Go(func() { _, _ = nodes() }) // started now, not after the first page of Pods
 	wg.Go(func() { out.Pods = seen(c.pods(ctx, nodes)) })
 	wg.Go(func() {
 		all, foreign, err := c.Identities(ctx)
@@ -50,7 +50,7 @@ func (c *Client) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inve
 	return seen(nodes()), out
 }
 
-// notAsked is why a part is unread that nobody needs.
+// notAsked is why a part that is not needed is unread.
 const notAsked = "no host joins the cluster"
 
 func seen[T any](v T, err error) inventory.Seen[T] {
@@ -70,7 +70,7 @@ const (
 // Nodes returns all Nodes of the cluster, ordered by name. A Node that is Ready
 // by its condition while its Lease has run out is Unknown: the condition of a
 // kubelet that died stands for most of a minute, or for ever where nothing in
-// the cluster judges it. Who may not read Leases gets the conditions alone.
+// the cluster judges it. Who may not read Leases gets only the conditions.
 func (c *Client) Nodes(ctx context.Context) ([]inventory.Node, error) {
 	return c.nodesBy(ctx, metav1.ListOptions{})
 }
@@ -136,7 +136,7 @@ type list interface {
 
 // each lists a kind page by page and hands each object to what begin returns; what names the kind in the
 // error. Where the server forgot its place in the list, which it does after minutes, begin is called again, and
-// the list is asked for in one piece.
+// the list is read in one piece.
 func each[T runtime.Object, L list](ctx context.Context, what string, ask func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions,
 	begin func() func(T) error) error {
 	take := begin()
@@ -242,7 +242,7 @@ func cordonOf(n *corev1.Node) (client string, since time.Time) {
 	return client, since
 }
 
-// utc is a time of the cluster's, which knows whole seconds alone.
+// utc is a time of the cluster's, which knows only whole seconds.
 func utc(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

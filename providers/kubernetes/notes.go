@@ -42,7 +42,7 @@ func (c *Client) noting(namespace wish, in inventory.ClusterID) wish {
 	return namespace
 }
 
-// clusterNoted reads what a namespace says of its cluster. What nobody can read says nothing.
+// clusterNoted reads what a namespace says of its cluster. An unreadable note counts as none.
 func (c *Client) clusterNoted(ns metav1.Object) inventory.Seen[inventory.ClusterID] {
 	var out inventory.ClusterID
 	if err := json.Unmarshal([]byte(ns.GetAnnotations()[c.clusterNote()]), &out); err != nil || out.UID == "" {
@@ -62,7 +62,7 @@ func (c *Client) clusterNotedIn(there listing) inventory.Seen[inventory.ClusterI
 	return inventory.Unread[inventory.ClusterID]("the namespace " + c.options.Namespace + " cannot be read")
 }
 
-// noted asks macfleet's namespace alone what it says of its cluster.
+// noted reads only macfleet's namespace for what it says of its cluster.
 func (c *Client) noted(ctx context.Context) inventory.Seen[inventory.ClusterID] {
 	ns, err := c.api.CoreV1().Namespaces().Get(ctx, c.options.Namespace, metav1.GetOptions{})
 	switch {
@@ -75,7 +75,7 @@ func (c *Client) noted(ctx context.Context) inventory.Seen[inventory.ClusterID] 
 }
 
 // Which says which cluster it is, and which one macfleet's namespace was prepared in. The error
-// is of the first alone.
+// is of the first only.
 func (c *Client) Which(ctx context.Context) (here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], err error) {
 	var wg sync.WaitGroup
 	wg.Go(func() { noted = c.noted(ctx) })
@@ -118,7 +118,7 @@ func (c *Client) notesIn(there listing) *notes {
 	return nil // it is missing, or who asks for it again learns why it cannot be read
 }
 
-// noteMade writes down how wishes were fulfilled.
+// noteMade records what was made.
 func (c *Client) noteMade(ctx context.Context, all []wish) error {
 	out := make(notes)
 	for _, w := range all {
@@ -139,7 +139,7 @@ func (c *Client) noteMade(ctx context.Context, all []wish) error {
 	return nil
 }
 
-// made says how an object stands to the notes.
+// made says how an object relates to the notes.
 func (n *notes) made(w wish, o inventory.Object, now string) inventory.Made {
 	if n == nil {
 		return inventory.MadeUnknown
@@ -159,7 +159,7 @@ func (n *notes) made(w wish, o inventory.Object, now string) inventory.Made {
 // meaning are the fields that say what an object does.
 var meaning = []string{"rules", "subjects", "roleRef", "spec"}
 
-// digestOf names what the fields of an object hold that a wish has; "": it has none.
+// digestOf names what the fields of an object hold that the desired one has; "": it has none.
 func digestOf(want *unstructured.Unstructured, have metav1.Object) string {
 	whole, ok := have.(*unstructured.Unstructured)
 	fields := make(map[string]any)

@@ -35,13 +35,13 @@ func (c *Client) agentMarks() map[string]string {
 	return marks
 }
 
-// namespace need only be there: who made it is all the same.
+// namespace only has to exist: who made it does not matter.
 func (c *Client) namespace(name string) wish {
 	return c.wish(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // role is a role in a namespace or, without one, in the whole cluster. All configurations
-// of a cluster share it: it depends on macfleet alone, so it has no owner.
+// of a cluster share it: it depends only on macfleet, so it has no owner.
 func (c *Client) role(ns, name string, rules []rbacv1.PolicyRule) wish {
 	meta := metav1.ObjectMeta{Namespace: ns, Name: name, Labels: c.marks(false)}
 	if ns == "" {
@@ -64,15 +64,15 @@ func account(ns, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
 }
 
-// standing is how wishes stand that this server can fulfil.
+// standing is the state of the desired objects that this server can hold.
 type standing struct {
-	objects []inventory.Object // those that are wanted, what the server does not serve any more, and surplus
+	objects []inventory.Object // those that are configured, what the server does not serve any more, and surplus
 	surplus []inventory.Object // what the cluster must not hold any more
 	noted   inventory.Seen[inventory.ClusterID]
 	left    *left // what connected the Cluster API
 }
 
-// standing looks how wishes stand. What macfleet's namespace says of its cluster is known
+// standing compares desired objects with the cluster. What macfleet's namespace says of its cluster is known
 // also where the rest cannot be read.
 func (c *Client) standing(ctx context.Context, all []wish) (out standing, err error) {
 	there, err := c.listing(ctx)
@@ -84,7 +84,7 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 	lost := there.lost(all, noted)
 	all = there.served(all)
 	objects := make([]inventory.Object, len(all))
-	digests := make([]string, len(all)) // of what is there
+	digests := make([]string, len(all)) // of what exists
 	g, gctx := errgroup.WithContext(ctx)
 	for i, w := range all {
 		g.Go(func() error {
@@ -113,8 +113,8 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 	return out, nil
 }
 
-// Keep brings an object of the cluster itself to what is wanted. An object that
-// macfleet does not want, or that is somebody else's, is an error.
+// Keep brings an object of the cluster itself to its desired state. An object that
+// is not configured, or that belongs to someone else, is an error.
 func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
 	for _, w := range append(c.wanted(), c.pinsWish()) {
 		if w.object().String() == o.String() {
@@ -137,7 +137,7 @@ type SSHKey struct {
 	Secret, Key string       // the Secret's name, and its key
 	Value       secret.Value // zero: none is kept
 	// Replaces is the text in whose place Value is put, and no other: hosts trust what
-	// stands there. Empty: only a key that is missing is filled in.
+	// is there. Empty: only a key that is missing is filled in.
 	Replaces string
 	Why      string // what differs, for people; empty: nothing does
 }
@@ -145,7 +145,7 @@ type SSHKey struct {
 // Prepare makes what macfleet needs in a cluster before its first plan: the
 // namespace, the hosts' SSH key where there is none, the agents' role, macfleet's own
 // account with its rights, and what connects the Cluster API where the configuration
-// asks for it. It returns how each stood before. Repeated, it changes nothing that is
+// asks for it. It returns the state of each before. Repeated, it changes nothing that is
 // right.
 func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Object, error) {
 	all := c.preparation(o)
@@ -207,7 +207,7 @@ func (c *Client) pinsWish() wish {
 
 func (c *Client) preparation(o PrepareOptions) []wish {
 	wanted := c.wanted()
-	// The place of the pinned host keys is made empty: that it is there says that the
+	// The place of the pinned host keys is made empty: its existence says that the
 	// cluster keeps them.
 	out := []wish{c.noting(wanted[0], o.In), c.pinsWish()}
 	if !o.SSH.Value.IsZero() {
@@ -288,8 +288,8 @@ func (c *Client) ownPods(ns string) wish {
 		account(c.options.Namespace, ownName))
 }
 
-// recent says of wishes that versions which noted nothing did not have them: that they are
-// missing there is nobody's doing.
+// recent marks objects that versions without notes did not make: missing ones were not
+// deleted by anyone.
 func recent(all []wish) []wish {
 	for i := range all {
 		all[i].recent = true
@@ -297,7 +297,7 @@ func recent(all []wish) []wish {
 	return all
 }
 
-// byAdministrator says of wishes that init cluster makes them.
+// byAdministrator marks objects that init cluster makes.
 func byAdministrator(all []wish) []wish {
 	for i := range all {
 		all[i].prepared = true
@@ -305,7 +305,7 @@ func byAdministrator(all []wish) []wish {
 	return all
 }
 
-// admission is what lets hosts in at all: the namespaces of macfleet and of their accounts,
+// admission is what hosts need to join: the namespaces of macfleet and of their accounts,
 // and what these may do, in the whole cluster and in some namespaces. An administrator makes
 // it, once for all hosts.
 func (c *Client) admission() []wish {
@@ -320,7 +320,7 @@ func (c *Client) admission() []wish {
 }
 
 // agentBinding gives all agents a role in one namespace. Its subject is the group
-// that the cluster itself puts the accounts of a namespace into, so that it need not
+// that the cluster itself puts the accounts of a namespace into, so that it does not
 // change with the hosts.
 func (c *Client) agentBinding(ns, role string) wish {
 	return c.binding(metav1.ObjectMeta{Namespace: ns, Name: c.agentBindingName(), Labels: c.agentMarks()}, "ClusterRole", role,

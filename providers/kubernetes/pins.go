@@ -33,13 +33,13 @@ type PinStore interface {
 	Update(change func([]plan.Pin) []plan.Pin) error
 }
 
-// PinOptions say what stands beside the cluster's own pins.
+// PinOptions name the stores next to the cluster's own pins.
 type PinOptions struct {
 	Cache PinStore // written after each answer of the cluster; nil = none
 	// Own is what was pinned on this machine before the cluster kept the pins: what
-	// it alone knows counts, and the next Update moves it into the cluster. nil = none.
+	// only it knows counts, and the next Update moves it into the cluster. nil = none.
 	Own PinStore
-	// Unprepared keeps the pins as long as the cluster has no place for them, which
+	// Unprepared keeps the pins while the cluster lacks their ConfigMap, which
 	// Prepare makes; nil: the first Update makes it.
 	Unprepared PinStore
 }
@@ -51,20 +51,20 @@ type Pins struct {
 	client  *Client
 	options PinOptions
 	// updating keeps the hosts of one run from competing for the ConfigMap: with 32
-	// at once some lost every try. Others' runs are met by the tries alone.
+	// at once some lost every try. Others' runs are only met by the retries.
 	updating sync.Mutex
 
 	recalling sync.Mutex
 	recalled  Recollection
 }
 
-// Recollection is what is left of pins beside those that the cluster keeps.
+// Recollection is what is left of pins besides those that the cluster keeps.
 type Recollection struct {
 	Remembered []plan.Pin        // the cluster said them once, and does not know them any more
-	Lost       *inventory.Object // the ConfigMap, where it is not there
+	Lost       *inventory.Object // the ConfigMap, if it is missing
 }
 
-// Recall returns what the last All has found beside the pins.
+// Recall returns what the last All has found besides the pins.
 func (p *Pins) Recall() Recollection {
 	p.recalling.Lock()
 	defer p.recalling.Unlock()
@@ -72,7 +72,7 @@ func (p *Pins) Recall() Recollection {
 }
 
 // remember finds what the cluster said once and does not know any more, and keeps it in the cache:
-// another machine in the place of a member must be noticed, whoever emptied the cluster's pins.
+// another machine in the place of a member must be noticed, even after someone emptied the cluster's pins.
 func (p *Pins) remember(pins []plan.Pin, lost *inventory.Object) error {
 	found := Recollection{Lost: lost}
 	if cache := p.options.Cache; cache != nil {
@@ -127,8 +127,8 @@ func (p *Pins) All() ([]plan.Pin, error) {
 	return all, err
 }
 
-// Update replaces the pins by what change makes of them. Who meets another
-// Update looks again, so change may be called several times.
+// Update replaces the pins with the result of change. On a conflict it
+// reads them again, so change may be called several times.
 func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 	p.updating.Lock()
 	defer p.updating.Unlock()

@@ -89,10 +89,10 @@ func reason(p *corev1.Pod) string {
 // ReleasePod takes the kubelets' finalizer off a Pod that is being deleted, so
 // that it goes. The Pod must be the one that was seen, its time must be up, and
 // nothing may run for it any more: its phase is terminal, or its Node is gone.
-// A kubelet that returned at its own "terminal" before it looked at the deletion
-// left 504 Pods behind. A Pod that is gone is no error.
+// A kubelet that returned at its own "terminal" before it saw the deletion
+// left 504 Pods behind. Already deleted: nothing to do.
 func (c *Client) ReleasePod(ctx context.Context, p inventory.Pod) error {
-	// A test that does not hold is answered with 422: somebody else changed the list.
+	// A test that does not hold is answered with 422: someone else changed the list.
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
 	err := retry.OnError(atOnce, again, func() error { return c.release(ctx, p) })
 	if err == nil || apierrors.IsNotFound(err) {
@@ -118,7 +118,7 @@ func (c *Client) release(ctx context.Context, p inventory.Pod) error {
 		return notStuck(have, "its finalizers are "+strings.Join(others, ", "))
 	}
 	// Where the Pod still ran when it was deleted, the cluster waits for the
-	// kubelet's word beside the finalizer, which is a deletion without grace. It comes
+	// kubelet's word besides the finalizer, which is a deletion without grace. It comes
 	// first: cut off here, the Pod still shows by its finalizer that it is stuck.
 	if len(others) == 0 && have.DeletionGracePeriodSeconds != nil && *have.DeletionGracePeriodSeconds > 0 {
 		now := int64(0)

@@ -17,8 +17,8 @@ import (
 var policyText string
 
 // policy binds each agent to its own Node, Lease and Pods, where the server serves such
-// policies: Kubernetes does since 1.30. It bears the owner's name, as several
-// configurations may have agents in one namespace, each with annotations of its own.
+// policies: Kubernetes does since 1.30. It has the owner's name, as several
+// configurations may have agents in one namespace, each with its own annotations.
 func (c *Client) policy() []wish {
 	meta := metav1.ObjectMeta{Name: c.agentBindingName(), Labels: c.agentMarks()}
 	var spec admissionv1.ValidatingAdmissionPolicySpec
@@ -33,7 +33,7 @@ func (c *Client) policy() []wish {
 	}
 }
 
-// BindsAgents reports whether what Prepare looked at binds each agent to its own host: a
+// BindsAgents reports whether what Prepare read binds each agent to its own host: a
 // server before Kubernetes 1.30 serves no such policies.
 func (c *Client) BindsAgents(all []inventory.Object) bool {
 	return slices.ContainsFunc(all, func(o inventory.Object) bool {

@@ -16,9 +16,9 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// A host's tokens lie in Secrets that are numbered: …-token, …-token-2, and so on. The newest that the cluster has
-// filled counts. Each is good for as long as its Secret is there, so that one can be written to the host, and be
-// proven, before the one before it ends.
+// A host's tokens are in Secrets that are numbered: …-token, …-token-2, and so on. The newest that the cluster has
+// filled counts. Each is valid while its Secret exists, so that one can be written to the host, and be
+// verified, before the one before it ends.
 
 // tokenNumber is the number of a Secret among those with a host's tokens; 0: it is none of them.
 func tokenNumber(host, secret string) int {
@@ -61,7 +61,7 @@ func enterTokens(i *inventory.Identity, all []token) {
 		case t.filled != "" && i.Issued:
 			i.Spent = append(i.Spent, t.Name)
 		case t.filled == "" && t.number > 1:
-			// The next rotation goes on with it.
+			// The next rotation continues with it.
 		case !i.Issued:
 			i.Secret = cmp.Or(i.Secret, string(t.UID))
 		}
@@ -98,8 +98,8 @@ func (c *Client) newest(ctx context.Context, host string, account *unstructured.
 	return i, all, err
 }
 
-// RenewToken makes another token for a host's kubelet, beside the one that it has. A Secret that a run before made
-// and did not see filled is gone on with.
+// RenewToken makes another token for a host's kubelet, in addition to its current one. A Secret that an earlier
+// run made and that was empty then is used.
 func (c *Client) RenewToken(ctx context.Context, host string) (out inventory.Identity, err error) {
 	defer wrap(&err, "renew the token of host %s", host)
 	account, err := c.identity(host).account.ensure(ctx)
@@ -135,7 +135,7 @@ func (c *Client) RenewToken(ctx context.Context, host string) (out inventory.Ide
 }
 
 // RetireTokens ends all tokens of a host's kubelet but the one of the Secret keep: the cluster takes a token no longer
-// once its Secret is gone. Where that one is not there and filled, nothing is ended.
+// once its Secret is gone. If that one is missing or empty, nothing is deleted.
 func (c *Client) RetireTokens(ctx context.Context, host, keep string) (err error) {
 	defer wrap(&err, "revoke the older tokens of host %s", host)
 	all, err := c.tokens(ctx, host)

@@ -29,8 +29,8 @@ const (
 	labelOwner     = "owner" // so here
 )
 
-// wish is an object that is to be in the cluster. Its labels, annotations and fields
-// are mended; what else is there of it stays.
+// wish is an object that the cluster should hold. Its labels, annotations and fields
+// are corrected; the rest of it stays.
 type wish struct {
 	c    *Client
 	api  dynamic.ResourceInterface
@@ -39,12 +39,12 @@ type wish struct {
 	prepared bool // an administrator makes it, as macfleet's own rights do not reach so far
 	gates    inventory.Gate
 	recent   bool // versions that noted nothing did not make it
-	asFound  bool // one that is there is never changed
+	asFound  bool // an existing one is never changed
 	unowned  bool // it must have no owner, which would take it along
-	// later completes the wish by other objects: those that are there or, where it is
+	// later completes it from other objects: existing ones or, where it is
 	// being made, those that it makes. nil: it is complete.
 	later func(ctx context.Context, making bool) (wish, error)
-	// spoilt says that the object is ours and has to be made anew; nil: never.
+	// spoilt says that the object is macfleet's and has to be recreated; nil: never.
 	spoilt func(have metav1.Object) bool
 	// judge says what shows in the metadata of an object whose fields plan must not
 	// read; nil: nothing does.
@@ -61,7 +61,7 @@ func (c *Client) wish(o runtime.Object) wish {
 		// The kinds are constants of this package, and client-go knows them.
 		panic(fmt.Sprintf("%T is not a client-go kind: %v", o, err))
 	}
-	maps.DeleteFunc(fields, func(_ string, value any) bool { // such as the status, which nobody wants
+	maps.DeleteFunc(fields, func(_ string, value any) bool { // such as the status, which is not configured
 		part, ok := value.(map[string]any)
 		return ok && len(part) == 0
 	})
@@ -83,7 +83,7 @@ func (w wish) gating(g inventory.Gate) wish {
 	return w
 }
 
-// foreign returns an error where what is there in the place of a wanted object is somebody else's.
+// foreign returns an error where an object of that name belongs to someone else.
 func (w wish) foreign(have metav1.Object) error {
 	if alien := w.alien(have); alien != "" {
 		return fmt.Errorf("%s %w: %s; fix: rename or delete it, or set the labels that macfleet sets", w.object(), ErrForeign, alien)
@@ -91,17 +91,17 @@ func (w wish) foreign(have metav1.Object) error {
 	return nil
 }
 
-// alien says by which label what is there shows that somebody else made it, or "".
+// alien says by which label an object shows that someone else made it, or "".
 func (w wish) alien(have metav1.Object) string { return w.c.alien(w.want.GetLabels(), have) }
 
-// alien holds the labels of an object against those of a wish. A host's object is never
+// alien holds the labels of an object against the desired ones. A host's object is never
 // taken for one that is of no host: names may be the same.
 func (c *Client) alien(marks map[string]string, have metav1.Object) string {
 	for _, name := range []string{labelManagedBy, c.label(labelOwner), labelComponent} {
 		want, wanted := marks[name]
 		has := have.GetLabels()[name]
 		if name == labelComponent {
-			wanted = !wanted && has == component // one that lost this label is mended
+			wanted = !wanted && has == component // one that lost this label is corrected
 		}
 		if wanted && has != want {
 			return fmt.Sprintf("its label %s is %q, not %q", name, has, want)
@@ -110,7 +110,7 @@ func (c *Client) alien(marks map[string]string, have metav1.Object) string {
 	return ""
 }
 
-// others says why an object that is to be deleted is not macfleet's, or not any more, or "".
+// others says why an object that should be deleted is not macfleet's, or not any more, or "".
 func (w wish) others(have metav1.Object) string {
 	if alien := w.alien(have); alien != "" || w.judge == nil {
 		return alien
@@ -118,8 +118,8 @@ func (w wish) others(have metav1.Object) string {
 	return w.judge(have)
 }
 
-// get returns what is there under the name; nil: nothing. Of a Secret it reads the metadata
-// alone. What a listing has is not asked for again.
+// get returns the object of that name; nil: none. Of a Secret it reads only the
+// metadata. What a listing has is not read again.
 func (w wish) get(ctx context.Context, there listing) (metav1.Object, error) {
 	if have := there.find(w.object()); have != nil {
 		return have, nil
@@ -140,7 +140,7 @@ func (w wish) get(ctx context.Context, there listing) (metav1.Object, error) {
 	return have, nil
 }
 
-// compared holds what is there against what is wanted, and changes nothing.
+// compared compares the object with the desired one and changes nothing.
 func (w wish) compared(ctx context.Context, have metav1.Object) (inventory.Object, error) {
 	out := w.object()
 	if w.later != nil {
@@ -171,7 +171,7 @@ func (w wish) compared(ctx context.Context, have metav1.Object) (inventory.Objec
 // grants are the fields by which roles and bindings give rights.
 var grants = []string{"rules", "subjects", "roleRef"}
 
-// void reports whether an object that gives rights gives none of those that are wanted.
+// void reports whether an object that gives rights gives none of the desired ones.
 func (w wish) void(have metav1.Object) bool {
 	whole, ok := have.(*unstructured.Unstructured)
 	if !ok {
@@ -203,10 +203,10 @@ func (w wish) differs(have metav1.Object) string {
 	return cmp.Or(why, w.mend(have))
 }
 
-// fixed are the fields that the cluster lets nobody change: such an object is made anew.
+// fixed are the fields that cannot be changed: such an object is recreated.
 var fixed = []string{"roleRef", "type"}
 
-// anew reports whether an object of ours has to be made anew.
+// anew reports whether an object of macfleet's has to be recreated.
 func (w wish) anew(have metav1.Object) bool {
 	whole, _ := have.(*unstructured.Unstructured)
 	return w.spoilt != nil && w.spoilt(have) || whole != nil && slices.ContainsFunc(fixed, func(name string) bool {
@@ -214,7 +214,7 @@ func (w wish) anew(have metav1.Object) bool {
 	})
 }
 
-// mend makes of what is there what is wanted, and says what it changed first.
+// mend brings the object to the desired state and names the first change.
 func (w wish) mend(have metav1.Object) (changed string) {
 	if w.asFound {
 		return ""
@@ -238,7 +238,7 @@ func (w wish) mend(have metav1.Object) (changed string) {
 	return cmp.Or(changed, label, note)
 }
 
-// completed returns labels or annotations with those that are wanted, and the first that
+// completed returns labels or annotations with the desired ones, and the first that
 // was not right.
 func completed(have, want map[string]string, what string) (all map[string]string, changed string) {
 	all = make(map[string]string)
@@ -252,8 +252,8 @@ func completed(have, want map[string]string, what string) (all map[string]string
 	return all, ""
 }
 
-// ensure brings the object to what is wanted and returns it. It makes nothing
-// twice: who loses a race for a name, or meets another's change, looks again.
+// ensure brings the object to the desired state and returns it. It makes nothing
+// twice: after a lost race for a name or a conflict it reads again.
 func (w wish) ensure(ctx context.Context) (have *unstructured.Unstructured, err error) {
 	if w.later != nil {
 		if w, err = w.later(ctx, true); err != nil {
@@ -269,8 +269,8 @@ func (w wish) ensure(ctx context.Context) (have *unstructured.Unstructured, err 
 	return have, nil
 }
 
-// namespaceMissing tells a create that failed for want of a namespace, which no
-// further try mends.
+// namespaceMissing reports a create that failed because its namespace is missing, which no
+// retry fixes.
 func namespaceMissing(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
@@ -311,7 +311,7 @@ func (w wish) remove(ctx context.Context, have metav1.Object) error {
 	return w.api.Delete(ctx, have.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
-// revokeOwn deletes the object if it is ours, and leaves another's alone.
+// revokeOwn deletes the object if it is macfleet's, and skips others.
 func (w wish) revokeOwn(ctx context.Context) error {
 	if err := w.revoke(ctx); !errors.Is(err, ErrForeign) {
 		return err
@@ -319,7 +319,7 @@ func (w wish) revokeOwn(ctx context.Context) error {
 	return nil
 }
 
-// revoke deletes the object if it is ours. Already deleted: nothing to do.
+// revoke deletes the object if it is macfleet's. Already deleted: nothing to do.
 func (w wish) revoke(ctx context.Context) error {
 	have, err := w.get(ctx, listing{})
 	if err != nil || have == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // doer sends the SDK's requests. It answers GET /metadata itself: the SDK asks that once per client, without a context
-// and without a lock, only to write a name of its own into servers. Unanswered, it would hold every call for minutes.
+// and without a lock, only to write its own name into servers. Unanswered, it would hold every call for minutes.
 type doer struct{ next *http.Client }
 
 // metadata is what the real API answers.
@@ -97,7 +97,7 @@ func deniedOf(err *scw.PermissionsDeniedError) string {
 	return strings.Join(all, ", ")
 }
 
-// deniedError is a denial in words of ours. It is inventory.ErrDenied.
+// deniedError is a denial in macfleet's words. It is inventory.ErrDenied.
 type deniedError struct {
 	text  string
 	cause error
@@ -116,7 +116,7 @@ const (
 )
 
 // settled does something with a server, and once more when the server has left the passing state that forbids it.
-// Another than a passing state, and one that does not pass in time, is the error.
+// A state that is not passing, and one that does not pass in time, is the error.
 func (c *Client) settled(ctx context.Context, do func() error) error {
 	err := do()
 	for tried := 1; passing(err) && tried < settleTries; tried++ {

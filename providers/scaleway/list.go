@@ -20,7 +20,7 @@ import (
 const reads = 3
 
 // List returns all servers of the project in all configured zones, ordered by
-// name and id. The zones are asked one after the other: the SDK's own fan-out
+// name and id. The zones are read one after the other: the SDK's own fan-out
 // flattens errors to text. A server that moved between pages while they were
 // read is listed once.
 func (c *Client) List(ctx context.Context) ([]inventory.Server, error) {
@@ -130,7 +130,7 @@ func misplaced(err error) bool {
 		errors.As(err, &other) && (other.StatusCode == http.StatusBadRequest || other.StatusCode == http.StatusForbidden || other.StatusCode == http.StatusNotFound)
 }
 
-// firstLine is what of an error stands in a line among others.
+// firstLine is the part of an error that fits into a line with others.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

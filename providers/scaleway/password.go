@@ -9,28 +9,28 @@ import (
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
-// The reasons why Scaleway does not tell a password.
+// The reasons why Scaleway does not provide a password.
 var (
-	// ErrSealed says that the placeholder <sealed> stands in its place, as it does
+	// ErrSealed says that the placeholder <sealed> is in its place, as it is
 	// for keys that may not see it. Encoded into kcpassword it locked four hosts
 	// out of their session.
 	//
 	//lint:ignore ST1005 it begins with a name
 	ErrSealed = errors.New("Scaleway returns <sealed> instead: the API key may not read it")
-	// ErrNotDisclosed says that nothing stands there: Scaleway stops telling it
+	// ErrNotDisclosed says that the field is empty: Scaleway stops providing it
 	// some hours after the order.
 	//
 	//lint:ignore ST1005 it begins with a name
 	ErrNotDisclosed = errors.New("Scaleway no longer provides it")
 )
 
-// Password is a password that Scaleway tells.
+// Password is a password that Scaleway provides.
 type Password struct {
 	Value  secret.Value
-	Source string // where it stood, in words
+	Source string // where it was, in words
 }
 
-// Passwords returns the login passwords that Scaleway tells of a server, the most
+// Passwords returns the login passwords that Scaleway provides for a server, the most
 // likely one first: that of the server, and the one in its VNC address. They come
 // from the one call that shows them; answers to lists and writes hold a
 // placeholder. Without any, the error is or wraps ErrSealed or ErrNotDisclosed.
@@ -59,7 +59,7 @@ func (c *Client) Passwords(ctx context.Context, zone, id string) ([]Password, er
 }
 
 // fromVNC returns the password of vnc://user:password@address. Where the address
-// is no URL, as with a password that is not escaped, it is cut by hand; and an
+// is not a URL, as with a password that is not escaped, it is cut by hand; and an
 // address may be nothing but the placeholder.
 func fromVNC(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil {

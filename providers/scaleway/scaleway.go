@@ -20,7 +20,7 @@ import (
 type Options struct {
 	ProjectID string // empty = the default project of the credentials
 	Zones     []string
-	Known     []string // zones in which servers may lie beside them
+	Known     []string // zones in which servers may be as well
 	HTTP      *http.Client
 	// URL, AccessKey and SecretKey stand in for the user's own configuration,
 	// all three or none.
@@ -32,7 +32,7 @@ type Client struct {
 	api         *applesilicon.API
 	project     string
 	zones       []scw.Zone
-	known       []scw.Zone    // those, and others in which servers may lie
+	known       []scw.Zone    // those, and others in which servers may be
 	settleEvery time.Duration // between two tries of what a passing state forbids
 }
 
@@ -127,8 +127,8 @@ func (c *Client) update(ctx context.Context, zone, id string, name *string) erro
 }
 
 // Rename changes a server's name and reads it back. The API takes the last of
-// two writers and cannot compare, so the name is looked at right before and right
-// after: one that is neither from nor to means that somebody else wants the
+// two writers and cannot compare, so the name is read right before and right
+// after: one that is neither from nor to means that someone else wants the
 // server too, a *RacedError. A server that is called to already stays as it is, and one in a
 // passing state is waited for.
 func (c *Client) Rename(ctx context.Context, zone, id, from, to string) error {
@@ -159,7 +159,7 @@ func (c *Client) rename(ctx context.Context, zone, id, from, to string) error {
 	return nil
 }
 
-// CheckRename proves that a server may be renamed: an update without a field is answered as
+// CheckRename verifies that a server may be renamed: an update without a field is answered as
 // any other, and changes no more than the time of the last update. The error wraps
 // inventory.ErrDenied where the credentials lack the right, or the server is gone.
 func (c *Client) CheckRename(ctx context.Context, zone, id string) error {
@@ -171,7 +171,7 @@ func (c *Client) CheckRename(ctx context.Context, zone, id string) error {
 	})
 }
 
-// RacedError says that a server bears neither the name it had nor the one it was
+// RacedError says that a server has neither the name it had nor the one it was
 // to get.
 type RacedError struct{ ServerID, Wanted, Found string }
 

@@ -2,7 +2,7 @@ package scaleway
 
 import "github.com/scaleway/scaleway-sdk-go/logger"
 
-// silent stands in for the SDK's logger. With SCW_DEBUG that one writes every answer to standard error, with the
+// silent replaces the SDK's logger. With SCW_DEBUG that one writes every answer to standard error, with the
 // sudo passwords in it; everything that matters comes back as an error, and requests are in macfleet's own log.
 type silent struct{}
 

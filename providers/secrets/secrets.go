@@ -16,16 +16,16 @@ import (
 )
 
 // Resolver finds secrets. A nil function means that references of that kind
-// cannot be resolved, and why is said in the error.
+// cannot be resolved, and the error says why.
 type Resolver struct {
 	Dir        string // file:// references are relative to it
 	LookupEnv  func(name string) (string, bool)
 	Kubernetes func(ctx context.Context, namespace, name, key string) (string, error)
-	// World stands in for this machine's variables, files and programs: under
+	// World replaces this machine's variables, files and programs: under
 	// the sandbox every reference but k8s:// is found there.
 	World func(ref string) (string, error)
-	// Tell hears every value that was found, so that it can be taken out of what
-	// others say; nil: nobody is told.
+	// Tell is called with every value that was found, so that it can be redacted
+	// elsewhere; nil: no call.
 	Tell func(value string)
 	// Stop ends the reading of a file that is a pipe without a writer; nil: only the context of Resolve does.
 	Stop context.Context

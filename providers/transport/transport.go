@@ -19,7 +19,7 @@ import (
 
 // Counter counts the requests that went out, repeated ones included.
 type Counter struct {
-	Tell     func(Request) // of each of them, from many goroutines; nil: nobody wants it
+	Tell     func(Request) // of each of them, from many goroutines; nil: no call
 	requests atomic.Int64
 }
 
@@ -29,7 +29,7 @@ type Request struct {
 	Method, Host, Path string
 	ID                 string        // what the server calls it, by which its operators find it; empty: it does not say
 	Status             int           // 0: there was no answer
-	Took               time.Duration // until the answer began
+	Took               time.Duration // until the answer started
 	Err                error
 }
 
@@ -82,7 +82,7 @@ func (a around) CloseIdleConnections() {
 	}
 }
 
-// Watch returns a round tripper that tells of every credential that leaves the
+// Watch returns a round tripper that reports every credential that leaves the
 // process in a request's header, before the request goes out: whatever a server
 // answers with, the credential is known by then, wherever it came from.
 func Watch(next http.RoundTripper, tell func(credential string)) http.RoundTripper {
@@ -120,7 +120,7 @@ func New(counter *Counter, perSecond int) *http.Client {
 }
 
 // Downloads returns an HTTP client that repeats in the same way until an answer
-// begins, and lets it take as long as it takes: whoever reads it sees to its end.
+// begins, and lets it take as long as it takes: the reader decides when to stop.
 func Downloads(counter *Counter) *http.Client {
 	b := base()
 	b.ResponseHeaderTimeout = timeout
