@@ -27,7 +27,7 @@ func TestResolverIsNotAsked(t *testing.T) { // not parallel: it replaces the res
 		t.Fatalf("the resolver of this test answers %v, %v", got, err)
 	}
 	tests := []struct{ name, program, dialled, text string }{
-		{name: "no Tailscale", text: "Tailscale is not installed"},
+		{name: "no Tailscale", text: "has no Tailscale"},
 		{name: "logged out", program: `echo '{"BackendState":"NeedsLogin"}'`, text: `(state "NeedsLogin")`},
 		{name: "tailscaled is down", program: "echo 'failed to connect' >&2; exit 1", text: "failed to connect: exit status 1"},
 		{name: "another device", program: knows("acme-2", "100.64.0.7"), text: "no device of the tailnet is named acme-1"},

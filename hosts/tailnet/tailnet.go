@@ -61,7 +61,7 @@ func Ask(ctx context.Context) (Devices, error) {
 		}
 	}
 	if program == "" {
-		return nil, errors.New("Tailscale is not installed on this machine: no tailscale command on the PATH")
+		return nil, errors.New("this machine has no Tailscale: no tailscale command on the PATH")
 	}
 	text, err := run(ctx, program, "status", "--json")
 	if err != nil {
@@ -130,9 +130,9 @@ func parse(text []byte) (Devices, error) {
 	}
 	switch {
 	case s.BackendState != "Running":
-		return nil, fmt.Errorf("Tailscale on this machine is not connected (state %q)", s.BackendState)
+		return nil, fmt.Errorf("this machine's Tailscale is not connected (state %q)", s.BackendState)
 	case !s.TUN: // connections would leave the tailnet
-		return nil, errors.New("Tailscale on this machine has no network interface (userspace networking)")
+		return nil, errors.New("this machine's Tailscale has no network interface (userspace networking)")
 	}
 	var all Devices
 	for _, n := range append(slices.Collect(maps.Values(s.Peer)), s.Self) {

@@ -100,7 +100,7 @@ func TestAsk(t *testing.T) { // not parallel: it sets the PATH
 	}
 	prints := `[ "$*" = "status --json" ] && [ "$TAILSCALE_BE_CLI" = 1 ] && echo 'Warning: client version' >&2 && `
 	tests := []struct{ name, program, want string }{
-		{"none", "", "Tailscale is not installed"},
+		{"none", "", "has no Tailscale"},
 		{"running", prints + `while read -r l; do echo "$l"; done <` + running, ""},
 		{"fails", "echo 'failed to connect;' >&2\necho 'is it running?' >&2\nexit 1", "failed to connect; is it running?: exit status 1"},
 		{"fails and says nothing", "exit 3", "tailscale status: exit status 3"},

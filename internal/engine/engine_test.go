@@ -453,7 +453,7 @@ func TestOtherCluster(t *testing.T) {
 	c := config("production", 1)
 	c.ClusterUID = "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e11"
 	_, err := run(t, w, c).Plan(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "another cluster") {
+	if err == nil || !strings.Contains(err.Error(), plan.CodeOtherCluster.String()) {
 		t.Errorf("error %v", err)
 	}
 }

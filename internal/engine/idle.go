@@ -172,7 +172,7 @@ func (w *worker) unused(ctx context.Context, n inventory.Node, works func(invent
 		}
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("Pods on the Node %s: %s", n.Name, strings.Join(left, ", "))
+		return fmt.Errorf("the Node %s has Pods: %s", n.Name, strings.Join(left, ", "))
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := apply(t, e)
-	if len(r.Failures) != 1 || !r.Failures[0].OfNode || !strings.Contains(r.Failures[0].Remedy, "no other version") {
+	if len(r.Failures) != 1 || !r.Failures[0].OfNode || !strings.Contains(r.Failures[0].Remedy, "no previous version") {
 		t.Fatalf("failures %+v", r.Failures)
 	}
 	for _, h := range r.After.Hosts {

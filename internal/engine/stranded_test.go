@@ -42,9 +42,9 @@ func TestStrandedPodsAreLookedAtTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, l := range map[string]latest{
-		"the inventory has the server": {provider, append([]inventory.Server{{ID: "fade0bad-x", Name: "someones-mac"}}, all...), nil},
-		"the inventory is empty":       {provider, nil, nil},
-		"no answer":                    {provider, nil, errors.New("no answer")},
+		"the inventory has server someones-mac": {provider, append([]inventory.Server{{ID: "fade0bad-x", Name: "someones-mac"}}, all...), nil},
+		"the inventory is empty":                {provider, nil, nil},
+		"no answer":                             {provider, nil, errors.New("no answer")},
 	} {
 		e.Servers = l
 		r, err := e.Apply(t.Context(), p)

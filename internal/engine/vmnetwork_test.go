@@ -193,7 +193,7 @@ func TestFullLoadAfterThePlan(t *testing.T) {
 	n.starts("one")
 	loads := n.called("pfctl -f")
 	r := performed(t, n.e, p)
-	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "while virtual machines run") {
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "virtual machines run") {
 		t.Errorf("failures %+v", r.Failures)
 	}
 	if n.called("pfctl -f") != loads || len(n.cut) > 0 {

@@ -14,7 +14,7 @@ import (
 // prints there. Its progress goes to standard error and is dropped; its exit code does not count.
 func onTerminal(columns int, command []string) (string, error) {
 	if len(command) == 0 {
-		return "", errors.New("usage: picture [-columns N] [-title TEXT] COMMAND...")
+		return "", errors.New("usage: picture [-columns N] [-title TEXT] COMMAND [ARGUMENT...]")
 	}
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
