@@ -124,7 +124,7 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 		return out, nil
 	}
 	if w.engine.Runners == nil {
-		return append(out, "possibly a GitHub job (unknown)"), nil
+		return append(out, "possibly a GitHub job (macfleet cannot ask GitHub)"), nil
 	}
 	jobs, err := w.engine.Runners.Busy(ctx, w.host)
 	if err != nil {

@@ -165,7 +165,7 @@ func TestIdleBuilder(t *testing.T) {
 	for _, tc := range []struct {
 		runners engine.Idle
 		says    string
-	}{{nil, "possibly a GitHub job"}, {asked{jobs: []string{"job 12 of acme/app"}}, "job 12 of acme/app"}, {asked{err: errors.New("502")}, "unknown whether a GitHub job runs: 502"}} {
+	}{{nil, "cannot ask GitHub"}, {asked{jobs: []string{"job 12 of acme/app"}}, "job 12 of acme/app"}, {asked{err: errors.New("502")}, "unknown whether a GitHub job runs: 502"}} {
 		e.Runners = tc.runners
 		r := apply(t, e)
 		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.CodeNotDrained.String()) || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
