@@ -161,7 +161,7 @@ func (c *computation) joined(h *Host) []Action {
 			Field{"provider id", "", h.Server.ProviderID()}))
 	case h.Member && n.CordonRun != "" && n.ProviderID == h.Server.ProviderID() && !c.applies(n.CordonRun):
 		out = append(out, h.action(UncordonNode, drifted, codeLeftCordoned,
-			fmt.Sprintf("cordoned by run %s (%s), which never finished", n.CordonRun, n.CordonedBy),
+			fmt.Sprintf("cordoned by run %s (%s), which did not uncordon it", n.CordonRun, n.CordonedBy),
 			Field{"scheduling", "disabled", "enabled"}))
 	}
 	return out

@@ -78,7 +78,7 @@ func (h Host) Standing() *Held {
 // String says who holds a host, until when, and why.
 func (h Held) String() string {
 	if h.Unread != "" && h.Who == "" {
-		return fmt.Sprintf("by an unknown person: its %s cannot be read: %s", strings.Join(h.In, " and "), h.Unread)
+		return fmt.Sprintf("by an unknown person: the hold in its %s cannot be read: %s", strings.Join(h.In, " and "), h.Unread)
 	}
 	until := "an unknown time: " + h.Unread
 	if !h.Until.IsZero() {

@@ -35,8 +35,8 @@ func TestHold(t *testing.T) {
 		{"over", hold(over), nil, "", "expired"},
 		{"both over", hold(over), hold(over.Add(-time.Hour)), "", "expired"},
 		{"without an end", &inventory.Hold{Who: "sam@desk", Reason: "its fan"}, nil, "", "until an unknown time: it has no end time (its fan)"},
-		{"not to be read", nil, nil, "it is no JSON", "by an unknown person: its Node cannot be read: it is no JSON"},
-		{"over, and not to be read", hold(over), nil, "it is no JSON", "by an unknown person: its Node cannot be read: it is no JSON"},
+		{"not to be read", nil, nil, "it is no JSON", "by an unknown person: the hold in its Node cannot be read: it is no JSON"},
+		{"over, and not to be read", hold(over), nil, "it is no JSON", "by an unknown person: the hold in its Node cannot be read: it is no JSON"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -74,7 +74,7 @@ func since(t time.Time) string {
 func cordonedBy(n inventory.Node) (by string, remedy string) {
 	switch {
 	case n.CordonRun != "":
-		return fmt.Sprintf("by run %s (%s), which never finished", n.CordonRun, n.CordonedBy), "macfleet apply (uncordons it once the host is repaired)"
+		return fmt.Sprintf("by run %s (%s), which did not uncordon it", n.CordonRun, n.CordonedBy), "macfleet apply (uncordons it once the host is repaired)"
 	case n.CordonedBy != "":
 		return "by " + n.CordonedBy + " with macfleet cordon",
 			"if the cordon is no longer needed: macfleet cordon --undo NAME; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT"

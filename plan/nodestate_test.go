@@ -64,7 +64,7 @@ func TestTaintsAndCordons(t *testing.T) {
 			[]string{"by sam@desk with macfleet cordon"}},
 		"a run that was killed": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"uncordon left-cordoned"}, nil},
 		"a run that was killed, of a silent host": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"node-cordoned"},
-			[]string{"by run dead (sam@desk), which never finished"}},
+			[]string{"by run dead (sam@desk), which did not uncordon it"}},
 		"a run at work": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "live" }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -300,7 +300,7 @@ func costs(p *plan.Plan) string {
 		parts = append(parts, given(of[d] > 0, "%s", count(of[d], d.String())))
 	}
 	sent, fetched := moved[false], moved[true]
-	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s that hosts download", bytes(fetched)))
+	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s to download", bytes(fetched)))
 	return listed(", ", parts...)
 }
 
