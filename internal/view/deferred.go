@@ -49,16 +49,17 @@ func inThisRun(p *plan.Plan) []string {
 // name and its order, and one for what the plan costs at most.
 func rolloutRows(p *plan.Plan) [][]string {
 	n := p.Names()
+	ordered := func(r plan.Rollout) bool { return len(slices.Concat(r.Waves...)) > 1 || len(r.Trials) > 0 }
+	if !slices.ContainsFunc(p.Rollouts, ordered) {
+		return nil
+	}
 	var out [][]string
 	for _, r := range p.Rollouts {
 		short := func(hosts []string) string {
 			return firstOf(mapped(hosts, func(host string) string { return strings.TrimPrefix(n.Short(host), r.Fleet+"/") }))
 		}
-		if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials) == 0 {
-			continue
-		}
 		steps, rest := nonempty(given(len(r.Trials) > 0, "repair %s", short(r.Trials))), r.Waves
-		if r.Canary > 0 {
+		if r.Canary > 0 && len(rest) > 0 && ordered(r) {
 			steps, rest = append(steps, "canary "+short(rest[0])+given(r.Soak != "", " (soak %s)", r.Soak)), rest[1:]
 		}
 		hosts := count(len(slices.Concat(rest...)), "host")
@@ -69,7 +70,9 @@ func rolloutRows(p *plan.Plan) [][]string {
 		} else if len(rest) == 1 {
 			steps = append(steps, short(rest[0]))
 		}
-		out = append(out, []string{r.Fleet, strings.Join(steps, " → ")})
+		if len(steps) > 0 {
+			out = append(out, []string{r.Fleet, strings.Join(steps, " → ")})
+		}
 	}
 	if text := costs(p); text != "" && len(out) > 0 {
 		out = append(out, []string{"", "at most " + text})

@@ -103,7 +103,7 @@ func TestRolloutOrder(t *testing.T) {
 			Waves: [][]string{{name("1")}, {name("2"), name("3")}, {name("4"), name("5")}, {name("6"), name("7")}, {name("8")}}}}
 	var b bytes.Buffer
 	view.NewText(&b, 0, false).Plan(p, view.PlanForm{})
-	want := "\n  Rollout  runners  repair 0a1b0 → canary 0a1b1 (soak 15m0s) → 0a1b2, 0a1b3 → 0a1b4, 0a1b5 → 0a1b6, 0a1b7 → 1 more wave   (7 hosts, 2 at a time)\n" +
+	want := "\n  Rollout  macos    acme-macos-m2-00000\n           runners  repair 0a1b0 → canary 0a1b1 (soak 15m0s) → 0a1b2, 0a1b3 → 0a1b4, 0a1b5 → 0a1b6, 0a1b7 → 1 more wave   (7 hosts, 2 at a time)\n" +
 		"                    at most 3 drains\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("%q is not in:\n%s", want, b.String())
