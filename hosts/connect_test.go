@@ -149,7 +149,7 @@ func TestHostKeyOfNewSessionKeys(t *testing.T) {
 	answer := func(ch ssh.Channel, _ string) {
 		mark := markOf(ch)
 		_, _ = io.Copy(io.Discard, ch)
-		for range 64 {
+		for range 512 { // more than the packets that may wait while keys are exchanged
 			_, _ = io.WriteString(ch, strings.Repeat("noise", 20))
 		}
 		_, _ = fmt.Fprintf(ch, "\n%s host 0\n\n%s done\n", mark, mark)

@@ -10,7 +10,7 @@ import (
 // The codes that are raised here.
 var (
 	codeWrongPassword = NewCode("wrong-password", Critical, "sudo refused the login password, and macfleet does not try it again",
-		"enter the right password: macfleet apply --ask-password NAME")
+		"enter the right password: macfleet apply --on name=NAME --ask-password NAME")
 	CodeSudoLocked = NewCode("sudo-locked", Critical, "the login user's account is locked after too many wrong passwords",
 		"wait until the account is unlocked, or unlock it over VNC as another administrator")
 	CodeSudoersBroken = NewCode("sudoers-broken", Critical, "sudo cannot read its rules", "repair the rules over VNC, in Terminal")
@@ -41,12 +41,12 @@ func (r Refusal) Spent() bool { return r.Refused || r.Tries >= mostTries }
 func WrongPassword(host, source string, at time.Time) *Trouble {
 	return codeWrongPassword.Trouble(fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
 		at.UTC().Format("2006-01-02 15:04 MST"), source),
-		"enter the right password: macfleet apply --ask-password "+host+"; if the stored one has been corrected, delete ~/.macfleet/refused on the host first")
+		"enter the right password: macfleet apply --on name="+host+" --ask-password "+host+"; if the stored one has been corrected, delete ~/.macfleet/refused on the host first")
 }
 
 // MissingPassword says that no login password is known.
 func MissingPassword(host string, code Code, why string) *Trouble {
-	return code.Trouble("the login password is needed, and "+why, "macfleet apply --ask-password "+host)
+	return code.Trouble("the login password is needed, and "+why, "macfleet apply --on name="+host+" --ask-password "+host)
 }
 
 // LockedAccount says that macOS refuses even the right password of the login user.

@@ -281,7 +281,11 @@ func bytes(n int64) string {
 func costs(p *plan.Plan) string {
 	worst := make(map[string]plan.Disruption) // by server id: a host is disturbed once
 	moved := make(map[bool]int64)             // by whether hosts download it
+	pods := 0
 	for _, actions := range p.Runnable() {
+		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Drains }); i >= 0 {
+			pods += actions[i].Evicts
+		}
 		for _, a := range actions {
 			worst[a.ServerID] = max(worst[a.ServerID], a.Disruption)
 			for _, c := range a.Changes {
@@ -299,6 +303,7 @@ func costs(p *plan.Plan) string {
 	for d := plan.Restart; d <= plan.Wipe; d++ {
 		parts = append(parts, given(of[d] > 0, "%s", count(of[d], d.String())))
 	}
+	parts = append(parts, given(pods > 0, "%s evicted", count(pods, "Pod")))
 	sent, fetched := moved[false], moved[true]
 	parts = append(parts, given(sent > 0, "%s to send", bytes(sent)), given(fetched > 0, "%s to download", bytes(fetched)))
 	return listed(", ", parts...)

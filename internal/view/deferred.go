@@ -50,11 +50,12 @@ func inThisRun(p *plan.Plan) []string {
 func rolloutRows(p *plan.Plan) [][]string {
 	n := p.Names()
 	ordered := func(r plan.Rollout) bool { return len(slices.Concat(r.Waves...)) > 1 || len(r.Trials) > 0 }
-	if !slices.ContainsFunc(p.Rollouts, ordered) {
-		return nil
-	}
 	var out [][]string
-	for _, r := range p.Rollouts {
+	rollouts := p.Rollouts
+	if !slices.ContainsFunc(rollouts, ordered) {
+		rollouts = nil
+	}
+	for _, r := range rollouts {
 		short := func(hosts []string) string {
 			return firstOf(mapped(hosts, func(host string) string { return strings.TrimPrefix(n.Short(host), r.Fleet+"/") }))
 		}
@@ -74,7 +75,7 @@ func rolloutRows(p *plan.Plan) [][]string {
 			out = append(out, []string{r.Fleet, strings.Join(steps, " → ")})
 		}
 	}
-	if text := costs(p); text != "" && len(out) > 0 {
+	if text := costs(p); text != "" {
 		out = append(out, []string{"", "at most " + text})
 	}
 	return out
@@ -88,7 +89,7 @@ func waves(r plan.Rollout) string {
 	if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials) == 0 {
 		return ""
 	}
-	first := given(len(r.Trials) > 0, "repair of %s (has this change, not Ready)", firstOf(r.Trials))
+	first := given(len(r.Trials) > 0, "repair of %s (not Ready)", firstOf(r.Trials))
 	canary, rest := "", r.Waves
 	if r.Canary > 0 {
 		canary, rest = "canary "+firstOf(r.Waves[0]), r.Waves[1:]

@@ -85,7 +85,7 @@ func (t *Text) leftHosts(all []engine.Left, names plan.Names) {
 		t.line(2, markWaiting, fmt.Sprintf("%s of %s not started (%s): %s: %s", count(len(same), "host"), of.Fleet, of.Why, joinedUpTo(hosts, 12), whyLeft(of, names)))
 		if of.Why == rollout.TrialFailed && len(of.Of) > 0 {
 			name := lastPart(names.Short(of.Of[0]))
-			t.pair(6, 5, "or", fmt.Sprintf("continue without it: macfleet hold %s  ·  macfleet apply --exclude name=%s", name, name))
+			t.pair(6, 5, "or", fmt.Sprintf("continue without it: macfleet hold %s --until 3d --reason REASON  ·  macfleet apply --exclude name=%s", name, name))
 		}
 	}
 }
@@ -115,8 +115,8 @@ var leftTexts = map[rollout.Reason]string{
 	rollout.CanaryGoes:     "the run ended before the canary was verified",
 	rollout.Soaking:        "the run ended before the canary was verified",
 	rollout.CanaryFailed:   "the canary %s failed or did not stay Ready",
-	rollout.TrialGoes:      "the run ended before %s was repaired, which has this change already",
-	rollout.TrialFailed:    "%s has this change already, is not Ready and could not be repaired",
+	rollout.TrialGoes:      "the run ended before %s was repaired, which is not Ready",
+	rollout.TrialFailed:    "%s is not Ready and could not be repaired",
 	rollout.BudgetSpent:    "more hosts failed than failure_budget allows: %s",
 	rollout.TooFewReady:    "fewer hosts would be Ready than min_ready requires",
 	rollout.RepairsFailing: "the repairs of %s failed, so no other repair is tried",

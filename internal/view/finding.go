@@ -20,6 +20,7 @@ const (
 	catCluster     category = "CLUSTER"
 	catBlocked     category = "BLOCKED"
 	catDown        category = "DOWN"
+	catAttention   category = "ATTENTION" // drift that only a person can remove
 	catLost        category = "LOST"
 	catNotCompared category = "NOT COMPARED"
 	catOrphaned    category = "ORPHANED"
@@ -38,7 +39,7 @@ const (
 var categories = []struct {
 	name category
 	sign string
-}{{catCluster, signRefused}, {catBlocked, signRefused}, {catDown, signRefused}, {catLost, signRefused}, {catNotCompared, signUnknown},
+}{{catCluster, signRefused}, {catBlocked, signRefused}, {catDown, signRefused}, {catAttention, signDrift}, {catLost, signRefused}, {catNotCompared, signUnknown},
 	{catOrphaned, signDrift}, {catHeld, signUnknown}, {catDrift, signDrift}, {catConfig, signUpdate}, {catNew, signOK}, {catDeferred, signUpdate},
 	{catSkipped, signUnknown}, {catWarning, signUpdate}, {catHostKey, signUpdate}, {catUnmanaged, ""}}
 

@@ -83,7 +83,7 @@ const (
 	leastText  = 30 // columns that the text needs beside the others
 )
 
-// rolloutRows prints the order of a rollout, with its title once.
+// rolloutRows prints the order of a rollout and what it costs, with the title once.
 func (t *Text) rolloutRows(p *plan.Plan) {
 	rows := rolloutRows(p)
 	if len(rows) == 0 {
@@ -91,11 +91,15 @@ func (t *Text) rolloutRows(p *plan.Plan) {
 	}
 	t.blank()
 	title, width := "Rollout  ", 0
+	if rows[0][0] == "" {
+		title = "Cost     "
+	}
 	for _, r := range rows {
 		width = max(width, lipgloss.Width(r[0]))
 	}
 	for _, r := range rows {
-		t.behind(fmt.Sprintf("%*s%s%-*s  ", rowIndent, "", title, width, printable(r[0])), printable(r[1]))
+		name := given(width > 0, "%-*s  ", width, printable(r[0]))
+		t.behind(fmt.Sprintf("%*s%s%s", rowIndent, "", title, name), printable(r[1]))
 		title = strings.Repeat(" ", len(title))
 	}
 }
@@ -184,6 +188,9 @@ func clusterTitle(p *plan.Plan) string {
 func noChanges(p *plan.Plan, s plan.Summary) string {
 	if p.Coverage().Limited() {
 		return "No changes" + selected(p, s) + "."
+	}
+	if t := tallyOf(p); t.inSync < t.hosts {
+		return fmt.Sprintf("No changes. %d of %s of %s in sync; %s.", t.inSync, count(t.hosts, "host"), ownerTitle(p), t.rest())
 	}
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	of := listed(", ", mapped(p.Fleets, func(f string) string { return given(len(have[f]) > 0, "%s %d", f, len(have[f])) })...)

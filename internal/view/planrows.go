@@ -123,7 +123,11 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 	}
 	for _, w := range h.Warnings {
 		if !slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Refusal != nil && *a.Refusal == w.Trouble }) {
-			f.trouble(catWarning, h, "", string(w.Step), &w.Trouble)
+			c := catWarning
+			if w.Drift {
+				c = catAttention
+			}
+			f.trouble(c, h, "", string(w.Step), &w.Trouble)
 		}
 	}
 	if slices.ContainsFunc(engine.Unpinned(&plan.Plan{Hosts: []plan.Host{*h}}), func(plan.Host) bool { return true }) {
@@ -157,11 +161,18 @@ func (f *findings) firstSetup(h *plan.Host, actions []plan.Action) {
 	if len(steps) == 0 {
 		return
 	}
-	c := catConfig
-	if !h.Member {
-		c = catNew
+	later := slices.DeleteFunc(slices.Clone(steps), func(a plan.Action) bool { return !a.AfterRoot })
+	switch {
+	case !h.Member:
+		f.add(finding{category: catNew, host: h, what: "set up", text: labelsOf(steps), codes: []string{plan.CodeFirstSetup.String()}})
+		return
+	case len(later) > 0:
+		f.add(finding{category: catNotCompared, host: h, text: labelsOf(later) + ": read, and changed where needed, once passwordless sudo works",
+			codes: []string{later[0].Reason.Code.String()}})
 	}
-	f.add(finding{category: c, host: h, what: "set up", text: labelsOf(steps), codes: []string{plan.CodeFirstSetup.String()}})
+	if now := slices.DeleteFunc(steps, func(a plan.Action) bool { return a.AfterRoot }); len(now) > 0 {
+		f.add(finding{category: catConfig, host: h, what: "set up", text: labelsOf(now), codes: []string{plan.CodeFirstSetup.String()}})
+	}
 }
 
 func labelsOf(actions []plan.Action) string {

@@ -10,7 +10,7 @@ import (
 
 // tally counts the hosts of a plan, each once: by what is most urgent about it.
 type tally struct {
-	hosts, toAdd, toFix, toUpdate, blocked, down, notCompared, held, deferred, inSync int
+	hosts, toAdd, toFix, toUpdate, blocked, down, notCompared, held, deferred, attention, inSync int
 }
 
 func tallyOf(p *plan.Plan) tally {
@@ -47,6 +47,8 @@ func (t *tally) of(h *plan.Host, actions []plan.Action) *int {
 		return &t.blocked
 	case has(actions, func(a plan.Action) bool { return a.Deferral != nil }):
 		return &t.deferred
+	case slices.ContainsFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Drift }):
+		return &t.attention
 	case h.Extent() != plan.Whole || h.Converged != plan.Converged:
 		return &t.notCompared
 	}
@@ -61,7 +63,7 @@ func (t tally) String() string {
 
 // rest counts the hosts on which nothing is done, although something may be wanted.
 func (t tally) rest() string {
-	return listed(", ", some(t.blocked, "blocked"), some(t.down, "unreachable"), some(t.notCompared, "not compared"), some(t.held, "held"), some(t.deferred, "deferred"))
+	return listed(", ", some(t.blocked, "blocked"), some(t.down, "unreachable"), some(t.notCompared, "not compared"), some(t.held, "held"), some(t.deferred, "deferred"), given(t.attention == 1, "1 needs attention"), given(t.attention > 1, "%d need attention", t.attention))
 }
 
 // planLine is what a plan comes to, in one line.

@@ -100,6 +100,10 @@ func (t *Text) behind(lead, text string) {
 	lead, text = t.plain(lead), t.plain(text)
 	hang := lipgloss.Width(lead)
 	for _, part := range wrap(text, t.width-hang) {
+		if word := strings.TrimSpace(lead); word != "" && t.width > 0 && len(word) > len(signOK) && hang+lipgloss.Width(part) > t.width {
+			fmt.Fprintln(t.out, strings.TrimRight(lead, " ")) // a command that is too wide has a line of its own
+			lead = strings.Repeat(" ", hang)
+		}
 		fmt.Fprintln(t.out, strings.TrimRight(lead+part, " "))
 		lead = strings.Repeat(" ", hang)
 	}
