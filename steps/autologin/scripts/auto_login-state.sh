@@ -68,6 +68,10 @@ while read -r owner number group mode stamp; do
     password_set "$1"
     note=''
     [ ! -f "$proof" ] || read -r note <"$proof" || note=''
+    # A run that was killed while it wrote the note: the password is verified again.
+    case $note in
+      '' | verified*) [ ! -e "$proof.new" ] || note="trying 0 $stamp $since" ;;
+    esac
     answer proof 0 "file $stamp
 password $since
 note $note"
