@@ -156,7 +156,7 @@ check() {
 }
 
 password_set "$user"
-rm -rf "$proof.new" # left by a killed run
+rm -rf "$proof.new" "$new" # left by a killed run
 accepted='' wrong=''
 if [ "$input" != kept ]; then
   while read -r word content; do

@@ -68,9 +68,9 @@ while read -r owner number group mode stamp; do
     password_set "$1"
     note=''
     [ ! -f "$proof" ] || read -r note <"$proof" || note=''
-    # A run that was killed while it wrote the note: the password is verified again.
+    # Left by a killed run: the password is verified again, and the files go.
     case $note in
-      '' | verified*) [ ! -e "$proof.new" ] || note="trying 0 $stamp $since" ;;
+      '' | verified*) { [ ! -e "$proof.new" ] && [ ! -e "$file.macfleet" ]; } || note="trying 0 $stamp $since" ;;
     esac
     answer proof 0 "file $stamp
 password $since
