@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,31 +18,88 @@ var (
 	wordsPairs   = flag.Int("words.pairs", 0, "with -words.against: how many pairs of sentences are printed")
 )
 
-// TestWordsCompare measures a rewrite. It is skipped without -words.against:
+// change is how the phrases of two trees differ.
+type change struct {
+	now, gone, added map[string]int // phrases of each kind: in the second tree, only in the first, only in the second
+	pairs            [][2]phrase    // a phrase of the first tree and what replaced it
+}
+
+// TestWordsCompare compares two small trees or, to measure a rewrite, another checkout with this one:
 //
 //	go test ./internal/archtest -run TestWordsCompare -v -words.against ../other -words.pairs 50
 func TestWordsCompare(t *testing.T) {
 	t.Parallel()
-	if *wordsAgainst == "" {
-		t.Skip("needs -words.against FOLDER")
+	if *wordsAgainst != "" {
+		measure(compare(t, *wordsAgainst, root))
+		return
 	}
-	before, after := perFile(t, *wordsAgainst), perFile(t, root)
-	now, gone, added := make(map[string]int), make(map[string]int), make(map[string]int)
-	var pairs [][2]phrase
+	before := tree(t, map[string]string{
+		"a.go":    "package a\n\n// Same is the same.\nvar Same = \"the host was closed\"\n\n// Other starts over when needed.\nvar Other = 1\n",
+		"page.md": "# A page\n\nIt has two lines,\nand this one is removed.\n",
+	})
+	after := tree(t, map[string]string{
+		"a.go":    "package a\n\n// Same is the same.\nvar Same = \"the host was cordoned\"\n\n// Other restarts when needed.\nvar Other = 1\n",
+		"page.md": "# A page\n\nIt has two lines,\n",
+	})
+	got := compare(t, before, after)
+	for _, c := range []struct {
+		what string
+		got  map[string]int
+		want string
+	}{
+		{"now", got.now, "map[comment:2 doc:2 string:1]"},
+		{"gone", got.gone, "map[comment:1 doc:1 string:1]"},
+		{"added", got.added, "map[comment:1 string:1]"},
+	} {
+		if fmt.Sprint(c.got) != c.want {
+			t.Errorf("%s: %v, want %s", c.what, c.got, c.want)
+		}
+	}
+	want := "[the host was closed|the host was cordoned Other starts over when needed.|Other restarts when needed.]"
+	var pairs []string
+	for _, p := range got.pairs {
+		pairs = append(pairs, p[0].text+"|"+p[1].text)
+	}
+	if fmt.Sprint(pairs) != want {
+		t.Errorf("pairs %s\nwant  %s", pairs, want)
+	}
+}
+
+// tree writes files into a new folder.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func compare(t *testing.T, from, to string) change {
+	t.Helper()
+	before, after := perFile(t, from), perFile(t, to)
+	out := change{now: make(map[string]int), gone: make(map[string]int), added: make(map[string]int)}
 	for _, file := range slices.Sorted(maps.Keys(before)) {
 		old, new := rest(before[file], after[file]), rest(after[file], before[file])
-		count(gone, old)
-		pairs = append(pairs, matched(old, new)...)
+		count(out.gone, old)
+		out.pairs = append(out.pairs, matched(old, new)...)
 	}
 	for file, all := range after {
-		count(now, all)
-		count(added, rest(all, before[file]))
+		count(out.now, all)
+		count(out.added, rest(all, before[file]))
 	}
+	return out
+}
+
+// measure prints the counts of a change and some of its pairs.
+func measure(c change) {
 	for _, kind := range []string{"string", "comment", "doc"} {
-		fmt.Printf("%-8s %6d now, %6d changed or removed, %6d changed or added\n", kind, now[kind], gone[kind], added[kind])
+		fmt.Printf("%-8s %6d now, %6d changed or removed, %6d changed or added\n", kind, c.now[kind], c.gone[kind], c.added[kind])
 	}
-	rand.New(rand.NewSource(*wordsSeed)).Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
-	for _, p := range pairs[:min(*wordsPairs, len(pairs))] {
+	rand.New(rand.NewSource(*wordsSeed)).Shuffle(len(c.pairs), func(i, j int) { c.pairs[i], c.pairs[j] = c.pairs[j], c.pairs[i] })
+	for _, p := range c.pairs[:min(*wordsPairs, len(c.pairs))] {
 		fmt.Printf("\n%s:%d (%s)\n  - %s\n  + %s\n", p[1].file, p[1].line, p[1].kind, oneLine(p[0].text), oneLine(p[1].text))
 	}
 }
