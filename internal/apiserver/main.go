@@ -1,6 +1,5 @@
-// Command apiserver is the kube-apiserver that the tests of the Kubernetes
-// provider run against. It is a module of its own, so that the versions that
-// Kubernetes itself is built from do not become those of macfleet.
+// Command apiserver is the kube-apiserver that the tests of the Kubernetes provider run against. It is a separate
+// module, so that its dependencies do not become those of macfleet.
 package main
 
 import (

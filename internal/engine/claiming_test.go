@@ -22,7 +22,7 @@ func TestMayNotRename(t *testing.T) {
 		p := planned(t, w.engine)
 		asked, touched := 0, []string{}
 		var over atomic.Bool
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			switch {
 			case over.Load():
 			case c.What == "check rename":
@@ -72,7 +72,7 @@ func TestClaimThatFails(t *testing.T) {
 	both := func(all ...func(*nodesInMemory, enginetest.Call) enginetest.Fault) func(*nodesInMemory, enginetest.Call) enginetest.Fault {
 		return func(w *nodesInMemory, c enginetest.Call) (f enginetest.Fault) {
 			for _, one := range all {
-				if f = one(w, c); f.Err != nil || f.Happens != nil {
+				if f = one(w, c); f.Err != nil || f.Before != nil {
 					return f
 				}
 			}
@@ -91,7 +91,7 @@ func TestClaimThatFails(t *testing.T) {
 		says          string
 	}{
 		"the right is gone since":          {fault: denied, says: undone},
-		"the answer is lost, and no more":  {fault: on("rename", enginetest.Fault{Err: broken, Heard: true}), root: true, claimed: true, ours: true},
+		"the answer is lost, and no more":  {fault: on("rename", enginetest.Fault{Err: broken, Applied: true}), root: true, claimed: true, ours: true},
 		"the rename is lost":               {fault: on("rename", enginetest.Fault{Err: broken}), says: undone},
 		"nobody knows whether it is named": {fault: both(denied, on("list", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
 		"the connection breaks at undoing": {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), once: true, says: undone},
@@ -100,15 +100,15 @@ func TestClaimThatFails(t *testing.T) {
 			if c.What != "TakeClaim" {
 				return enginetest.Fault{}
 			}
-			return enginetest.Fault{Happens: func() { w.Change(func() { w.Machines[0].Claim(other) }) }}
+			return enginetest.Fault{Before: func() { w.Change(func() { w.Machines[0].Claim(other) }) }}
 		}, root: true, claimed: true, says: "another run claimed the host first"},
 		"the server is locked meanwhile": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
 			if c.What == "RunChange" {
-				return enginetest.Fault{Behind: func() { w.Change(func() { w.Machines[0].Server.Status = "locked" }) }}
+				return enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].Server.Status = "locked" }) }}
 			}
 			return enginetest.Fault{}
 		}, says: undone, spoilt: true},
-		"the answer of sudo is lost":         {fault: on("RunChange", enginetest.Fault{Err: broken, Heard: true}), says: undone},
+		"the answer of sudo is lost":         {fault: on("RunChange", enginetest.Fault{Err: broken, Applied: true}), says: undone},
 		"the file of sudo was never written": {fault: on("RunChange", enginetest.Fault{Err: broken}), says: "the connection broke"},
 		"a person stops the run":             {fault: on("", enginetest.Fault{}), stop: true},
 	} {
@@ -118,7 +118,7 @@ func TestClaimThatFails(t *testing.T) {
 				p := planned(t, w.engine)
 				var over atomic.Bool
 				counts := make(map[string]int)
-				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					counts[c.What]++
 					if over.Load() || tc.once && counts[c.What] > 1 {
 						return enginetest.Fault{}

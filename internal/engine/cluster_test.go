@@ -83,7 +83,7 @@ func TestGate(t *testing.T) {
 		w.Member(p.Hosts[0].Server.ID).Late = 50 * time.Second
 		w.Member(p.Hosts[1].Server.ID).Late = 20 * time.Second
 		began, lists := time.Time{}, 0
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c != (enginetest.Call{Place: enginetest.InCluster, What: "nodes"}) {
 				return enginetest.Fault{}
 			}
@@ -202,7 +202,7 @@ func TestGateWaitsForNobodyElse(t *testing.T) {
 		if r := apply(t, w.engine); len(r.Failures) > 0 || r.Done != 1 {
 			t.Errorf("result %+v", r)
 		}
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.What == "identify" {
 				return enginetest.Fault{Err: errors.New("forbidden")}
 			}
@@ -279,7 +279,7 @@ func TestInCluster(t *testing.T) {
 		empty, other, dead := inCluster(t, w)
 		w.Change(func() { w.Member(dead).Away = true })
 		var calls []string
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.Place == enginetest.InCluster && !slices.Contains(reads, c.What) {
 				calls = append(calls, c.What+" "+c.Name)
 			}
@@ -313,7 +313,7 @@ func TestInClusterStruck(t *testing.T) {
 		inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 			inCluster(t, w)
 			left := n
-			w.Befalls = func(c enginetest.Call) enginetest.Fault {
+			w.OnCall = func(c enginetest.Call) enginetest.Fault {
 				if c.Place != enginetest.InCluster || slices.Contains(reads, c.What) {
 					return enginetest.Fault{}
 				}

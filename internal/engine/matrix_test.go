@@ -74,7 +74,7 @@ func newMemory(t *testing.T) *memory {
 			{Key: "agent", Value: m.values["agent"], Class: plan.Restart, Root: true, Brought: true, Node: true, Input: plan.Kubeconfig},
 		}
 	}
-	m.world.Befalls = m.befallsCall
+	m.world.OnCall = m.befallsCall
 	m.engine = m.world.Engine()
 	return m
 }
@@ -110,9 +110,9 @@ func (m *memory) befallsCall(c enginetest.Call) enginetest.Fault {
 	}
 	out := f.is
 	if f.happens != nil && f.behind {
-		out.Behind = func() { f.happens(m) }
+		out.After = func() { f.happens(m) }
 	} else if f.happens != nil {
-		out.Happens = func() { f.happens(m) }
+		out.Before = func() { f.happens(m) }
 	}
 	return out
 }
@@ -151,10 +151,10 @@ func memFaults() map[string]memFault {
 	later := func(*memory) { time.Sleep(3 * time.Minute) } // on the virtual clock
 	out := map[string]memFault{
 		"host: line breaks before":      {at: enginetest.OnHost, is: enginetest.Fault{Err: lost}},
-		"host: answer is lost":          {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Heard: true}},
+		"host: answer is lost":          {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Applied: true}},
 		"host: half of it is done":      {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Half: true}},
 		"host: hangs":                   {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Hang: true}},
-		"host: hangs behind it":         {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Hang: true, Heard: true}},
+		"host: hangs behind it":         {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Hang: true, Applied: true}},
 		"host: is slow":                 {at: enginetest.OnHost, is: enginetest.Fault{Hang: true}},
 		"host: answers rubbish":         {at: enginetest.OnHost, is: enginetest.Fault{Garbled: true}},
 		"host: reboots":                 {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.Change(m.world.Machines[0].Reboot) }},
@@ -187,9 +187,9 @@ func memFaults() map[string]memFault {
 	}
 	for name, at := range map[string]enginetest.Place{"cloud": enginetest.InCloud, "cluster": enginetest.InCluster} {
 		out[name+": refuses"] = memFault{at: at, is: enginetest.Fault{Err: errors.New("503 Service Unavailable")}}
-		out[name+": answer is lost"] = memFault{at: at, is: enginetest.Fault{Err: lost, Heard: true}}
+		out[name+": answer is lost"] = memFault{at: at, is: enginetest.Fault{Err: lost, Applied: true}}
 		out[name+": hangs"] = memFault{at: at, is: enginetest.Fault{Err: context.DeadlineExceeded, Hang: true}}
-		out[name+": hangs behind it"] = memFault{at: at, is: enginetest.Fault{Err: context.DeadlineExceeded, Hang: true, Heard: true}}
+		out[name+": hangs behind it"] = memFault{at: at, is: enginetest.Fault{Err: context.DeadlineExceeded, Hang: true, Applied: true}}
 	}
 	return out
 }

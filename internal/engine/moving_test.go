@@ -179,7 +179,7 @@ func TestMoveNotDrained(t *testing.T) {
 func TestMoveOfAnAPIThatRefuses(t *testing.T) {
 	t.Parallel()
 	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.Place == enginetest.InCloud && c.What == "rename" {
 				return enginetest.Fault{Err: fmt.Errorf("403 %w", inventory.ErrDenied)}
 			}
@@ -189,7 +189,7 @@ func TestMoveOfAnAPIThatRefuses(t *testing.T) {
 			t.Errorf("failures %+v, closed %+v", r.Failures, r.Closed)
 		}
 		w.isOpen(t, names[0], 0)
-		w.Befalls = nil
+		w.OnCall = nil
 		if r := apply(t, w.engine); !r.Converged() {
 			t.Errorf("failures %+v", r.Failures)
 		}
@@ -214,7 +214,7 @@ func TestMoveAsksForNodesAgain(t *testing.T) {
 						left = times
 					}
 				}
-				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					if c.Place != enginetest.InCluster || c.What != "nodes" || left == 0 {
 						return enginetest.Fault{}
 					}
@@ -274,7 +274,7 @@ func TestMoveAsksForTheLockAgain(t *testing.T) {
 					next(ev)
 					last = last || ev.Type == engine.Started && ev.Action.Kind == plan.DeleteNode
 				}
-				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					if last && c.Place == enginetest.InCluster {
 						if guard.lost.Load() && c.What == tc.not {
 							t.Errorf("%s %s after the loss", c.What, c.Name)

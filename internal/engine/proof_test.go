@@ -20,11 +20,11 @@ func TestChangeWithoutEffect(t *testing.T) {
 		before := planned(t, w.engine).Hosts[0].Proven["plain"]
 		w.want["plain"] = "b"
 		p := planned(t, w.engine)
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.What != "RunChange" {
 				return enginetest.Fault{}
 			}
-			return enginetest.Fault{Behind: func() { w.Change(func() { w.Machines[0].State["plain"] = "a" }) }}
+			return enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].State["plain"] = "a" }) }}
 		}
 		r := performed(t, w.engine, p)
 		if r.Done != 0 || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the change had no effect") {
@@ -49,11 +49,11 @@ func TestHeldInTheMiddle(t *testing.T) {
 		var once sync.Once
 		w.engine.Emit = func(ev engine.Event) {
 			if ev.Type == engine.Started && ev.Action.Step == "plain" {
-				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					if c.What != "RunChange" {
 						return enginetest.Fault{}
 					}
-					return enginetest.Fault{Behind: func() { once.Do(func() { holdIt(t, other, hold) }) }}
+					return enginetest.Fault{After: func() { once.Do(func() { holdIt(t, other, hold) }) }}
 				}
 			}
 		}

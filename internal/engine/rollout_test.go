@@ -85,7 +85,7 @@ func TestCanaryNeverReady(t *testing.T) {
 		mutes := func(value string) {
 			w.Change(func() {
 				for _, m := range w.Machines {
-					m.Mutes = value
+					m.Silent = value
 				}
 			})
 		}
@@ -119,7 +119,7 @@ func TestHeldCanary(t *testing.T) {
 	inMemory(t, 3, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
 		names := w.atWork(t)
 		first := w.Member(names[0])
-		w.Change(func() { first.Mutes = "v2" })
+		w.Change(func() { first.Silent = "v2" })
 		w.want["agent"] = "v2"
 		apply(t, w.engine)
 		hold := &inventory.Hold{Who: "sam@desk", Reason: "its disk", Since: time.Now(), Until: time.Now().Add(time.Hour)}
@@ -243,7 +243,7 @@ func TestRolloutWithoutList(t *testing.T) {
 		w.want["agent"] = "v2"
 		p := planned(t, w.engine)
 		left := 3
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.What == "nodes" && left > 0 {
 				left--
 				return enginetest.Fault{Err: errors.New("the api server is away")}

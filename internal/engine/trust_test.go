@@ -33,7 +33,7 @@ func TestPinnedBeforeAnythingIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fresh(2, 1)
 		sent := 0
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.Place == enginetest.OnHost && !slices.Contains(lookers, c.What) {
 				sent++
 				if m := w.Member(c.Name); !w.IsPinned(m) {
@@ -56,9 +56,9 @@ func TestKilledBetweenPasswordAndClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fresh(1, 1)
 		killed := errors.New("killed")
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.Place == enginetest.OnHost && c.What == "TakeClaim" {
-				return enginetest.Fault{Happens: func() { w.Die(killed) }}
+				return enginetest.Fault{Before: func() { w.Die(killed) }}
 			}
 			return enginetest.Fault{}
 		}
@@ -67,7 +67,7 @@ func TestKilledBetweenPasswordAndClaim(t *testing.T) {
 		_, _ = e.Apply(t.Context(), p) // it died
 		w.Die(nil)
 		w.Reinstall(w.Machines[0])
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.Place == enginetest.OnHost && c.What != "connect" {
 				t.Errorf("the stranger got %s", c.What)
 			}
@@ -93,15 +93,15 @@ func TestHalfTakenServerIsNamed(t *testing.T) {
 		e := w.Engine()
 		p := planned(t, e)
 		first := p.Hosts[0].Server.ID
-		w.Befalls = func(c enginetest.Call) enginetest.Fault {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
 			if c.Place == enginetest.OnHost && c.What == "TakeClaim" {
-				return enginetest.Fault{Happens: func() { w.Die(errors.New("killed")) }}
+				return enginetest.Fault{Before: func() { w.Die(errors.New("killed")) }}
 			}
 			return enginetest.Fault{}
 		}
 		_, _ = e.Apply(t.Context(), p) // it died
 		w.Die(nil)
-		w.Befalls = nil
+		w.OnCall = nil
 		for _, m := range w.Machines {
 			if m.Server.ID == first {
 				w.Reinstall(m)
@@ -146,7 +146,7 @@ func TestKnownMemberWithoutAPin(t *testing.T) {
 				if another {
 					w.Reinstall(w.Machines[0])
 				}
-				w.Befalls = func(c enginetest.Call) enginetest.Fault {
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					if c.Place == enginetest.OnHost && c.What != "connect" {
 						t.Errorf("it got %s", c.What)
 					}

@@ -12,11 +12,11 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// node is a Node, and when its kubelet was heard last.
+// node is a Node, with its last heartbeat.
 type node struct{ inventory.Node }
 
-// How kubelets behave: when one is heard after its start, how often then, and after
-// which silence its Node is not Ready.
+// How kubelets behave: when the first heartbeat comes after the start, how often heartbeats come, and
+// after how long a silence the Node is not Ready.
 const (
 	firstHeard = 2 * time.Second
 	heartbeat  = 10 * time.Second
@@ -35,14 +35,14 @@ func (w *World) Node(host string) (inventory.Node, bool) {
 	return inventory.Node{}, false
 }
 
-// DeleteNode deletes a host's Node, as a person does. Its kubelet makes another.
+// DeleteNode deletes a host's Node, as a person does. Its kubelet creates another.
 func (w *World) DeleteNode(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deleteNode(host)
 }
 
-// RemakeNode deletes a host's Node, and another is there at once.
+// RemakeNode replaces a host's Node at once.
 func (w *World) RemakeNode(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *World) RemakeNode(host string) {
 	}
 }
 
-// Cordon closes a host's Node in the name of a person or of a run.
+// Cordon cordons a host's Node in the name of a person or of a run.
 func (w *World) Cordon(host, who, run string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ func (w *World) Cordon(host, who, run string) {
 	n.Cordoned, n.CordonedBy, n.CordonRun = true, who, run
 }
 
-// Uncordon opens a host's Node, as a person does.
+// Uncordon uncordons a host's Node, as a person does.
 func (w *World) Uncordon(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,14 +69,14 @@ func (w *World) Uncordon(host string) {
 	n.Cordoned, n.CordonedBy, n.CordonRun = false, "", ""
 }
 
-// RevokeToken takes the identity of a host's kubelet away.
+// RevokeToken revokes the token of a host's kubelet.
 func (w *World) RevokeToken(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.identities, host)
 }
 
-// StopKubelet ends a host's kubelet, which nobody starts again.
+// StopKubelet stops a host's kubelet for good.
 func (w *World) StopKubelet(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *World) deleteNode(host string) {
 	}
 }
 
-// machineOf returns the machine whose kubelet is, or would be, the Node of a name, or nil.
+// machineOf returns the machine whose kubelet reports, or would report, as a Node; or nil.
 func (w *World) machineOf(name string) *Machine {
 	if i := slices.IndexFunc(w.Machines, func(m *Machine) bool { return m.NodeName() == name }); i >= 0 {
 		return w.Machines[i]
@@ -102,14 +102,14 @@ func (w *World) tokenOf(host string) string {
 	return fmt.Sprintf("token %d of %s", w.identities[host], host)
 }
 
-// beat lets a machine's kubelet report.
+// beat makes a machine's kubelet report.
 func (w *World) beat(m *Machine) {
 	if m == nil {
 		return
 	}
 	name, since := m.NodeName(), time.Since(m.started)
 	first := firstHeard + m.Late
-	if m.process == "" || m.process == m.Refuses || m.process == m.Mutes || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
+	if m.process == "" || m.process == m.Refuses || m.process == m.Silent || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
 		return
 	}
 	n := w.nodes[name]
@@ -126,7 +126,7 @@ func (w *World) beat(m *Machine) {
 	}
 }
 
-// list returns all Nodes as they are now.
+// list returns all Nodes.
 func (w *World) list() []inventory.Node {
 	for _, m := range w.Machines {
 		w.beat(m)
@@ -142,7 +142,7 @@ func (w *World) list() []inventory.Node {
 	return out
 }
 
-// podsOn returns the Pods at work on a Node.
+// podsOn returns the Pods that run on a Node.
 func (w *World) podsOn(name string) []inventory.Pod {
 	var out []inventory.Pod
 	for _, p := range w.pods {
@@ -153,14 +153,14 @@ func (w *World) podsOn(name string) []inventory.Pod {
 	return out
 }
 
-// cluster is the cluster.
+// cluster implements the engine's cluster.
 type cluster struct{ world *World }
 
 func (c cluster) call(ctx context.Context, what, name string, effect func() error) error {
 	return c.world.call(ctx, Call{InCluster, what, name}, effect)
 }
 
-// ID says which cluster it is.
+// ID returns the identity of the cluster.
 func (c cluster) ID(ctx context.Context) (inventory.ClusterID, error) {
 	return c.world.id(), c.call(ctx, "id", "", func() error { return nil })
 }
@@ -174,10 +174,10 @@ func (c cluster) Nodes(ctx context.Context) (out []inventory.Node, err error) {
 	return out, c.call(ctx, "nodes", "", func() error { out = c.world.list(); return nil })
 }
 
-// Macs are all Nodes here, labelled or not.
+// Macs returns all Nodes, labelled or not.
 func (c cluster) Macs(ctx context.Context) ([]inventory.Node, error) { return c.Nodes(ctx) }
 
-// Observe reads the Nodes and all else.
+// Observe reads the Nodes and everything else a plan needs.
 func (c cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
 	var nodes []inventory.Node
 	seen := inventory.Cluster{Machines: inventory.Absent[[]inventory.Machine]()}
@@ -227,48 +227,46 @@ func (c cluster) Token(ctx context.Context, host string) (secret.Value, error) {
 	return secret.New(text)
 }
 
-// RenewToken makes another token of a host: the one before is good no longer than this world remembers it.
+// RenewToken issues a new token for a host. The old one stays valid.
 func (c cluster) RenewToken(ctx context.Context, host string) (inventory.Identity, error) {
 	return identity(host), c.call(ctx, "renew-token", host, func() error { c.world.identities[host]++; return nil })
 }
 
-// RetireTokens ends the older tokens of a host.
+// RetireTokens revokes the older tokens of a host.
 func (c cluster) RetireTokens(ctx context.Context, host, _ string) error {
 	return c.call(ctx, "retire-tokens", host, func() error { return nil })
 }
 
-// Revoke takes a host's identity away.
+// Revoke removes a host's identity.
 func (c cluster) Revoke(ctx context.Context, host string) error {
 	return c.call(ctx, "revoke", host, func() error { delete(c.world.identities, host); return nil })
 }
 
-// SetProviderID sets a Node's provider id.
 func (c cluster) SetProviderID(ctx context.Context, n inventory.Node, id string) error {
 	return c.onNode(ctx, "provider-id", n, func(have *node) error { have.ProviderID = id; return nil })
 }
 
-// Taint gives a Node a taint.
+// Taint adds a taint to a Node.
 func (c cluster) Taint(ctx context.Context, n inventory.Node, t inventory.Taint) error {
 	return c.onNode(ctx, "taint", n, func(have *node) error { have.Taints = inventory.Present([]inventory.Taint{t}); return nil })
 }
 
-// NoteHostKey writes a host's key onto its Node.
+// NoteHostKey writes a host's key to its Node.
 func (c cluster) NoteHostKey(ctx context.Context, n inventory.Node, key string) error {
 	return c.onNode(ctx, "host-key", n, func(have *node) error { have.HostKey = key; return nil })
 }
 
-// DeleteNode deletes a Node.
 func (c cluster) DeleteNode(ctx context.Context, n inventory.Node) error {
 	return c.onNode(ctx, "delete", n, func(*node) error { c.world.deleteNode(n.Name); return nil })
 }
 
-// onNode changes the very Node that was seen.
+// onNode changes a Node if it is still the one that was observed.
 func (c cluster) onNode(ctx context.Context, what string, n inventory.Node, change func(*node) error) error {
 	return c.call(ctx, what, n.Name, func() error {
 		c.world.list() // kubelets report meanwhile
 		have := c.world.nodes[n.Name]
 		if have == nil || have.UID != n.UID {
-			return fmt.Errorf("the Node %s is another one by now", n.Name)
+			return fmt.Errorf("the Node %s was replaced", n.Name)
 		}
 		return change(have)
 	})
@@ -284,7 +282,7 @@ func (c cluster) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) 
 	})
 }
 
-// OpenNode takes the cordon of a run back.
+// OpenNode removes the cordon of a run.
 func (c cluster) OpenNode(ctx context.Context, n inventory.Node) error {
 	return c.onNode(ctx, "open", n, func(have *node) error {
 		if have.CordonRun != "" {
@@ -294,7 +292,7 @@ func (c cluster) OpenNode(ctx context.Context, n inventory.Node) error {
 	})
 }
 
-// EmptyNode evicts the Pods of a Node, one after the other.
+// EmptyNode evicts the Pods of a Node one by one.
 func (c cluster) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, _ bool, tell func(pod, what, why string)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -332,7 +330,7 @@ func (c cluster) PodsOn(ctx context.Context, n inventory.Node) (out []inventory.
 	return out, c.call(ctx, "pods", n.Name, func() error { out = c.world.podsOn(n.Name); return nil })
 }
 
-// ReleasePod lets a Pod go.
+// ReleasePod removes a Pod's finalizer.
 func (c cluster) ReleasePod(ctx context.Context, p inventory.Pod) error {
 	return c.call(ctx, "release", p.Name, func() error {
 		c.world.pods = slices.DeleteFunc(c.world.pods, func(have inventory.Pod) bool { return have.Name == p.Name })
@@ -340,7 +338,7 @@ func (c cluster) ReleasePod(ctx context.Context, p inventory.Pod) error {
 	})
 }
 
-// Keep brings an object to what is wanted.
+// Keep creates or updates an object.
 func (c cluster) Keep(ctx context.Context, o inventory.Object) error {
 	return c.call(ctx, "keep", o.Name, func() error {
 		for i := range c.world.Objects {
@@ -352,7 +350,7 @@ func (c cluster) Keep(ctx context.Context, o inventory.Object) error {
 	})
 }
 
-// Remove takes an object away.
+// Remove deletes an object.
 func (c cluster) Remove(ctx context.Context, o inventory.Object) error {
 	return c.call(ctx, "remove", o.Name, func() error {
 		c.world.Objects = slices.DeleteFunc(c.world.Objects, func(have inventory.Object) bool { return have.String() == o.String() })

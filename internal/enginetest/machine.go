@@ -18,17 +18,17 @@ import (
 // Machine is a Mac. Its exported fields may be changed within World.Change.
 type Machine struct {
 	Server   inventory.Server
-	State    map[string]string // what its steps keep, by step
-	Root     bool              // root can be had without a password
-	Away     bool              // nobody can connect
-	FullDisk bool              // nothing more is written
-	Slow     time.Duration     // how long it takes for each answer, beyond Latency
+	State    map[string]string // values of its steps, by step
+	Root     bool              // passwordless sudo works
+	Away     bool              // no connection succeeds
+	FullDisk bool              // every write fails
+	Slow     time.Duration     // added to the latency of each call
 	Skew     time.Duration     // of its clock
-	Late     time.Duration     // how much later than others its kubelet is heard first
-	Refuses  string            // a value of which its kubelet dies at once
-	Mutes    string            // a value with which its kubelet runs, and the cluster never hears of it
+	Late     time.Duration     // added to the time until its kubelet's first heartbeat
+	Refuses  string            // a value that makes its kubelet exit at once
+	Silent   string            // a value with which its kubelet runs, but never reports to the cluster
 
-	granted   string // what of State gave root
+	granted   string // which key of State gave root
 	pending   map[plan.StepID]bool
 	artifacts map[string]bool // by digest
 	marker    string
@@ -39,11 +39,11 @@ type Machine struct {
 	serial    string
 	boots     int
 	up        time.Time // when it has booted
-	node      string    // the name by which its kubelet goes; empty: none was started yet
-	process   string    // what its kubelet was started from; empty: none runs
-	token     string    // which the kubelet was given
-	started   time.Time // when the kubelet was
-	nodeGone  time.Time // when its Node was deleted last
+	node      string    // the name of its kubelet's Node; empty: no kubelet was started yet
+	process   string    // the value its kubelet was started from; empty: none runs
+	token     string    // of the kubelet
+	started   time.Time // when the kubelet was started
+	nodeGone  time.Time // when its Node was last deleted
 }
 
 // NodeName is the name of the machine's Node.
@@ -54,7 +54,7 @@ func (m *Machine) NodeName() string {
 	return m.node
 }
 
-// Reboot restarts the machine: all lines to it break, and it is back after a minute.
+// Reboot restarts the machine: all connections break, and it is back after a minute.
 func (m *Machine) Reboot() {
 	m.boots++
 	m.up = time.Now().Add(time.Minute)
@@ -63,7 +63,7 @@ func (m *Machine) Reboot() {
 	}
 }
 
-// agentOf is the key under which the machine keeps its kubelet.
+// agentOf is the key of State that holds the kubelet's value.
 func agentOf(m *Machine) string {
 	for key := range m.State {
 		if strings.HasPrefix(key, "agent") {
@@ -84,16 +84,16 @@ func (m *Machine) lasting() []string {
 	if mark, err := plan.ParseMarker(m.marker); err == nil {
 		for id, d := range mark.Steps {
 			if m.State[string(id)] == "" {
-				continue // a removal whose answer was lost leaves its proof, which says nothing
+				continue // a removal whose answer was lost leaves its record behind
 			}
-			out = append(out, fmt.Sprintf("%s proves %s %s %s", m.Server.Name, id, d.Wanted, d.Facts))
+			out = append(out, fmt.Sprintf("%s verified %s %s %s", m.Server.Name, id, d.Wanted, d.Facts))
 		}
 		out = append(out, fmt.Sprintf("%s is marked as %s of %s hold %v", m.Server.Name, mark.Name, mark.Owner(), mark.Hold))
 	}
 	return append(out, fmt.Sprintf("%s runs %q root %t artifacts %d claimed %t", m.Server.Name, m.process, m.Root, len(m.artifacts), m.claim != nil))
 }
 
-// Error says that a host could not be asked, or refused to be.
+// Error is why a host could not be contacted, or refused a request.
 type Error struct{ Host, Code, Text string }
 
 // Error names host and cause.
@@ -104,7 +104,6 @@ func (e *Error) Trouble() *plan.Trouble {
 	return &plan.Trouble{Code: code(e.Code), Text: e.Text, Remedy: "run the command again"}
 }
 
-// code returns the code of a name, declared or not.
 func code(name string) (c plan.Code) {
 	if err := c.UnmarshalText([]byte(name)); err != nil {
 		panic(err)
@@ -113,13 +112,13 @@ func code(name string) (c plan.Code) {
 }
 
 // ErrLost is why a host or a provider gives no answer.
-var ErrLost = errors.New("the line broke")
+var ErrLost = errors.New("the connection broke")
 
 func (m *Machine) lost(err error) error {
 	return &Error{m.Server.Name, "connection-lost", err.Error()}
 }
 
-// fingerprint is that of the machine's key, which is none of ssh.
+// fingerprint is that of the machine's key, which is not a real SSH key.
 func (m *Machine) fingerprint() string { return "SHA256:" + strings.TrimPrefix(m.key, "ssh-ed25519 ") }
 
 // lines connects to machines.
@@ -135,9 +134,9 @@ func (l lines) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	err := c.call(ctx, "connect", func(Fault) error {
 		switch pin := t.Trust.Pin; {
 		case pin != nil && pin.Key != m.key, t.Trust.Disagrees(m.fingerprint()) != "":
-			return &Error{m.Server.Name, "wrong-host-key", "it showed another key"}
+			return &Error{m.Server.Name, "wrong-host-key", "it showed a different key"}
 		case t.Trust.Unknown():
-			return &Error{m.Server.Name, "host-key-unknown", "it is known, and no key of it"}
+			return &Error{m.Server.Name, "host-key-unknown", "the host is known but has no pinned key"}
 		}
 		c.boots = m.boots
 		w.open++
@@ -145,7 +144,7 @@ func (l lines) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 		return nil
 	})
 	if err != nil {
-		if c.boots >= 0 { // the answer alone was lost
+		if c.boots >= 0 { // only the answer was lost
 			c.end()
 		}
 		return nil, err
@@ -158,25 +157,25 @@ type conn struct {
 	world   *World
 	machine *Machine
 	target  engine.Target
-	boots   int    // of the machine, when it was made; -1: it is not made yet
+	boots   int    // of the machine when it was opened; -1: not opened yet
 	broken  bool   // nothing passes any more
-	ended   bool   // and it is counted as closed
-	marker  string // as it was seen or written last
+	ended   bool   // it is counted as closed
+	marker  string // as last read or written
 }
 
-// call lets a call take its time, the faults and its effect.
+// call applies the latency, the faults and the effect of a call.
 func (c *conn) call(ctx context.Context, what string, effect func(Fault) error) error {
 	w, m := c.world, c.machine
 	w.mu.Lock()
-	name, wait := m.Server.Name, Latency+m.Slow // another process may rename it at this moment
+	name, wait := m.Server.Name, Latency+m.Slow // another process may rename it meanwhile
 	w.mu.Unlock()
-	f := w.befalls(Call{OnHost, what, name})
+	f := w.fault(Call{OnHost, what, name})
 	if f.Hang {
 		wait += Silence
 	}
 	late := pass(ctx, wait)
-	if f.Behind != nil {
-		defer f.Behind()
+	if f.After != nil {
+		defer f.After()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +194,7 @@ func (c *conn) call(ctx context.Context, what string, effect func(Fault) error) 
 	if err := c.fence(); err != nil {
 		return err
 	}
-	if f.Err != nil && !f.Heard && !f.Half {
+	if f.Err != nil && !f.Applied && !f.Half {
 		c.broken = true
 		return m.lost(f.Err)
 	}
@@ -207,7 +206,7 @@ func (c *conn) call(ctx context.Context, what string, effect func(Fault) error) 
 	return err
 }
 
-// fence keeps an older run out, and notes the one that enters.
+// fence refuses an older run, and records the run that enters.
 func (c *conn) fence() error {
 	run := c.target.Run
 	if run == nil || c.boots < 0 {
@@ -220,7 +219,7 @@ func (c *conn) fence() error {
 	return nil
 }
 
-// Observe answers the questions, those after the identity first.
+// Observe answers the probes, those of the identity first.
 func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	m := c.machine
 	seen := plan.HostSeen{Key: m.key, Fingerprint: m.fingerprint(), Pinned: c.target.Trust.Pin != nil, Path: "memory"}
@@ -230,7 +229,7 @@ func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 		if c.marker = m.marker; m.marker != "" {
 			mark, err := plan.ParseMarker(m.marker)
 			if seen.Marker = inventory.Present(mark); err != nil || f.Garbled {
-				seen.Marker = inventory.Unread[plan.Marker]("it is rubbish")
+				seen.Marker = inventory.Unread[plan.Marker]("cannot be parsed")
 			}
 		}
 		if m.claim != nil {
@@ -255,7 +254,7 @@ func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	return seen
 }
 
-// Probe answers questions.
+// Probe answers probes.
 func (c *conn) Probe(ctx context.Context, probes []plan.Probe) (facts plan.Facts, root bool, err error) {
 	err = c.call(ctx, "probe", func(f Fault) error {
 		facts, root = c.answers(probes, f), c.machine.Root
@@ -278,7 +277,7 @@ func (c *conn) answers(probes []plan.Probe, f Fault) plan.Facts {
 	return out
 }
 
-// dead is what a machine says of a kubelet that ends as soon as it is started.
+// dead is the answer of a machine whose kubelet exits at once.
 const dead = "dead"
 
 // answer is "VALUE PROCESS STARTED NODE VM VM …".
@@ -302,7 +301,7 @@ func orNone(text string) string {
 	return text
 }
 
-// Do does a task.
+// Do runs a task.
 func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err error) {
 	m := c.machine
 	what := strings.TrimPrefix(fmt.Sprintf("%T", task), "engine.")
@@ -364,8 +363,8 @@ func (c *conn) mark(t engine.WriteMarker) error {
 	return nil
 }
 
-// change does what a step's script does: it notes that it began, writes, and starts the
-// process that runs from what was written.
+// change does what a step's script does: it notes that it started, writes the value, and starts the
+// process that runs from it.
 func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 	w, m, args := c.world, c.machine, t.Change.Command.Args
 	key, value, force := args[0], args[1], args[2] == "force"
@@ -382,10 +381,10 @@ func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 		w.wrong = append(w.wrong, fmt.Sprintf("%s was installed from nothing on %s", key, m.Server.Name))
 	}
 	if t.Change.Delivery != nil {
-		m.pending[t.Step] = true // a process runs from what is swapped now
+		m.pending[t.Step] = true // a process runs from what is replaced
 	}
 	if f.Half && t.Change.Guard != nil {
-		return 0 // the host took it back: nobody confirmed
+		return 0 // the guard restored it: the connection was not confirmed
 	}
 	if old := m.State[key]; value == "" {
 		delete(m.State, key)
@@ -407,13 +406,13 @@ func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 	}
 	if t.Change.Disruption >= plan.Reboot {
 		m.Reboot()
-		m.up = time.Time{} // it waits for its return
+		m.up = time.Time{} // it is rebooting
 		c.boots = m.boots
 	}
 	return 0
 }
 
-// Deliver brings an artifact.
+// Deliver uploads an artifact.
 func (c *conn) Deliver(ctx context.Context, d plan.Delivery, source engine.Source) error {
 	m := c.machine
 	return c.call(ctx, "deliver", func(f Fault) error {
@@ -451,18 +450,18 @@ func (c *conn) end() {
 	}
 }
 
-// shelf has every artifact.
+// shelf holds every artifact.
 type shelf struct{}
 
-// Open returns one.
+// Open returns an artifact.
 func (shelf) Open(_ context.Context, a fleet.Artifact) (io.ReadCloser, int64, error) {
 	return io.NopCloser(strings.NewReader(a.SHA256)), int64(len(a.SHA256)), nil
 }
 
-// Unchanged says that it has the wanted bytes.
+// Unchanged reports that an artifact's bytes are the expected ones.
 func (shelf) Unchanged(context.Context, fleet.Artifact) error { return nil }
 
-// Claim puts a claim on the machine, as another run does; nil takes it away.
+// Claim puts a claim on the machine, as another run does; nil removes it.
 func (m *Machine) Claim(c *plan.Claim) { m.claim = c }
 
 // Claimed reports whether a claim is on the machine.

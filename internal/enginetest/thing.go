@@ -13,28 +13,27 @@ import (
 // Thing is a toy step: it keeps one value on a host.
 type Thing struct {
 	Key      plan.StepID
-	Value    string // wanted; empty: nothing, and what a run made goes
+	Value    string // desired; empty: what a run created is removed
 	Class    plan.Disruption
 	Input    plan.InputKind
-	Root     bool // only root can see and change it
-	Grants   bool // it gives root
-	Brought  bool // the value is an artifact's digest, which is brought first
-	Guarded  bool // its change may cut the line
+	Root     bool // needs root
+	Grants   bool // gives root
+	Brought  bool // the value is the digest of an artifact, which is uploaded first
+	Guarded  bool // its change may cut the connection
 	Detached bool // its change takes long
-	Node     bool // the value is what the host's kubelet runs from
+	Node     bool // the host's kubelet runs from the value
 	Breaks   bool // its change fails
 }
 
-// step is a Thing of a world.
+// step is a Thing in a world.
 type step struct {
 	Thing
 	world *World
 }
 
-// ID returns the key.
 func (s step) ID() plan.StepID { return s.Key }
 
-// Wanted is the value; of a kubelet, that its process runs from it too.
+// Wanted is the value; for a kubelet also that its process runs from it.
 func (s step) Wanted() string {
 	if s.MakesNode() {
 		return s.Value + " " + s.Value
@@ -45,7 +44,7 @@ func (s step) Wanted() string {
 // MakesNode reports whether the thing is the host's kubelet.
 func (s step) MakesNode() bool { return s.Node && s.Value != "" }
 
-// Probes returns the one question.
+// Probes returns the one probe.
 func (s step) Probes() []plan.Probe {
 	as := plan.Login
 	if s.Root {
@@ -56,7 +55,6 @@ func (s step) Probes() []plan.Probe {
 
 func (s step) probe() string { return string(s.Key) + ".value" }
 
-// Diff compares.
 func (s step) Diff(v plan.View) plan.Finding {
 	s.world.mu.Lock()
 	s.world.diffs[v.Server.ID+" "+string(s.Key)]++
@@ -69,7 +67,7 @@ func (s step) Diff(v plan.View) plan.Finding {
 		f.Unread = []plan.Unread{{Probe: s.probe(), Why: v.Facts.Get(s.probe()).Why()}}
 		return f
 	case len(words) < 4:
-		f.Unread = []plan.Unread{{Probe: s.probe(), Why: "it is rubbish", Bytes: a.Stdout}}
+		f.Unread = []plan.Unread{{Probe: s.probe(), Why: "cannot be parsed", Bytes: a.Stdout}}
 		return f
 	}
 	value, process := strings.Trim(words[0], "-"), strings.Trim(words[1], "-")
@@ -90,7 +88,7 @@ func (s step) Diff(v plan.View) plan.Finding {
 		case "":
 			k = plan.Kubelet{Fault: plan.Reason{Code: code("kubelet-not-running"), Text: "no process runs"}}
 		case dead:
-			k = plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it dies of " + value}}
+			k = plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it exits with" + value}}
 		}
 		f.Kubelet = inventory.Present(k)
 		f.Facts += " " + process
@@ -127,7 +125,7 @@ func (s step) change(v plan.View, value string) plan.Change {
 		c.Input = plan.NoInput
 	}
 	if s.Guarded {
-		c.Guard = &plan.Guard{Why: "nothing was there"}
+		c.Guard = &plan.Guard{Why: "a new value"}
 	}
 	if s.Brought && s.Value != "" {
 		c.Delivery = &plan.Delivery{Artifact: fleet.Artifact{Name: string(s.Key), Version: s.Value, SHA256: s.Value, Fetch: fleet.FetchPush}}

@@ -1,7 +1,6 @@
-// Package enginetest is a world in memory for tests of the engine: hosts whose state is
-// a map, a cluster with Nodes and Pods, servers, pins, and toy steps. A fault can befall
-// each call. It waits by timers alone, so in a bubble of testing/synctest its clock is
-// virtual and nothing really waits.
+// Package enginetest is a world in memory for tests of the engine: hosts whose state is a map, a
+// cluster with Nodes and Pods, servers, pins, and toy steps. A fault can be injected into each call.
+// Only timers delay it, so in a bubble of testing/synctest its clock is virtual and tests do not wait.
 package enginetest
 
 import (
@@ -19,17 +18,15 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Latency is how long each call takes, and Silence how long a host or a provider may
-// say nothing until whoever waits gives up.
+// Latency is how long each call takes. Silence is how long a call without an answer takes.
 const (
 	Latency = 10 * time.Millisecond
 	Silence = 20 * time.Second
 )
 
-// Place is where a fault falls.
+// Place is where a fault is injected.
 type Place int
 
-// The places.
 const (
 	Nowhere   Place = iota
 	OnHost          // a call of engine.Host or engine.Hosts
@@ -37,22 +34,22 @@ const (
 	InCluster       // of engine.Cluster
 )
 
-// Call is something that the engine asks for.
+// Call is a request of the engine.
 type Call struct {
 	Place Place
-	What  string // the method, or the kind of a task
+	What  string // the method, or the type of a task
 	Name  string // of the host, Node or Pod; may be empty
 }
 
-// Fault is what befalls a call. The zero Fault is none.
+// Fault is what happens to a call. The zero Fault is none.
 type Fault struct {
-	Err     error  // is returned in place of an answer
-	Heard   bool   // the call has its effect all the same, and only the answer is lost
-	Half    bool   // a change of a host does only its first part
-	Hang    bool   // the answer comes when nobody waits any more
-	Garbled bool   // what a host answers cannot be understood
-	Happens func() // in the world, before all else; it may take the world's lock
-	Behind  func() // so here, when the call has had its effect and nobody has heard the answer
+	Err     error  // returned instead of an answer
+	Applied bool   // the call takes effect, and only its answer is lost
+	Half    bool   // a change of a host stops after its first part
+	Hang    bool   // the answer comes after the timeout
+	Garbled bool   // the host's answer cannot be parsed
+	Before  func() // called before the call; it may take the world's lock
+	After   func() // called when the call took effect, before its answer
 }
 
 // World is everything that the engine talks to.
@@ -60,28 +57,28 @@ type World struct {
 	Config   *fleet.Config
 	Things   func(fleet.Host) []Thing // the steps of a host
 	Machines []*Machine
-	// Befalls is asked before each call, one at a time; nil: nothing happens.
-	Befalls func(Call) Fault
-	// Held are Pods that no eviction takes, by name.
+	// OnCall is called before each call, one at a time; nil: there are no faults.
+	OnCall func(Call) Fault
+	// Held are Pods that cannot be evicted, by name.
 	Held map[string]bool
-	// Objects are what a run keeps in the cluster.
+	// Objects are what runs keep in the cluster.
 	Objects []inventory.Object
 
-	asking     sync.Mutex // Befalls
+	asking     sync.Mutex // OnCall
 	mu         sync.Mutex
-	dead       error // the process has died: whatever it still does has no effect
+	dead       error // if set, the process was killed: its calls have no effect and return this
 	nodes      map[string]*node
-	identities map[string]int // how often a host's identity was made
+	identities map[string]int // how often a host's identity was created
 	pods       []inventory.Pod
 	pins       []plan.Pin
 	open       int // connections
-	most       int // that were open at once
+	most       int // the most that were open at once
 	diffs      map[string]int
 	wrong      []string
 }
 
-// New returns a world of some servers in the pool, and a configuration that wants so
-// many of them in each of some fleets.
+// New returns a world with servers in the pool, and a configuration with some fleets of a number of
+// replicas each.
 func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 	c := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, ProjectID: "p", ClusterUID: "uid-1",
 		Scaleway:   fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},
@@ -101,29 +98,29 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 	return w
 }
 
-// Engine returns an engine that works in this world, as a process of its own would.
+// Engine returns an engine in this world, as a new process.
 func (w *World) Engine() *engine.Engine {
 	return &engine.Engine{Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
 		Passwords: passwords{}, Artifacts: shelf{}, Input: func(_ engine.InputFor, v secret.Value) (secret.Value, error) { return v, nil },
 		Parallelism: 8, Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
-// Die ends the process that works in the world: from now on, whatever it does ends with
-// the error and has no effect. Nil lets the next process live.
+// Die kills the process in the world: its calls return the error and have no effect. Nil starts the
+// next process.
 func (w *World) Die(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dead = err
 }
 
-// Change changes the world, as somebody else does.
+// Change changes the world, as someone else does.
 func (w *World) Change(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-// Diffs returns how often each host's steps were asked since the last time, by host.
+// Diffs returns how often each host's steps were compared since the last call, by host.
 func (w *World) Diffs() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,41 +129,41 @@ func (w *World) Diffs() map[string]int {
 	return out
 }
 
-// Connections returns how many are open, and how many were at the most.
+// Connections returns how many connections are open, and how many were open at most.
 func (w *World) Connections() (open, most int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open, w.most
 }
 
-// Wrong returns what was done that must never be done.
+// Wrong returns what happened that must never happen.
 func (w *World) Wrong() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.wrong)
 }
 
-// Member returns the machine that bears a host's name.
+// Member returns the machine that has a host's name.
 func (w *World) Member(name string) *Machine {
 	i := slices.IndexFunc(w.Machines, func(m *Machine) bool { return m.Server.Name == name || m.Server.ID == name })
 	return w.Machines[i]
 }
 
-// RunPod lets a Pod of a controller work on a host's Node.
+// RunPod runs a Pod of a controller on a host's Node.
 func (w *World) RunPod(host, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods = append(w.pods, inventory.Pod{Namespace: "ci", Name: name, UID: "pod-" + name, Node: host, Phase: "Running", Controller: "ReplicaSet"})
 }
 
-// AddPod puts a Pod onto a Node, whatever its state.
+// AddPod adds a Pod to a Node, in any state.
 func (w *World) AddPod(p inventory.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pods = append(w.pods, p)
 }
 
-// EndPods ends the Pods of a host's Node.
+// EndPods terminates the Pods of a host's Node.
 func (w *World) EndPods(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +181,7 @@ func (w *World) Pods(host string) []string {
 	return out
 }
 
-// Lasting lists what remains of runs: not when something was done, and not by whom.
+// Lasting lists what runs leave behind, without times and run IDs.
 func (w *World) Lasting() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,23 +205,23 @@ func (w *World) Lasting() []string {
 	return out
 }
 
-// befalls asks what happens to a call.
-func (w *World) befalls(c Call) Fault {
-	if w.Befalls == nil {
+// fault returns the fault of a call.
+func (w *World) fault(c Call) Fault {
+	if w.OnCall == nil {
 		return Fault{}
 	}
 	w.asking.Lock()
-	f := w.Befalls(c)
+	f := w.OnCall(c)
 	w.asking.Unlock()
-	if f.Happens != nil {
-		f.Happens()
+	if f.Before != nil {
+		f.Before()
 	}
 	return f
 }
 
-// call lets a call of a provider take its time and its effect.
+// call applies the latency, the fault and the effect of a provider's call.
 func (w *World) call(ctx context.Context, c Call, effect func() error) error {
-	f := w.befalls(c)
+	f := w.fault(c)
 	wait := Latency
 	if f.Hang {
 		wait = Silence
@@ -232,15 +229,15 @@ func (w *World) call(ctx context.Context, c Call, effect func() error) error {
 	if err := pass(ctx, wait); err != nil {
 		return err
 	}
-	if f.Behind != nil {
-		defer f.Behind()
+	if f.After != nil {
+		defer f.After()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dead != nil {
 		return w.dead
 	}
-	if f.Err != nil && !f.Heard {
+	if f.Err != nil && !f.Applied {
 		return f.Err
 	}
 	if err := effect(); err != nil {
@@ -249,7 +246,7 @@ func (w *World) call(ctx context.Context, c Call, effect func() error) error {
 	return f.Err
 }
 
-// pass lets time go by, unless ctx ends.
+// pass waits, unless ctx ends.
 func pass(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -261,7 +258,6 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// steps returns a host's steps.
 func (w *World) steps(h fleet.Host) []plan.Step {
 	var out []plan.Step
 	for _, t := range w.Things(h) {
@@ -270,10 +266,9 @@ func (w *World) steps(h fleet.Host) []plan.Step {
 	return out
 }
 
-// cloud is the provider of the machines.
+// cloud is the machines' provider.
 type cloud struct{ world *World }
 
-// List returns all servers.
 func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "list", ""}, func() error {
 		for _, m := range c.world.Machines {
@@ -283,7 +278,6 @@ func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 	})
 }
 
-// Get returns one server.
 func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "get", id}, func() error {
 		out = c.world.Member(id).Server
@@ -291,7 +285,7 @@ func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err
 	})
 }
 
-// Elsewhere returns that the account holds nothing else.
+// Elsewhere returns that the account has nothing else.
 func (c cloud) Elsewhere(context.Context) inventory.Account {
 	return inventory.Account{Project: "only"}
 }
@@ -313,10 +307,10 @@ func (c cloud) Rename(ctx context.Context, _, id, from, to string) error {
 	})
 }
 
-// pins are the host keys that runs have pinned.
+// pins are the pinned host keys.
 type pins struct{ world *World }
 
-// All returns them.
+// All returns all pins.
 func (p pins) All() ([]plan.Pin, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -330,7 +324,7 @@ func (w *World) Pin(m *Machine, name string) {
 	w.pins = append(w.pins, plan.Pin{ServerID: m.Server.ID, Name: name, Key: m.key})
 }
 
-// Unpin loses all pins.
+// Unpin removes all pins.
 func (w *World) Unpin() { w.Change(func() { w.pins = nil }) }
 
 // IsPinned reports whether a machine's key is pinned.
@@ -340,10 +334,10 @@ func (w *World) IsPinned(m *Machine) bool {
 	return slices.ContainsFunc(w.pins, func(p plan.Pin) bool { return p.ServerID == m.Server.ID && p.Key == m.key })
 }
 
-// Reinstall gives a machine another host key.
+// Reinstall gives a machine a new host key.
 func (w *World) Reinstall(m *Machine) { w.Change(func() { m.key += "-again" }) }
 
-// Update replaces them.
+// Update replaces the pins.
 func (p pins) Update(change func([]plan.Pin) []plan.Pin) error {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
@@ -355,10 +349,10 @@ func (p pins) Update(change func([]plan.Pin) []plan.Pin) error {
 	return nil
 }
 
-// passwords knows every host's password.
+// passwords has the password of every host.
 type passwords struct{}
 
-// Find returns it.
+// Find returns a host's password.
 func (passwords) Find(ctx context.Context, s inventory.Server, _ string) ([]engine.Password, error) {
 	v, err := secret.New("password of " + s.ID)
 	return []engine.Password{{Value: v, Source: "the world"}}, err

@@ -18,11 +18,10 @@ import (
 // enoughMemory is how many bytes must be free in memory before tests keep their files there.
 const enoughMemory = 2 << 30
 
-// InMemory lets the temporary files of this process, and of those that it starts, lie in
-// memory where the machine has room for them there, and returns what removes them. A
-// simulated world is thousands of small files that live for seconds: on a disk most of a
-// test's time is spent on making and removing them. Where somebody chose the folder by
-// TMPDIR, that stays.
+// InMemory puts the temporary files of this process and its children in memory, if the machine has
+// room for them, and returns a function that removes them. A simulated world is thousands of small,
+// short-lived files: on a disk, creating and removing them takes most of a test's time. A folder set
+// by TMPDIR is kept.
 func InMemory() (remove func()) {
 	var free syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs("/dev/shm", &free) != nil || uint64(free.Bavail)*uint64(free.Bsize) < enoughMemory {
@@ -32,8 +31,8 @@ func InMemory() (remove func()) {
 	if err != nil {
 		return func() {}
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // what stays is gone with the next start of the machine
-	// Containers may forbid to run programs there, and tests do, also as other users.
+	remove = func() { _ = os.RemoveAll(dir) } // a leftover is gone after the next restart of the machine
+	// Containers may forbid to run programs in that folder. Tests do run some, also as other users.
 	program := filepath.Join(dir, "program")
 	if os.Chmod(dir, 0o755) != nil || os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755) != nil || exec.Command(program).Run() != nil || os.Setenv("TMPDIR", dir) != nil {
 		remove()
@@ -42,10 +41,10 @@ func InMemory() (remove func()) {
 	return remove
 }
 
-// Main runs a package's tests with their files in memory, and fails when a test leaves a
-// goroutine. It lets more tests run at once than there are processors, as most of them
-// wait for other processes or for a deadline, and collects less garbage than Go would, as
-// what runs here is short and small.
+// Main runs a package's tests with their files in memory, and fails if a test leaves a goroutine
+// behind. It runs more tests at once than there are processors, since most of them wait for other
+// processes or for a deadline, and collects garbage less often than Go does, since the tests are
+// short.
 func Main(m *testing.M) {
 	flag.Parse()
 	if atOnce := flag.Lookup("test.parallel"); atOnce.Value.String() == atOnce.DefValue {

@@ -1,6 +1,5 @@
-// Package runcheck reads the record of a run and says where the run went beyond its
-// limits. It knows the record alone, and nothing of the code that keeps the limits:
-// the two cannot share a fault.
+// Package runcheck reads the record of a run and reports where the run exceeded its limits.
+// It reads nothing but the record and shares no code with the engine, so the two cannot share a bug.
 package runcheck
 
 import (
@@ -10,10 +9,10 @@ import (
 	"github.com/macfleet/macfleet/internal/runlog"
 )
 
-// The lines of a record that count here, beside those that runlog names.
+// The types of lines that are checked, besides those that runlog names.
 const (
-	begun        runlog.Type = "begun"
-	ended        runlog.Type = "ended"
+	hostStarts   runlog.Type = "begun"
+	hostEnds     runlog.Type = "ended"
 	started      runlog.Type = "started"
 	done         runlog.Type = "done"
 	failed       runlog.Type = "failed"
@@ -24,46 +23,46 @@ const (
 	uploadEnds   runlog.Type = "upload-ends"
 )
 
-// The lanes whose hosts have limits of their own.
+// The lanes with limits.
 const (
 	repair  = "repair"
 	disrupt = "disrupt"
 )
 
-// Mending hosts has the same limits in every configuration.
+// The limits of the repair lane are the same in every configuration.
 const (
-	repairsAtOnce  = 3 // at the same time
-	repairFailures = 3 // after which no further one starts
+	repairsAtOnce  = 3 // at most this many run at the same time
+	repairFailures = 3 // after this many, no further repair starts
 )
 
-// awaitNode is the kind of what fails without having been started: the wait for a Node.
+// awaitNode is the kind of the wait for a Node. It fails without a line "started".
 const awaitNode = "ready"
 
-// openNode is the kind of what gives a Node back that the run had closed: also after a
-// stop, and told of its failure alone where the run closed it itself.
-const openNode = "uncordon"
+// uncordon is the kind of the action that uncordons a Node. It may run after a stop. If the run cordoned the Node
+// itself, only a failure is recorded.
+const uncordon = "uncordon"
 
-// host is one host in the course of a run.
+// host is one host during a run.
 type host struct {
 	fleet, lane string
 	open        int  // actions that were started and have not ended
 	left        int  // actions of the plan that have not ended
-	settled     bool // its actions are done, and its Node is waited for
+	settled     bool // its actions are done, and the run waits for its Node
 	over        bool
 	failed      bool
-	at          time.Time // when it was over
+	at          time.Time // when it ended
 }
 
-// working reports whether the host takes one of the places of those worked on.
+// working reports whether the host counts against the limit of hosts.
 func (h *host) working() bool { return !h.over && !h.settled && h.left > 0 }
 
 // checker is the state of a run after some lines of its record.
 type checker struct {
 	record   runlog.Record
 	hosts    map[string]*host
-	order    map[string][]*host // of the lane disrupt, by fleet, as they began
+	order    map[string][]*host // of the lane disrupt, by fleet, in the order in which they started
 	fleets   map[string]*limits
-	actions  map[string]runlog.Type // the last that was told of each, by key
+	actions  map[string]runlog.Type // the last line of each, by key
 	uploads  map[string]int         // by host and artifact
 	done     int
 	stopped  bool
@@ -72,9 +71,8 @@ type checker struct {
 	found    []string
 }
 
-// Violations returns every breach of a limit that a record tells of, at the line
-// where it came about; none of a run that kept all of them. Of a run that broke off
-// it says nothing about what did not end.
+// Violations returns every violation of a limit in a record, with its line. In the record of an interrupted run,
+// missing ends are not violations.
 func Violations(r runlog.Record) []string {
 	c := &checker{record: r, hosts: make(map[string]*host), order: make(map[string][]*host), fleets: make(map[string]*limits),
 		actions: make(map[string]runlog.Type), uploads: make(map[string]int)}
@@ -89,19 +87,19 @@ func Violations(r runlog.Record) []string {
 	return c.found
 }
 
-func (c *checker) say(format string, args ...any) {
+func (c *checker) report(format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf("line %d: ", c.line)+fmt.Sprintf(format, args...))
 }
 
 // enter takes one line.
 func (c *checker) enter(e runlog.Entry) {
 	if c.finished {
-		c.say("%s comes after the end", e.Type)
+		c.report("%s comes after the end", e.Type)
 	}
 	switch e.Type {
-	case begun:
+	case hostStarts:
 		c.begins(e)
-	case ended:
+	case hostEnds:
 		c.ends(e)
 	case started:
 		c.starts(e)
@@ -122,13 +120,13 @@ func (c *checker) enter(e runlog.Entry) {
 	}
 }
 
-// begins takes the beginning of the work on a host: this is where limits count.
+// begins checks the limits when the work on a host starts.
 func (c *checker) begins(e runlog.Entry) {
 	if c.hosts[e.Host] != nil {
-		c.say("%s begins twice", e.Host)
+		c.report("%s starts twice", e.Host)
 	}
 	if c.stopped {
-		c.say("%s begins after the stop", e.Host)
+		c.report("%s starts after the stop", e.Host)
 	}
 	h := &host{fleet: e.Fleet, lane: e.Lane}
 	for _, a := range c.record.Plan.Actions {
@@ -150,11 +148,11 @@ func (c *checker) begins(e runlog.Entry) {
 		}
 	}
 	if most := c.record.Head.Limits.Hosts; at > most {
-		c.say("%s begins, and %d hosts are worked on, of at most %d", e.Host, at, most)
+		c.report("%s starts while %d hosts are in progress, limit %d", e.Host, at, most)
 	}
 }
 
-// repairs checks a host that is about to be mended.
+// repairs checks a host that is about to be repaired.
 func (c *checker) repairs(name string) {
 	at, broken := 0, 0
 	for _, h := range c.hosts {
@@ -167,10 +165,10 @@ func (c *checker) repairs(name string) {
 		}
 	}
 	if at >= repairsAtOnce {
-		c.say("%s begins, and %d hosts are being mended already", name, at)
+		c.report("%s starts while %d hosts are being repaired", name, at)
 	}
 	if broken >= repairFailures {
-		c.say("%s begins after %d failed repairs", name, broken)
+		c.report("%s starts after %d failed repairs", name, broken)
 	}
 }
 
@@ -178,59 +176,59 @@ func (c *checker) ends(e runlog.Entry) {
 	h := c.hosts[e.Host]
 	switch {
 	case h == nil:
-		c.say("%s ends and never began", e.Host)
+		c.report("%s ends but never started", e.Host)
 		return
 	case h.over:
-		c.say("%s ends twice", e.Host)
+		c.report("%s ends twice", e.Host)
 	case h.open > 0:
-		c.say("%s ends with %d open actions", e.Host, h.open)
+		c.report("%s ends with %d open actions", e.Host, h.open)
 	}
 	h.over, h.at = true, e.Time
 }
 
 func (c *checker) starts(e runlog.Entry) {
 	if e.Action == nil {
-		c.say("something starts that is no action")
+		c.report("a started line has no action")
 		return
 	}
 	key := e.Action.Key()
 	if c.actions[key] != "" {
-		c.say("%s of %s starts twice", e.Action.Label(), e.Host)
+		c.report("%s of %s starts twice", e.Action.Label(), e.Host)
 	}
-	if c.stopped && e.Action.Kind != openNode {
-		c.say("%s of %s starts after the stop", e.Action.Label(), e.Host)
+	if c.stopped && e.Action.Kind != uncordon {
+		c.report("%s of %s starts after the stop", e.Action.Label(), e.Host)
 	}
 	c.actions[key] = started
 	if e.Host == "" {
-		return // of the cluster
+		return // an action on the cluster
 	}
 	h := c.hosts[e.Host]
 	if h == nil || h.over {
-		c.say("%s of %s starts outside the work on that host", e.Action.Label(), e.Host)
+		c.report("%s of %s starts while its host is not in progress", e.Action.Label(), e.Host)
 		return
 	}
 	if h.open++; h.open > 1 {
-		c.say("%s has %d actions at once", e.Host, h.open)
+		c.report("%s has %d actions at once", e.Host, h.open)
 	}
 	if h.failed {
-		c.say("%s of %s starts after a failure there", e.Action.Label(), e.Host)
+		c.report("%s of %s starts after a failure there", e.Action.Label(), e.Host)
 	}
 }
 
-// defers takes an action that was left for a later run after its host began.
+// defers checks an action that is left for a later run although its host has started.
 func (c *checker) defers(e runlog.Entry) {
 	h := c.hosts[e.Host]
 	if e.Action == nil || h == nil || h.over {
-		c.say("%s is deferred outside the work on it", e.Host)
+		c.report("%s defers an action while it is not in progress", e.Host)
 		return
 	}
 	if c.actions[e.Action.Key()] == started {
-		c.say("%s of %s is deferred after it started", e.Action.Label(), e.Host)
+		c.report("%s of %s is deferred after it started", e.Action.Label(), e.Host)
 	}
 	h.left--
 }
 
-// finishes takes the end of an action, or of the wait for a Node.
+// finishes checks the end of an action, or of the wait for a Node.
 func (c *checker) finishes(e runlog.Entry) {
 	h := c.hosts[e.Host]
 	if h != nil && e.Type == failed {
@@ -241,10 +239,10 @@ func (c *checker) finishes(e runlog.Entry) {
 	}
 	key := e.Action.Key()
 	if c.actions[key] != started {
-		if e.Action.Kind == openNode && e.Type == failed {
+		if e.Action.Kind == uncordon && e.Type == failed {
 			return
 		}
-		c.say("%s of %s is %s and was not under way", e.Action.Label(), e.Host, e.Type)
+		c.report("%s of %s is %s but was not started", e.Action.Label(), e.Host, e.Type)
 		return
 	}
 	c.actions[key] = e.Type
@@ -254,7 +252,7 @@ func (c *checker) finishes(e runlog.Entry) {
 	if h != nil {
 		h.open--
 		if h.left--; h.failed {
-			h.left = 0 // the others are left
+			h.left = 0 // the host's other actions are not run
 		}
 	}
 }
@@ -263,7 +261,7 @@ func (c *checker) upload(e runlog.Entry) {
 	key := e.Host + " " + e.Artifact
 	if e.Type == uploadEnds {
 		if c.uploads[key]--; c.uploads[key] < 0 {
-			c.say("an upload of %s to %s ends and never began", e.Artifact, e.Host)
+			c.report("an upload of %s to %s ends but never started", e.Artifact, e.Host)
 		}
 		return
 	}
@@ -273,31 +271,31 @@ func (c *checker) upload(e runlog.Entry) {
 		all += n
 	}
 	if most := c.record.Head.Limits.Uploads; all > most {
-		c.say("%d uploads at once, of at most %d", all, most)
+		c.report("%d uploads at once, of at most %d", all, most)
 	}
 }
 
-// end checks a run that came to its end.
+// end checks the last line of a finished run.
 func (c *checker) end(e runlog.End) {
 	if e.Outcome == runlog.LeftAtOnce {
-		return // nobody waited for what ran
+		return // the run did not wait for its actions
 	}
 	for key, last := range c.actions {
 		if last == started {
-			c.say("%s was started and has no end", key)
+			c.report("%s was started but never ends", key)
 		}
 	}
 	for name, h := range c.hosts {
 		if !h.over {
-			c.say("the work on %s has no end", name)
+			c.report("%s started but never ends", name)
 		}
 	}
 	for key, n := range c.uploads {
 		if n > 0 {
-			c.say("the upload %s has no end", key)
+			c.report("the upload %s never ends", key)
 		}
 	}
 	if e.Done != c.done {
-		c.say("%d actions were done, and the end says %d", c.done, e.Done)
+		c.report("%d actions were done, but the end reports %d", c.done, e.Done)
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// Document is a kind of document: its schema is made from its type.
+// Document is a kind of document. Its schema is generated from its type.
 type Document struct {
 	Name    string       // of the schema, such as "plan"
 	Title   string       // the command that prints it
-	Of      reflect.Type // what is written
+	Of      reflect.Type // the type that is written
 	Version string       // major version of its format; empty: it has none
 }
 
-// defs is the file that holds the definitions of all documents.
+// defs is the file with the definitions that all documents share.
 const defs = "defs"
 
-// schema is a JSON schema, or a part of one.
+// schema is a JSON schema, or part of one.
 type schema = map[string]any
 
-// Generate returns the schemas of documents by file name. Each type is described once,
-// in one file that all share. Keys come from the tags, descriptions from the comments,
-// and the values of a type of texts from its constants, unless it is open.
+// Generate returns the schemas of documents by file name. Each type is described once, in a shared
+// file. Keys come from the struct tags, descriptions from the comments, and the values of a string
+// type from its constants, unless the type is open.
 func Generate(docs []Document, special map[reflect.Type]map[string]any, open ...reflect.Type) (map[string][]byte, error) {
 	g := generator{defs: schema{}, special: special, open: make(map[reflect.Type]bool)}
 	for _, t := range open {
@@ -45,13 +45,13 @@ func Generate(docs []Document, special map[reflect.Type]map[string]any, open ...
 		}
 		files[d.Name+suffix] = written(s)
 	}
-	files[defs+suffix] = written(schema{"$schema": draft, "title": "What the documents of macfleet are made of", "$defs": g.defs})
+	files[defs+suffix] = written(schema{"$schema": draft, "title": "The parts of macfleet's documents", "$defs": g.defs})
 	return files, g.err
 }
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// written is a schema as its file has it: a line for each key of an object.
+// written formats a schema for its file: one line for each key of an object.
 func written(s schema) []byte {
 	var b bytes.Buffer
 	write(&b, s, "")
@@ -80,7 +80,7 @@ func compact(v any) string {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // it is made of maps, lists and texts alone
+		panic(err) // it consists of maps, lists and strings
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -88,7 +88,7 @@ func compact(v any) string {
 type generator struct {
 	defs    schema
 	special map[reflect.Type]map[string]any
-	open    map[reflect.Type]bool // types of texts that may have other values than their constants
+	open    map[reflect.Type]bool // string types that may have other values than their constants
 	err     error
 }
 
@@ -111,7 +111,7 @@ func (g *generator) of(t reflect.Type) schema {
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return g.text(t)
 	case t.Implements(reflect.TypeFor[json.Marshaler]()):
-		g.fail(fmt.Errorf("%s writes its own JSON, and no special schema is given", t))
+		g.fail(fmt.Errorf("%s writes its own JSON and has no special schema", t))
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -133,14 +133,14 @@ func (g *generator) of(t reflect.Type) schema {
 	return nil
 }
 
-// named describes a type once, and returns what refers to that.
+// named describes a type once, and returns a reference to it.
 func (g *generator) named(t reflect.Type, describe func() schema) schema {
 	if t.Name() == "" {
 		return describe()
 	}
 	name := t.String()
 	if _, ok := g.defs[name]; !ok {
-		g.defs[name] = schema{} // a type may hold itself
+		g.defs[name] = schema{} // a type may refer to itself
 		g.defs[name] = describe()
 	}
 	return schema{"$ref": defs + suffix + "#/$defs/" + name}
@@ -156,7 +156,7 @@ func (g *generator) seen(t reflect.Type) schema {
 		state("absent", schema{}), state("unread", schema{"why": schema{"type": "string"}})}}
 }
 
-// text is the schema of a type of texts: its values, where they are all known.
+// text is the schema of a string type: its values if all are known.
 func (g *generator) text(t reflect.Type) schema {
 	s := schema{"type": "string"}
 	if t.PkgPath() == "" || g.open[t] {
@@ -188,8 +188,8 @@ func (g *generator) object(t reflect.Type) schema {
 	return schema{"type": "object", "additionalProperties": false, "required": required, "properties": properties}
 }
 
-// fields enters the keys of a struct, and those of structs in it that have no key.
-// had are the keys of the structs around it, which count in their place.
+// fields adds the keys of a struct and of embedded structs. had are the keys of the outer structs,
+// which take precedence.
 func (g *generator) fields(t reflect.Type, properties schema, required *[]string, had map[string]bool) {
 	src, err := sourceOf(t.PkgPath())
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// source is what the sources of a package say of its types.
+// source is what the source files of a package say about its types.
 type source struct {
 	comments map[string]string   // of fields, by TYPE.FIELD
-	values   map[string][]string // of constants that are texts, by type
-	counted  map[string]int      // how many constants there are, by type
+	values   map[string][]string // of string constants, by type
+	counted  map[string]int      // how many constants exist, by type
 }
 
 var sources sync.Map // by import path
@@ -31,7 +31,7 @@ func sourceOf(path string) (source, error) {
 	}
 	dir, ok := strings.CutPrefix(path, module)
 	if !ok {
-		return source{}, fmt.Errorf("%s is no package of ours", path)
+		return source{}, fmt.Errorf("%s is not a package of this module", path)
 	}
 	root := "."
 	for {
@@ -62,7 +62,7 @@ func (s source) read(f *ast.File) {
 		if !ok {
 			continue
 		}
-		var last string // type of the constants before, which those without one have too
+		var last string // type of the constant before, which constants without a type share
 		for _, spec := range g.Specs {
 			switch spec := spec.(type) {
 			case *ast.TypeSpec:

@@ -1,5 +1,5 @@
-// Package schematest holds tests' questions to the JSON schemas: is a document
-// valid, and does a schema describe exactly the type that is written.
+// Package schematest checks documents against the JSON schemas, and the schemas against the types that
+// are written.
 package schematest
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/macfleet/macfleet/docs/schemas"
 )
 
-// suffix is how the names of the files end.
+// suffix is the end of the files' names.
 const suffix = ".schema.json"
 
-// compiled holds all schemas by their names.
+// compiled holds all schemas by name.
 var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	c, out := jsonschema.NewCompiler(), make(map[string]*jsonschema.Schema)
 	c.AssertFormat()
@@ -38,7 +38,7 @@ var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 			return nil, err
 		}
 	}
-	delete(out, defs) // what the others are made of
+	delete(out, defs) // the definitions
 	return out, nil
 })
 
@@ -48,8 +48,8 @@ func Names() ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-// Validate returns an error unless a document follows the schema of that name.
-// Formats, such as those of times, are checked too.
+// Validate returns an error unless a document is valid. Formats, such as those of times, are checked
+// too.
 func Validate(name string, document []byte) error {
 	all, err := compiled()
 	if err != nil {
@@ -57,16 +57,16 @@ func Validate(name string, document []byte) error {
 	}
 	schema, ok := all[name]
 	if !ok {
-		return fmt.Errorf("there is no schema %s", name)
+		return fmt.Errorf("unknown schema %s", name)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
-		return fmt.Errorf("no JSON document: %w", err)
+		return fmt.Errorf("not a JSON document: %w", err)
 	}
 	return schema.Validate(value)
 }
 
-// ValidateLines returns an error unless every line of a text follows the schema.
+// ValidateLines returns an error unless every line of a text is a valid document.
 func ValidateLines(name string, text []byte) error {
 	n := 0
 	for line := range bytes.Lines(text) {
@@ -76,7 +76,7 @@ func ValidateLines(name string, text []byte) error {
 		}
 	}
 	if n == 0 {
-		return fmt.Errorf("there is no line")
+		return fmt.Errorf("the text is empty")
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package scripttest lets tests run scripts in the shells that macOS's /bin/sh may
-// be, in a folder that stands for a Mac, with stubs for its tools.
+// Package scripttest runs scripts in the shells that macOS's /bin/sh may be, in a folder that
+// simulates a Mac, with stubs for its tools.
 package scripttest
 
 import (
@@ -18,11 +18,10 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// patience bounds what a script may take. It is far above what anything takes.
+// patience limits how long a script may run. It is far above what any script needs.
 const patience = time.Minute
 
-// Need skips a test on a machine that lacks a program. CI has them all, so that
-// there the test fails.
+// Need skips a test on a machine that lacks a program. CI has them all, so the test fails there.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
@@ -32,8 +31,7 @@ func Need(t testing.TB, programs ...string) {
 	}
 }
 
-// Lacking ends a test for which this machine lacks something: it is skipped, and fails
-// in CI, which lacks nothing.
+// Lacking skips a test that this machine cannot run. In CI the test fails.
 func Lacking(t testing.TB, what string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -42,8 +40,8 @@ func Lacking(t testing.TB, what string, args ...any) {
 	t.Skipf(what, args...)
 }
 
-// InShells runs a test in shells, at the same time: in dash, bash, and bash in the
-// mode in which it is macOS's sh where it names none.
+// InShells runs a test in several shells in parallel. By default these are dash, bash, and bash in the
+// mode of macOS's sh.
 func InShells(t *testing.T, test func(t *testing.T, shell []string), shells ...string) {
 	t.Helper()
 	if shells == nil {
@@ -59,7 +57,7 @@ func InShells(t *testing.T, test func(t *testing.T, shell []string), shells ...s
 	}
 }
 
-// OpenDir makes a folder that every user can enter.
+// OpenDir creates a folder that every user can enter.
 func OpenDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,8 +69,7 @@ func OpenDir(t testing.TB) string {
 	return dir
 }
 
-// Write writes a file and makes its folder. It has the mode as asked for, whatever
-// the umask is.
+// Write writes a file, with its folder, and sets the mode regardless of the umask.
 func Write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
@@ -80,19 +77,18 @@ func Write(t testing.TB, path, text string, mode os.FileMode) {
 	}
 }
 
-// Mac is a folder that stands for a Mac.
+// Mac is a folder that simulates a Mac.
 type Mac struct {
 	T     testing.TB
 	Shell []string
-	Root  string // the folder that stands for /
-	Bin   string // holds the stubs of tools
+	Root  string // stands for /
+	Bin   string // the stubs of tools
 	State string // what the stubs remember
 
 	here *strings.Replacer
 }
 
-// New makes a Mac without a tool. Paths in scripts that begin as one of tops does
-// are those of the Mac.
+// New creates a Mac without tools. Paths in scripts that start with one of tops are paths of the Mac.
 func New(t testing.TB, shell []string, tops ...string) *Mac {
 	t.Helper()
 	dir := OpenDir(t)
@@ -106,13 +102,13 @@ func New(t testing.TB, shell []string, tops ...string) *Mac {
 	return m
 }
 
-// Path returns where a file of the Mac stands.
+// Path returns the path of a file of the Mac.
 func (m *Mac) Path(path string) string { return filepath.Join(m.Root, path) }
 
-// Here turns the paths in a text into those of the Mac.
+// Here replaces the Mac's paths in a text with real ones.
 func (m *Mac) Here(text string) string { return m.here.Replace(text) }
 
-// Folders makes folders of the Mac.
+// Folders creates folders of the Mac.
 func (m *Mac) Folders(paths ...string) {
 	m.T.Helper()
 	for _, path := range paths {
@@ -128,23 +124,22 @@ func (m *Mac) Put(path, text string) {
 	Write(m.T, m.Path(path), text, 0o644)
 }
 
-// Read returns a file of the Mac, "no file" where there is none.
+// Read returns a file of the Mac, or "no file".
 func (m *Mac) Read(path string) string { return read(m.Path(path)) }
 
-// Set writes a file of the state.
+// Set writes a file of the stubs' state.
 func (m *Mac) Set(name, text string) {
 	m.T.Helper()
 	Write(m.T, filepath.Join(m.State, name), text, 0o644)
 }
 
-// Get returns a file of the state without the white space around it, "" where
-// there is none.
+// Get returns a file of the state without surrounding white space, or "".
 func (m *Mac) Get(name string) string {
-	text, _ := os.ReadFile(filepath.Join(m.State, name)) // what is not there is nothing
+	text, _ := os.ReadFile(filepath.Join(m.State, name)) // a missing file is empty
 	return strings.TrimSpace(string(text))
 }
 
-// Kept returns a file of the state, "no file" where there is none.
+// Kept returns a file of the state, or "no file".
 func (m *Mac) Kept(name string) string { return read(filepath.Join(m.State, name)) }
 
 func read(path string) string {
@@ -155,14 +150,14 @@ func read(path string) string {
 	return string(text)
 }
 
-// Tool makes a stub.
+// Tool creates a stub.
 func (m *Mac) Tool(name, text string) {
 	m.T.Helper()
 	Write(m.T, filepath.Join(m.Bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
 }
 
-// callNoted is the head of a stub: it notes the call, and ends everything at the one that
-// is to be the last. No process is started for it.
+// callNoted starts a stub: it records the call, and kills the script at the call chosen by KillAt. It
+// starts no process.
 const callNoted = `#!/bin/sh
 name=${0##*/}
 echo "$name $*" >>"$STATE/calls"
@@ -173,14 +168,14 @@ echo "$number" >"$STATE/count"
 [ "$victim $when" != "$number before" ] || kill -9 0
 `
 
-// AfterCall is the end of a stub whose script may also be killed after the call.
+// AfterCall ends a stub whose script may also be killed after the call.
 const AfterCall = `
 end=$?
 [ "$victim $when" != "$number after" ] || kill -9 0
 exit "$end"`
 
-// Stub makes one stub of several tools, whose text finds the name of its tool in $name.
-// Its calls are noted and counted.
+// Stub creates one stub for several tools, whose text finds the tool's name in $name. Its calls are
+// recorded and counted.
 func (m *Mac) Stub(text string, tools ...string) {
 	m.T.Helper()
 	m.ForgetCalls()
@@ -194,17 +189,17 @@ func (m *Mac) Stub(text string, tools ...string) {
 	}
 }
 
-// ForgetCalls forgets the calls so far.
+// ForgetCalls clears the recorded calls.
 func (m *Mac) ForgetCalls() {
 	m.T.Helper()
 	m.Set("calls", "")
 	m.Set("count", "0\n")
 }
 
-// Calls returns the calls of stubs, a line each.
+// Calls returns the recorded calls, one per line.
 func (m *Mac) Calls() string { return m.Kept("calls") }
 
-// Count returns how many calls of stubs there were.
+// Count returns the number of recorded calls.
 func (m *Mac) Count() int {
 	m.T.Helper()
 	n, err := strconv.Atoi(m.Get("count"))
@@ -214,21 +209,20 @@ func (m *Mac) Count() int {
 	return n
 }
 
-// KillAt lets the scripts that run from now on be killed, with all that they started, before
-// the call of that number; 0 is never.
+// KillAt kills later scripts, with all that they started, before call n; 0: never.
 func (m *Mac) KillAt(n int) {
 	m.T.Helper()
 	m.Set("kill", strconv.Itoa(n)+" before\n")
 }
 
-// KillAfter is KillAt for the moment after that call.
+// KillAfter is like KillAt, but kills after the call.
 func (m *Mac) KillAfter(n int) {
 	m.T.Helper()
 	m.Set("kill", strconv.Itoa(n)+" after\n")
 }
 
-// Files returns the files below a folder: their contents, in which paths are those
-// of a Mac, by their names with a slash in front.
+// Files returns the contents of the files below a folder, by name with a leading slash. Paths in them
+// are those of a Mac.
 func (m *Mac) Files(folder string) map[string]string {
 	m.T.Helper()
 	out := make(map[string]string)
@@ -246,9 +240,8 @@ func (m *Mac) Files(folder string) map[string]string {
 
 func (m *Mac) plain(text string) string { return strings.ReplaceAll(text, m.Root, "") }
 
-// Run runs a command's script. Stubs find the Mac in ROOT and what they remember in
-// STATE. A stub may kill the script with all that it started; then the exit code
-// is -1. The answer has a Mac's paths.
+// Run runs a command's script. Stubs find the Mac in ROOT and their state in STATE. If a stub kills
+// the script, the exit code is -1. The answer has the Mac's paths.
 func (m *Mac) Run(c plan.Command, stdin string, env ...string) plan.Answer {
 	m.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -257,7 +250,7 @@ func (m *Mac) Run(c plan.Command, stdin string, env ...string) plan.Answer {
 	cmd := exec.CommandContext(ctx, m.Shell[0], argv...)
 	cmd.Env = append([]string{"PATH=" + m.Bin + ":/usr/bin:/bin", "LC_ALL=C", "STATE=" + m.State, "ROOT=" + m.Root}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second // a process left behind would hold the streams open
+	cmd.WaitDelay = time.Second // a process left behind would keep the streams open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	err := cmd.Run()
@@ -268,13 +261,13 @@ func (m *Mac) Run(c plan.Command, stdin string, env ...string) plan.Answer {
 	return plan.Answer{Exit: cmd.ProcessState.ExitCode(), Stdout: m.plain(stdout.String()), Stderr: m.plain(stderr.String())}
 }
 
-// LastLine is the last line, which is all that a person sees.
+// LastLine returns the last line, which is what a person sees.
 func LastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }
 
-// Text returns the text of a file of the test's package.
+// Text returns a file of the test's package.
 func Text(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

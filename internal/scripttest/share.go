@@ -9,13 +9,11 @@ import (
 	"testing"
 )
 
-// Shares is how many runs cover all places at which tests end a script, an apply or a
-// process.
+// Shares is how many runs cover all places where tests kill a script, an apply or a process.
 const Shares = 7
 
-// Share returns this run's share, and of how many, from MACFLEET_TEST_SHARD: 0 to 6, or all.
-// Where it is not set, as on a person's machine, it is a third of the first: make test is
-// the second command of whoever is new here.
+// Share returns this run's share and the number of shares, from MACFLEET_TEST_SHARD: 0 to 6, or all.
+// Without it, as on a person's machine, the share is a third of the first, so that make test is fast.
 var Share = sync.OnceValues(func() (n, of int) {
 	text := os.Getenv("MACFLEET_TEST_SHARD")
 	switch text {
@@ -31,9 +29,8 @@ var Share = sync.OnceValues(func() (n, of int) {
 	return n, Shares
 })
 
-// Sampled leaves a test out under -short, as the run with the race detector has it, unless
-// it falls into this run's share: simulated Macs are slow there, and the run without the
-// detector has every test.
+// Sampled skips a test under -short, unless it belongs to this run's share. The race detector runs
+// with -short, and simulated Macs are slow there. Runs without it have every test.
 func Sampled(t testing.TB) {
 	t.Helper()
 	mine, of := Share()
@@ -42,8 +39,8 @@ func Sampled(t testing.TB) {
 	}
 }
 
-// Mine reports whether a test ends its script at place n in this run. Seven runs, one
-// with each share, cover every place.
+// Mine reports whether a test kills its script at place n in this run. Seven runs, one with each
+// share, cover every place.
 func Mine(n int) bool {
 	mine, of := Share()
 	return n%of == mine

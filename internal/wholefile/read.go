@@ -8,16 +8,17 @@ import (
 	"os"
 )
 
-// AbandonedError says that a file was waited for until the reader was told to stop.
+// AbandonedError is returned when the context ended while a file was read.
 type AbandonedError struct{ Path string }
 
-// Error names the file. It says nothing of a cancelled context, whose words tell nobody which file it was.
+// Error names the file. The text of a cancelled context would not.
 func (e *AbandonedError) Error() string {
-	return fmt.Sprintf("stopped waiting for %s: it is not a regular file, and its end was not reached", e.Path)
+	return fmt.Sprintf("stopped waiting for the end of %s, which is not a regular file", e.Path)
 }
 
-// Read reads a file of at most so many bytes. A pipe, such as the shell's <(command), is read until ctx ends:
-// without a writer it would keep its reader waiting for ever. What was waited for is then left open.
+// Read reads a file of at most a number of bytes. A pipe, such as the shell's <(command), is read
+// until ctx ends, since one without a writer would block its reader for ever. An abandoned file stays
+// open.
 func Read(ctx context.Context, path string, most int64) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
 		return readAll(path, most)
@@ -47,7 +48,7 @@ func readAll(path string, most int64) ([]byte, error) {
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(content)) > most {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d bytes", most)}
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("the file has more than %d bytes", most)}
 	}
 	return content, err
 }

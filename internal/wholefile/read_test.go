@@ -24,19 +24,19 @@ func TestRead(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := wholefile.Read(t.Context(), file, 3); err == nil || !strings.Contains(err.Error(), "more than 3 bytes") {
-		t.Errorf("of a file that is too large: %v", err)
+		t.Errorf("a file that is too large: %v", err)
 	}
 	if _, err := wholefile.Read(t.Context(), "/dev/zero", 1<<16); err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
-		t.Errorf("of a file without an end: %v", err)
+		t.Errorf("a file without an end: %v", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	var abandoned *wholefile.AbandonedError
 	if _, err := wholefile.Read(stopped, pipe, 4); !errors.As(err, &abandoned) || abandoned.Path != pipe {
-		t.Errorf("of a pipe that nobody writes into: %v", err)
+		t.Errorf("a pipe without a writer: %v", err)
 	}
-	go func() { _ = os.WriteFile(pipe, []byte("text"), 0o600) }() // both readers are let go
+	go func() { _ = os.WriteFile(pipe, []byte("text"), 0o600) }() // unblocks both readers
 	if text, err := wholefile.Read(t.Context(), pipe, 4); err != nil || string(text) != "text" && string(text) != "" {
-		t.Errorf("of a pipe: %q, %v", text, err)
+		t.Errorf("a pipe: %q, %v", text, err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package wholefile writes files that are there whole or not at all, whenever the
-// process or the machine dies, and locks files that one process at a time writes.
+// Package wholefile writes files atomically, so that a file is complete or missing even if the process
+// or the machine dies, and locks files that one process at a time writes.
 package wholefile
 
 import (
@@ -16,19 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Replace puts a file with what write writes in the place of another one, or where
-// none is. A reader sees the old or the new one.
+// Replace writes a file, or replaces it. A reader sees the old or the new one.
 func Replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return put(path, mode, write, os.Rename)
 }
 
-// Create is Replace that fails with fs.ErrExist where something is.
+// Create is like Replace, but fails with fs.ErrExist if the file exists.
 func Create(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return put(path, mode, write, os.Link)
 }
 
-// put writes to a hidden file beside path, which nobody but the owner may read until
-// it is whole, and then gives it its name.
+// put writes a hidden file next to path, which only the owner may read until it is complete, and then
+// renames it.
 func put(path string, mode fs.FileMode, write func(io.Writer) error, name func(from, to string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+strings.TrimPrefix(filepath.Base(path), ".")+".*")
 	if err != nil {
@@ -53,9 +52,9 @@ func Text[T string | []byte](text T) func(io.Writer) error {
 	}
 }
 
-// Lock opens a file, which it makes where there is none, for this process alone to write
-// to. It waits for another one that has it until ctx ends. Closing the file gives the
-// lock back, and so does the end of the process.
+// Lock opens a file, creating it if necessary, for this process to write. It waits until another
+// process releases the lock or ctx ends. Closing the file releases the lock, and so does the end of
+// the process.
 func Lock(ctx context.Context, path string, mode fs.FileMode) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
@@ -78,8 +77,7 @@ func Lock(ctx context.Context, path string, mode fs.FileMode) (*os.File, error) 
 	}
 }
 
-// isAt reports whether a file still has that name: who had it before may have given it
-// another.
+// isAt reports whether a file is still at that path: its last holder may have renamed it.
 func isAt(file *os.File, path string) bool {
 	mine, err := file.Stat()
 	there, perr := os.Stat(path)

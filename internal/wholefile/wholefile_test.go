@@ -12,8 +12,7 @@ import (
 	"github.com/macfleet/macfleet/internal/wholefile"
 )
 
-// TestLeavesNothing fails at the last moment: a folder stands where the file
-// belongs.
+// TestLeavesNothing fails at the last moment: a folder is where the file should be.
 func TestLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,17 +21,17 @@ func TestLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := wholefile.Replace(path, 0o600, wholefile.Text("acme")); err == nil {
-		t.Error("a folder was replaced by a file")
+		t.Error("a file replaced a folder")
 	}
 	if err := wholefile.Create(path, 0o600, wholefile.Text("acme")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a folder was there, and: %v", err)
+		t.Errorf("a folder is at the path, but: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("beside the folder lie %v, %v", left, err)
+		t.Errorf("left next to the folder: %v, %v", left, err)
 	}
 }
 
-// TestLock waits for who has the lock, and then locks the file that is there.
+// TestLock waits for the holder of the lock, and then locks the file that exists.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
