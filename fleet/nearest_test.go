@@ -14,6 +14,7 @@ func TestNearest(t *testing.T) {
 		"disabled": "disable", "host_name": "hostname", "macso": "macos", "maco": "macos", "runner": "runners", "m3": "m2",
 		"tart": "", "tailnet": "", "host": "", "x": "", "": "", strings.Repeat("x", 1000): "", "auto_login": "", "github_runner": "", "builders": "",
 		"acme-prod-runners-m2-7aca": "acme-prod-runners-m2-7aca1", "acme-prod-runners-m2-7aca2": "acme-prod-runners-m2-7aca1",
+		"tower": "power", "towr": "", "powr": "power", "xroup": "group", "xrop": "",
 		// Another machine is no misspelling of this one.
 		"acme-prod-runners-m2-zzzzz": "", "acme-prod-builders-m2-7aca1": "",
 	}

@@ -134,7 +134,7 @@ func Bytes(quantity string) (int64, bool) {
 const longestCompared = MaxName + 1
 
 // Nearest returns the candidate that name is probably a misspelling of, or "": at most two letters differ,
-// fewer in a short name. More would turn one machine's name into another's. Of several equally near ones it
+// one in a short name, and of two none is the first. More would turn one machine's name into another's. Of several equally near ones it
 // returns the first.
 func Nearest(name string, candidates []string) string {
 	if len(name) > longestCompared {
@@ -149,7 +149,8 @@ func Nearest(name string, candidates []string) string {
 		if len(c) > longestCompared {
 			continue
 		}
-		if d := distance(plain, flat(c)); d < least {
+		other := flat(c)
+		if d := distance(plain, other); d < least && (d < 2 || strings.HasPrefix(other, plain[:1])) {
 			best, least = c, d
 		}
 	}

@@ -135,10 +135,20 @@ func (n Names) hint(text string) string {
 		return "; did you mean " + near + "?"
 	case len(text) < shortestEnd && !isPattern(text):
 		return fmt.Sprintf("; type at least %d characters of the end of its name", shortestEnd)
+	case len(n.containing(text)) > 1:
+		return "; type more of the name: " + sampleOf(n.containing(text)) + " contain it"
 	case len(n.all) > 0:
 		return "; hosts are " + sampleOf(n.all)
 	}
 	return ""
+}
+
+// containing returns the names that a text is a part of, such as the beginning of a suffix.
+func (n Names) containing(text string) []string {
+	if len(text) < shortestEnd {
+		return nil
+	}
+	return n.where(func(name string) bool { return strings.Contains(name, text) || strings.Contains(n.short[name], text) })
 }
 
 // nearest returns the name that a text may be a slip for. One wrong character of a suffix is a
@@ -152,6 +162,9 @@ func (n Names) nearest(text string) string {
 		if short := n.short[name]; len(text) >= shortestEnd && (oneOff(text, end) || oneOff(text, short)) {
 			return name
 		}
+	}
+	if found := n.containing(text); len(found) == 1 {
+		return found[0]
 	}
 	return ""
 }

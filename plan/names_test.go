@@ -59,6 +59,9 @@ func TestFindNames(t *testing.T) {
 		{"tart/*", []string{"!", "no host matches"}},
 		{"1088b", []string{"!", "did you mean acme-production-runners-m2-1088a?"}},
 		{"runners/1088b", []string{"!", "did you mean acme-production-runners-m2-1088a?"}},
+		{"7aca", []string{"!", "did you mean acme-production-macos-m2-7aca1?"}}, // the beginning of a suffix
+		{"runners/108", []string{"!", "did you mean acme-production-runners-m2-1088a?"}},
+		{"5e1f", []string{"!", "type more of the name: acme-production-builders-m2-5e1f0, acme-production-builders-m4-5e1f0 contain it"}},
 		{"10bbb", []string{"!", "no host matches", "hosts are "}}, // two wrong characters are another host
 		{"x[", []string{"!", "not complete"}},
 		{"", []string{"!", "no host matches"}},

@@ -146,6 +146,7 @@ func (p *placed) property(key string) string {
 	case "name":
 		return p.name
 	case "ready":
+		// The Node alone decides: a selection says which hosts are contacted, so it cannot depend on their answers.
 		return strconv.FormatBool(ready(p.node))
 	case "type":
 		return p.server.Type
@@ -154,8 +155,8 @@ func (p *placed) property(key string) string {
 	}
 }
 
-// CheckSelection returns an error if a selector names something that does not exist, or if nothing is left: a
-// mistyped name must not look like a clean fleet.
+// CheckSelection returns an error if a selector names something that does not exist, or if no host is left: a
+// mistyped name must not look like a clean fleet. Only ready=… may match no host.
 func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	if sel.allHosts() {
 		return nil
@@ -185,7 +186,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 		}
 	}
 	values["zone"] = append(values["zone"], c.vendor.Zones...)
-	live := false // so may hosts that are not Ready, if all are
+	live := false // Nodes become Ready and not Ready by themselves, so ready=… may match no host
 	for i, s := range slices.Concat(sel.On, sel.Exclude) {
 		for _, t := range s.terms {
 			live = live || t.Key == "ready"
@@ -206,7 +207,20 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 	case sel.Former:
 		return errors.New("--failed-from: none of the hosts that run left unfinished exists any more; run macfleet plan")
 	}
-	return errors.New("no host is selected: --exclude leaves out everything that --on selects")
+	return sel.nothing(hosts)
+}
+
+// nothing is the error of a selection that no host matches, although each value of its selectors exists.
+func (s Selection) nothing(hosts []*placed) error {
+	switch on := (Selection{On: s.On}); {
+	case len(s.On) == 0:
+		return errors.New("no host is selected: --exclude matches all hosts")
+	case slices.ContainsFunc(hosts, on.matches):
+		return errors.New("no host is selected: --exclude matches all hosts that --on selects")
+	case len(s.On) > 1:
+		return fmt.Errorf("no host is selected: none matches all of %s; the terms of one selector must all match", strings.Join(texts(s.On), " or all of "))
+	}
+	return fmt.Errorf("no host is selected: none matches all of %s; for hosts that match one of several selectors, repeat --on", s.On[0])
 }
 
 func checkTerm(t fleet.SelectorTerm, known []string) error {
@@ -297,8 +311,13 @@ func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 		return placed{}, fmt.Errorf("%s: %s; %s", p.name, t.Text, t.Remedy)
 	}
 	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " lists all servers"
-	if near := known.nearest(name); near != "" {
+	switch near := known.nearest(name); {
+	case strings.Contains(name, "="):
+		return placed{}, fmt.Errorf("%q is a selector, and one HOST is needed; macfleet hosts --on %[1]s lists its hosts", name)
+	case near != "":
 		hint = "; did you mean " + near + "?"
+	case len(name) < shortestEnd || len(known.containing(name)) > 1:
+		hint = known.hint(name)
 	}
 	return placed{}, fmt.Errorf("no server is named %s%s", name, hint)
 }

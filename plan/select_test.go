@@ -229,17 +229,18 @@ func TestContradictionIsNoCleanFleet(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		on, exclude []string
-		wrong       bool
+		wrong       string // part of the error; "": it is none
 	}{
-		{[]string{"group=m4,fleet=runners"}, nil, true},
-		{nil, []string{"fleet=*"}, true},
-		{[]string{"fleet=macos"}, []string{"fleet=macos"}, true},
-		{[]string{"fleet=macos"}, []string{"fleet=runners"}, false},
-		{[]string{"fleet=macos,ready=true"}, []string{"ready=true"}, false}, // what is Ready changes
+		{[]string{"group=m4,fleet=runners"}, nil, "none matches all of group=m4,fleet=runners; for hosts that match one of several selectors, repeat --on"},
+		{[]string{"fleet=macos,fleet=runners", "group=m4,fleet=runners"}, []string{"name=" + first}, "fleet=macos,fleet=runners or all of group=m4"},
+		{nil, []string{"fleet=*"}, "--exclude matches all hosts"},
+		{[]string{"fleet=macos"}, []string{"fleet=macos"}, "--exclude matches all hosts that --on selects"},
+		{[]string{"fleet=macos"}, []string{"fleet=runners"}, ""},
+		{[]string{"fleet=macos,ready=true"}, []string{"ready=true"}, ""}, // what is Ready changes
 	} {
 		w := mixed()
 		err := plan.CheckSelection(w.cfg, w.snap, selection(t, tc.on, tc.exclude))
-		if (err != nil) != tc.wrong {
+		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
 			t.Errorf("on %v, exclude %v: %v", tc.on, tc.exclude, err)
 		}
 	}

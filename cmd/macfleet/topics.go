@@ -84,8 +84,13 @@ A HOST, and the value of name, can be written in several ways:
   0bccd                                  the end of one name, 4 characters or more
   'runners/*'                            a pattern, where several hosts may match
 
-A selector that matches no host is an error, so a typo never looks like a clean
-fleet.
+A fleet, group, name, type or zone that no host has is an error, so a typo never
+looks like a clean fleet. ready=true and ready=false may match no host: then there
+is nothing to do.
+
+ready is the condition of the host's Node, as kubectl shows it. It is read before
+any host is contacted. Column NODE of macfleet hosts also uses what the kubelet
+reports, so for a minute it can show "not Ready" for a host with ready=true.
 `
 
 // topicCmds are the topics as commands that cannot be run: macfleet help NAME prints them.

@@ -44,7 +44,8 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 			env.errText().Warn(name + " has no Node; macfleet plan shows why.")
 		}
 		if len(nodes) == 0 {
-			return errors.New("none of the selected hosts has a Node")
+			return cmp.Or(refuse(len(m.Hosts) == 0, "no host matches the selection; macfleet hosts lists them"),
+				errors.New("none of the selected hosts has a Node"))
 		}
 		s.tellInProgress(ctx)
 		what := "Cordon"

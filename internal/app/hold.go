@@ -81,7 +81,7 @@ func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.H
 		}
 	}
 	if len(hosts)+left == 0 && !seen {
-		return nil, 0, errors.New("the selection matches no member; macfleet hosts lists them")
+		return nil, 0, errors.New("no host matches the selection; macfleet hosts lists them")
 	}
 	return hosts, left, nil
 }

@@ -136,7 +136,8 @@ func waitReady(ctx context.Context, env *Env, o HostsOptions) error {
 			return err
 		}
 		if m.Missing == 0 && !slices.ContainsFunc(m.Hosts, joins) {
-			return errors.New("none of the selected hosts has a tart_kubelet block, so there is no Node to wait for")
+			return cmp.Or(refuse(len(m.Hosts) == 0, "no host matches the selection, so there is no Node to wait for"),
+				errors.New("none of the selected hosts has a tart_kubelet block, so there is no Node to wait for"))
 		}
 		s.engine.Ready.Within = o.Timeout
 		waited, err := s.engine.WaitReady(ctx, m, func(late []engine.NotReady) {
