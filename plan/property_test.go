@@ -95,6 +95,21 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 	}
 	checkStrays(t, p, members, taken)
 	checkActions(t, w, p)
+	checkTally(t, p)
+}
+
+// checkTally: every host is counted once, and those to change are those on which actions run.
+func checkTally(t *rapid.T, p *plan.Plan) {
+	c, runs := p.Tally(), 0
+	for _, of := range p.Runnable() {
+		if h, ok := p.HostByServer(of[0].ServerID); ok && h.Unknown == nil && h.Refused == nil {
+			runs++
+		}
+	}
+	sum := c.ToChange() + c.Blocked + c.Lost + c.Unreachable + c.Uncompared + c.HeldBack + c.LeftForLater + c.NeedsAttention + c.InSync
+	if sum != c.Hosts || runs != c.ToChange() {
+		t.Fatalf("%d hosts, %d counted; actions run on %d, and %d are counted as to change: %+v", c.Hosts, sum, runs, c.ToChange(), c)
+	}
 }
 
 // placeOf returns the fleet and group of a server that bears a name by right.

@@ -39,13 +39,7 @@ func (t *Text) Cancelled(err error) {
 	t.Say(strings.Join(mapped(nonempty(first, rest), func(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }), " "))
 }
 
-// convergedCount says how many hosts are as they are wanted.
+// convergedCount says how many hosts are as they are wanted, and how the others are.
 func convergedCount(p *plan.Plan) string {
-	s := p.Summarise()
-	selected := ""
-	if p.Coverage().Limited() {
-		selected = "selected "
-	}
-	return listed(", ", fmt.Sprintf("%d/%d %shosts converged%s", s.Converged, s.Hosts, selected, given(len(p.Steps) > 0, " in %s", joined(p.Steps, func(id plan.StepID) string { return string(id) }))),
-		some(s.NotCompared, "not compared"), some(s.Deferred, "deferred"))
+	return tallyOf(p).result(given(p.Coverage().Limited(), "selected "), given(len(p.Steps) > 0, " in %s", strings.Join(words(p.Steps), ", ")))
 }

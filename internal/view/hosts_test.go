@@ -34,6 +34,9 @@ func TestHostStates(t *testing.T) {
 		p.Hosts[i].Held = &plan.Held{}
 		p.Hosts[i].Held.Who, p.Hosts[i].Held.Reason, p.Hosts[i].Held.Until = "sam@desk", "swap", narrow.Now.AddDate(0, 0, 2)
 	}
+	for i := range p.Actions {
+		p.Actions[i].Refusal = p.Hosts[0].Held.Trouble(p.Actions[i].Host)
+	}
 	r := view.HostRows(p, narrow.Now)[0]
 	if r.State != "held" || r.Why != "held by sam@desk until 2026-11-24 05:19: swap" {
 		t.Errorf("a held host with a difference is %s: %s", r.State, r.Why)

@@ -32,28 +32,21 @@ func HostStates() []HostState {
 // String is the state as people read it.
 func (s HostState) String() string { return strings.ReplaceAll(string(s), "-", " ") }
 
-// stateOf returns where a member stands, from what a plan would do there.
+// stateOf returns where a member stands, by what a plan says of it.
 func stateOf(h plan.Host, actions []plan.Action) HostState {
-	runs := slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Refusal == nil })
-	drift := slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Origin.Drift }) ||
-		slices.ContainsFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Drift })
-	switch {
-	case h.Unknown != nil:
-		return unknown
-	case len(actions) > 0 && h.Standing() != nil:
-		return held
-	case h.Refused != nil, len(actions) > 0 && !runs:
+	switch v := h.Verdict(actions); {
+	case v == plan.Blocked:
 		return blocked
-	case drift:
-		return drifted
-	case len(actions) > 0:
-		return toUpdate
-	case h.Converged == plan.Converged:
+	case v == plan.HeldBack:
+		return held
+	case v == plan.InSync:
 		return inSync
-	case h.Converged == plan.Differs:
-		return toUpdate
+	case v == plan.Unreachable, v == plan.Uncompared:
+		return unknown
+	case h.Drifted(actions):
+		return drifted
 	}
-	return unknown
+	return toUpdate
 }
 
 // because returns the most important reason why a member is not in sync and Ready, whole and in few words, the longest first.
@@ -64,7 +57,7 @@ func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (who
 	switch {
 	case h.Unknown != nil:
 		return ofTrouble(h.Unknown)
-	case h.Standing() != nil:
+	case h.Standing() != nil && r.State != blocked:
 		return ofHold(*h.Held, now)
 	case len(r.ServerTroubles) > 0:
 		return ofTrouble(&r.ServerTroubles[0])

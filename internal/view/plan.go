@@ -189,8 +189,8 @@ func noChanges(p *plan.Plan, s plan.Summary) string {
 	if p.Coverage().Limited() {
 		return "No changes" + selected(p, s) + "."
 	}
-	if t := tallyOf(p); t.inSync < t.hosts {
-		return fmt.Sprintf("No changes. %d of %s of %s in sync; %s.", t.inSync, count(t.hosts, "host"), ownerTitle(p), t.rest())
+	if t := tallyOf(p); t.InSync < t.Hosts {
+		return fmt.Sprintf("No changes. %d of %s of %s in sync; %s.", t.InSync, count(t.Hosts, "host"), ownerTitle(p), t.rest())
 	}
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	of := listed(", ", mapped(p.Fleets, func(f string) string { return given(len(have[f]) > 0, "%s %d", f, len(have[f])) })...)

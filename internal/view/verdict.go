@@ -8,96 +8,45 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// tally counts the hosts of a plan, each once: by what is most urgent about it.
-type tally struct {
-	hosts, toAdd, toFix, toUpdate, blocked, down, notCompared, held, deferred, attention, inSync int
-}
+// tally is the count of a plan's hosts by their verdicts. Every screen takes its counts from here.
+type tally struct{ plan.Tally }
 
-func tallyOf(p *plan.Plan) tally {
-	t := tally{hosts: len(p.Hosts) + len(p.Lost), blocked: len(p.Lost)}
-	for _, u := range p.Unasked {
-		t.hosts, t.notCompared = t.hosts+u.Replicas, t.notCompared+u.Replicas
-	}
-	actions := byHost(p)
-	for i := range p.Hosts {
-		*t.of(&p.Hosts[i], actions[p.Hosts[i].Server.ID])++
-	}
-	return t
-}
+func tallyOf(p *plan.Plan) tally { return tally{p.Tally()} }
 
-// of returns the count that a host belongs to.
-func (t *tally) of(h *plan.Host, actions []plan.Action) *int {
-	has := slices.ContainsFunc[[]plan.Action]
-	switch {
-	case h.Unknown != nil && h.Unknown.Code == plan.CodeUnreachable:
-		return &t.down
-	case h.Unknown != nil:
-		return &t.notCompared
-	case has(actions, byHold):
-		return &t.held
-	case h.Refused != nil:
-		return &t.blocked
-	case has(actions, func(a plan.Action) bool { return a.Runs() && a.Kind == plan.ClaimServer }):
-		return &t.toAdd
-	case has(actions, func(a plan.Action) bool { return a.Runs() && a.Drift }):
-		return &t.toFix
-	case has(actions, plan.Action.Runs):
-		return &t.toUpdate
-	case has(actions, func(a plan.Action) bool { return a.Refusal != nil }):
-		return &t.blocked
-	case has(actions, func(a plan.Action) bool { return a.Deferral != nil }):
-		return &t.deferred
-	case slices.ContainsFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Drift }):
-		return &t.attention
-	case h.Extent() != plan.Whole || h.Converged != plan.Converged:
-		return &t.notCompared
-	}
-	return &t.inSync
-}
-
-// String is the verdict: how many hosts there are, and how they are.
+// String is the verdict of a plan: how many hosts there are, and how they are.
 func (t tally) String() string {
-	return count(t.hosts, "host") + ": " + listed(", ", some(t.toAdd, "to add"), some(t.toFix, "to fix"), some(t.toUpdate, "to update"), t.rest(),
-		fmt.Sprintf("%d in sync", t.inSync))
+	states := listed(", ", some(t.ToAdd, "to add"), some(t.ToFix, "to fix"), some(t.ToUpdate, "to update"), t.rest(), t.inSync())
+	return listed("; ", count(t.Hosts, "host")+given(t.Hosts > 0, ": %s", states), t.others())
 }
 
 // rest counts the hosts on which nothing is done, although something may be wanted.
 func (t tally) rest() string {
-	return listed(", ", some(t.blocked, "blocked"), some(t.down, "unreachable"), some(t.notCompared, "not compared"), some(t.held, "held"), some(t.deferred, "deferred"), given(t.attention == 1, "1 needs attention"), given(t.attention > 1, "%d need attention", t.attention))
+	return listed(", ", some(t.Blocked, "blocked"), some(t.Unreachable, "unreachable"), some(t.Lost, "lost"), some(t.Uncompared, "not compared"),
+		some(t.HeldBack, "held"), some(t.LeftForLater, "deferred"), given(t.NeedsAttention == 1, "1 needs attention"), given(t.NeedsAttention > 1, "%d need attention", t.NeedsAttention))
+}
+
+// inSync counts the hosts that are in sync, and those among them that a person holds.
+func (t tally) inSync() string {
+	return fmt.Sprintf("%d in sync", t.InSync) + given(t.HeldInSync > 0, " (%d held)", t.HeldInSync)
+}
+
+// others counts what is no host of the plan.
+func (t tally) others() string {
+	return listed(", ", given(t.Missing > 0, "%s missing", count(t.Missing, "server")), given(t.Orphans > 0, "%s", count(t.Orphans, "orphaned member")))
+}
+
+// result is what a run came to: how many hosts are in sync at its end, and how the others are. kind says which
+// hosts are counted, and in what they were compared, where that is not all.
+func (t tally) result(kind, in string) string {
+	return listed(", ", fmt.Sprintf("%d/%d %shosts converged%s", t.InSync, t.Hosts, kind, in), some(t.ToChange(), "to change"), t.rest(), t.others())
 }
 
 // planLine is what a plan comes to, in one line.
 func planLine(p *plan.Plan) string {
 	t := tallyOf(p)
-	hosts, actions, objects := 0, 0, 0
-	for _, of := range p.Runnable() {
-		if of[0].OfCluster() {
-			objects += len(of)
-			continue
-		}
-		hosts, actions = hosts+1, actions+len(of)
-	}
-	blocked := blockedActions(p)
-	done := given(actions > 0, "%s", listed(", ", count(actions, "action"), some(blocked, "blocked")))
-	missing := 0
-	for _, s := range p.Shortages {
-		missing += s.Missing
-	}
-	return "Plan: " + listed(", ", count(hosts, "host")+" to change"+given(done != "", " (%s)", done), t.rest(),
-		given(missing > 0, "%s missing", count(missing, "server")), given(objects > 0, "%s of the cluster to change", count(objects, "object")),
-		given(len(p.Orphans) > 0, "%s", count(len(p.Orphans), "orphaned member"))) + "."
-}
-
-// blockedActions counts the actions that are refused on hosts where others run: a host where none
-// runs is counted itself.
-func blockedActions(p *plan.Plan) int {
-	n := 0
-	for _, of := range byHost(p) {
-		if slices.ContainsFunc(of, plan.Action.Runs) && !of[0].OfCluster() {
-			n += len(slices.DeleteFunc(slices.Clone(of), func(a plan.Action) bool { return a.Refusal == nil }))
-		}
-	}
-	return n
+	actions := listed(", ", count(t.Actions, "action"), some(t.BlockedActions, "blocked"), some(t.DeferredActions, "deferred"))
+	return "Plan: " + listed(", ", count(t.ToChange(), "host")+" to change"+given(t.Actions > 0, " (%s)", actions), t.rest(),
+		given(t.ClusterActions > 0, "%s in the cluster to change", count(t.ClusterActions, "object")), t.others()) + "."
 }
 
 // names are the short names of a plan's hosts.

@@ -171,7 +171,7 @@ func crashing(v *view.Text) {
 	heard := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	for i, k := range []plan.Kubelet{loop, loop, {Started: heard.Add(time.Second)}, {Started: heard.Add(-time.Hour)}} {
 		h := &p.Hosts[i]
-		h.Warnings = nil
+		h.Warnings, h.Converged = nil, plan.Converged
 		h.Node = inventory.Present(inventory.Node{Name: h.Name, ProviderID: h.Server.ProviderID(), Ready: inventory.Ready, Heard: heard})
 		h.Kubelet = inventory.Present(k)
 	}

@@ -21,6 +21,7 @@ type Plan struct {
 	Warnings     []TroubledHost `json:"warnings"`      // what steps say without a difference: nothing is changed for it
 	HeldHosts    []HeldHost     `json:"held_hosts"`    // hosts that a person wants left alone, or did until a while ago
 	Summary      plan.Summary   `json:"summary"`
+	HostCounts   plan.Tally     `json:"host_counts"` // each host once, by what the plan says of it
 	Strays       []string       `json:"strays"` // names of servers in no pool and no fleet
 
 	plan.Plan
@@ -77,7 +78,7 @@ type Rejected struct {
 // PlanOf returns a plan as a document.
 func PlanOf(p *plan.Plan) Plan {
 	s := p.Summarise()
-	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Coverage: p.Coverage(), Summary: s,
+	d := Plan{OwnedHead: HeadOf(p.Owner), Plan: *p, Complete: s.Complete(), Coverage: p.Coverage(), Summary: s, HostCounts: p.Tally(),
 		UnknownHosts: []TroubledHost{}, RefusedHosts: []TroubledHost{}, Unread: []UnreadStep{}, HeldHosts: []HeldHost{},
 		ResourceDrift:   []Action{},
 		Hosts:           Each(p.Hosts, func(h plan.Host) Host { return Host{h, h.Seen.Fingerprint, h.Seen.Pinned} }),
