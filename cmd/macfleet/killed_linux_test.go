@@ -60,9 +60,9 @@ func TestKilledAnywhere(t *testing.T) {
 	want, lines := whole.lasting(), strings.Count(stdout, "\n")
 	var points, killed atomic.Int64
 	t.Cleanup(func() {
-		t.Logf("%d points, %d broke off", points.Load(), killed.Load())
+		t.Logf("%d points, %d interrupted", points.Load(), killed.Load())
 		if killed.Load() == 0 {
-			t.Error("no run broke off")
+			t.Error("no run was interrupted")
 		}
 	})
 	for _, n := range killedAtLines(t, lines) {
@@ -110,7 +110,7 @@ func (p place) killedAt(n int) bool {
 	r, path := p.lastRecord()
 	killed := path != "" && r.Outcome() == runlog.BrokeOff
 	stdout, stderr := p.says(app.ExitDone, "plan")
-	if told := strings.Contains(stderr, " broke off at "); told != killed {
+	if told := strings.Contains(stderr, " was interrupted at "); told != killed {
 		p.t.Errorf("killed after %d: it broke off (%t), and the next plan says\n%s%s", n, killed, stdout, stderr)
 	}
 	stdout, _ = p.says(app.ExitDone, "apply", "--auto-approve")

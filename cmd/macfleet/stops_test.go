@@ -166,9 +166,9 @@ func TestBrokenOff(t *testing.T) {
 		t.Fatalf("recorded as %q", r.Outcome())
 	}
 	_, said := started(t, world, "runs").end()
-	matches(t, said, ` apply production +broke off +-$`)
+	matches(t, said, ` apply production +interrupted +-$`)
 	_, said = started(t, world, "plan").end()
-	matches(t, said, `^Warning: run `+r.Head.ID+` of \S+ broke off at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
+	matches(t, said, `^Warning: run `+r.Head.ID+` of \S+ was interrupted at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
 	code, said := started(t, world, "apply", "--auto-approve").end()
 	if code != app.ExitDone {
 		t.Errorf("exit %d", code)

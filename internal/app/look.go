@@ -102,7 +102,7 @@ func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.
 
 // look observes everything, keeps it in a file if one is named, and returns the plan.
 func (s *session) look(ctx context.Context, file string) (*plan.Plan, error) {
-	s.tellBroken()
+	s.warnInterrupted()
 	snap, p, err := s.observe(ctx)
 	if err != nil {
 		return nil, err

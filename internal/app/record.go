@@ -61,7 +61,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 			end.Outcome = runlog.Deferred
 		}
 	}
-	if werr := w.End(end); werr != nil && err == nil {
+	if werr := w.End(end, r); werr != nil && err == nil {
 		err = fmt.Errorf("the run finished, but its record could not be completed: %w", werr)
 	}
 	return err
@@ -141,8 +141,8 @@ func (s *session) event(e engine.Event) {
 	s.env.stream.Event(e)
 }
 
-// tellBroken warns that the last run of this configuration was killed or aborted.
-func (s *session) tellBroken() {
+// warnInterrupted warns that the last run of this configuration was killed or aborted.
+func (s *session) warnInterrupted() {
 	b, err := runlog.Newest(s.env.kept("runs"), s.config.Name, s.config.Environment)
 	if err != nil || b.Path == "" || !slices.Contains([]runlog.Outcome{runlog.BrokeOff, runlog.LeftAtOnce}, b.Outcome()) {
 		return
@@ -157,7 +157,7 @@ func (s *session) tellBroken() {
 	if open := r.Open(); len(open) > 0 {
 		during = "during " + opened(open)
 	}
-	how := "broke off"
+	how := "was interrupted"
 	if b.Outcome() == runlog.LeftAtOnce {
 		how = "was aborted"
 	}
@@ -210,10 +210,18 @@ func (env *Env) failedFrom(run string, sel *Selection) (*failedRun, error) {
 	}
 	left := r.Unfinished()
 	if len(left) == 0 {
-		return nil, fmt.Errorf("--failed-from: run %s left nothing unfinished on any host; macfleet show %s shows what it did", r.Head.ID, r.Head.ID)
+		return nil, fmt.Errorf("--failed-from: run %s finished all its hosts%s; fix: macfleet plan shows what is left now", r.Head.ID, otherwiseLeft(r))
 	}
 	*sel = sel.and(left...)
 	return &failedRun{r.Head, left}, nil
+}
+
+// otherwiseLeft says that a run which finished all its hosts was still incomplete, as with missing servers or work on the cluster.
+func otherwiseLeft(r runlog.Record) string {
+	if r.End == nil || r.End.Exit == ExitDone {
+		return ""
+	}
+	return fmt.Sprintf(" (its exit code %d is not about a host)", r.End.Exit)
 }
 
 // failedRun is the run that --failed-from names.

@@ -39,7 +39,7 @@ func Restart(ctx context.Context, env *Env, o RestartOptions) error {
 		return s.locked(looking, ctx, o.Locking, func() error {
 			var snap plan.Snapshot
 			p, err := s.lookWhenFree(looking, o.Locking, all, func(ctx context.Context) (p *plan.Plan, err error) {
-				s.tellBroken()
+				s.warnInterrupted()
 				snap, p, err = s.observe(ctx)
 				return p, err
 			})

@@ -328,7 +328,7 @@ func (c *crowd) event(ev engine.Event) {
 func (c *crowd) checked(t *testing.T) {
 	t.Helper()
 	c.engine.Emit = c.event
-	if err := c.record.End(runlog.End{Outcome: runlog.Incomplete, Done: c.done}); err != nil {
+	if err := c.record.End(runlog.End{Outcome: runlog.Incomplete, Done: c.done}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runlog.Read(c.record.Path())

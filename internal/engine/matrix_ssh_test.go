@@ -345,7 +345,7 @@ func quick(t *testing.T) string {
 // end ends the record of a run that came to its end.
 func (r *recorded) end(t *testing.T, result engine.Result) {
 	t.Helper()
-	if err := r.writer.End(runlog.End{Outcome: runlog.Incomplete, Done: r.done}); err != nil {
+	if err := r.writer.End(runlog.End{Outcome: runlog.Incomplete, Done: r.done}, engine.Result{}); err != nil {
 		t.Error(err)
 	}
 	if result.Done != r.done {

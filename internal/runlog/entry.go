@@ -21,25 +21,27 @@ type Type = engine.EventType
 // The types that are no engine events.
 const (
 	TypeRun  Type = "run"  // the first line: who, when, what
-	TypePlan Type = "plan" // what is to be done
+	TypePlan Type = "plan" // the approved plan
 	TypeStop Type = "stop" // nothing more is started from here on
 	TypeRise Type = "rise" // the run has a higher epoch from here on
-	TypeEnd  Type = "end"  // the last line of a run that came to its end
+	TypeLeft Type = "left" // the hosts that the run did not finish
+	TypeEnd  Type = "end"  // the last line of a run that finished
 )
 
 // Entry is one line of a record: an event, with what stays of its action and its error.
 type Entry struct {
 	Version int `json:"v"`
 	engine.Event
-	Run       *Head     `json:"run,omitempty"`  // of TypeRun
-	Plan      *Plan     `json:"plan,omitempty"` // of TypePlan
-	End       *End      `json:"end,omitempty"`  // of TypeEnd
-	Action    *Action   `json:"action,omitempty"`
-	Code      plan.Code `json:"code,omitzero"`       // of a failure or a trouble, where it has one
-	Remedy    string    `json:"remedy,omitempty"`    // what to do, where it is known of this very failure
-	Output    []string  `json:"output,omitempty"`    // the last lines of a script that failed
-	Uncertain bool      `json:"uncertain,omitempty"` // nobody waited for how the action ended
-	Epoch     int64     `json:"epoch,omitempty"`     // of TypeRise
+	Run       *Head      `json:"run,omitempty"`  // of TypeRun
+	Plan      *Plan      `json:"plan,omitempty"` // of TypePlan
+	End       *End       `json:"end,omitempty"`  // of TypeEnd
+	Action    *Action    `json:"action,omitempty"`
+	Code      plan.Code  `json:"code,omitzero"`       // of a failure or a trouble, if it has one
+	Remedy    string     `json:"remedy,omitempty"`    // the fix, if this failure has one
+	Output    []string   `json:"output,omitempty"`    // the last lines of a script that failed
+	Uncertain bool       `json:"uncertain,omitempty"` // the run did not wait for the action's result
+	Epoch     int64      `json:"epoch,omitempty"`     // of TypeRise
+	Left      []LeftHost `json:"left,omitempty"`      // of TypeLeft; not part of the last line, which must stay short: lists of runs read only its end
 }
 
 // Head says whose run it is, and what it may do.
@@ -164,8 +166,10 @@ type End struct {
 	Failed     int     `json:"failed"`
 	NotStarted int     `json:"not_started"`
 	NotWaited  int     `json:"not_waited"` // hosts whose Nodes were not waited for to the end
-	Deferred   int     `json:"deferred"`   // hosts of which a limit left something for a later run
-	Left       int     `json:"left"`       // changes that the last look still found
+	Deferred   int     `json:"deferred"`   // hosts on which a limit left something for a later run
+	Left       int     `json:"left"`       // changes that the last comparison still found
+	// Hosts counts the hosts that the run did not finish, by state, each once.
+	Hosts map[State]int `json:"hosts,omitempty"`
 }
 
 // ActionOf returns an action as records hold it.

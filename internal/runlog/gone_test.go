@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 )
 
@@ -26,7 +27,7 @@ func TestGone(t *testing.T) {
 	}
 	living := begin("livingrun1", runlog.Boot())
 	for id, boot := range map[string]string{"killedrun1": runlog.Boot(), "otherboot1": "another"} {
-		if err := begin(id, boot).End(runlog.End{}); err != nil {
+		if err := begin(id, boot).End(runlog.End{}, engine.Result{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +47,7 @@ func TestGone(t *testing.T) {
 			t.Errorf("%q is gone: %v, want %v", id, got, want)
 		}
 	}
-	if err := living.End(runlog.End{}); err != nil {
+	if err := living.End(runlog.End{}, engine.Result{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,21 +15,34 @@ const (
 	StateDone       State = "done"
 	StateFailed     State = "failed"
 	StateNotStarted State = "not started"
-	StateUncertain  State = "uncertain"      // it was begun, and nobody knows how it ended
-	StateRefused    State = "refused"        // the plan did not mean to do it
+	StateUncertain  State = "uncertain"      // it was started, and its result is unknown
+	StateRefused    State = "refused"        // blocked: a rule kept it out of the run
 	StateDeferred   State = "deferred"       // a limit of the run left it for a later one
 	StateNotWaited  State = "not waited for" // the run ended before the host's Node was Ready
 )
 
-// HostReport is what a run did on one host; the host without a name is the cluster.
+// More states of hosts that a run did not finish.
+const (
+	StateNotConverged State = "not converged" // the last comparison still found something to change
+	StateUnreachable  State = "unreachable"   // it did not answer
+	StateNotCompared  State = "not compared"  // some or all of it could not be read
+	StateHeld         State = "held"          // a person's hold keeps changes off it
+)
+
+// LeftStates are the states of hosts that a run did not finish, the most urgent first.
+var LeftStates = []State{StateFailed, StateUncertain, StateNotStarted, StateNotWaited, StateNotConverged, StateRefused, StateUnreachable, StateNotCompared,
+	StateHeld, StateDeferred}
+
+// HostReport is what a run did on one host and, if the run did not finish it, why. The host without a name is the cluster.
 type HostReport struct {
 	Host    string         `json:"host"`
 	Fleet   string         `json:"fleet"`
 	Wave    int            `json:"wave,omitempty"` // in which it was disturbed, from 1
 	Actions []ActionReport `json:"actions"`
+	Left    *LeftHost      `json:"left,omitempty"`
 }
 
-// ActionReport is what became of one action.
+// ActionReport is the result of one action.
 type ActionReport struct {
 	Action  Action    `json:"action"`
 	State   State     `json:"state"`
@@ -40,9 +53,22 @@ type ActionReport struct {
 	Output  []string  `json:"output,omitempty"`
 }
 
-// Reports returns what the run did, in the plan's order of hosts and actions. What
-// stands in no plan, such as the wait for a Node, is its host's last.
+// Reports returns what the run did, in the plan's order of hosts and actions, and then the hosts that it left without
+// an action. Actions that are not in the plan, such as the wait for a Node, are their host's last.
 func (r Record) Reports() []HostReport {
+	out := r.acted()
+	for _, left := range r.leftHosts() {
+		i := slices.IndexFunc(out, func(h HostReport) bool { return h.Host == left.Host })
+		if i < 0 {
+			i, out = len(out), append(out, HostReport{Host: left.Host, Fleet: left.Fleet, Actions: []ActionReport{}})
+		}
+		out[i].Left = &left
+	}
+	return out
+}
+
+// acted returns what happened to the actions of the run, by host.
+func (r Record) acted() []HostReport {
 	var keys []string
 	actions := make(map[string]*ActionReport)
 	report := func(a Action) *ActionReport {
@@ -103,16 +129,19 @@ func (r *ActionReport) enter(e Entry) {
 	}
 }
 
-// Unfinished returns the hosts on which something failed, was not started or is
-// uncertain, in the plan's order. What is of the cluster alone has no host.
+// Unfinished returns the hosts that the run did not finish, in the plan's order. Deferred hosts are among them only if
+// the run counts as incomplete because of them.
 func (r Record) Unfinished() []string {
-	var out []string
-	for _, h := range r.Reports() {
-		if h.Host != "" && slices.ContainsFunc(h.Actions, func(a ActionReport) bool {
-			return a.State == StateFailed || a.State == StateNotStarted || a.State == StateUncertain
-		}) {
-			out = append(out, h.Host)
+	var unfinished, deferred []string
+	for _, l := range r.leftHosts() {
+		if l.State == StateDeferred {
+			deferred = append(deferred, l.Host)
+		} else {
+			unfinished = append(unfinished, l.Host)
 		}
 	}
-	return out
+	if len(unfinished) == 0 && r.End != nil && r.End.Exit != 0 {
+		return deferred
+	}
+	return unfinished
 }

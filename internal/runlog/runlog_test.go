@@ -95,7 +95,7 @@ func TestRecord(t *testing.T) {
 	if r := read(t, w.Path()); r.Outcome() != runlog.Running || len(r.Open()) != 0 {
 		t.Errorf("before its end the run is %q, with %v", r.Outcome(), r.Open())
 	}
-	if err := w.End(runlog.End{Outcome: runlog.Incomplete, Exit: 3, Done: 1, Failed: 1, NotStarted: 1}); err != nil {
+	if err := w.End(runlog.End{Outcome: runlog.Incomplete, Exit: 3, Done: 1, Failed: 1, NotStarted: 1}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	r := read(t, w.Path())
@@ -106,7 +106,7 @@ func TestRecord(t *testing.T) {
 	if got := r.Reports()[0].Actions[0].Output; !cmp.Equal(got, []string{"set <secret>", "no such", "<secret>"}) {
 		t.Errorf("the last words are %q", got)
 	}
-	if got := r.Unfinished(); !cmp.Equal(got, []string{"one"}) {
+	if got := r.Unfinished(); !cmp.Equal(got, []string{"one", "two"}) {
 		t.Errorf("unfinished: %q", got)
 	}
 	if r.Outcome() != runlog.Incomplete || r.End.Exit != 3 || r.Head.ID != "abcd2345" {
@@ -191,7 +191,7 @@ func TestUnbegun(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	w := wrote(t, folder, t.Context())
-	if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+	if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	for id, text := range map[string]string{"aaaa2222": "", "bbbb2222": `{"v":1,"type":"run","run":{"id":"bb`} {
@@ -225,7 +225,7 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+		if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestRise(t *testing.T) {
 	if r := read(t, w.Path()); r.Head.Epoch != 7 {
 		t.Errorf("epoch %d", r.Head.Epoch)
 	}
-	if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+	if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestUncertain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.End(runlog.End{Outcome: runlog.LeftAtOnce, Exit: 130}); err != nil {
+	if err := w.End(runlog.End{Outcome: runlog.LeftAtOnce, Exit: 130}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	r := read(t, w.Path())
@@ -303,7 +303,7 @@ func TestUnwritable(t *testing.T) {
 		t.Errorf("a folder that is none: %v", err)
 	}
 	w := wrote(t, t.TempDir(), t.Context())
-	if err := w.End(runlog.End{}); err != nil {
+	if err := w.End(runlog.End{}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -326,7 +326,7 @@ func TestFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+		if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -356,7 +356,7 @@ func TestFolder(t *testing.T) {
 	if want := []string{"cccc4444 converged", "abcd2345 running"}; !cmp.Equal(got, want) {
 		t.Errorf("kept %q, want %q", got, want)
 	}
-	if err := living.End(runlog.End{Outcome: runlog.Converged}); err != nil {
+	if err := living.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runlog.Find(t.TempDir(), "last"); err == nil || !strings.Contains(err.Error(), "--runs-dir") {
@@ -442,7 +442,7 @@ func TestMet(t *testing.T) {
 			if diff := cmp.Diff(strings.Fields(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			if err := w.End(runlog.End{}); err != nil {
+			if err := w.End(runlog.End{}, engine.Result{}); err != nil {
 				t.Error(err)
 			}
 		})

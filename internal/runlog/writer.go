@@ -28,10 +28,11 @@ type Writer struct {
 	Options
 	path string
 
-	mu   sync.Mutex
-	file *os.File
-	err  error // the first that a line met
-	open begun
+	mu     sync.Mutex
+	file   *os.File
+	err    error  // the first that a line met
+	record Record // what was written
+	open   begun
 }
 
 // Options are what a record needs.
@@ -121,7 +122,7 @@ func (w *Writer) Event(e engine.Event) error {
 }
 
 // synced are the types of lines that are not events, and of events that stand before or after a change.
-var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeEnd, engine.Started, engine.Done, engine.Failed,
+var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeLeft, TypeEnd, engine.Started, engine.Done, engine.Failed,
 	engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.Deferred, engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened}
 
 // entry returns the line of an event.
@@ -213,11 +214,26 @@ func (w *Writer) Write(e Entry) error {
 		err = w.file.Sync()
 	}
 	w.err = err
+	w.record.enter(e)
 	return err
 }
 
-// End writes the last line and closes the record. The error is the first that any line met.
-func (w *Writer) End(end End) error {
-	err := w.Write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end})
+// End writes which hosts the run did not finish, then the last line, and closes the record. The error is the first that
+// any line met.
+func (w *Writer) End(end End, result engine.Result) error {
+	w.mu.Lock()
+	left := w.record.leftBy(result)
+	w.mu.Unlock()
+	var err error
+	if len(left) > 0 {
+		err = w.Write(Entry{Event: engine.Event{Type: TypeLeft}, Left: left})
+		end.Hosts = make(map[State]int)
+		for _, l := range left {
+			end.Hosts[l.State]++
+		}
+	}
+	if err == nil {
+		err = w.Write(Entry{Event: engine.Event{Type: TypeEnd}, End: &end})
+	}
 	return errors.Join(err, w.file.Close())
 }

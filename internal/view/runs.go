@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,17 +52,34 @@ func outcomeText(o runlog.Outcome, end *runlog.End) string {
 	switch {
 	case o == runlog.LeftAtOnce:
 		return "aborted"
+	case o == runlog.BrokeOff:
+		return "interrupted"
 	case o == runlog.Converged && end.Done == 0:
 		return "converged, nothing to do"
 	case o != runlog.Incomplete && o != runlog.Deferred:
 		return string(o)
 	}
-	late := given(end.Deferred > 0, "%s deferred", count(end.Deferred, "host"))
-	if o == runlog.Deferred {
-		return late
+	return cmp.Or(leftCount(end), "did not converge")
+}
+
+// leftCount counts the hosts that a run did not finish. Records of older versions count them only as actions.
+func leftCount(end *runlog.End) string {
+	if end.Hosts == nil {
+		return listed(", ", given(end.Failed > 0, "%s failed", count(end.Failed, "action")), given(end.NotStarted > 0, "%s not started", count(end.NotStarted, "action")),
+			given(end.NotWaited > 0, "%s not waited for", count(end.NotWaited, "host")), given(end.Deferred > 0, "%s deferred", count(end.Deferred, "host")))
 	}
-	left := listed(", ", some(end.Failed, "failed"), some(end.NotStarted, "not started"), some(end.NotWaited, "not waited for"), late)
-	return cmp.Or(left, "did not converge")
+	var parts []string
+	for _, state := range runlog.LeftStates {
+		if n := end.Hosts[state]; n > 0 {
+			parts = append(parts, given(len(parts) == 0, "%s ", count(n, "host"))+given(len(parts) > 0, "%d ", n)+stateText(state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// stateText is the word for a state of an action or a host.
+func stateText(s runlog.State) string {
+	return cmp.Or(map[runlog.State]string{runlog.StateRefused: "blocked", runlog.StateUncertain: "possibly half done"}[s], string(s))
 }
 
 // Run shows one run: what it came to, then what failed, then what happened on the other hosts.
@@ -77,7 +95,7 @@ func (t *Text) Run(r runlog.Record) {
 	said("who", h.Who)
 	said("when", moment(h.Started))
 	said("with", strings.Join(h.Arguments, " ")) // what was lifted for it is among them
-	said("plan", fmt.Sprintf("%d to add, %d to change, %d to remove", r.Plan.Add, r.Plan.Change, r.Plan.Remove))
+	said("plan", planned(r.Plan))
 	said("stopped", end.Stopped)
 	said("error", end.Error)
 	said("record", r.Path)
@@ -95,17 +113,45 @@ func (t *Text) Run(r runlog.Record) {
 			continue
 		}
 		t.line(0, markFailed, subject(names.Short(host.Host))+given(host.Wave > 0, " (wave %d)", host.Wave))
-		for _, group := range runsOf(host.Actions) {
-			t.acted(group)
-		}
+		t.reported(host)
 	}
 	for _, same := range grouped(rest, reportKey) {
 		hosts := joinedUpTo(mapped(same, func(h runlog.HostReport) string { return subject(names.Short(h.Host)) }), 20)
 		t.line(0, markOf(same[0]), hosts+given(same[0].Wave > 0, " (wave %d)", same[0].Wave))
-		for _, group := range runsOf(same[0].Actions) {
-			t.acted(group)
+		t.reported(same[0])
+	}
+}
+
+// reported shows what happened on a host, and why the run did not finish it.
+func (t *Text) reported(h runlog.HostReport) {
+	actions := h.Actions
+	left := h.Left
+	if left != nil && left.Text != "" { // it has the cause; the code alone would be printed again for each action
+		actions = slices.DeleteFunc(slices.Clone(actions), func(a runlog.ActionReport) bool { return a.State == runlog.StateRefused })
+	}
+	for _, group := range runsOf(actions) {
+		t.acted(group)
+	}
+	if left == nil || left.Code == (plan.Code{}) {
+		return
+	}
+	state, code := stateText(left.State), left.Code.String()
+	t.line(4, "", listed(": ", state, given(code != state, "%s", code), left.Text))
+	if left.Remedy != "" {
+		t.line(6, "", "fix: "+left.Remedy)
+	}
+}
+
+// planned counts the actions that a run was to perform.
+func planned(p runlog.Plan) string {
+	actions, hosts := 0, make(map[string]bool)
+	for _, a := range p.Actions {
+		if a.Refused == (plan.Code{}) && a.Deferred == (plan.Code{}) {
+			actions, hosts[a.Host] = actions+1, true
 		}
 	}
+	delete(hosts, "")
+	return count(actions, "action") + given(len(hosts) > 0, " on %s", count(len(hosts), "host"))
 }
 
 // lasted are the words for how long a run took that did not come to its end.
@@ -114,6 +160,9 @@ var lasted = map[runlog.Outcome]string{runlog.BrokeOff: "last record after %s", 
 // reportKey is equal for hosts on which the same happened.
 func reportKey(h runlog.HostReport) string {
 	key := fmt.Sprintln(h.Wave)
+	if l := h.Left; l != nil {
+		key += fmt.Sprintln(l.State, l.Code, strings.ReplaceAll(l.Text, l.Host, ownName))
+	}
 	for _, a := range h.Actions {
 		key += fmt.Sprintln(a.State, a.Action.Label(), strings.ReplaceAll(a.Text, cmp.Or(h.Host, clusterName), ownName))
 	}
@@ -133,9 +182,16 @@ func runsOf(all []runlog.ActionReport) [][]runlog.ActionReport {
 	return out
 }
 
-// markOf is how a run left a host: with a failure, with something not done, or as it was wanted.
+// markOf is how a run left a host: failed or blocked, not finished, or done.
 func markOf(h runlog.HostReport) string {
 	mark := markDone
+	if h.Left != nil {
+		mark = markWaiting
+		switch h.Left.State {
+		case runlog.StateFailed, runlog.StateUncertain, runlog.StateRefused, runlog.StateUnreachable, runlog.StateNotCompared, runlog.StateNotConverged:
+			return markFailed
+		}
+	}
 	for _, a := range h.Actions {
 		switch a.State {
 		case runlog.StateFailed, runlog.StateRefused, runlog.StateUncertain:
@@ -154,7 +210,7 @@ func (t *Text) acted(group []runlog.ActionReport) {
 		took += a.Seconds
 	}
 	labels := joined(group, func(a runlog.ActionReport) string { return a.Action.Label() })
-	t.line(4, "", fmt.Sprintf("%s: %s%s", group[0].State, labels, given(took >= 1, " (%s)", clock(duration(took)))))
+	t.line(4, "", fmt.Sprintf("%s: %s%s", stateText(group[0].State), labels, given(took >= 1, " (%s)", clock(duration(took)))))
 	for _, a := range group {
 		if a.Text != "" {
 			t.line(6, "", listed(": ", a.Code.String(), a.Text))
