@@ -126,10 +126,11 @@ func initClusterCmd(env *app.Env) *cobra.Command {
 	var o app.InitClusterOptions
 	c := &cobra.Command{Use: "cluster", Short: "Prepare the cluster that the hosts join", Args: cobra.NoArgs,
 		Long: `Checks what macfleet needs in the cluster, asks, and creates what is missing: the
-namespace, the store of pinned host keys, the hosts' SSH key if ssh.private_key
-names a Secret of that namespace, the role of the kubelets, macfleet's own account
-with its rights, and with a capi block what the Cluster API needs. It needs an
-administrator's kubeconfig. Running it again changes nothing that is correct.
+namespace, the store of pinned host keys, the role of the kubelets, and macfleet's
+own account with its rights. If ssh.private_key names a Secret of that namespace,
+it creates the hosts' SSH key. With a capi block it prepares the Cluster API.
+It needs an administrator's kubeconfig. Running it again changes nothing that is
+correct.
 
 A new SSH key is created only if no host can trust an older one. If there are
 hosts but no key, it stops: --ssh-key FILE restores the key, --new-ssh-key
