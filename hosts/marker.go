@@ -67,13 +67,13 @@ func asCompared(text string) string {
 }
 
 // passwordEnds are the exit codes of password-check.sh.
-var passwordEnds = map[int]error{3: plan.ErrPasswordRefused, 5: plan.ErrAccountLocked, 6: plan.ErrPasswordUntold, 7: plan.ErrPasswordRace,
+var passwordEnds = map[int]error{3: plan.ErrPasswordRefused, 5: plan.ErrAccountLocked, 6: plan.ErrPasswordUnchecked, 7: plan.ErrPasswordRace,
 	8: plan.ErrPasswordBusy}
 
 // CheckPassword tries the login user's password once, and notes a refusal on the host under
 // the given seal. It tries nothing if the host has other notes than the given ones: another
 // run tried a password in the meantime. The error is or wraps plan.ErrPasswordRefused,
-// plan.ErrAccountLocked, plan.ErrPasswordUntold, plan.ErrPasswordRace or plan.ErrPasswordBusy, a *ScriptError when sudo
+// plan.ErrAccountLocked, plan.ErrPasswordUnchecked, plan.ErrPasswordRace or plan.ErrPasswordBusy, a *ScriptError when sudo
 // failed for another reason, or an *Error when the connection broke.
 func (c *Conn) CheckPassword(ctx context.Context, password secret.Value, seal secret.Seal, remembered []plan.Refusal, now time.Time) error {
 	command := own("password-check", plan.Login, strconv.FormatInt(now.Unix(), 10), tries(remembered))

@@ -26,7 +26,7 @@ func TestLooksElsewhere(t *testing.T) {
 	} {
 		w := newWorld(1, 0, 0)
 		tc.edit(w)
-		if got := plan.LooksElsewhere(w.cfg, w.snap, w.sel); got != tc.want {
+		if got := plan.ServersMissing(w.cfg, w.snap, w.sel); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

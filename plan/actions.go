@@ -88,7 +88,7 @@ func count(n int, noun string) string {
 func Restarting(h Host, step StepID, c Change) Action {
 	a := h.action(RunStep, Origin{}, c.Reason.Code, c.Reason.Text, c.Fields...)
 	a.Step, a.Disruption, a.Changes = step, c.Disruption, []Change{c}
-	if held := h.Standing(); held != nil {
+	if held := h.ActiveHold(); held != nil {
 		a.Refusal = held.Trouble(h.Name)
 	}
 	return a

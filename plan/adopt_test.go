@@ -301,20 +301,20 @@ func TestNotOursKnowsAdopted(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.adoptedMember(1, legacy)
 	h := oneHost(t, w.plan(t))
-	if x := plan.NotOurs(w.cfg, &h); x != nil {
+	if x := plan.MarkerForbids(w.cfg, &h); x != nil {
 		t.Errorf("it is ours: %+v", x)
 	}
 	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 1))
-	if x := plan.NotOurs(w.cfg, &h); x != nil || !h.MarkerStale() {
+	if x := plan.MarkerForbids(w.cfg, &h); x != nil || !h.MarkerStale() {
 		t.Errorf("renamed at the provider and in its block: %+v, stale %t", x, h.MarkerStale())
 	}
 	h.Server.Name = "someones-mac"
-	if x := plan.NotOurs(w.cfg, &h); x == nil || x.Code.String() != "marker-of-another-server" {
+	if x := plan.MarkerForbids(w.cfg, &h); x == nil || x.Code.String() != "marker-of-another-server" {
 		t.Errorf("a block that gives it a name which it does not bear: %+v", x)
 	}
 	h.Server.Name = h.Name
 	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 9))
-	if x := plan.NotOurs(w.cfg, &h); x == nil || x.Code.String() != "marker-of-another-server" {
+	if x := plan.MarkerForbids(w.cfg, &h); x == nil || x.Code.String() != "marker-of-another-server" {
 		t.Errorf("a marker of another server: %+v", x)
 	}
 }

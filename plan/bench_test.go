@@ -24,8 +24,8 @@ func TestRecordedFleets(t *testing.T) {
 	p = plan.Compute(cfg, stepsFor, snap, plan.Selection{})
 	expect(t, "converged", plan.Summary{Hosts: n, Converged: n}, p.Summarise())
 	for _, h := range p.Hosts {
-		if len(h.Proven) != plantest.Steps || h.MarkerStale() {
-			t.Fatalf("%s: %d proofs, lost %t", h.Name, len(h.Proven), h.MarkerStale())
+		if len(h.Verified) != plantest.Steps || h.MarkerStale() {
+			t.Fatalf("%s: %d proofs, lost %t", h.Name, len(h.Verified), h.MarkerStale())
 		}
 	}
 	cfg, stepsFor, snap = plantest.Joining(n)

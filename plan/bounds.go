@@ -189,9 +189,9 @@ func (h Host) Repairs() bool {
 	return h.Member && there && (h.leftNode || n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
-// Closed returns why a planned action must not start at a given time, or nil: the window may have closed
+// OutsideWindow returns why a planned action must not start at a given time, or nil: the window may have closed
 // since the plan was made.
-func (b Bounds) Closed(h Host, a Action, now time.Time) *Trouble {
+func (b Bounds) OutsideWindow(h Host, a Action, now time.Time) *Trouble {
 	if a.Disruption < Drain || b.AnyTime || h.Repairs() {
 		return nil
 	}

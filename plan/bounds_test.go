@@ -211,7 +211,7 @@ func TestClosed(t *testing.T) {
 				p.Defer(b, noSteps, nil)
 				for _, i := range []int{2, len(p.Actions) - 2} { // of a Ready host, and of the one that is not
 					h, _ := p.HostByServer(p.Actions[i].ServerID)
-					if diff := cmp.Diff(p.Actions[i].Deferral, b.Closed(h, p.Actions[i], now)); diff != "" {
+					if diff := cmp.Diff(p.Actions[i].Deferral, b.OutsideWindow(h, p.Actions[i], now)); diff != "" {
 						t.Errorf("%s of %s at %s, any time %t (-plan +then):\n%s", d, h.Name, now, anyTime, diff)
 					}
 				}

@@ -34,27 +34,27 @@ const (
 // placed is a server with its role, as selectors see it. A member, or a pool server chosen for a claim, has
 // the name it should have.
 type placed struct {
-	server      inventory.Server
-	role        role
-	name        string
-	place       fleet.Place // of an orphan: where it belonged
-	node        inventory.Seen[inventory.Node]
-	by          string   // the source that says it is a member; empty: none
-	onceAdopted bool     // of a stray: macfleet pinned its key under a name outside the naming grammar
-	adopted     bool     // it has a host block that names its id
-	refused     *Trouble // of an adopted server: why it cannot be adopted
-	owner       string   // of an orphan: its owner
-	placeless   *Trouble // of an orphan: why it has no place
-	moved       bool     // a moved block gives it its place, but the provider still has the old name
-	former      []string // names it had before moved blocks gave it its place
+	server     inventory.Server
+	role       role
+	name       string
+	place      fleet.Place // of an orphan: where it belonged
+	node       inventory.Seen[inventory.Node]
+	by         string   // the source that says it is a member; empty: none
+	wasAdopted bool     // of a stray: macfleet pinned its key under a name outside the naming grammar
+	adopted    bool     // it has a host block that names its id
+	refused    *Trouble // of an adopted server: why it cannot be adopted
+	owner      string   // of an orphan: its owner
+	placeless  *Trouble // of an orphan: why it has no place
+	moved      bool     // a moved block gives it its place, but the provider still has the old name
+	former     []string // names it had before moved blocks gave it its place
 }
 
 func inOrder(a, b placed) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
 }
 
-// testimony is the name under which a server was last known as a member, and the source.
-type testimony struct{ name, by string }
+// knownAs is the name under which a server was last known as a member, and the source.
+type knownAs struct{ name, by string }
 
 // The sources. The host's own marker has priority, then the pin, then the Node.
 const (
@@ -66,12 +66,12 @@ const (
 	byIdentity = "identity"   // of an orphan: its kubelet's account in the cluster
 )
 
-// witnesses returns the testimonies by server id.
-func witnesses(r *register, snap Snapshot) map[string]testimony {
-	known := make(map[string]testimony, len(snap.Servers))
+// knownMembers returns the testimonies by server id.
+func knownMembers(r *register, snap Snapshot) map[string]knownAs {
+	known := make(map[string]knownAs, len(snap.Servers))
 	add := func(id, name, by string) {
 		if _, ok := r.place(name, id); ok {
-			known[id] = testimony{name, by}
+			known[id] = knownAs{name, by}
 		}
 	}
 	// If two Nodes or pins name one server, the result must not depend on the list's order: the last Node by
@@ -143,7 +143,7 @@ func (c *computation) healthy() map[string][]Healthy {
 		p := &c.servers[i]
 		seen, asked := c.snap.Hosts[p.server.ID]
 		works := asked && seen.Trouble == nil
-		if c.cluster.there {
+		if c.cluster.read {
 			works = readyAs(p.server, p.node)
 		}
 		if p.role == member && works {
@@ -180,12 +180,12 @@ type census struct {
 	servers []placed                  // by the name they should have
 	members map[fleet.Place][]*placed // by fleet and group
 	gone    []placed                  // by name: members that are not in the inventory
-	known   map[string]testimony      // by server id
+	known   map[string]knownAs        // by server id
 }
 
 func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed)}
-	c.known = witnesses(c.register, snap)
+	c.known = knownMembers(c.register, snap)
 	c.servers = c.placeAll()
 	for i := range c.servers {
 		if p := &c.servers[i]; p.role == member {
@@ -200,7 +200,7 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 // placeAll gives every server its role, ordered by the name it should have. A server renamed by hand is still
 // a member if a source knows it, so that no other server is claimed in its place.
 func (c *census) placeAll() []placed {
-	once, pins := c.onceAdopted(), c.pinsByServer()
+	once, pins := c.adoptedBefore(), c.pinsByServer()
 	out := make([]placed, len(c.snap.Servers))
 	for i, s := range c.snap.Servers {
 		p := &out[i]
@@ -217,7 +217,7 @@ func (c *census) placeAll() []placed {
 		} else if c.pooled(s) {
 			p.role = pool
 		} else {
-			p.onceAdopted = once[s.ID]
+			p.wasAdopted = once[s.ID]
 			c.orphaned(p, pins)
 			c.move(p)
 		}
@@ -242,9 +242,9 @@ func (c *census) believed(p *placed) bool {
 	return p.by == byMarker || p.by != "" && !c.pooled(p.server)
 }
 
-// onceAdopted returns the ids of servers that were pinned under names outside the naming grammar: those of
+// adoptedBefore returns the ids of servers that were pinned under names outside the naming grammar: those of
 // adopted hosts.
-func (c *census) onceAdopted() map[string]bool {
+func (c *census) adoptedBefore() map[string]bool {
 	out := make(map[string]bool)
 	for _, p := range c.snap.Pins {
 		if _, ok := c.place(p.Name, p.ServerID); ok {
@@ -260,14 +260,14 @@ func (c *census) onceAdopted() map[string]bool {
 // mayHold reports whether a stray was adopted once and its marker could not be read.
 func (c *census) mayHold(p *placed) bool {
 	seen, asked := c.snap.Hosts[p.server.ID]
-	return p.role == stray && p.onceAdopted && (!asked || seen.Trouble != nil || seen.Marker.IsUnread())
+	return p.role == stray && p.wasAdopted && (!asked || seen.Trouble != nil || seen.Marker.IsUnread())
 }
 
 // missing returns the servers that are known or have host blocks and are not in the inventory.
 func (c *census) missing() []placed {
-	known := make(map[string]testimony)
+	known := make(map[string]knownAs)
 	for id, l := range c.adopted {
-		known[id] = testimony{l.Name, byBlock}
+		known[id] = knownAs{l.Name, byBlock}
 	}
 	maps.Copy(known, c.known)
 	for i := range c.servers {

@@ -91,7 +91,7 @@ func (c *census) assign(sel Selection) []need {
 				n.held, n.short = n.short, 0
 			}
 			n.choose(c, taken, names)
-			n.unasked(c, taken)
+			n.rejectUnread(c, taken)
 			needs = append(needs, n)
 		}
 	}
@@ -144,9 +144,9 @@ func mayRun(s inventory.Server) bool {
 	return s.Usable() && !s.DeletionScheduled && slices.Contains(fleet.OSFamilies(), s.OSFamily)
 }
 
-// unasked names the servers installed with another macOS whose present version could not be read, as long as
+// rejectUnread names the servers installed with another macOS whose present version could not be read, as long as
 // a group lacks servers.
-func (n *need) unasked(c *census, taken map[string]bool) {
+func (n *need) rejectUnread(c *census, taken map[string]bool) {
 	for _, p := range c.servers {
 		s, t := p.server, c.snap.Hosts[p.server.ID].Trouble
 		if t != nil && n.missing() > 0 && p.role == pool && !c.elsewhere[s.ID] && !taken[s.ID] && s.Type == n.group.Type && s.OSFamily != n.fleet.OS {
@@ -222,7 +222,7 @@ func ClaimUnreadable(why string) *Trouble {
 // reject records once that a pool server is not used.
 func (c *computation) reject(r Rejected) {
 	if pin := c.keys.pins[r.Server.ID]; pin != nil && pin.Unfinished && r.Code == CodeWrongHostKey {
-		r.Begun = true
+		r.ClaimStarted = true
 		r.Text = "an earlier run started to claim it, and " + r.Text
 	}
 	if !c.rejected[r] {
@@ -286,7 +286,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	lacks(len(n.unsure), codeHostBlockRemoved,
 		serverNames(n.unsure)+" was adopted once, has no host block any more, and does not answer",
 		"restore its host block, or wait until it answers; if it is really gone: macfleet hosts forget-key with the name under which it was adopted")
-	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS) + c.looked()
+	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS) + c.searched()
 	remedy := fmt.Sprintf("order %s in %s with names starting with %s, or lower replicas",
 		count(n.missing(), g.Type+" server"), c.vendor.Console(), c.vendor.PoolPrefix)
 	if len(n.rejected) > 0 { // an order costs at least a day's rent and may turn out unnecessary

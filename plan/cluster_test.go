@@ -389,7 +389,7 @@ func TestViewOfAJoiningHost(t *testing.T) {
 	i, _ := v.Identity.Get()
 	j, _ := v.Join.Get()
 	pods, _ := v.Pods.Get()
-	if i.Host != first || j.CA != "pem" || len(pods) != 1 || !v.Rollback || !v.Proven || v.Host.LabelPrefix != "acme.dev" {
+	if i.Host != first || j.CA != "pem" || len(pods) != 1 || !v.Rollback || !v.Verified || v.Host.LabelPrefix != "acme.dev" {
 		t.Errorf("view %+v", v)
 	}
 	w.sel.Rollback = false

@@ -58,7 +58,7 @@ func (c *computation) unread() {
 // misjoined returns why a host that joins the cluster must not be changed, or nil: it has more than one Node,
 // or one of a different name.
 func (x *clusterIndex) misjoined(h *Host) *Trouble {
-	if !x.there || !h.Spec.Spec.JoinsCluster() {
+	if !x.read || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
 	former := func(name string) bool {
@@ -80,7 +80,7 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 // joining returns the cluster actions that come before a host's steps: its kubelet's identity, and making
 // sure that its name is free.
 func (c *computation) joining(h *Host, w stepWork) []Action {
-	if !c.cluster.there || !h.Spec.Spec.JoinsCluster() {
+	if !c.cluster.read || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
 	limited := len(c.sel.Steps) > 0
@@ -88,7 +88,7 @@ func (c *computation) joining(h *Host, w stepWork) []Action {
 	if !h.Identity.IsUnread() && (w.tokens || !limited) {
 		switch i, _ := h.Identity.Get(); {
 		case !i.Complete():
-			out = append(out, identify(h, i, w.proven))
+			out = append(out, identify(h, i, w.verified))
 		case i.Former:
 			out = append(out, h.action(IdentifyHost, pending, codeBindingRenamed, "its role binding has the name that earlier versions used",
 				Field{"ClusterRoleBinding", inventory.FormerBindingOf(h.Name), inventory.BindingOf(h.Name)}))

@@ -12,7 +12,7 @@ import (
 type clusterIndex struct {
 	seen       inventory.Cluster
 	all        inventory.Seen[[]inventory.Node]
-	there      bool                           // the Nodes were read
+	read       bool                           // the Nodes were read
 	nodes      map[string]inventory.Node      // by name
 	named      map[string][]string            // names of Nodes by provider id, sorted
 	identities map[string]inventory.Identity  // by host
@@ -24,7 +24,7 @@ func indexCluster(snap Snapshot) *clusterIndex {
 	x := &clusterIndex{seen: clusterOf(snap), all: snap.Nodes,
 		nodes: make(map[string]inventory.Node), named: make(map[string][]string), identities: make(map[string]inventory.Identity)}
 	var nodes []inventory.Node
-	nodes, x.there = snap.Nodes.Get()
+	nodes, x.read = snap.Nodes.Get()
 	for _, n := range nodes {
 		x.nodes[n.Name] = n
 		if n.ProviderID != "" {
@@ -124,7 +124,7 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]
 	if !asked {
-		seen.Trouble = notAsked()
+		seen.Trouble = notContacted()
 	}
 	h.Seen = seen
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)

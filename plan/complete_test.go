@@ -47,14 +47,14 @@ func TestCompletedIsComputed(t *testing.T) {
 			seen.Password = &p
 			w.snap.Hosts[id], again[id] = seen, p.Trouble != nil
 		}
-		for _, h := range before.PasswordsWanted() {
+		for _, h := range before.PasswordsNeeded() {
 			p := plan.Password{Source: "a test"}
 			if rapid.Bool().Draw(t, "missing") {
 				p.Trouble = plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nobody knows it")
 			}
 			enter(h.Server.ID, p)
 		}
-		for id, trouble := range before.Hopeless() {
+		for id, trouble := range before.WithoutRoot() {
 			enter(id, plan.Password{Trouble: trouble})
 		}
 		want := plan.ComputeOn(w.cfg, stepsFor, w.snap, w.sel, 1)
@@ -112,7 +112,7 @@ func TestCompletedClaimsMove(t *testing.T) {
 	}
 	before := plan.Compute(w.cfg, stepsFor, w.snap, w.sel)
 	again := make(map[string]bool)
-	for i, h := range before.PasswordsWanted() {
+	for i, h := range before.PasswordsNeeded() {
 		seen := w.snap.Hosts[h.Server.ID]
 		seen.Password = &plan.Password{Source: "a test"}
 		if i == 0 {

@@ -50,7 +50,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
-	c.plan.Cluster, c.plan.Healthy = c.cluster.there, c.healthy()
+	c.plan.Cluster, c.plan.Healthy = c.cluster.read, c.healthy()
 	c.whichCluster()
 	c.keys = c.trusts()
 	c.objects()
@@ -190,7 +190,7 @@ func (c *computation) finish(d *draft) {
 	switch {
 	case h.Unknown == nil && len(d.actions) > 0:
 		h.Converged = Differs
-	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.Asked, h.Blind:
+	case h.Unknown != nil, len(h.Unread) > 0, h.Refused != nil && !h.Compared, h.NeedsRoot:
 		h.Converged = NotCompared
 	default:
 		h.Converged = Converged
@@ -223,18 +223,18 @@ func (c *computation) work(d *draft) {
 	if h.Refused = d.refused; h.Refused != nil {
 		return
 	}
-	if h.Unknown = h.Strange(); h.Unknown != nil {
+	if h.Unknown = h.WrongKey(); h.Unknown != nil {
 		return
 	}
-	if h.Refused = cmp.Or(NotOurs(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
+	if h.Refused = cmp.Or(MarkerForbids(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
 		return
 	}
-	h.Asked = true
+	h.Compared = true
 	d.actions = append(d.actions, c.pin(h)...)
 	marker, marked := h.Seen.Marker.Get()
 	if !marked {
 		a := mark(h)
-		h.proofLost = a.Drift
+		h.markerLost = a.Drift
 		d.actions = append(d.actions, a)
 	}
 	if marked && h.moves(marker) {
@@ -242,7 +242,7 @@ func (c *computation) work(d *draft) {
 	}
 	at := len(d.actions)
 	c.wantNewToken(h)
-	w := c.askSteps(d, marker)
+	w := c.compareSteps(d, marker)
 	// The cluster gets the kubelet's identity before it starts, and its Node is checked afterwards.
 	rotation := c.rotation(h, d.actions, w.node)
 	if h.NewToken && len(rotation.before) == 0 {
@@ -250,7 +250,7 @@ func (c *computation) work(d *draft) {
 	}
 	d.actions = slices.Insert(d.actions, at+w.first, append(c.joining(h, w), rotation.before...)...)
 	d.actions = append(append(d.actions, rotation.after...), c.joined(h)...)
-	d.actions = h.vacates(w.node, d.actions)
+	d.actions = h.drainFormer(w.node, d.actions)
 	d.actions = append(d.actions, c.departing(h, d.actions)...)
 	d.actions = append(d.actions, c.leavesBehind(h, d.actions, w.node)...)
 	c.cluster.unprepared(h, d.actions, w.node)
@@ -263,28 +263,28 @@ func (c *computation) work(d *draft) {
 
 // stepWork is what a host's steps need.
 type stepWork struct {
-	first  int    // how many of their actions come before all others and set up root
-	tokens bool   // something may read the token of the host's kubelet
-	proven bool   // whatever reads it was verified before
-	node   StepID // the step that makes the host a Node; empty: none was compared
+	first    int    // how many of their actions come before all others and set up root
+	tokens   bool   // something may read the token of the host's kubelet
+	verified bool   // whatever reads it was verified before
+	node     StepID // the step that makes the host a Node; empty: none was compared
 }
 
-// askSteps compares a host's steps in their order, and adds their actions.
-func (c *computation) askSteps(d *draft, marker Marker) stepWork {
+// compareSteps compares a host's steps in their order, and adds their actions.
+func (c *computation) compareSteps(d *draft, marker Marker) stepWork {
 	h := d.host
 	var w stepWork
 	for _, step := range c.stepsFor(h.Spec) {
-		if !c.sel.Asks(step.ID()) {
+		if !c.sel.Includes(step.ID()) {
 			continue
 		}
 		if m, is := step.(NodeMaker); is && m.MakesNode() {
 			w.node = step.ID()
 		}
-		a, differs := c.ask(h, step, marker)
+		a, differs := c.compareStep(h, step, marker)
 		// The content of a deferred action is unknown.
 		reads := slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Kubeconfig })
 		_, proven := marker.Steps[a.Step]
-		w.tokens, w.proven = w.tokens || reads || a.AfterRoot, w.proven || reads && proven
+		w.tokens, w.verified = w.tokens || reads || a.AfterRoot, w.verified || reads && proven
 		switch {
 		case !differs:
 		case !h.Seen.Root && a.grantsRoot() && a.Refusal == nil:
@@ -302,10 +302,10 @@ func (c *computation) askSteps(d *draft, marker Marker) stepWork {
 	return w
 }
 
-// ask compares one step, and notes if it differs only by the host's name.
-func (c *computation) ask(h *Host, step Step, marker Marker) (a Action, differs bool) {
+// compareStep compares one step, and notes if it differs only by the host's name.
+func (c *computation) compareStep(h *Host, step Step, marker Marker) (a Action, differs bool) {
 	a, differs = h.enter(step, marker)
-	if differs && len(h.Former) > 0 && c.movesAlone(h, a.Step, marker) {
+	if differs && len(h.Former) > 0 && c.differsOnlyByName(h, a.Step, marker) {
 		a.Origin, a.Reason = pending, Reason{codeMoved, "the host was renamed"}
 	}
 	return a, differs

@@ -36,7 +36,7 @@ func TestNoChangeIsAnEmptyPlan(t *testing.T) {
 	if !ok || h.Name != second || !h.Member || h.Converged != plan.Converged {
 		t.Errorf("HostByServer = %q, %t", h.Name, ok)
 	}
-	expect(t, "proofs", map[plan.StepID]plan.Digest{"alpha": proof(good, good), "beta": proof(good, good)}, h.Proven)
+	expect(t, "proofs", map[plan.StepID]plan.Digest{"alpha": proof(good, good), "beta": proof(good, good)}, h.Verified)
 	if _, ok := p.HostByServer(serverID(9)); ok {
 		t.Error("a server of the pool is a host of the plan")
 	}
@@ -106,12 +106,12 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	w.member("macos", "m2", 1)
 	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("factory", good) })
 	h := oneHost(t, w.plan(t))
-	expect(t, "proofs", map[plan.StepID]plan.Digest{"beta": proof(good, good)}, h.Proven)
+	expect(t, "proofs", map[plan.StepID]plan.Digest{"beta": proof(good, good)}, h.Verified)
 	if h.Converged != plan.Converged {
 		t.Errorf("converged: %s", h.Converged)
 	}
 	m := w.marker("macos", "m2", 1)
-	m.Steps = h.Proven // as a run would write it
+	m.Steps = h.Verified // as a run would write it
 	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
 	w.wish["alpha"] = good
 	clear(w.snap.Hosts)

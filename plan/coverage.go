@@ -18,9 +18,9 @@ const (
 // Extent returns how much of the host was compared.
 func (h Host) Extent() Extent {
 	switch {
-	case h.Unknown != nil, h.Refused != nil && !h.Asked:
+	case h.Unknown != nil, h.Refused != nil && !h.Compared:
 		return Nothing
-	case len(h.Unread) > 0, h.Refused != nil && h.Blind, h.NotJudged() != nil:
+	case len(h.Unread) > 0, h.Refused != nil && h.NeedsRoot, h.NotJudged() != nil:
 		return Part
 	}
 	return Whole
@@ -32,14 +32,14 @@ var CodeUnread = NewCode("unread", Warning, "the host's answer could not be read
 // Coverage describes what a plan compares. A plan of a part must not look like a plan of everything, so it is
 // printed first.
 type Coverage struct {
-	Hosts       int      `json:"hosts"`             // of the plan: members, claims, and servers that vanished
-	LeftOut     int      `json:"left_out"`          // hosts that On and Exclude leave out, including those still to be claimed
-	On          []string `json:"on,omitempty"`      // selectors that the plan is limited to
-	Exclude     []string `json:"exclude,omitempty"` // selectors whose hosts are left out
-	Steps       []StepID `json:"steps,omitempty"`   // the only steps that were compared; empty: all
-	NotCompared []Gap    `json:"not_compared"`      // hosts of which nothing was compared, by reason
-	Partly      []Gap    `json:"partly_compared"`   // hosts of which some steps were not compared, by reason
-	Unasked     int      `json:"unasked,omitempty"` // configured hosts that were not contacted
+	Hosts        int      `json:"hosts"`             // of the plan: members, claims, and servers that vanished
+	LeftOut      int      `json:"left_out"`          // hosts that On and Exclude leave out, including those still to be claimed
+	On           []string `json:"on,omitempty"`      // selectors that the plan is limited to
+	Exclude      []string `json:"exclude,omitempty"` // selectors whose hosts are left out
+	Steps        []StepID `json:"steps,omitempty"`   // the only steps that were compared; empty: all
+	NotCompared  []Gap    `json:"not_compared"`      // hosts of which nothing was compared, by reason
+	Partly       []Gap    `json:"partly_compared"`   // hosts of which some steps were not compared, by reason
+	NotContacted int      `json:"unasked,omitempty"` // configured hosts that were not contacted
 
 	ClusterUnread  []string `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read
 	ObjectsLeftOut bool     `json:"objects_left_out,omitempty"` // a limited plan does not compare the cluster's own objects
@@ -65,7 +65,7 @@ func (p *Plan) Coverage() Coverage {
 			if t := h.NotJudged(); t != nil && len(h.Unread) == 0 {
 				code = t.Code
 			}
-			if h.Refused != nil && h.Blind {
+			if h.Refused != nil && h.NeedsRoot {
 				code = h.Refused.Code
 			}
 			c.Partly = enterGap(c.Partly, code, h.Name)
@@ -77,8 +77,8 @@ func (p *Plan) Coverage() Coverage {
 	for _, u := range p.Unread {
 		c.ClusterUnread = append(c.ClusterUnread, strings.TrimPrefix(u.Probe, "cluster."))
 	}
-	for _, u := range p.Unasked {
-		c.Unasked += u.Replicas
+	for _, u := range p.NotContacted {
+		c.NotContacted += u.Replicas
 	}
 	return c
 }
@@ -112,7 +112,7 @@ func HostsOf(gaps []Gap) int {
 // Limited reports whether the plan was limited to some hosts or steps.
 func (c Coverage) Limited() bool { return len(c.On)+len(c.Exclude)+len(c.Steps) > 0 }
 
-// Gapless reports whether everything that the plan was limited to was compared.
-func (c Coverage) Gapless() bool {
-	return len(c.NotCompared)+len(c.Partly)+len(c.ClusterUnread)+c.Unasked == 0
+// Complete reports whether everything that the plan was limited to was compared.
+func (c Coverage) Complete() bool {
+	return len(c.NotCompared)+len(c.Partly)+len(c.ClusterUnread)+c.NotContacted == 0
 }

@@ -46,8 +46,8 @@ func TestCoverage(t *testing.T) {
 	}
 	expect(t, "not compared", []string{"unreachable " + first, "foreign-marker " + second}, gaps(c.NotCompared))
 	expect(t, "in part", []string{"unread " + third}, gaps(c.Partly))
-	if c.Gapless() || !c.Limited() {
-		t.Errorf("gapless %t, limited %t", c.Gapless(), c.Limited())
+	if c.Complete() || !c.Limited() {
+		t.Errorf("gapless %t, limited %t", c.Complete(), c.Limited())
 	}
 	s := p.Summarise()
 	expect(t, "counts", [3]int{2, 1, 1}, [3]int{s.NotCompared, s.Partly, s.LeftOut})
@@ -57,9 +57,9 @@ func TestCoverage(t *testing.T) {
 func TestCoverageOfAVanishedServer(t *testing.T) {
 	t.Parallel()
 	p := &plan.Plan{Lost: []plan.Lost{{Name: "a9", Trouble: plan.Trouble{Code: plantest.Code("server-vanished")}}},
-		Unread: []plan.Unread{{Probe: "cluster.pods"}}, Unasked: []plan.Unasked{{Replicas: 3}, {Replicas: 4}}}
+		Unread: []plan.Unread{{Probe: "cluster.pods"}}, NotContacted: []plan.NotContacted{{Replicas: 3}, {Replicas: 4}}}
 	c := p.Coverage()
-	if c.Gapless() || c.Limited() || c.Hosts != 1 || plan.HostsOf(c.NotCompared) != 1 || c.Unasked != 7 || len(c.ClusterUnread) != 1 || c.ClusterUnread[0] != "pods" {
+	if c.Complete() || c.Limited() || c.Hosts != 1 || plan.HostsOf(c.NotCompared) != 1 || c.NotContacted != 7 || len(c.ClusterUnread) != 1 || c.ClusterUnread[0] != "pods" {
 		t.Errorf("%+v", c)
 	}
 }

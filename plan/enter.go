@@ -37,7 +37,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		h.Warnings = append(h.Warnings, StepWarning{Step: id, Trouble: w})
 	}
 	for _, w := range f.Watched {
-		w.Drift = h.Standing() == nil // for a held host, known differences are not news
+		w.Drift = h.ActiveHold() == nil // for a held host, known differences are not news
 		h.Warnings = append(h.Warnings, w)
 	}
 	h.noSession = h.noSession || f.NoSession
@@ -52,10 +52,10 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	switch {
 	case f.needsRoot() && !h.Seen.Root:
 		// Without any way to root, the host is refused once and not each step.
-		h.Blind = true
+		h.NeedsRoot = true
 		a.AfterRoot, a.Origin = true, pending
 		a.renames(h, step)
-		if view.Proven || h.proofLost {
+		if view.Verified || h.markerLost {
 			a.Origin = notKnown
 		}
 		a.Reason = Reason{codeKnownAfterSudo, "the differences can only be read by root, which the host grants once sudo is set up"}
@@ -76,7 +76,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 	case view.Pending:
 		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run started to change it and never verified the result"}
 	default:
-		h.prove(step, f, marker)
+		h.recordVerified(step, f, marker)
 		return a, false
 	}
 	if u := h.Seen.Undone; u != nil && u.Step == id {
@@ -94,7 +94,7 @@ func (h *Host) View(id StepID) View {
 		node = inventory.Absent[inventory.Node]()
 	}
 	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, Root: h.Seen.Root,
-		Proven: proven, Pending: slices.Contains(h.Seen.Pending, id),
+		Verified: proven, Pending: slices.Contains(h.Seen.Pending, id),
 		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At}
 }
 
@@ -126,19 +126,19 @@ func (a Action) grantsRoot() bool {
 	return slices.ContainsFunc(a.Changes, func(c Change) bool { return c.GrantsRoot })
 }
 
-// prove records the verified state of a step without a difference.
-func (h *Host) prove(step Step, f Finding, marker Marker) {
+// recordVerified records the verified state of a step without a difference.
+func (h *Host) recordVerified(step Step, f Finding, marker Marker) {
 	if f.Facts == "" {
 		return // nothing was compared: recording it as verified would later look like drift
 	}
-	if h.Proven == nil {
-		h.Proven = make(map[StepID]Digest, len(marker.Steps))
+	if h.Verified == nil {
+		h.Verified = make(map[StepID]Digest, len(marker.Steps))
 	}
 	last, proven := marker.Steps[step.ID()]
 	if wanted := step.Wanted(); !proven || last.Moved(wanted, f.Facts) != (Origin{}) {
 		last = DigestOf(wanted, f.Facts)
 	}
-	h.Proven[step.ID()] = last
+	h.Verified[step.ID()] = last
 }
 
 // warn adds a warning of a step, or of none.
@@ -170,7 +170,7 @@ func fieldsOf(changes []Change) []Field {
 func (h *Host) explain(step Step, f Finding, first Reason, marker Marker) (Origin, Reason) {
 	last, proven := marker.Steps[step.ID()]
 	switch {
-	case h.proofLost:
+	case h.markerLost:
 		return notKnown, first
 	case !proven:
 		return pending, Reason{CodeFirstSetup, first.Text}

@@ -67,8 +67,8 @@ func heldOf(marker inventory.Seen[Marker], node inventory.Seen[inventory.Node], 
 	return out
 }
 
-// Standing returns the hold that blocks changes to the host, or nil.
-func (h Host) Standing() *Held {
+// ActiveHold returns the hold that blocks changes to the host, or nil.
+func (h Host) ActiveHold() *Held {
 	if h.Held == nil || h.Held.Expired {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (h *Host) hold(actions []Action) {
 			fmt.Sprintf("the hold of %s (%s) expired on %s and has no effect", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
 			"macfleet unhold "+h.Name))
 	}
-	if held := h.Standing(); held != nil {
+	if held := h.ActiveHold(); held != nil {
 		refuse(actions, held.Trouble(h.Name))
 	}
 }

@@ -60,7 +60,7 @@ func TestHold(t *testing.T) {
 			warned := slices.ContainsFunc(host.Warnings, func(s plan.StepWarning) bool { return s.Code.String() == "hold-expired" })
 			switch {
 			case tc.want == "" || tc.want == "expired":
-				if refusal != nil || warned != (tc.want == "expired") || host.Standing() != nil {
+				if refusal != nil || warned != (tc.want == "expired") || host.ActiveHold() != nil {
 					t.Errorf("refusal %+v, warnings %+v", refusal, host.Warnings)
 				}
 			case refusal == nil || refusal.Code.String() != "held" || !strings.Contains(refusal.Text, tc.want) || !strings.Contains(refusal.Remedy, "macfleet unhold "+first):

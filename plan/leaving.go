@@ -22,7 +22,7 @@ var (
 // departing returns the cluster actions for a host that no longer joins, after its kubelet is gone. The
 // identity goes last: only it shows that macfleet made the Node.
 func (c *computation) departing(h *Host, actions []Action) []Action {
-	if !c.cluster.there || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
+	if !c.cluster.read || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
 	}
 	var out []Action
@@ -50,7 +50,7 @@ func (h *Host) stays(actions []Action) bool {
 	refused := func(a Action) bool {
 		return a.Refusal != nil && slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Removes })
 	}
-	return len(h.Unread) > 0 || h.Blind || slices.ContainsFunc(actions, refused)
+	return len(h.Unread) > 0 || h.NeedsRoot || slices.ContainsFunc(actions, refused)
 }
 
 // deleteNode deletes the Node of a host that leaves. drained says that the plan has evicted its Pods by then.
@@ -70,10 +70,10 @@ func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 // the identity is revoked, as its token never expires. Otherwise a person decides.
 func (c *computation) orphans() {
 	identities, ok := c.cluster.seen.Identities.Get()
-	if !ok || c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
+	if !ok || c.plan.Narrowed || !c.cluster.read || c.cfg.Kubernetes == nil {
 		return
 	}
-	spoken := c.spoken()
+	spoken := c.mentioned()
 	for _, i := range identities {
 		switch {
 		case spoken[i.Host]:
@@ -90,9 +90,9 @@ func (c *computation) orphans() {
 	}
 }
 
-// spoken returns the names of hosts that the plan mentions: the configuration's, those about to be, and lost
+// mentioned returns the names of hosts that the plan mentions: the configuration's, those about to be, and lost
 // or orphaned ones.
-func (c *computation) spoken() map[string]bool {
+func (c *computation) mentioned() map[string]bool {
 	spoken := make(map[string]bool)
 	for _, p := range c.hosts(c.needs) {
 		spoken[p.name] = true

@@ -41,16 +41,16 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, where, forget)
 }
 
-// LooksElsewhere reports whether servers are missing, so that zones or project may be wrong: known ones are
+// ServersMissing reports whether servers are missing, so that zones or project may be wrong: known ones are
 // gone, or the pool has too few.
-func LooksElsewhere(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
+func ServersMissing(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
 	c := takeCensus(cfg, snap)
 	return len(c.gone) > 0 || slices.ContainsFunc(c.assign(sel), func(n need) bool { return n.missing() > 0 })
 }
 
-// looked says where servers were searched and what exists elsewhere, for a sentence about missing servers. It
+// searched says where servers were searched and what exists elsewhere, for a sentence about missing servers. It
 // is empty if nothing else exists or was queried.
-func (c *census) looked() string {
+func (c *census) searched() string {
 	a := c.snap.Account
 	if a == nil || len(a.Holds) == 0 && len(c.snap.Servers) > 0 {
 		return ""
@@ -97,7 +97,7 @@ func (c *computation) lost() {
 
 // vanished describes a server that is missing in the inventory.
 func (c *census) vanished(p *placed) Trouble {
-	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s but missing in the inventory", p.server.ID, p.by) + c.looked(),
+	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s but missing in the inventory", p.server.ID, p.by) + c.searched(),
 		"if it is really gone: " + p.forget()}
 	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
@@ -106,7 +106,7 @@ func (c *census) vanished(p *placed) Trouble {
 	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", p.name)
 	if p.by == byBlock {
 		return Trouble{codeAdoptedServerMissing, fmt.Sprintf("server %s was never seen in the inventory of zones %s",
-			p.server.ID, strings.Join(c.vendor.Zones, ", ")) + c.looked(), "check server_id, the zones and the project"}
+			p.server.ID, strings.Join(c.vendor.Zones, ", ")) + c.searched(), "check server_id, the zones and the project"}
 	}
 	return x
 }

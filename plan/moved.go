@@ -127,9 +127,9 @@ func (h *Host) toBeRenamed() bool {
 	return moves || h.Node.IsAbsent() && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name })
 }
 
-// vacates returns the drain of the former Node that comes before a rename. A host that cannot be drained is
+// drainFormer returns the drain of the former Node that comes before a rename. A host that cannot be drained is
 // not changed.
-func (h *Host) vacates(node StepID, actions []Action) []Action {
+func (h *Host) drainFormer(node StepID, actions []Action) []Action {
 	n, moves := h.MovesFrom()
 	if moves && node == "" && !h.Spec.Spec.JoinsCluster() {
 		refuse(actions, h.undrained(n, actions))
@@ -137,7 +137,7 @@ func (h *Host) vacates(node StepID, actions []Action) []Action {
 	}
 	i := slices.IndexFunc(actions, func(a Action) bool { return node != "" && a.Step == node })
 	if i < 0 {
-		unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return u.Step == node })
+		unread := h.NeedsRoot || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return u.Step == node })
 		if h.leftNode = moves && node != "" && !unread; h.leftNode { // the former Node is never uncordoned
 			actions = slices.DeleteFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
 		}
@@ -231,8 +231,8 @@ func (h *Host) unmovable() *Trouble {
 // leavesBehind returns what is deleted in the cluster after a moved host's steps: its kubelet uses the new
 // name then. node is the step that makes it a Node. Other refusals do not matter, as the host moves anyway.
 func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Action {
-	unread := h.Blind || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return node == "" || u.Step == node })
-	if !c.cluster.there || h.unmoved(actions, node) != nil || unread || len(c.sel.Steps) > 0 {
+	unread := h.NeedsRoot || slices.ContainsFunc(h.Unread, func(u StepUnread) bool { return node == "" || u.Step == node })
+	if !c.cluster.read || h.unmoved(actions, node) != nil || unread || len(c.sel.Steps) > 0 {
 		return nil
 	}
 	drains := slices.ContainsFunc(actions, func(a Action) bool { return a.Drains || a.Forced })
@@ -276,9 +276,9 @@ func (h *Host) stillUsed(pods inventory.Seen[[]inventory.Pod], n inventory.Node)
 	return was.busy(n)
 }
 
-// movesAlone reports whether a step differs only by the host's name: under a former name it equals what was
+// differsOnlyByName reports whether a step differs only by the host's name: under a former name it equals what was
 // last verified.
-func (c *computation) movesAlone(h *Host, id StepID, marker Marker) bool {
+func (c *computation) differsOnlyByName(h *Host, id StepID, marker Marker) bool {
 	last, proven := marker.Steps[id]
 	for _, f := range h.Former {
 		was := h.formerly(c.cfg, f)
@@ -305,8 +305,8 @@ func (h *Host) formerly(cfg *fleet.Config, f Former) *Host {
 	return &was
 }
 
-// wasCalled reports whether a host had a name before moved blocks renamed it.
-func wasCalled(cfg *fleet.Config, h *Host, name string) bool {
+// hadName reports whether a host had a name before moved blocks renamed it.
+func hadName(cfg *fleet.Config, h *Host, name string) bool {
 	for _, from := range cfg.MovedFrom(fleet.Place{Fleet: h.Fleet, Group: h.Group}) {
 		if name == cfg.HostName(from.Fleet, from.Group, h.Server.ID) {
 			return true

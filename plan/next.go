@@ -45,7 +45,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 			ask = sel.matches(p)
 		case stray:
 			// Without a cluster, only this configuration's pin shows where the server belongs.
-			wanted := types[p.server.Type] || p.onceAdopted && (len(types) > 0 || cfg.Kubernetes == nil)
+			wanted := types[p.server.Type] || p.wasAdopted && (len(types) > 0 || cfg.Kubernetes == nil)
 			ask = wanted && p.server.Usable() && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
 		}
 		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
@@ -74,7 +74,7 @@ func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
 	asked := make(map[string]bool)
 	for _, spec := range specs(cfg) {
 		for _, step := range stepsFor(fleet.Host{User: cfg.SSH.User, Spec: spec}) {
-			if !sel.Asks(step.ID()) {
+			if !sel.Includes(step.ID()) {
 				continue
 			}
 			for _, p := range step.Probes() {

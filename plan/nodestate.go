@@ -60,7 +60,7 @@ func (c *computation) watchNode(h *Host, actions []Action) {
 // service.
 func (h *Host) watch(t *Trouble, fields ...Field) {
 	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.NodeName())
-	h.Warnings = append(h.Warnings, StepWarning{Trouble: *t, Drift: h.Standing() == nil, Fields: fields})
+	h.Warnings = append(h.Warnings, StepWarning{Trouble: *t, Drift: h.ActiveHold() == nil, Fields: fields})
 }
 
 func since(t time.Time) string {

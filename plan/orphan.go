@@ -75,12 +75,12 @@ func (c *census) pinsByServer() map[string][]string {
 // here.
 func (c *census) owns(name, serverID string) (owner string, at fleet.Place, ok bool) {
 	owner, at, ok = fleet.Split(name, serverID)
-	return owner, at, ok && (owner == c.cfg.Owner.String() || c.calledBefore(owner))
+	return owner, at, ok && (owner == c.cfg.Owner.String() || c.hadOwner(owner))
 }
 
-// calledBefore reports whether the configuration was applied from here under an owner's name that no
+// hadOwner reports whether the configuration was applied from here under an owner's name that no
 // environment has any more.
-func (c *census) calledBefore(owner string) bool {
+func (c *census) hadOwner(owner string) bool {
 	current := func(env string) bool { return owner == fleet.Owner{Name: c.cfg.Name, Environment: env}.String() }
 	return slices.Contains(c.snap.Former, owner) && !current(c.cfg.Environment) && !slices.ContainsFunc(c.cfg.Environments, current)
 }
@@ -97,7 +97,7 @@ func (c *census) orphaned(p *placed, pins map[string][]string) {
 		p.placeless = c.placeless(p)
 	}
 	if m, ok := c.snap.Hosts[s.ID].Marker.Get(); ok && m.ServerID == s.ID {
-		if owner := m.Owner().String(); m.Owner() == c.cfg.Owner || c.calledBefore(owner) {
+		if owner := m.Owner().String(); m.Owner() == c.cfg.Owner || c.hadOwner(owner) {
 			by, where := byMarker, fleet.Place{Fleet: m.Fleet, Group: m.Group}
 			if _, at, ok := c.owns(m.Name, s.ID); ok && where == (fleet.Place{}) {
 				where = at // a marker that adds nothing to the name
@@ -172,7 +172,7 @@ func (c *census) orphan(p *placed) Orphan {
 	}
 	o.Unknown = o.Seen.Trouble
 	if _, asked := c.snap.Hosts[p.server.ID]; !asked {
-		o.Unknown = notAsked()
+		o.Unknown = notContacted()
 	}
 	n, isNode := p.node.Get()
 	switch {
@@ -180,7 +180,7 @@ func (c *census) orphan(p *placed) Orphan {
 		o.Ready = string(n.Ready)
 	case p.node.IsUnread():
 		o.Ready = string(inventory.ReadyUnknown)
-	case c.cluster.there:
+	case c.cluster.read:
 		o.Ready = noNode
 	}
 	if _, read := c.cluster.seen.Pods.Get(); read && isNode {

@@ -64,9 +64,9 @@ func BrokenSudo(host, said string) *Trouble {
 			"'do shell script \"rm /etc/sudoers.d/macfleet\" with administrator privileges' (or the file named above); then run macfleet apply --on name="+host)
 }
 
-// PasswordsWanted returns the hosts whose login password the plan's changes need and which was not looked up
+// PasswordsNeeded returns the hosts whose login password the plan's changes need and which was not looked up
 // yet.
-func (p *Plan) PasswordsWanted() []Host {
+func (p *Plan) PasswordsNeeded() []Host {
 	hosts := p.hostsByServer()
 	var out []Host
 	for id, actions := range p.byServer() {
@@ -78,14 +78,14 @@ func (p *Plan) PasswordsWanted() []Host {
 	return out
 }
 
-// Hopeless returns the pool servers chosen for a claim that will never grant root, whatever their password,
+// WithoutRoot returns the pool servers chosen for a claim that will never grant root, whatever their password,
 // each with the reason.
-func (p *Plan) Hopeless() map[string]*Trouble {
+func (p *Plan) WithoutRoot() map[string]*Trouble {
 	out := make(map[string]*Trouble) // by server id
 	for i := range p.Hosts {
 		// A refusal from before the steps were compared, such as an unprepared cluster, says nothing about
 		// root.
-		if h := &p.Hosts[i]; h.Asked && !h.Seen.Root && h.Refused != nil && !h.Member && h.Seen.Password == nil {
+		if h := &p.Hosts[i]; h.Compared && !h.Seen.Root && h.Refused != nil && !h.Member && h.Seen.Password == nil {
 			out[h.Server.ID] = h.Refused
 		}
 	}
@@ -94,10 +94,10 @@ func (p *Plan) Hopeless() map[string]*Trouble {
 
 // The host's answers to a write of its marker or to a password, other than success.
 var (
-	ErrMarkerMoved     = errors.New("the host's marker has changed since it was read")
-	ErrPasswordRefused = errors.New("the host refused the password")
-	ErrAccountLocked   = errors.New("the account is locked after too many wrong passwords")
-	ErrPasswordRace    = errors.New("another run has tried a password on this host in the meantime")
-	ErrPasswordUntold  = errors.New("sudo -v does not prompt for a password on this host, so it cannot be checked")
-	ErrPasswordBusy    = errors.New("another run is trying a password on this host, or was interrupted while it did")
+	ErrMarkerMoved       = errors.New("the host's marker has changed since it was read")
+	ErrPasswordRefused   = errors.New("the host refused the password")
+	ErrAccountLocked     = errors.New("the account is locked after too many wrong passwords")
+	ErrPasswordRace      = errors.New("another run has tried a password on this host in the meantime")
+	ErrPasswordUnchecked = errors.New("sudo -v does not prompt for a password on this host, so it cannot be checked")
+	ErrPasswordBusy      = errors.New("another run is trying a password on this host, or was interrupted while it did")
 )

@@ -163,16 +163,16 @@ type Host struct {
 	Refused    *Trouble          `json:"refused,omitempty"` // it was read and must not be changed
 	Unread     []StepUnread      `json:"unread,omitempty"`
 	Warnings   []StepWarning     `json:"warnings,omitempty"`
-	Proven     map[StepID]Digest `json:"-"` // of the steps without a difference
+	Verified   map[StepID]Digest `json:"-"` // of the steps without a difference
 	Converged  Convergence       `json:"converged"`
-	Asked      bool              `json:"asked"`           // its steps were compared, whatever the result
-	Blind      bool              `json:"blind,omitempty"` // something of it only root could read
+	Compared   bool              `json:"asked"`           // its steps were compared, whatever the result
+	NeedsRoot  bool              `json:"blind,omitempty"` // something of it only root could read
 
 	trust      Trust
 	adopting   bool // it has a host block, but no apply has adopted it yet
 	rootToCome bool // one of its actions sets up root
 	leftNode   bool // its kubelet already uses its name, but its Node is still the former one
-	proofLost  bool // someone removed its marker
+	markerLost bool // someone removed its marker
 	noSession  bool // no user is logged in at its screen
 	vms        inventory.Seen[[]string]
 }
@@ -190,7 +190,7 @@ func (h Host) MarkerStale() bool {
 	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group || h.Cluster != nil && m.ClusterUID != h.Cluster.UID {
 		return true
 	}
-	for id, d := range h.Proven {
+	for id, d := range h.Verified {
 		if !m.Steps[id].Same(d) {
 			return true
 		}
@@ -200,7 +200,7 @@ func (h Host) MarkerStale() bool {
 
 // Writable reports whether a run may write to the host or pin its key: it is not held, and the applied plan
 // file has it.
-func (h Host) Writable() bool { return h.Standing() == nil && !h.Unapproved }
+func (h Host) Writable() bool { return h.ActiveHold() == nil && !h.Unapproved }
 
 // StepUnread is an answer that a step could not use.
 type StepUnread struct {
@@ -244,9 +244,9 @@ type Shortage struct {
 // Rejected is a pool server that was considered for a claim and cannot be used.
 type Rejected struct {
 	Server inventory.Server `json:"server"`
-	// Begun says that an earlier run pinned the server's key and started to claim it, but it shows a
+	// ClaimStarted says that an earlier run pinned the server's key and started to claim it, but it shows a
 	// different key now. That run may have sent it a password, so a person has to check.
-	Begun bool `json:"claim_begun,omitempty"`
+	ClaimStarted bool `json:"claim_begun,omitempty"`
 	Trouble
 }
 
@@ -281,7 +281,7 @@ type Plan struct {
 	Healthy      map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
 	Unread       []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
 	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster reports that concerns no host
-	Unasked      []Unasked            `json:"unasked,omitempty"`          // groups whose hosts were not contacted
+	NotContacted []NotContacted       `json:"unasked,omitempty"`          // groups whose hosts were not contacted
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
 	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
 }
@@ -353,8 +353,8 @@ func (a Action) what() string {
 	return what
 }
 
-// Unasked is a group whose hosts were not contacted: it is not compared.
-type Unasked struct {
+// NotContacted is a group whose hosts were not contacted: it is not compared.
+type NotContacted struct {
 	Fleet    string `json:"fleet"`
 	Group    string `json:"group"`
 	Type     string `json:"type"`
@@ -363,18 +363,18 @@ type Unasked struct {
 }
 
 // String says what is configured, and that it was not compared.
-func (u Unasked) String() string {
+func (u NotContacted) String() string {
 	return fmt.Sprintf("not compared: %s of type %s with macOS %s; without secrets no host was contacted", count(u.Replicas, "host"), u.Type, u.OS)
 }
 
-// ComputeUnasked returns the plan of a run that contacts no host: what is configured, and that it was not
+// ComputeOffline returns the plan of a run that contacts no host: what is configured, and that it was not
 // compared. It is complete only if nothing is configured.
-func ComputeUnasked(cfg *fleet.Config) *Plan {
+func ComputeOffline(cfg *fleet.Config) *Plan {
 	p := &Plan{Owner: cfg.Owner}
 	for _, f := range cfg.Fleets {
 		p.Fleets = append(p.Fleets, f.Name)
 		for _, g := range f.Groups {
-			p.Unasked = append(p.Unasked, Unasked{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Replicas: g.Replicas})
+			p.NotContacted = append(p.NotContacted, NotContacted{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Replicas: g.Replicas})
 		}
 	}
 	return p

@@ -47,7 +47,7 @@ func (c *computation) objects() {
 		if o.State == inventory.ObjectSurplus {
 			a.Kind = RemoveObject
 		}
-		a.Origin, a.Reason = c.whose(o, before)
+		a.Origin, a.Reason = c.explainObject(o, before)
 		if o.Prepared {
 			a.Refusal = notPrepared(o)
 		}
@@ -55,9 +55,9 @@ func (c *computation) objects() {
 	}
 }
 
-// whose says whether someone removed or changed an object, or the configuration or this version needs it
+// explainObject says whether someone removed or changed an object, or the configuration or this version needs it
 // differently.
-func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Reason) {
+func (c *computation) explainObject(o inventory.Object, before func() bool) (Origin, Reason) {
 	if o.State == inventory.ObjectSurplus {
 		return pending, Reason{codeObjectSurplus, o.Why}
 	}
@@ -77,11 +77,11 @@ func (c *computation) whose(o inventory.Object, before func() bool) (Origin, Rea
 func (c *computation) originOf(o inventory.Object, before func() bool) Origin {
 	missing := o.Gone()
 	switch {
-	case o.Made == inventory.MadeSo:
+	case o.Made == inventory.MadeAsWanted:
 		return drifted
-	case o.Made == inventory.MadeMoved, o.Made == inventory.MadeElse && missing:
+	case o.Made == inventory.MadeMoved, o.Made == inventory.MadeOtherwise && missing:
 		return Origin{Drift: true, Pending: true}
-	case o.Made == inventory.MadeElse:
+	case o.Made == inventory.MadeOtherwise:
 		return pending
 	case !o.Prepared: // a run of macfleet creates it too, and records nothing
 		if missing && (!c.connected() || c.replaces(o)) {
@@ -167,7 +167,7 @@ func (x *clusterIndex) lacking() []inventory.Object {
 // unclaimable returns why a pool server must not become a host that joins the cluster, or nil: it could not
 // work there.
 func (x *clusterIndex) unclaimable(h *Host) *Trouble {
-	if !x.there || h.Member || !h.Spec.Spec.JoinsCluster() {
+	if !x.read || h.Member || !h.Spec.Spec.JoinsCluster() {
 		return nil
 	}
 	for _, o := range x.lacking() {
@@ -179,7 +179,7 @@ func (x *clusterIndex) unclaimable(h *Host) *Trouble {
 // unprepared refuses those of a member's actions that would fail while the cluster lacks an object. The
 // others run: a deleted role must not stop the repair of a host's other settings.
 func (x *clusterIndex) unprepared(h *Host, actions []Action, node StepID) {
-	if !x.there || !h.Spec.Spec.JoinsCluster() {
+	if !x.read || !h.Spec.Spec.JoinsCluster() {
 		return
 	}
 	for _, o := range x.lacking() {

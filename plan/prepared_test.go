@@ -77,7 +77,7 @@ func TestUnprepared(t *testing.T) {
 				return out
 			}, w.snap, w.sel)
 			h := oneHost(t, p)
-			if h.Refused != nil || !h.Asked {
+			if h.Refused != nil || !h.Compared {
 				t.Fatalf("the host is not compared: %+v", h.Refused)
 			}
 			var refused []string
@@ -141,14 +141,14 @@ func TestWhoseObject(t *testing.T) {
 		{"missing, and an identity is there", after(identities), missing, inventory.MadeUnknown, false, gone + " D"},
 		{"missing, and a Node is there", after(node), missing, inventory.MadeUnknown, false, gone + " D"},
 		{"missing, and a marker proves a kubelet", after(proven), missing, inventory.MadeUnknown, false, gone + " D"},
-		{"missing, noted as wanted", fresh, missing, inventory.MadeSo, false, gone + " D"},
-		{"missing, noted otherwise", fresh, missing, inventory.MadeElse, false, gone + " DP"},
-		{"not served any more", fresh, inventory.ObjectUnserved, inventory.MadeSo, false, gone + " D"},
-		{"not served any more, noted otherwise", fresh, inventory.ObjectUnserved, inventory.MadeElse, false, gone + " DP"},
+		{"missing, noted as wanted", fresh, missing, inventory.MadeAsWanted, false, gone + " D"},
+		{"missing, noted otherwise", fresh, missing, inventory.MadeOtherwise, false, gone + " DP"},
+		{"not served any more", fresh, inventory.ObjectUnserved, inventory.MadeAsWanted, false, gone + " D"},
+		{"not served any more, noted otherwise", fresh, inventory.ObjectUnserved, inventory.MadeOtherwise, false, gone + " DP"},
 		{"missing, never made", identities, missing, inventory.MadeNever, false, "object-missing P"},
-		{"changed by hand", identities, differs, inventory.MadeSo, false, changed + " D"},
+		{"changed by hand", identities, differs, inventory.MadeAsWanted, false, changed + " D"},
 		{"changed by hand, and wanted otherwise", identities, differs, inventory.MadeMoved, false, changed + " DP"},
-		{"wanted otherwise", identities, differs, inventory.MadeElse, false, "object-differs P"},
+		{"wanted otherwise", identities, differs, inventory.MadeOtherwise, false, "object-differs P"},
 		{"differs, and nothing is noted", identities, differs, inventory.MadeUnknown, false, "object-differs DP"},
 		{"empty, and nothing is noted", identities, differs, inventory.MadeUnknown, true, changed + " DP"},
 	} {

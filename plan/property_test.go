@@ -171,7 +171,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 			if a.Kind.Sign() == plan.Replace {
 				total++ // it goes and comes
 			}
-			if held := hosts[id].Standing(); held != nil {
+			if held := hosts[id].ActiveHold(); held != nil {
 				t.Fatalf("%+v runs on a host that is held %s", a, held)
 			}
 			checkClusterAction(t, w, a, hosts[id])
@@ -216,7 +216,7 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 	case plan.ReleasePods:
 		if a.OfCluster() { // their host and its Node are gone
 			nodes, read := w.snap.Nodes.Get()
-			gone := plan.MayBeThere(w.cfg.Owner, a.Host, w.snap.Servers, nodes) == "" &&
+			gone := plan.MayExist(w.cfg.Owner, a.Host, w.snap.Servers, nodes) == "" &&
 				!slices.ContainsFunc(w.snap.Pins, func(p plan.Pin) bool { return p.Name == a.Host })
 			if !read || !gone || !w.sel.IsAll() || slices.ContainsFunc(a.Pods, func(p inventory.Pod) bool { return !p.Held() }) {
 				t.Fatalf("%+v of a host that may be there", a)
@@ -396,7 +396,7 @@ func (w *world) perform(p *plan.Plan) {
 		marker, ok := seen.Marker.Get()
 		if !ok {
 			marker = plan.Marker{Configuration: w.cfg.Name, Environment: w.cfg.Environment, Name: h.Name, Fleet: h.Fleet, Group: h.Group,
-				ServerID: h.Server.ID, Version: fleet.Version, Steps: h.Proven}
+				ServerID: h.Server.ID, Version: fleet.Version, Steps: h.Verified}
 		}
 		for _, a := range host {
 			switch a.Kind {

@@ -44,16 +44,16 @@ func readyAs(s inventory.Server, node inventory.Seen[inventory.Node]) bool {
 	return ready(node) && n.ProviderID == s.ProviderID()
 }
 
-// Heard reports whether the Node's last heartbeat is from this very process. If one of the times is unknown,
+// SentHeartbeat reports whether the Node's last heartbeat is from this very process. If one of the times is unknown,
 // it is assumed.
-func (k Kubelet) Heard(n inventory.Node) bool {
-	return k.Started.IsZero() || n.Heard.IsZero() || n.Heard.After(k.Started)
+func (k Kubelet) SentHeartbeat(n inventory.Node) bool {
+	return k.Started.IsZero() || n.LastHeartbeat.IsZero() || n.LastHeartbeat.After(k.Started)
 }
 
-// HeardWith reports whether the Node's last heartbeat is from this process and it uses the token of a Secret.
+// SentHeartbeatWith reports whether the Node's last heartbeat is from this process and it uses the token of a Secret.
 // If one of the times is unknown, it is not assumed.
-func (k Kubelet) HeardWith(token string, n inventory.Node) bool {
-	return k.Has(token) && !n.Heard.IsZero() && k.Heard(n)
+func (k Kubelet) SentHeartbeatWith(token string, n inventory.Node) bool {
+	return k.Has(token) && !n.LastHeartbeat.IsZero() && k.SentHeartbeat(n)
 }
 
 // Has reports whether there is a process that was started with the token of a Secret.
@@ -80,7 +80,7 @@ func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
 		return n.Ready, "Ready is " + string(n.Ready) + ": " + cmp.Or(n.Why, "no reason given"), true
 	case looked && k.Fault.Code == CodeKubeletSettling:
 		return inventory.ReadyUnknown, k.Fault.Text, true
-	case looked && !k.Heard(n):
+	case looked && !k.SentHeartbeat(n):
 		return inventory.ReadyUnknown, "its kubelet was started after its Node's last heartbeat", true
 	}
 	return inventory.Ready, "", true
@@ -91,7 +91,7 @@ func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
 func (h Host) Settling() bool {
 	n, there := h.Node.Get()
 	k, looked := h.Kubelet.Get()
-	return looked && (k.Fault.Code == CodeKubeletSettling || k.Fault == (Reason{}) && there && !k.Heard(n))
+	return looked && (k.Fault.Code == CodeKubeletSettling || k.Fault == (Reason{}) && there && !k.SentHeartbeat(n))
 }
 
 // NotJudged returns why the host's Node cannot be judged, or nil: its kubelet was just started.

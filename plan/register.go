@@ -94,9 +94,9 @@ func (r *register) spec(name, serverID string, g fleet.Group) fleet.Spec {
 	return g.Spec
 }
 
-// NotOurs returns why the host's marker or claim forbids changing it, or nil. It is checked for the plan and
+// MarkerForbids returns why the host's marker or claim forbids changing it, or nil. It is checked for the plan and
 // again before the host is changed: hours may have passed in between.
-func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
+func MarkerForbids(cfg *fleet.Config, h *Host) *Trouble {
 	m, marked := h.Seen.Marker.Get()
 	claim, claimed := h.Seen.Claim.Get()
 	serial, _ := h.Seen.Serial.Get()
@@ -105,7 +105,7 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 		return markerUnreadable(h.Seen.Marker.Why())
 	case !marked && h.Seen.Claim.IsUnread():
 		return ClaimUnreadable(h.Seen.Claim.Why())
-	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) && !wasCalled(cfg, h, claim.Name):
+	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) && !hadName(cfg, h, claim.Name):
 		return codeClaimedByAnother.Trouble(fmt.Sprintf("it is claimed as %s of %s", claim.Name, fleet.Owner{Name: claim.Configuration, Environment: claim.Environment}))
 	case !marked:
 		return nil
@@ -115,7 +115,7 @@ func NotOurs(cfg *fleet.Config, h *Host) *Trouble {
 		return h.otherCluster(m)
 	case m.newer():
 		return codeNewerMacfleet.Trouble(fmt.Sprintf("it was last changed by the newer macfleet %q, this is %s", m.Version, fleet.Version))
-	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h) && !wasCalled(cfg, h, m.Name):
+	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h) && !hadName(cfg, h, m.Name):
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
 		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, but its marker was written on %s", serial, m.Serial),

@@ -49,9 +49,9 @@ func (h *Host) moved(m Marker) Action {
 		Field{"cluster", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster.String()})
 }
 
-// NotedElsewhere returns why nothing may be done in a cluster, or nil: macfleet's namespace was prepared in
+// PreparedElsewhere returns why nothing may be done in a cluster, or nil: macfleet's namespace was prepared in
 // another one and restored here from a backup.
-func NotedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], movedFrom string) *Trouble {
+func PreparedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID], movedFrom string) *Trouble {
 	was, noting := noted.Get()
 	if !noting || was.UID == here.UID || was.UID == movedFrom {
 		return nil

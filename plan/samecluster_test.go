@@ -128,7 +128,7 @@ func TestNotedElsewhere(t *testing.T) {
 		"another, from a third":     {noted: inventory.Present(old), from: "5a4d6b3c", refused: true},
 		"another, from there":       {noted: inventory.Present(old), from: oldCluster},
 	} {
-		got := plan.NotedElsewhere(cfg, hereCluster, tc.noted, tc.from)
+		got := plan.PreparedElsewhere(cfg, hereCluster, tc.noted, tc.from)
 		if (got != nil) != tc.refused {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -61,8 +61,8 @@ func (s Selection) IsAll() bool { return s.allHosts() && len(s.Steps) == 0 }
 
 func (s Selection) allHosts() bool { return len(s.On)+len(s.Exclude) == 0 }
 
-// Asks reports whether a step is among those that the run is limited to.
-func (s Selection) Asks(id StepID) bool { return len(s.Steps) == 0 || slices.Contains(s.Steps, id) }
+// Includes reports whether a step is among those that the run is limited to.
+func (s Selection) Includes(id StepID) bool { return len(s.Steps) == 0 || slices.Contains(s.Steps, id) }
 
 // ParseSteps reads the names of steps that a run is limited to. The error names
 // the steps that exist.
@@ -324,7 +324,7 @@ func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 
 var codeNotAsked = NewCode("not-asked", Warning, "the host was not contacted", "run the command again")
 
-func notAsked() *Trouble {
+func notContacted() *Trouble {
 	return codeNotAsked.Trouble("the host is not in the snapshot, which was recorded for less", "record a new one: macfleet plan --record FILE")
 }
 

@@ -315,7 +315,7 @@ func TestStepsNarrow(t *testing.T) {
 	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("edited", good) })
 	clear(w.snap.Hosts)
 	for _, h := range w.plan(t).Hosts {
-		if h.Name == second && (h.Converged != plan.Converged || len(h.Proven) != 1 || h.MarkerStale()) {
+		if h.Name == second && (h.Converged != plan.Converged || len(h.Verified) != 1 || h.MarkerStale()) {
 			t.Errorf("a host whose one step matches: %+v", h)
 		}
 	}

@@ -108,7 +108,7 @@ func (c *computation) watchServer(h *Host, actions []Action) {
 	}
 	t := is.code.Trouble(condition(c.vendor, s))
 	h.watch(t, Field{"status", s.Status, "ready"})
-	h.ofServer(is.drift && h.Standing() == nil)
+	h.ofServer(is.drift && h.ActiveHold() == nil)
 	if is.busy {
 		refuse(actions, t)
 	}

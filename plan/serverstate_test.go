@@ -64,8 +64,8 @@ func TestStatusesOfMembers(t *testing.T) {
 			if a := p.Actions[0]; len(p.Actions) != 1 || a.Step != "alpha" || (a.Refusal == nil) != tc.changes {
 				t.Errorf("actions %+v", p.Actions)
 			}
-			if h := p.Hosts[0]; !h.Asked || h.Converged != plan.Differs {
-				t.Errorf("the host is asked %t, converged %s", h.Asked, h.Converged)
+			if h := p.Hosts[0]; !h.Compared || h.Converged != plan.Differs {
+				t.Errorf("the host is asked %t, converged %s", h.Compared, h.Converged)
 			}
 		})
 	}

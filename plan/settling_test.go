@@ -13,7 +13,7 @@ func TestSettling(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
 	node := func(heard time.Time) inventory.Seen[inventory.Node] {
-		return inventory.Present(inventory.Node{Heard: heard})
+		return inventory.Present(inventory.Node{LastHeartbeat: heard})
 	}
 	runs := func(code plan.Code) inventory.Seen[plan.Kubelet] {
 		return inventory.Present(plan.Kubelet{Fault: plan.Reason{Code: code}, Started: at})

@@ -104,7 +104,7 @@ func (d drawing) hold(text func() string) *inventory.Hold {
 }
 
 func (d drawing) node() inventory.Node {
-	n := inventory.Node{Heard: d.times(), Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(), CordonRun: d.text(),
+	n := inventory.Node{LastHeartbeat: d.times(), Name: d.text(), UID: d.text(), ProviderID: d.text(), Ready: inventory.Readiness(d.text()), Cordoned: d.bool(), CordonedBy: d.text(), CordonRun: d.text(),
 		Why: d.text(), Capacity: inventory.Capacity{CPU: d.upTo(9), Memory: int64(d.upTo(9)), Pods: d.upTo(9)}}
 	for range d.upTo(2) {
 		if n.Labels == nil {

@@ -100,7 +100,7 @@ type View struct {
 	Node     inventory.Seen[inventory.Node]
 	Facts    Facts
 	Root     bool                               // passwordless sudo works
-	Proven   bool                               // the marker records it as verified: what exists may be macfleet's, and may be removed with the block
+	Verified bool                               // the marker records it as verified: what exists may be macfleet's, and may be removed with the block
 	Pending  bool                               // an earlier run started a change and never verified it: that is a difference
 	Identity inventory.Seen[inventory.Identity] // the identity of the host's kubelet in the cluster
 	Join     inventory.Seen[inventory.Join]     // how hosts reach the cluster

@@ -21,10 +21,10 @@ var (
 // stranded releases Pods that only the finalizer of a kubelet keeps, and whose host and Node are gone: they
 // would stay forever. If it is not certain, it says how to release them.
 func (c *computation) stranded() {
-	if c.plan.Narrowed || !c.cluster.there || c.cfg.Kubernetes == nil {
+	if c.plan.Narrowed || !c.cluster.read || c.cfg.Kubernetes == nil {
 		return
 	}
-	spoken := c.spoken()
+	spoken := c.mentioned()
 	nodes, _ := c.snap.Nodes.Get()
 	for _, node := range slices.Sorted(maps.Keys(c.cluster.pods)) {
 		if _, there := c.cluster.nodes[node]; there || spoken[node] {
@@ -34,7 +34,7 @@ func (c *computation) stranded() {
 		if len(held) == 0 {
 			continue
 		}
-		why := MayBeThere(c.cfg.Owner, node, c.snap.Servers, nodes)
+		why := MayExist(c.cfg.Owner, node, c.snap.Servers, nodes)
 		if why == "" && slices.ContainsFunc(c.snap.Pins, func(p Pin) bool { return p.Name == node }) {
 			why = "its host key is still pinned"
 		}
@@ -52,9 +52,9 @@ func (c *computation) stranded() {
 	}
 }
 
-// MayBeThere says why a host or Node of a name may still exist, or "". An empty list shows nothing: a key
+// MayExist says why a host or Node of a name may still exist, or "". An empty list shows nothing: a key
 // without rights gets one.
-func MayBeThere(o fleet.Owner, name string, servers []inventory.Server, nodes []inventory.Node) string {
+func MayExist(o fleet.Owner, name string, servers []inventory.Server, nodes []inventory.Node) string {
 	at, ours := o.Parse(name)
 	var bearer string // the first by name, so that the order of servers does not matter
 	for _, s := range servers {

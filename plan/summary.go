@@ -68,12 +68,12 @@ func (p *Plan) Summarise() Summary {
 		s.Undecided = s.Orphans
 	}
 	for _, r := range p.Rejected {
-		s.Unknown += ones(r.Begun)
+		s.Unknown += ones(r.ClaimStarted)
 	}
 	for _, d := range p.Doubts {
 		s.Refused += ones(d.Code == CodeOtherCluster) // an apply refuses all of it
 	}
-	s.Unread += len(p.Unread) + len(p.Unasked)
+	s.Unread += len(p.Unread) + len(p.NotContacted)
 	s.Refused += len(p.Lost)
 	s.Deferred = len(deferred)
 	s.RefusedHosts += len(p.Lost)

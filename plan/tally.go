@@ -83,7 +83,7 @@ type Tally struct {
 // Tally counts the plan's hosts.
 func (p *Plan) Tally() Tally {
 	t := Tally{Hosts: len(p.Hosts) + len(p.Lost), Lost: len(p.Lost), Orphans: len(p.Orphans)}
-	for _, u := range p.Unasked {
+	for _, u := range p.NotContacted {
 		t.Hosts, t.Uncompared = t.Hosts+u.Replicas, t.Uncompared+u.Replicas
 	}
 	for _, s := range p.Shortages {
@@ -101,7 +101,7 @@ func (p *Plan) Tally() Tally {
 		of := actions[h.Server.ID]
 		v := h.Verdict(of)
 		*t.of(v)++
-		t.HeldInSync += ones(v == InSync && h.Standing() != nil)
+		t.HeldInSync += ones(v == InSync && h.ActiveHold() != nil)
 		t.countActions(of, v == ToAdd || v == ToFix || v == ToUpdate)
 	}
 	return t

@@ -28,7 +28,7 @@ func (c *computation) wantNewToken(h *Host) {
 	if known && i.Issued && !i.Since.IsZero() {
 		h.Token = &TokenAge{i.Since, max(0, int(c.snap.Taken.Sub(i.Since)/(24*time.Hour)))}
 	}
-	h.NewToken = c.sel.NewTokens && h.Member && c.cluster.there && h.Spec.Spec.JoinsCluster() && known && i.Complete() && len(i.Spent) == 0
+	h.NewToken = c.sel.NewTokens && h.Member && c.cluster.read && h.Spec.Spec.JoinsCluster() && known && i.Complete() && len(i.Spent) == 0
 }
 
 // rotation is what is done to a host's tokens before and after its steps.
@@ -102,12 +102,12 @@ func (p *Plan) RefuseTokens(steps StepsFor) {
 func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Action {
 	h.NewToken = false
 	step, is := NodeStep(c.stepsFor(h.Spec))
-	if !is || !c.sel.Asks(step.ID()) || refusalOf(step.ID(), actions) != nil {
+	if !is || !c.sel.Includes(step.ID()) || refusalOf(step.ID(), actions) != nil {
 		return actions
 	}
 	again := *h // its warnings are already recorded
-	a, differs := c.ask(&again, step, marker)
-	h.Proven = again.Proven
+	a, differs := c.compareStep(&again, step, marker)
+	h.Verified = again.Verified
 	h.warn(step.ID(), codeTokenKept.Trouble("no new token was created, because not everything about the host could be read",
 		"fix what could not be read, then run apply with --rotate-tokens again"))
 	at := slices.IndexFunc(actions, func(a Action) bool { return a.Kind.OfStep() && a.Step == step.ID() })

@@ -163,7 +163,7 @@ func TestTokenAge(t *testing.T) {
 func TestKubeletHeardWith(t *testing.T) {
 	t.Parallel()
 	well := plan.Kubelet{Token: "t-2", Started: noon}
-	heard := inventory.Node{Heard: noon.Add(time.Minute)}
+	heard := inventory.Node{LastHeartbeat: noon.Add(time.Minute)}
 	for name, tc := range map[string]struct {
 		edit func(*plan.Kubelet, *inventory.Node)
 		want bool
@@ -175,12 +175,12 @@ func TestKubeletHeardWith(t *testing.T) {
 		"its restart is left":            {func(k *plan.Kubelet, _ *inventory.Node) { k.Unfinished = true }, false},
 		"an older token":                 {func(k *plan.Kubelet, _ *inventory.Node) { k.Token = "t" }, false},
 		"a token that is not known":      {func(k *plan.Kubelet, _ *inventory.Node) { k.Token = "" }, false},
-		"heard of before it started":     {func(_ *plan.Kubelet, n *inventory.Node) { n.Heard = noon.Add(-time.Minute) }, false},
-		"nobody knows when it was heard": {func(_ *plan.Kubelet, n *inventory.Node) { n.Heard = time.Time{} }, false},
+		"heard of before it started":     {func(_ *plan.Kubelet, n *inventory.Node) { n.LastHeartbeat = noon.Add(-time.Minute) }, false},
+		"nobody knows when it was heard": {func(_ *plan.Kubelet, n *inventory.Node) { n.LastHeartbeat = time.Time{} }, false},
 	} {
 		k, n := well, heard
 		tc.edit(&k, &n)
-		if got := k.HeardWith("t-2", n); got != tc.want {
+		if got := k.SentHeartbeatWith("t-2", n); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

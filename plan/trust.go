@@ -114,26 +114,27 @@ func CompareKey(offered string) string {
 // trusts finds what is known of the keys of servers.
 type trusts struct {
 	*census
-	pins  map[string]*Pin    // by server id: the latest
-	named map[string]string  // by the name of a pin, the server id
-	lent  map[string]Voucher // by server id: this machine's copy
-	met   map[string]bool    // server ids
-	// doubled are pins that contradict another pin of the same server.
-	doubled map[string][]Voucher
+	pins   map[string]*Pin    // by server id: the latest
+	named  map[string]string  // by the name of a pin, the server id
+	copies map[string]Voucher // by server id: this machine's copy
+	met    map[string]bool    // server ids
+	// contradicting are pins that contradict another pin of the same server.
+	contradicting map[string][]Voucher
 }
 
 func (c *census) trusts() *trusts {
 	t := &trusts{census: c, pins: make(map[string]*Pin, len(c.snap.Pins)), named: make(map[string]string, len(c.snap.Pins)),
-		lent: make(map[string]Voucher), met: make(map[string]bool), doubled: make(map[string][]Voucher)}
+		copies: make(map[string]Voucher), met: make(map[string]bool), contradicting: make(map[string][]Voucher)}
 	for _, p := range byAge(c.snap.Pins) {
 		// Of two keys of one type, one is wrong. A host may have keys of several types.
 		if have := t.pins[p.ServerID]; have != nil && have.Key != p.Key && keyType(have.Key) == keyType(p.Key) {
-			t.doubled[p.ServerID] = append(t.doubled[p.ServerID], Voucher{By: "an older pin, as " + have.Name, Key: KeyNote(have.Key, Fingerprint(have.Key))})
+			older := Voucher{By: "an older pin, as " + have.Name, Key: KeyNote(have.Key, Fingerprint(have.Key))}
+			t.contradicting[p.ServerID] = append(t.contradicting[p.ServerID], older)
 		}
 		t.pins[p.ServerID], t.named[p.Name] = &p, p.ServerID
 	}
 	for _, p := range c.snap.Remembered {
-		t.lent[p.ServerID] = Voucher{By: "the copy that this machine has from the cluster", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true}
+		t.copies[p.ServerID] = Voucher{By: "the copy that this machine has from the cluster", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true}
 	}
 	for _, id := range c.snap.Met {
 		t.met[id] = true
@@ -144,7 +145,7 @@ func (c *census) trusts() *trusts {
 // of returns what is known of a server's key. A pool server may have been reinstalled and released, so
 // earlier knowledge does not count.
 func (t *trusts) of(p *placed) Trust {
-	out := Trust{Pin: t.pins[p.server.ID], Vouchers: slices.Clone(t.doubled[p.server.ID])}
+	out := Trust{Pin: t.pins[p.server.ID], Vouchers: slices.Clone(t.contradicting[p.server.ID])}
 	for _, name := range []string{p.name, p.server.Name, p.server.ID} {
 		if key, ok := t.cfg.SSH.HostKeys[name]; ok {
 			out.Vouchers = append(out.Vouchers, Voucher{By: fmt.Sprintf("host_keys[%q] of the configuration", name), Key: key, Configured: true})
@@ -158,7 +159,7 @@ func (t *trusts) of(p *placed) Trust {
 	if isNode && node.HostKey != "" {
 		out.Vouchers = append(out.Vouchers, Voucher{By: "its Node's annotation", Key: node.HostKey, Lost: true})
 	}
-	if v, ok := t.lent[p.server.ID]; ok && out.Pin == nil {
+	if v, ok := t.copies[p.server.ID]; ok && out.Pin == nil {
 		out.Vouchers = append(out.Vouchers, v)
 	}
 	out.Known = t.known(p)
@@ -185,9 +186,9 @@ func Trusts(cfg *fleet.Config, snap Snapshot) map[string]Trust {
 	return out
 }
 
-// Unmet returns the members that no source knows: only the record of a run shows whether this is the first
+// FirstContacts returns the members that no source knows: only the record of a run shows whether this is the first
 // contact. It is pure.
-func Unmet(cfg *fleet.Config, snap Snapshot) []string {
+func FirstContacts(cfg *fleet.Config, snap Snapshot) []string {
 	t := takeCensus(cfg, snap).trusts()
 	var out []string
 	for i := range t.servers {
@@ -230,10 +231,10 @@ func (t *trusts) known(p *placed) string {
 // Trust returns what was known of the host's key when the plan was made.
 func (h Host) Trust() Trust { return h.trust }
 
-// Strange returns why nothing must be sent to a host that answered, because of its key, or nil. The
+// WrongKey returns why nothing must be sent to a host that answered, because of its key, or nil. The
 // connection has compared what was known before. This adds what the host itself reports, and what a recorded
 // observation was not compared with.
-func (h *Host) Strange() *Trouble {
+func (h *Host) WrongKey() *Trouble {
 	t, seen := h.trust, h.Seen
 	if why := t.Disagrees(seen.Fingerprint); why != "" {
 		return CodeWrongHostKey.Trouble(why, WrongKeyRemedy(h.Name))
@@ -254,7 +255,7 @@ func WrongKeyRemedy(name string) string {
 // exist after it was made show that it had one.
 func (c *computation) pinPlace() {
 	lost := c.snap.PinsLost
-	if lost == nil || c.plan.Narrowed || !c.cluster.there {
+	if lost == nil || c.plan.Narrowed || !c.cluster.read {
 		return
 	}
 	noted := func(n inventory.Node) bool { return n.HostKey != "" }

@@ -17,8 +17,8 @@ var codePodOnBuilder = plan.NewCode("pod-on-builder", plan.Critical, "a Pod runs
 // (tart_kubelet renders that flag), and no Pod may run on its Node, because it would take CPU
 // and one of the two virtual machines from an image build. It has no probes.
 type githubRunner struct {
-	wish  *fleet.GithubRunner
-	joins bool // the host becomes a Node
+	desired *fleet.GithubRunner
+	joins   bool // the host becomes a Node
 }
 
 func (githubRunner) ID() plan.StepID { return "github_runner" }
@@ -26,7 +26,7 @@ func (githubRunner) ID() plan.StepID { return "github_runner" }
 func (githubRunner) Probes() []plan.Probe { return nil }
 
 func (g githubRunner) Wanted() string {
-	if g.wish == nil || !g.joins {
+	if g.desired == nil || !g.joins {
 		return ""
 	}
 	return kit.Wanted([]kit.Setting{{Name: "Pods", Wanted: "none"}})

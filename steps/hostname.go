@@ -14,8 +14,8 @@ var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac'
 // hostname sets the three names that macOS keeps to the server's name. Bonjour appends "-2"
 // to LocalHostName on a conflict, so it drifts without anybody changing it.
 type hostname struct {
-	wish *fleet.Hostname
-	name string // of the host
+	desired *fleet.Hostname
+	name    string // of the host
 }
 
 func (hostname) ID() plan.StepID { return "hostname" }
@@ -24,7 +24,7 @@ func (hostname) ID() plan.StepID { return "hostname" }
 func (hostname) names() []string { return []string{"ComputerName", "HostName", "LocalHostName"} }
 
 func (h hostname) Wanted() string {
-	if h.wish == nil {
+	if h.desired == nil {
 		return ""
 	}
 	return kit.Wanted(h.settings(func(string) string { return "" }))
@@ -40,7 +40,7 @@ func (h hostname) settings(seen func(name string) string) []kit.Setting {
 }
 
 func (h hostname) Probes() []plan.Probe {
-	if h.wish == nil {
+	if h.desired == nil {
 		return nil
 	}
 	var out []plan.Probe
@@ -51,7 +51,7 @@ func (h hostname) Probes() []plan.Probe {
 }
 
 func (h hostname) Diff(v plan.View) plan.Finding {
-	if h.wish == nil {
+	if h.desired == nil {
 		return plan.Finding{} // a Mac always has names: nothing to remove
 	}
 	r := kit.Reader{Facts: v.Facts}
@@ -75,7 +75,7 @@ func readName(r *kit.Reader, name string) string {
 		return seen
 	case a.Exit == 1 && strings.Contains(a.Stdout+a.Stderr, "not set"):
 	default:
-		r.Odd(id, fmt.Sprintf("scutil --get %s: exit code %d, and neither a name nor \"not set\"", name, a.Exit), a)
+		r.Unexpected(id, fmt.Sprintf("scutil --get %s: exit code %d, and neither a name nor \"not set\"", name, a.Exit), a)
 	}
 	return ""
 }

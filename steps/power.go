@@ -20,19 +20,19 @@ var (
 
 // power keeps a Mac awake and its session open, and restarts it after a power loss.
 // Without a live, unlocked session no virtual machine starts: VZErrorDomain code -9.
-type power struct{ wish *fleet.Power }
+type power struct{ desired *fleet.Power }
 
 func (power) ID() plan.StepID { return "power" }
 
 func (p power) Wanted() string {
-	if p.wish == nil {
+	if p.desired == nil {
 		return ""
 	}
 	return kit.Wanted(p.settings(nil))
 }
 
 func (p power) Probes() []plan.Probe {
-	if p.wish == nil {
+	if p.desired == nil {
 		return nil
 	}
 	return []plan.Probe{
@@ -46,7 +46,7 @@ func (p power) Probes() []plan.Probe {
 // settings compares seen and wanted values. seen is keyed by the tools' own names; idle
 // times are in the unit of the tool that sets them.
 func (p power) settings(seen map[string]int) []kit.Setting {
-	w := p.wish
+	w := p.desired
 	setting := func(name, key, unit string, wanted int) kit.Setting {
 		return kit.Compare(name, powerText(seen[key], unit), powerText(wanted, unit))
 	}
@@ -65,7 +65,7 @@ func (p power) settings(seen map[string]int) []kit.Setting {
 const unset = -1
 
 func (p power) Diff(v plan.View) plan.Finding {
-	if p.wish == nil {
+	if p.desired == nil {
 		return plan.Finding{} // the earlier settings are unknown, so nothing is restored
 	}
 	r := kit.Reader{Facts: v.Facts}
@@ -74,7 +74,7 @@ func (p power) Diff(v plan.View) plan.Finding {
 	seen["power.screensaver"] = r.Preference("power.screensaver", unset)
 	seen["power.login-screensaver"] = r.Preference("power.login-screensaver", unset)
 	seen["power.auto-logout"] = r.Preference("power.auto-logout", 0)
-	all, w := p.settings(seen), p.wish
+	all, w := p.settings(seen), p.desired
 	set := func(name string, as plan.User, code plan.Code, settings []kit.Setting, wanted ...int) plan.Change {
 		diff := kit.Fields(settings...)
 		if len(diff) == 0 {
@@ -110,13 +110,13 @@ func readPmset(r *kit.Reader, id string, keys ...string) map[string]int {
 		}
 		n, err := strconv.Atoi(words[1])
 		if before, twice := found[words[0]]; err != nil || n < 0 || twice && before != n {
-			r.Odd(id, fmt.Sprintf("unexpected line in pmset -g custom: %q", strings.TrimSpace(line)), a)
+			r.Unexpected(id, fmt.Sprintf("unexpected line in pmset -g custom: %q", strings.TrimSpace(line)), a)
 			return found
 		}
 		found[words[0]] = n
 	}
 	if a.Exit != 0 || len(found) < len(keys) {
-		r.Odd(id, fmt.Sprintf("pmset -g custom: exit code %d, %d of %d settings printed", a.Exit, len(found), len(keys)), a)
+		r.Unexpected(id, fmt.Sprintf("pmset -g custom: exit code %d, %d of %d settings printed", a.Exit, len(found), len(keys)), a)
 	}
 	return found
 }

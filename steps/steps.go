@@ -28,14 +28,14 @@ var scripts = kit.ScriptsOf(files)
 // specification must be complete (fleet.Spec.WithDefaults), as every loaded one is.
 func For(h fleet.Host) []plan.Step {
 	return []plan.Step{
-		sudo{wish: h.Spec.Sudo, user: h.User},
-		hostname{wish: h.Spec.Hostname, name: h.Name},
-		power{wish: h.Spec.Power},
+		sudo{desired: h.Spec.Sudo, user: h.User},
+		hostname{desired: h.Spec.Hostname, name: h.Name},
+		power{desired: h.Spec.Power},
 		autologin.New(h),
 		vmfirewall.New(h),
-		tart{wish: h.Spec.Tart},
+		tart{desired: h.Spec.Tart},
 		tartkubelet.New(h),
-		githubRunner{wish: h.Spec.GithubRunner, joins: h.Spec.JoinsCluster()},
+		githubRunner{desired: h.Spec.GithubRunner, joins: h.Spec.JoinsCluster()},
 	}
 }
 

@@ -92,7 +92,7 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) { // what is taken away again
-		lint(s.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Root: true, Proven: true}))
+		lint(s.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Root: true, Verified: true}))
 	}
 	facts := stepstest.With(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": stepstest.Said("60\n"),
 		"sudo.account": stepstest.Said("AuthenticationAuthority: ;tally;\n")})

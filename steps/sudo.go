@@ -19,8 +19,8 @@ var (
 // sudo gives the login user passwordless sudo with a drop-in in /etc/sudoers.d. It is
 // verified by running sudo: on a host with a broken sudo the file alone has no effect.
 type sudo struct {
-	wish *fleet.Sudo
-	user string
+	desired *fleet.Sudo
+	user    string
 }
 
 const sudoFile = plan.SudoersFile
@@ -31,7 +31,7 @@ const managed = "# Managed by macfleet.\n"
 func (sudo) ID() plan.StepID { return "sudo" }
 
 func (s sudo) Wanted() string {
-	if s.wish == nil {
+	if s.desired == nil {
 		return ""
 	}
 	return kit.Wanted(sudoState{}.settings())
@@ -56,7 +56,7 @@ type sudoState struct {
 	root    string // "yes", "no", "broken", "unusable"
 	account string // "open", "locked"
 	file    string // "right", "missing", "edited", or readable by root only
-	ours    bool   // the file starts with macfleet's first line
+	managed bool   // the file starts with macfleet's first line
 	said    string // sudo's error message
 }
 
@@ -73,9 +73,9 @@ func (s sudo) Diff(v plan.View) plan.Finding {
 	seen := s.read(&r, v.Root)
 	all := seen.settings()
 	switch {
-	case s.wish == nil && v.Root && v.Proven && len(r.Unread) == 0 && seen.ours:
+	case s.desired == nil && v.Root && v.Verified && len(r.Unread) == 0 && seen.managed:
 		return s.remove(all)
-	case s.wish == nil:
+	case s.desired == nil:
 		return plan.Finding{}
 	}
 	f := r.Found(all)
@@ -139,12 +139,12 @@ func (s sudo) read(r *kit.Reader, root bool) sudoState {
 	seen := sudoState{account: "open", file: "readable by root only"}
 	if a, ok := r.Answer("sudo.root"); ok {
 		if seen.root, seen.said = sudoAnswer(a); seen.root == "" {
-			r.Odd("sudo.root", "unexpected answer of sudo -n true", a)
+			r.Unexpected("sudo.root", "unexpected answer of sudo -n true", a)
 		}
 	}
 	if a, ok := r.Answer("sudo.account"); ok {
 		if a.Exit != 0 {
-			r.Odd("sudo.account", fmt.Sprintf("dscl: exit code %d", a.Exit), a)
+			r.Unexpected("sudo.account", fmt.Sprintf("dscl: exit code %d", a.Exit), a)
 		} else if strings.Contains(a.Stdout, ";tally;") {
 			seen.account = "locked"
 		}
@@ -153,8 +153,8 @@ func (s sudo) read(r *kit.Reader, root bool) sudoState {
 		return seen
 	}
 	if a, ok := r.Answer("sudo.file"); ok {
-		if seen.file, seen.ours = s.fileState(a); seen.file == "" {
-			r.Odd("sudo.file", "the sudoers drop-in could not be read", a)
+		if seen.file, seen.managed = s.fileState(a); seen.file == "" {
+			r.Unexpected("sudo.file", "the sudoers drop-in could not be read", a)
 		}
 	}
 	return seen

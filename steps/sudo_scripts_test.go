@@ -101,7 +101,7 @@ func installation(t *testing.T) plan.Command {
 func removal(t *testing.T) plan.Command {
 	t.Helper()
 	v := sudoView(true, nil)
-	v.Proven = true
+	v.Verified = true
 	return stepstest.Step(t, "sudo", fleet.Spec{}).Diff(v).Changes[0].Command
 }
 

@@ -94,7 +94,7 @@ func TestSudoRemoval(t *testing.T) {
 		removes bool
 	}{
 		"ours":         {func(*plan.View) {}, true},
-		"never proven": {func(v *plan.View) { v.Proven = false }, false},
+		"never proven": {func(v *plan.View) { v.Verified = false }, false},
 		"a stranger's file": {func(v *plan.View) {
 			v.Facts["sudo.file"] = inventory.Present(stepstest.Said("440 0 0\nm1 ALL = (ALL) NOPASSWD: ALL\n"))
 		}, false},
@@ -102,7 +102,7 @@ func TestSudoRemoval(t *testing.T) {
 		"gone already": {func(v *plan.View) { v.Facts["sudo.file"] = inventory.Present(plan.Answer{Exit: 4}) }, false},
 	} {
 		v := sudoView(true, nil)
-		v.Proven = true
+		v.Verified = true
 		c.edit(&v)
 		f := stepstest.Step(t, "sudo", fleet.Spec{}).Diff(v)
 		if proof := stepstest.Step(t, "sudo", wantsSudo()).Diff(v); c.removes && f.Facts != proof.Facts {

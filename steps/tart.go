@@ -25,15 +25,15 @@ var (
 // tart installs the program that runs virtual machines: the whole bundle, because the
 // virtualization entitlement is part of its signature, and a wrapper that runs the program
 // inside it. It is never replaced while a virtual machine runs.
-type tart struct{ wish *fleet.Tart }
+type tart struct{ desired *fleet.Tart }
 
 func (tart) ID() plan.StepID { return "tart" }
 
 func (t tart) Wanted() string {
-	if t.wish == nil {
+	if t.desired == nil {
 		return ""
 	}
-	return kit.Wanted(tartState{}.settings(kit.GoalOf(t.wish.Artifact), false))
+	return kit.Wanted(tartState{}.settings(kit.GoalOf(t.desired.Artifact), false))
 }
 
 // version names the bundle's version and whether any file of it differs from the archive.
@@ -62,7 +62,7 @@ func (s tartState) settings(want kit.Goal, unfinished bool) []kit.Setting {
 }
 
 func (t tart) Probes() []plan.Probe {
-	return kit.Asked(t.wish != nil, scripts.Probe(t.ID(), "state", plan.Root))
+	return kit.ProbeOrTraces(t.desired != nil, scripts.Probe(t.ID(), "state", plan.Root))
 }
 
 const (
@@ -125,11 +125,11 @@ func (s *tartState) file(p kit.Part) error {
 
 func (t tart) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
-	seen := readTart(&r, kit.Answered(v.Facts, "tart.state"))
-	if t.wish == nil {
+	seen := readTart(&r, kit.AnsweredProbe(v.Facts, "tart.state"))
+	if t.desired == nil {
 		return t.leave(v, seen, &r)
 	}
-	want, back := seen.receipt.Goal(t.wish.Artifact, seen.kept, v.Rollback)
+	want, back := seen.receipt.Goal(t.desired.Artifact, seen.kept, v.Rollback)
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
@@ -156,7 +156,7 @@ func (t tart) Diff(v plan.View) plan.Finding {
 // leftovers warns of replaced bundles that could not be deleted: macOS protects launched apps, even from root. After
 // an unfinished run there is no warning, because the next run deletes or restores them.
 func (s tartState) leftovers(unfinished bool) []plan.Trouble {
-	if len(s.left) == 0 || unfinished || !s.program.There {
+	if len(s.left) == 0 || unfinished || !s.program.Exists {
 		return nil
 	}
 	return []plan.Trouble{*codeTartLeftover.Trouble("a replaced bundle of Tart could not be deleted: " + strings.Join(s.left, ", "))}
@@ -175,7 +175,7 @@ func (t tart) change(v plan.View, seen tartState, want kit.Goal, all []kit.Setti
 		return c
 	}
 	c.Command = scripts.Command("tart-install", plan.Root, want.Path(), want.SHA, want.Name, want.Way(), tartWrapper, kit.Forced(v))
-	if seen.program.There {
+	if seen.program.Exists {
 		c.Disruption = plan.Drain
 	}
 	return c
@@ -190,7 +190,7 @@ func (s tartState) reason(all []kit.Setting) plan.Reason {
 	bundle := all[0]
 	return kit.Causes(
 		kit.When(bundle.Seen == "missing", codeTartMissing, "Tart's bundle is missing"),
-		kit.When(bundle.Differs() && !s.receipt.There(), codeTartUnknown,
+		kit.When(bundle.Differs() && !s.receipt.Exists(), codeTartUnknown,
 			"Tart's bundle was not installed by macfleet: version unknown"),
 		kit.When(strings.Contains(bundle.Seen, ", edited"), codeTartEdited, "Tart's bundle was modified after it was installed"),
 		kit.When(bundle.Seen == bundle.Wanted+unverified, codeTartUnverified,
@@ -223,10 +223,10 @@ func (t tart) refusal(seen tartState, want kit.Goal, c plan.Change) *plan.Troubl
 
 // leave removes a Tart that macfleet installed, as its receipt shows, once the block is gone.
 func (t tart) leave(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
-	if f, blind := r.Blind(v); blind {
+	if f, blind := r.Unreadable(v); blind {
 		return f
 	}
-	if !seen.receipt.There() {
+	if !seen.receipt.Exists() {
 		return plan.Finding{}
 	}
 	all := []kit.Setting{kit.Compare("Tart", seen.version(), "")}

@@ -20,7 +20,7 @@ func TestTracesAndAProof(t *testing.T) {
 		gone := stepstest.Step(t, id, fleet.Spec{})
 		view := plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: plan.Facts{gone.Probes()[0].ID: inventory.Present(stepstest.Said(answer))}}
 		stepstest.Expect(t, string(id), plan.Finding{}, gone.Diff(view))
-		view.Proven = true
+		view.Verified = true
 		if f := gone.Diff(view); len(f.Unread) != 1 || f.Changes != nil || f.Facts != "" {
 			t.Errorf("%s is proven, and: %+v", id, f)
 		}

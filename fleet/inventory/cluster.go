@@ -182,11 +182,11 @@ type Made string
 
 // The values of Made.
 const (
-	MadeUnknown Made = ""          // no record: an older version prepared the cluster, or the record is gone
-	MadeNever   Made = "never"     // it was not created: the configuration or the version needs it since
-	MadeSo      Made = "as-wanted" // it was created as it should be now
-	MadeElse    Made = "otherwise" // it was created for an earlier configuration and has not changed, or it is missing
-	MadeMoved   Made = "moved"     // likewise, but it has changed
+	MadeUnknown   Made = ""          // no record: an older version prepared the cluster, or the record is gone
+	MadeNever     Made = "never"     // it was not created: the configuration or the version needs it since
+	MadeAsWanted  Made = "as-wanted" // it was created as it should be now
+	MadeOtherwise Made = "otherwise" // it was created for an earlier configuration and has not changed, or it is missing
+	MadeMoved     Made = "moved"     // likewise, but it has changed
 )
 
 // Gate is what fails on hosts while an object of the cluster is missing.

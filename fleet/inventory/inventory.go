@@ -46,15 +46,15 @@ const providerScheme = "scw-applesilicon://"
 
 // Node is a Mac mini as the cluster knows it.
 type Node struct {
-	Name       string    `json:"name"`
-	UID        string    `json:"uid,omitempty"`
-	ProviderID string    `json:"provider_id"`
-	Ready      Readiness `json:"ready"`          // Unknown too if the last heartbeat is too old, whatever the condition says
-	Why        string    `json:"why"`            // why it is not Ready
-	Heard      time.Time `json:"heard,omitzero"` // of its last heartbeat, by this machine's clock; zero: unknown
-	Cordoned   bool      `json:"cordoned"`
-	CordonedBy string    `json:"cordoned_by,omitempty"` // who cordoned it with macfleet; empty: not cordoned, or by someone else
-	CordonRun  string    `json:"cordon_run,omitempty"`  // the run of macfleet apply that cordoned it, and will uncordon it; empty: none
+	Name          string    `json:"name"`
+	UID           string    `json:"uid,omitempty"`
+	ProviderID    string    `json:"provider_id"`
+	Ready         Readiness `json:"ready"`          // Unknown too if the last heartbeat is too old, whatever the condition says
+	Why           string    `json:"why"`            // why it is not Ready
+	LastHeartbeat time.Time `json:"heard,omitzero"` // of its last heartbeat, by this machine's clock; zero: unknown
+	Cordoned      bool      `json:"cordoned"`
+	CordonedBy    string    `json:"cordoned_by,omitempty"` // who cordoned it with macfleet; empty: not cordoned, or by someone else
+	CordonRun     string    `json:"cordon_run,omitempty"`  // the run of macfleet apply that cordoned it, and will uncordon it; empty: none
 	// CordonSince is when it was cordoned, at the latest; zero: unknown.
 	CordonSince time.Time `json:"cordon_since,omitzero"`
 	// CordonClient is the program that cordoned it, as the cluster recorded it; empty: unknown.

@@ -94,7 +94,7 @@ func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOpti
 		}
 		return "still cordoned: macfleet did not cordon it; fix: kubectl uncordon " + n.Name, false, nil
 	}
-	if _, err := cluster.CloseNode(ctx, n, plan.Run{Who: caller()}); err != nil {
+	if _, err := cluster.CordonNode(ctx, n, plan.Run{Who: caller()}); err != nil {
 		return "", false, err
 	}
 	said = "cordoned"

@@ -67,7 +67,7 @@ func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.H
 	}
 	seen := false
 	for _, x := range p.Hosts {
-		other := x.Standing()
+		other := x.ActiveHold()
 		switch {
 		case !x.Member:
 		case h == nil && x.Held == nil && x.Unknown == nil && !x.Node.IsUnread():

@@ -97,7 +97,7 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	if err != nil {
 		return looked{}, err
 	}
-	return looked{plan: plan.ComputeUnasked(config), config: config}, nil
+	return looked{plan: plan.ComputeOffline(config), config: config}, nil
 }
 
 // keepPlan writes a plan into a file, whole or not at all, for its owner alone.

@@ -69,7 +69,7 @@ func ClockProbe() plan.Probe {
 func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string, p *plan.Plan) Checkup {
 	e := examination{cfg: cfg, of: plan.SubjectOf(cfg, snap, serverID)}
 	if e.of.Seen.Trouble == nil {
-		e.of.Seen.Trouble = e.of.Strange() // then what it says of itself does not count
+		e.of.Seen.Trouble = e.of.WrongKey() // then what it says of itself does not count
 	}
 	var planned plan.Host
 	if p != nil {
@@ -216,7 +216,7 @@ func (e *examination) machine() {
 // ownership checks the marker and the claim.
 func (e *examination) ownership() {
 	marker, marked := e.of.Seen.Marker.Get()
-	trouble := plan.NotOurs(e.cfg, &e.of.Host)
+	trouble := plan.MarkerForbids(e.cfg, &e.of.Host)
 	switch {
 	case trouble != nil && (marked || e.of.Seen.Marker.IsUnread()):
 		e.trouble("marker", trouble)

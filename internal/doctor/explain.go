@@ -82,7 +82,7 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 	for _, step := range stepsFor(h.Spec) {
 		s := StepExplanation{ID: step.ID(), Values: effective(h.Spec.Spec, sources, step.ID()), Action: byStep[step.ID()]}
 		s.Wanted = len(s.Values) > 0
-		if h.Asked {
+		if h.Compared {
 			s.Want, s.Finding = step.Wanted(), step.Diff(h.View(step.ID()))
 		}
 		if d, ok := marker.Steps[s.ID]; ok {

@@ -45,7 +45,7 @@ func (e *examination) advice(p *plan.Plan, h plan.Host, all []plan.Step) {
 	for _, u := range p.Unread {
 		e.find(Check{Name: "cluster", State: Unknown, Code: plan.CodeUnread, Text: "not compared: " + u.Probe + ": " + u.Why, Remedy: "macfleet plan (it says which right or object is missing)"})
 	}
-	if held := h.Standing(); held != nil {
+	if held := h.ActiveHold(); held != nil {
 		t := held.Trouble(h.Name)
 		e.checks = append(e.checks, Check{Name: "hold", State: OK, Text: t.Text})
 	}
@@ -140,7 +140,7 @@ func (e *examination) step(s plan.Step, h plan.Host, a plan.Action) {
 	if len(probes) == 0 && a.Kind == "" {
 		return // the configuration does not have it
 	}
-	if !h.Asked {
+	if !h.Compared {
 		e.bad(name, Unknown, cmp.Or(h.Refused, &plan.Trouble{}).Remedy, "not compared: the host is blocked")
 		return
 	}

@@ -58,11 +58,11 @@ type Identities interface {
 
 // Drainer drains Nodes.
 type Drainer interface {
-	// CloseNode cordons a Node in the name of a run. ours says whether the cordon belongs to
+	// CordonNode cordons a Node in the name of a run. ours says whether the cordon belongs to
 	// macfleet: this run's, or an earlier run's that it takes over. Anybody else's stays theirs.
-	CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error)
-	// OpenNode removes macfleet's cordon. Anybody else's cordon stays.
-	OpenNode(ctx context.Context, n inventory.Node) error
+	CordonNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error)
+	// UncordonNode removes macfleet's cordon. Anybody else's cordon stays.
+	UncordonNode(ctx context.Context, n inventory.Node) error
 	// EmptyNode evicts the Pods of a Node, except those of DaemonSets, and respects disruption
 	// budgets. Pods without a controller are evicted only if unmanaged is set. The error names the Pods that stay and why.
 	// tell is called for each Pod (NAMESPACE/NAME), from several goroutines at once: evicted,

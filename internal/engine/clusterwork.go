@@ -92,7 +92,7 @@ func (w *worker) stillGone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why := plan.MayBeThere(w.engine.Config.Owner, w.host.Name, servers, nodes); why != "" {
+	if why := plan.MayExist(w.engine.Config.Owner, w.host.Name, servers, nodes); why != "" {
 		return fmt.Errorf("the Pods of %s are kept: %s; plan again", w.host.Name, why)
 	}
 	return nil

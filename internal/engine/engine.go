@@ -293,10 +293,10 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	if err := g.Wait(); err != nil {
 		return plan.Snapshot{}, e.scrubError(err)
 	}
-	if unmet := plan.Unmet(e.Config, snap); e.Met != nil && len(unmet) > 0 {
+	if unmet := plan.FirstContacts(e.Config, snap); e.Met != nil && len(unmet) > 0 {
 		snap.Met = e.Met(unmet)
 	}
-	if plan.LooksElsewhere(e.Config, snap, e.Selection) {
+	if plan.ServersMissing(e.Config, snap, e.Selection) {
 		snap.Account = new(e.Servers.Elsewhere(ctx))
 	}
 	e.emit(Event{Type: Listed, Seconds: e.Now().Sub(started).Seconds()})
@@ -327,7 +327,7 @@ func RightCluster(cfg *fleet.Config, id inventory.ClusterID, noted inventory.See
 		return plan.CodeOtherCluster.Trouble(fmt.Sprintf("wrong cluster: %s has uid %s, environment %q expects %s", id.Name(), id.UID, cfg.Environment, cfg.ClusterUID),
 			"check the context of the kubernetes block, KUBECONFIG and cluster_uid")
 	}
-	if t := plan.NotedElsewhere(cfg, id, noted, movedFrom); t != nil {
+	if t := plan.PreparedElsewhere(cfg, id, noted, movedFrom); t != nil {
 		return t
 	}
 	return nil

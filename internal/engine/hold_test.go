@@ -43,7 +43,7 @@ func TestHoldDuringARun(t *testing.T) {
 	if r.Done != 2 || len(r.Failures) > 0 {
 		t.Fatalf("%+v", r)
 	}
-	if held := r.After.Hosts[0].Standing(); held == nil || held.Reason != "its fan" || !slices.Contains(held.In, plan.InMarker) {
+	if held := r.After.Hosts[0].ActiveHold(); held == nil || held.Reason != "its fan" || !slices.Contains(held.In, plan.InMarker) {
 		t.Fatalf("the hold is gone: %+v", r.After.Hosts[0].Held)
 	}
 

@@ -145,7 +145,7 @@ func (w *worker) drain(ctx context.Context, evicts bool) error {
 		e.emit(Event{Type: Closing, Host: w.host.Name})
 		w.closing, w.closed = true, true // even on error: the answer may be lost
 	}
-	ours, err := e.Cluster.CloseNode(ctx, n, e.Run)
+	ours, err := e.Cluster.CordonNode(ctx, n, e.Run)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (e *Engine) open(ctx context.Context, h plan.Host) error {
 	if err := e.may(); err != nil {
 		return err
 	}
-	if err := e.Cluster.OpenNode(ctx, n); err != nil {
+	if err := e.Cluster.UncordonNode(ctx, n); err != nil {
 		return err
 	}
 	e.emit(Event{Type: Opened, Host: h.Name, Fleet: h.Fleet})

@@ -124,14 +124,14 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 		k, _ := h.Kubelet.Get()
 		dies := works && l.work[at].Lane == rollout.Repair && k.Fault.Code == plan.CodeKubeletCrashLoop
 		switch {
-		case works && l.work[at].Lane == rollout.Disrupt, h.Standing() != nil:
+		case works && l.work[at].Lane == rollout.Disrupt, h.ActiveHold() != nil:
 		case dies, has && isAway(h) && works:
 			l.work[at].Trial = true
 		case has && isAway(h):
 			l.work = append(l.work, rollout.Work{ID: h.Server.ID, Fleet: h.Fleet, Lane: rollout.Repair, Trial: true, Stuck: true})
 		case all && !isAway(h):
 			limits := l.limits[h.Fleet]
-			limits.Proven = true
+			limits.Verified = true
 			l.limits[h.Fleet] = limits
 		}
 	}

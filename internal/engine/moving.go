@@ -105,7 +105,7 @@ func (w *worker) staysClosed(ctx context.Context, nodes []inventory.Node, old, n
 	if err := w.engine.may(); err != nil {
 		return err
 	}
-	_, err := w.engine.Cluster.CloseNode(ctx, n, plan.Run{Who: cmp.Or(was.CordonedBy, "whoever cordoned "+old.Name)})
+	_, err := w.engine.Cluster.CordonNode(ctx, n, plan.Run{Who: cmp.Or(was.CordonedBy, "whoever cordoned "+old.Name)})
 	return err
 }
 

@@ -69,7 +69,7 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 // lookForPasswords adds to the snapshot whether the passwords that a plan needs are known.
 // more reports whether it added anything; again holds the servers whose role may change.
 func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *plan.Plan) (again map[string]bool, more bool, err error) {
-	wanted := p.PasswordsWanted()
+	wanted := p.PasswordsNeeded()
 	found := each(wanted, e.Parallelism, func(h plan.Host) plan.Password {
 		known, _, trouble := e.password(ctx, h)
 		return plan.Password{Source: known.Source, Trouble: trouble}
@@ -88,7 +88,7 @@ func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *pl
 		enter(h.Server.ID, &found[i])
 	}
 	// A candidate without a password is replaced by another one.
-	for id, t := range p.Hopeless() {
+	for id, t := range p.WithoutRoot() {
 		enter(id, &plan.Password{Trouble: t})
 	}
 	return again, len(again) > 0, nil
@@ -179,7 +179,7 @@ func (w *worker) passwordIfKnown(ctx context.Context, kind plan.InputKind) (secr
 	switch {
 	case err == nil:
 		return w.engine.Input(in, value)
-	case errors.Is(err, plan.ErrPasswordUntold):
+	case errors.Is(err, plan.ErrPasswordUnchecked):
 	case !errors.As(err, &none) || none.Code == plan.CodeSudoLocked || none.Code == plan.CodeSudoersBroken:
 		return secret.Value{}, err
 	}

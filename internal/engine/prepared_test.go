@@ -61,7 +61,7 @@ func TestPreparedObjectGone(t *testing.T) {
 		}
 		p := planned(t, e)
 		power := slices.IndexFunc(p.Actions, func(a plan.Action) bool { return a.Step == "power" })
-		if h := p.Hosts[0]; h.Refused != nil || !h.Asked || power < 0 || !p.Actions[power].Origin.Drift || p.Actions[power].Refusal != nil {
+		if h := p.Hosts[0]; h.Refused != nil || !h.Compared || power < 0 || !p.Actions[power].Origin.Drift || p.Actions[power].Refusal != nil {
 			t.Errorf("without %s: %q", o, whatIsSaid(p, host))
 		}
 		said := slices.IndexFunc(p.Actions, func(a plan.Action) bool { return a.Object != nil && a.Object.String() == o.String() })

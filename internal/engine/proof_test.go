@@ -17,7 +17,7 @@ func TestChangeWithoutEffect(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		w.atWork(t)
-		before := planned(t, w.engine).Hosts[0].Proven["plain"]
+		before := planned(t, w.engine).Hosts[0].Verified["plain"]
 		w.want["plain"] = "b"
 		p := planned(t, w.engine)
 		w.OnCall = func(c enginetest.Call) enginetest.Fault {

@@ -133,7 +133,7 @@ func (g *gate) ask(ctx context.Context) {
 		n, _ := h.Node.Get()
 		k, _ := h.Kubelet.Get()
 		runs := !h.Kubelet.IsUnread() && k.Fault == (plan.Reason{})
-		if h.asking || !own(&h.Host) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || runs && k.Heard(n) {
+		if h.asking || !own(&h.Host) || n.Ready != inventory.Ready || h.Kubelet.IsAbsent() || runs && k.SentHeartbeat(n) {
 			continue
 		}
 		last := h.asked

@@ -53,7 +53,7 @@ func (s *schedule) opened(j *job, h plan.Host, failed bool) {
 			n.Cordoned = false // until the next list
 			nodes[n.Name] = n
 		}
-		s.rollout.Closed(s.closedNodes())
+		s.rollout.SetCordoned(s.closedNodes())
 	}
 	j.opening, j.opens, j.closed = false, nil, failed && j.closed
 	s.hostEnded(h)

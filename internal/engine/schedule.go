@@ -123,7 +123,7 @@ func (s *schedule) start(ctx context.Context) {
 		s.moved = now
 		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: j.lane.String(), Wave: s.rollout.Wave(id),
 			Worst: plan.Worst(j.actions).String()}) {
-			s.rollout.Ended(id, now)
+			s.rollout.Finished(id, now)
 			s.skip(j)
 			continue
 		}
@@ -172,7 +172,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		s.sum.NotWaited++
 		s.through(ctx, h)
 	case waits:
-		s.rollout.Worked(id)
+		s.rollout.AwaitReady(id)
 		s.gate.add(h, s.moved)
 		s.look(ctx)
 	default:
@@ -183,7 +183,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 // through completes a host's work and uncordons its Node if macfleet cordoned it.
 func (s *schedule) through(ctx context.Context, h plan.Host) {
 	if s.jobs[h.Server.ID].closes() {
-		s.rollout.Worked(h.Server.ID)
+		s.rollout.AwaitReady(h.Server.ID)
 		s.open(ctx, h)
 		return
 	}
@@ -195,7 +195,7 @@ func (s *schedule) through(ctx context.Context, h plan.Host) {
 func (s *schedule) hostEnded(h plan.Host) {
 	s.emitEnded(h)
 	s.moved = s.engine.Now()
-	s.rollout.Ended(h.Server.ID, s.moved)
+	s.rollout.Finished(h.Server.ID, s.moved)
 }
 
 func (s *schedule) emitEnded(h plan.Host) {
@@ -214,7 +214,7 @@ func (s *schedule) release(ctx context.Context, ready []*awaited) {
 // look lists the Nodes: awaited ones may be Ready, or out of time.
 func (s *schedule) look(ctx context.Context) {
 	s.release(ctx, s.gate.look(ctx))
-	s.rollout.Closed(s.closedNodes())
+	s.rollout.SetCordoned(s.closedNodes())
 	if s.stopped {
 		return
 	}
@@ -246,7 +246,7 @@ func (s *schedule) over() bool {
 		return false
 	}
 	now, passing := s.engine.Now(), s.gate.last != nil
-	left := s.rollout.Left(now, s.ready)
+	left := s.rollout.Waiting(now, s.ready)
 	for _, l := range left {
 		if l.Why == rollout.Soaking {
 			return s.stopped
@@ -258,7 +258,7 @@ func (s *schedule) over() bool {
 
 // leave reports the hosts that were not started.
 func (s *schedule) leave() {
-	for _, l := range s.rollout.Left(s.engine.Now(), s.ready) {
+	for _, l := range s.rollout.Waiting(s.engine.Now(), s.ready) {
 		j := s.jobs[l.ID]
 		if s.skip(j); !s.stopped {
 			left := Left{Host: j.host.Name, Fleet: j.host.Fleet, Why: l.Why}

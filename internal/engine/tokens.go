@@ -40,7 +40,7 @@ func (w *worker) heard(ctx context.Context, token string) error {
 	for {
 		nodes, err := e.Cluster.Nodes(ctx)
 		for _, n := range nodes {
-			if n.Name == w.host.Name && n.Ready == inventory.Ready && k.HeardWith(token, n) {
+			if n.Name == w.host.Name && n.Ready == inventory.Ready && k.SentHeartbeatWith(token, n) {
 				return nil
 			}
 		}

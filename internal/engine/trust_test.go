@@ -117,7 +117,7 @@ func TestHalfTakenServerIsNamed(t *testing.T) {
 			t.Errorf("%v: done %d, failures %v, converged %t", err, r.Done, r.Failures, r.Converged())
 		}
 		for what, p := range map[string]*plan.Plan{"before": p, "after": r.After, "the next": planned(t, w.Engine())} {
-			if s := p.Summarise(); len(p.Rejected) != 1 || !p.Rejected[0].Begun || p.Rejected[0].Server.ID != first || s.Complete() || s.Unknown != 1 {
+			if s := p.Summarise(); len(p.Rejected) != 1 || !p.Rejected[0].ClaimStarted || p.Rejected[0].Server.ID != first || s.Complete() || s.Unknown != 1 {
 				t.Errorf("%s: rejected %+v, complete %t", what, p.Rejected, s.Complete())
 			}
 		}

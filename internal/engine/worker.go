@@ -87,7 +87,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 // whose disruption started in time is finished.
 func (w *worker) inWindow(a plan.Action) *plan.Trouble {
 	if b := w.engine.Bounds; b != nil && !w.disturbed {
-		why := b.Closed(w.host, a, w.engine.Now())
+		why := b.OutsideWindow(w.host, a, w.engine.Now())
 		for _, earlier := range w.late {
 			if why == nil && w.host.Needs(a, earlier, w.engine.Steps) {
 				why = w.lateFor
@@ -161,7 +161,7 @@ func (w *worker) reread(ctx context.Context) *plan.Trouble {
 	}
 	w.host.Seen.Marker, w.host.Seen.Claim, w.host.Seen.Serial = now.Marker, now.Claim, now.Serial
 	w.host.Seen.Refusals = now.Refusals // another run may have tried a password since
-	return plan.NotOurs(w.engine.Config, &w.host)
+	return plan.MarkerForbids(w.engine.Config, &w.host)
 }
 
 // ErrClaimLost reports that another run claimed the host first. The next run takes another
@@ -306,7 +306,7 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 	}
 	v := w.host.View(step.ID())
 	v.Facts, v.Root, v.At = wire.Clean(w.engine.Scrub, facts), root, w.engine.Now().UTC()
-	_, v.Proven = w.currentMarker().Steps[step.ID()]
+	_, v.Verified = w.currentMarker().Steps[step.ID()]
 	if done {
 		v.Pending = false
 		v.Node = inventory.Unread[inventory.Node]("read before the change; the run waits for it at its end")
@@ -362,9 +362,9 @@ func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) erro
 	id, wanted := step.ID(), step.Wanted()
 	if w.unmarked() {
 		proven := make(map[plan.StepID]plan.Digest) // copy: the plan's map must not change
-		maps.Copy(proven, w.host.Proven)
+		maps.Copy(proven, w.host.Verified)
 		proven[id] = plan.DigestOf(wanted, f.Facts)
-		w.host.Proven = proven
+		w.host.Verified = proven
 		return nil
 	}
 	m := w.currentMarker()
@@ -404,7 +404,7 @@ func (w *worker) currentMarker() plan.Marker {
 		}
 		m.Hold = w.standing(old.Hold)
 	}
-	for id, d := range w.host.Proven {
+	for id, d := range w.host.Verified {
 		m = m.With(id, w.proof(d))
 	}
 	return m

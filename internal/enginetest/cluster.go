@@ -120,9 +120,9 @@ func (w *World) beat(m *Machine) {
 		n = &node{inventory.Node{Name: name, UID: fmt.Sprint("node-", time.Now().UnixNano()), ProviderID: m.Server.ProviderID()}}
 		w.nodes[name] = n
 	}
-	n.Heard = m.started.Add(first + (since - first).Truncate(heartbeat))
-	if n.Heard.Before(m.nodeGone) {
-		n.Heard = time.Now()
+	n.LastHeartbeat = m.started.Add(first + (since - first).Truncate(heartbeat))
+	if n.LastHeartbeat.Before(m.nodeGone) {
+		n.LastHeartbeat = time.Now()
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *World) list() []inventory.Node {
 	}
 	var out []inventory.Node
 	for _, n := range w.nodes {
-		if n.Ready = inventory.Ready; time.Since(n.Heard) > unheard {
+		if n.Ready = inventory.Ready; time.Since(n.LastHeartbeat) > unheard {
 			n.Ready, n.Why = inventory.ReadyUnknown, "no heartbeat"
 		}
 		out = append(out, n.Node)
@@ -272,8 +272,8 @@ func (c cluster) onNode(ctx context.Context, what string, n inventory.Node, chan
 	})
 }
 
-// CloseNode cordons a Node in the name of a run.
-func (c cluster) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
+// CordonNode cordons a Node in the name of a run.
+func (c cluster) CordonNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
 	return ours, c.onNode(ctx, "close", n, func(have *node) error {
 		if ours = !have.Cordoned || have.CordonRun != ""; ours {
 			have.Cordoned, have.CordonedBy, have.CordonRun = true, run.Who, run.ID
@@ -282,8 +282,8 @@ func (c cluster) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) 
 	})
 }
 
-// OpenNode removes the cordon of a run.
-func (c cluster) OpenNode(ctx context.Context, n inventory.Node) error {
+// UncordonNode removes the cordon of a run.
+func (c cluster) UncordonNode(ctx context.Context, n inventory.Node) error {
 	return c.onNode(ctx, "open", n, func(have *node) error {
 		if have.CordonRun != "" {
 			have.Cordoned, have.CordonedBy, have.CordonRun = false, "", ""

@@ -98,7 +98,7 @@ func (s step) Diff(v plan.View) plan.Finding {
 	}
 	revoked := s.Input == plan.Kubeconfig && v.Identity.IsAbsent()
 	switch {
-	case s.Value == "" && (f.Facts == "" || !v.Proven):
+	case s.Value == "" && (f.Facts == "" || !v.Verified):
 		f.Facts = ""
 	case f.Facts != s.Wanted(), v.Pending, revoked:
 		f.Changes = []plan.Change{s.change(v, value)}

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Left is a host that has not started, and why.
-type Left struct {
+// Waiting is a host that has not started, and why.
+type Waiting struct {
 	ID  string
 	Why Reason // empty: only the number of workers
 	// Of are the failed servers that are the reason.
 	Of []string
 }
 
-// Left returns the hosts that have not started.
-func (r *Rollout) Left(now time.Time, ready func(id string) bool) []Left {
-	r.look(now, ready)
-	var out []Left
+// Waiting returns the hosts that have not started.
+func (r *Rollout) Waiting(now time.Time, ready func(id string) bool) []Waiting {
+	r.count(now, ready)
+	var out []Waiting
 	for _, h := range r.hosts {
 		if h.state == waiting {
-			why := r.why(h)
-			out = append(out, Left{h.ID, why, r.because(why, h.Fleet)})
+			why := r.blockedBy(h)
+			out = append(out, Waiting{h.ID, why, r.failedServers(why, h.Fleet)})
 		}
 	}
 	return out
@@ -31,11 +31,11 @@ type Reason string
 
 // Temporary reasons.
 const (
-	Unavailable Reason = "max-unavailable" // the maximum number of hosts is unavailable
-	CanaryGoes  Reason = "canary"          // the canary is not done
-	TrialGoes   Reason = "trial"           // an unhealthy host that already has the change is being repaired
-	Soaking     Reason = "soak"            // the canary soaks
-	Repairs     Reason = "repairs"         // the maximum number of repairs is running
+	Unavailable   Reason = "max-unavailable" // the maximum number of hosts is unavailable
+	CanaryRunning Reason = "canary"          // the canary is not done
+	TrialRunning  Reason = "trial"           // an unhealthy host that already has the change is being repaired
+	Soaking       Reason = "soak"            // the canary soaks
+	Repairs       Reason = "repairs"         // the maximum number of repairs is running
 )
 
 // Reasons that last for the rest of a run, unless hosts recover by themselves.
@@ -48,15 +48,15 @@ const (
 	Cordoned       Reason = "cordoned"        // cordoned hosts use up max_unavailable
 )
 
-// because returns the failed servers behind a reason.
-func (r *Rollout) because(why Reason, fleet string) (ids []string) {
+// failedServers returns the failed servers behind a reason.
+func (r *Rollout) failedServers(why Reason, fleet string) (ids []string) {
 	of, g := r.hosts, r.fleets[fleet]
 	switch why {
 	case CanaryFailed:
 		of = g.hosts
 	case BudgetSpent:
 		of = slices.Concat(g.hosts, g.trials)
-	case TrialFailed, TrialGoes:
+	case TrialFailed, TrialRunning:
 		of = g.trials
 	case RepairsFailing:
 	default:
@@ -65,7 +65,7 @@ func (r *Rollout) because(why Reason, fleet string) (ids []string) {
 	for _, h := range of {
 		switch {
 		case why == CanaryFailed && !h.canary, why == RepairsFailing && h.Lane != Repair:
-		case h.failed, why == TrialGoes:
+		case h.failed, why == TrialRunning:
 			ids = append(ids, h.ID)
 		}
 	}

@@ -13,9 +13,9 @@ type Limits struct {
 	Soak           time.Duration // how long the canary must stay Ready before the others start
 	FailureBudget  int           // disturbed hosts that may fail before no further one starts
 	MinReady       int           // hosts of the fleet that must stay Ready; 0: no limit
-	// Proven says that Ready hosts of the fleet already have the change. A failed trial then
+	// Verified says that Ready hosts of the fleet already have the change. A failed trial then
 	// counts as one failed host, otherwise as a failed canary.
-	Proven bool
+	Verified bool
 }
 
 // Wave returns the wave in which the i-th disturbed host of a fleet starts, from 0. The canary

@@ -52,7 +52,7 @@ const (
 	waiting  state = iota
 	working        // its actions run
 	settling       // they are done; waiting for its Node
-	ended
+	finished
 )
 
 // host is one host's progress.
@@ -73,13 +73,13 @@ type Rollout struct {
 	hosts       []*host // in the order in which they start
 	byID        map[string]*host
 	fleets      map[string]*group
-	closed      map[string]bool // by server id: cordoned
+	cordoned    map[string]bool // by server id: cordoned
 
 	// Counters of one moment.
 	free           int // workers
 	repairs        int // at work
 	repairFailures int
-	cordoned       map[string]bool // closed, and unavailable only for that reason
+	onlyCordoned   map[string]bool // closed, and unavailable only for that reason
 }
 
 // New returns a rollout. healthy holds the ids of all servers with Ready Nodes by fleet,
@@ -90,7 +90,7 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 	for _, w := range work {
 		h := &host{Work: w}
 		if w.Stuck {
-			h.state, h.failed = ended, true
+			h.state, h.failed = finished, true
 		} else {
 			r.hosts = append(r.hosts, h)
 			r.byID[w.ID] = h
@@ -115,13 +115,13 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 // Next returns the hosts that may start now, and counts them as started. ready reports whether
 // a healthy server's Node is Ready at this moment.
 func (r *Rollout) Next(now time.Time, ready func(id string) bool) []string {
-	r.look(now, ready)
+	r.count(now, ready)
 	var out []string
 	for _, h := range r.hosts {
 		if r.free == 0 {
 			break
 		}
-		if h.state == waiting && r.why(h) == "" {
+		if h.state == waiting && r.blockedBy(h) == "" {
 			r.start(h)
 			out = append(out, h.ID)
 		}
@@ -129,20 +129,20 @@ func (r *Rollout) Next(now time.Time, ready func(id string) bool) []string {
 	return out
 }
 
-// Worked records that a host's actions are done and the run waits for its Node.
-func (r *Rollout) Worked(id string) { r.byID[id].state = settling }
+// AwaitReady records that a host's actions are done and the run waits for its Node.
+func (r *Rollout) AwaitReady(id string) { r.byID[id].state = settling }
 
-// Ended records that a host is done: its Node is Ready, or it has none.
-func (r *Rollout) Ended(id string, now time.Time) {
+// Finished records that a host is done: its Node is Ready, or it has none.
+func (r *Rollout) Finished(id string, now time.Time) {
 	h := r.byID[id]
-	h.state, h.readyAt = ended, now
+	h.state, h.readyAt = finished, now
 }
 
 // Deferred records that a limit left a host for a later run. If it was a canary, the next
 // waiting host takes its place.
 func (r *Rollout) Deferred(id string) {
 	h := r.byID[id]
-	h.state, h.wave = ended, 0
+	h.state, h.wave = finished, 0
 	g := r.fleets[h.Fleet]
 	i := slices.Index(g.hosts, h)
 	if i < 0 {
@@ -161,7 +161,7 @@ func (r *Rollout) Wave(id string) int { return r.byID[id].wave }
 // Failed records that a host's work failed.
 func (r *Rollout) Failed(id string) {
 	h := r.byID[id]
-	h.state, h.failed = ended, true
+	h.state, h.failed = finished, true
 }
 
 // Running returns how many hosts are in progress.
@@ -180,7 +180,7 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	out := make(map[string]time.Time)
 	for name, g := range r.fleets {
 		waits := slices.ContainsFunc(g.hosts, func(h *host) bool { return h.state == waiting })
-		if waits && whyFirst(g.canary(), g.limits.Soak, now) == Soaking {
+		if waits && blockedByFirst(g.canary(), g.limits.Soak, now) == Soaking {
 			for _, c := range g.canary() {
 				if at := c.readyAt.Add(g.limits.Soak); at.After(out[name]) {
 					out[name] = at
@@ -191,9 +191,9 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	return out
 }
 
-// Closed sets which healthy hosts are cordoned, by anybody. They count as unavailable, so
+// SetCordoned sets which healthy hosts are cordoned, by anybody. They count as unavailable, so
 // working on one takes no extra slot.
-func (r *Rollout) Closed(ids map[string]bool) { r.closed = ids }
+func (r *Rollout) SetCordoned(ids map[string]bool) { r.cordoned = ids }
 
 // group is the progress of one fleet.
 type group struct {
@@ -204,25 +204,25 @@ type group struct {
 	trials  []*host  // unhealthy hosts that already have the change; none without a canary
 
 	// Counters of one moment.
-	away      int    // of the healthy: disturbed, not Ready any more, or cordoned
-	cordoned  int    // of these: Ready and idle, but cordoned
-	failed    int    // of the hosts and trials
-	whyAll    Reason // what blocks all
-	whyOthers Reason // what blocks all but the canary
+	unavailable  int    // of the healthy: disturbed, not Ready any more, or cordoned
+	cordoned     int    // of these: Ready and idle, but cordoned
+	failed       int    // of the hosts and trials
+	blocksAll    Reason // what blocks all
+	blocksOthers Reason // what blocks all but the canary
 }
 
 // canary returns the hosts that go first.
 func (g *group) canary() []*host { return g.hosts[:min(g.limits.Canary, len(g.hosts))] }
 
-// whyFirst returns what blocks the hosts that wait for the first ones.
-func whyFirst(first []*host, soak time.Duration, now time.Time) Reason {
+// blockedByFirst returns what blocks the hosts that wait for the first ones.
+func blockedByFirst(first []*host, soak time.Duration, now time.Time) Reason {
 	var why Reason
 	for _, h := range first {
 		switch {
 		case h.failed:
 			return CanaryFailed
-		case h.state != ended:
-			why = CanaryGoes
+		case h.state != finished:
+			why = CanaryRunning
 		case why == "" && soak > 0 && now.Before(h.readyAt.Add(soak)):
 			why = Soaking
 		}
@@ -230,33 +230,33 @@ func whyFirst(first []*host, soak time.Duration, now time.Time) Reason {
 	return why
 }
 
-// trial returns what blocks the disturbed hosts because of trials: each trial is repaired first,
+// blockedByTrials returns what blocks the disturbed hosts because of trials: each trial is repaired first,
 // and counts like a canary, or like one failed host if the change works elsewhere.
-func (g *group) trial() Reason {
+func (g *group) blockedByTrials() Reason {
 	failed := 0
 	for _, h := range g.trials {
 		if h.failed {
 			failed++
-		} else if h.state != ended {
-			return TrialGoes
+		} else if h.state != finished {
+			return TrialRunning
 		}
 	}
-	if failed > 0 && (!g.limits.Proven || failed > g.limits.FailureBudget) {
+	if failed > 0 && (!g.limits.Verified || failed > g.limits.FailureBudget) {
 		return TrialFailed
 	}
 	return ""
 }
 
-// look updates the counters once, so that large runs stay linear. A canary that does not stay
+// count updates the counters once, so that large runs stay linear. A canary that does not stay
 // Ready during its soak has failed.
-func (r *Rollout) look(now time.Time, ready func(id string) bool) {
-	r.free, r.repairs, r.repairFailures, r.cordoned = r.parallelism, 0, 0, make(map[string]bool)
+func (r *Rollout) count(now time.Time, ready func(id string) bool) {
+	r.free, r.repairs, r.repairFailures, r.onlyCordoned = r.parallelism, 0, 0, make(map[string]bool)
 	for _, g := range r.fleets {
-		g.away, g.cordoned, g.failed = 0, 0, 0
+		g.unavailable, g.cordoned, g.failed = 0, 0, 0
 	}
 	for _, h := range r.hosts {
 		g := r.fleets[h.Fleet]
-		if h.canary && h.state == ended && now.Before(h.readyAt.Add(g.limits.Soak)) && !ready(h.ID) {
+		if h.canary && h.state == finished && now.Before(h.readyAt.Add(g.limits.Soak)) && !ready(h.ID) {
 			h.failed = true
 		}
 		if h.state == working {
@@ -272,7 +272,7 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) {
 		}
 	}
 	for _, g := range r.fleets {
-		g.whyAll, g.whyOthers = g.trial(), whyFirst(g.canary(), g.limits.Soak, now)
+		g.blocksAll, g.blocksOthers = g.blockedByTrials(), blockedByFirst(g.canary(), g.limits.Soak, now)
 		for _, h := range g.trials {
 			if h.failed {
 				g.failed++
@@ -281,11 +281,11 @@ func (r *Rollout) look(now time.Time, ready func(id string) bool) {
 		for _, id := range g.healthy {
 			switch h := r.byID[id]; {
 			case h != nil && h.Lane == Disrupt && h.busy() || !ready(id):
-				g.away++
-			case r.closed[id]:
-				g.away++
+				g.unavailable++
+			case r.cordoned[id]:
+				g.unavailable++
 				g.cordoned++
-				r.cordoned[id] = true
+				r.onlyCordoned[id] = true
 			}
 		}
 	}
@@ -304,24 +304,24 @@ func (r *Rollout) start(h *host) {
 	case h.Lane == Repair:
 		r.repairs++
 	case h.Lane != Disrupt:
-	case r.cordoned[h.ID]:
+	case r.onlyCordoned[h.ID]:
 		g.cordoned-- // it was unavailable already
-		delete(r.cordoned, h.ID)
-	case !r.closed[h.ID]:
-		g.away++
+		delete(r.onlyCordoned, h.ID)
+	case !r.cordoned[h.ID]:
+		g.unavailable++
 	}
 }
 
-// why returns what blocks a waiting host, or nothing. A lack of workers is no reason.
-func (r *Rollout) why(h *host) Reason {
+// blockedBy returns what blocks a waiting host, or nothing. A lack of workers is no reason.
+func (r *Rollout) blockedBy(h *host) Reason {
 	g := r.fleets[h.Fleet]
-	away, cordoned := g.away, g.cordoned
+	away, cordoned := g.unavailable, g.cordoned
 	switch {
-	case r.cordoned[h.ID]:
+	case r.onlyCordoned[h.ID]:
 		// A cordoned host already counts as unavailable. Otherwise hosts that a killed run left
 		// cordoned would wait for each other forever.
 		away, cordoned = away-cordoned, 0
-	case r.closed[h.ID]:
+	case r.cordoned[h.ID]:
 		away--
 	}
 	switch {
@@ -331,14 +331,14 @@ func (r *Rollout) why(h *host) Reason {
 		return Repairs
 	case h.Lane != Disrupt:
 		return ""
-	case g.whyOthers == CanaryFailed:
+	case g.blocksOthers == CanaryFailed:
 		return CanaryFailed
-	case g.whyAll != "":
-		return g.whyAll
+	case g.blocksAll != "":
+		return g.blocksAll
 	case g.failed > g.limits.FailureBudget:
 		return BudgetSpent
-	case g.whyOthers != "" && !h.canary:
-		return g.whyOthers
+	case g.blocksOthers != "" && !h.canary:
+		return g.blocksOthers
 	case away-cordoned >= g.limits.MaxUnavailable:
 		return Unavailable
 	case away >= g.limits.MaxUnavailable:

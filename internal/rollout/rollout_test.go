@@ -47,15 +47,15 @@ func TestCanary(t *testing.T) {
 	}
 	step(start, "0")
 	step(start)
-	r.Worked("0")
+	r.AwaitReady("0")
 	step(start)
-	r.Ended("0", start)
+	r.Finished("0", start)
 	step(start.Add(time.Minute - 1))
-	if got := r.Left(start, all)[0]; got.ID != "1" || got.Why != Soaking {
+	if got := r.Waiting(start, all)[0]; got.ID != "1" || got.Why != Soaking {
 		t.Errorf("left: %+v", got)
 	}
 	step(start.Add(time.Minute), "1", "2")
-	r.Ended("2", start)
+	r.Finished("2", start)
 	step(start.Add(time.Minute), "3")
 }
 
@@ -65,7 +65,7 @@ func TestCanaryStops(t *testing.T) {
 	for name, fail := range map[string]func(*Rollout) func(string) bool{
 		"it failed": func(r *Rollout) func(string) bool { r.Failed("0"); return all },
 		"it did not stay Ready": func(r *Rollout) func(string) bool {
-			r.Ended("0", start)
+			r.Finished("0", start)
 			return func(id string) bool { return id != "0" }
 		},
 	} {
@@ -80,7 +80,7 @@ func TestCanaryStops(t *testing.T) {
 				}
 				ready = all // it is back, and still did not stay
 			}
-			left := r.Left(start.Add(time.Hour), all)
+			left := r.Waiting(start.Add(time.Hour), all)
 			if len(left) != 8 || left[0].Why != CanaryFailed || r.Running() != 0 {
 				t.Errorf("left: %+v", left)
 			}
@@ -99,7 +99,7 @@ func TestOneOfTwoCanaries(t *testing.T) {
 	if got := r.Next(start, all); got != nil {
 		t.Errorf("starts %v", got)
 	}
-	if left := r.Left(start, all); len(left) != 8 || left[0].Why != CanaryFailed {
+	if left := r.Waiting(start, all); len(left) != 8 || left[0].Why != CanaryFailed {
 		t.Errorf("left: %+v", left)
 	}
 }
@@ -112,7 +112,7 @@ func TestLiveReadiness(t *testing.T) {
 	if got := r.Next(start, gone); !slices.Equal(got, []string{"0"}) {
 		t.Errorf("starts %v", got)
 	}
-	r.Ended("0", start)
+	r.Finished("0", start)
 	if got := r.Next(start, func(id string) bool { return id != "8" && id != "0" }); got != nil {
 		t.Errorf("starts %v", got)
 	}
@@ -128,7 +128,7 @@ func TestMinReady(t *testing.T) {
 	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
 		t.Errorf("starts %v", got)
 	}
-	if got := r.Left(start, all)[0].Why; got != TooFewReady {
+	if got := r.Waiting(start, all)[0].Why; got != TooFewReady {
 		t.Errorf("left for %q", got)
 	}
 }
@@ -144,11 +144,11 @@ func TestRepair(t *testing.T) {
 	for _, id := range []string{"x", "y", "z"} {
 		r.Failed(id)
 	}
-	want := []Left{{"w", RepairsFailing, []string{"x", "y", "z"}}, {"1", Unavailable, nil}}
-	if diff := cmp.Diff(want, r.Left(start, all)); diff != "" {
+	want := []Waiting{{"w", RepairsFailing, []string{"x", "y", "z"}}, {"1", Unavailable, nil}}
+	if diff := cmp.Diff(want, r.Waiting(start, all)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
-	r.Ended("0", start) // failed repairs are not the healthy hosts' affair
+	r.Finished("0", start) // failed repairs are not the healthy hosts' affair
 	if got := r.Next(start, all); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("starts %v", got)
 	}
@@ -166,7 +166,7 @@ func TestParallelism(t *testing.T) {
 	if got := r.Next(start, all); !slices.Equal(got, []string{"0", "1"}) {
 		t.Errorf("starts %v", got)
 	}
-	r.Worked("1") // its Node is waited for, and that takes no worker
+	r.AwaitReady("1") // its Node is waited for, and that takes no worker
 	if got := r.Next(start, all); !slices.Equal(got, []string{"2"}) {
 		t.Errorf("starts %v", got)
 	}
@@ -266,11 +266,11 @@ func TestLimitsHold(t *testing.T) {
 					failed++
 				}
 			case 1, 2:
-				r.Worked(id)
+				r.AwaitReady(id)
 				delete(running, id)
 				settle[id] = true
 			default:
-				r.Ended(id, now)
+				r.Finished(id, now)
 				delete(running, id)
 				delete(settle, id)
 				ended[id] = now
@@ -299,33 +299,33 @@ func BenchmarkNext(b *testing.B) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	r := nine(Limits{MaxUnavailable: 1}, disrupt("3", "4")...)
-	r.Closed(map[string]bool{"3": true})
+	r.SetCordoned(map[string]bool{"3": true})
 	if got := r.Next(start, all); !slices.Equal(got, []string{"3"}) {
 		t.Errorf("starts %q", got)
 	}
-	r.Ended("3", start)
+	r.Finished("3", start)
 	if got := r.Next(start, all); got != nil {
 		t.Errorf("starts %q while the other is closed", got)
 	}
-	if left := r.Left(start, all); len(left) != 1 || left[0].Why != Cordoned {
+	if left := r.Waiting(start, all); len(left) != 1 || left[0].Why != Cordoned {
 		t.Errorf("what somebody closed may stay so: %+v", left)
 	}
 	away := func(id string) bool { return id != "7" }
-	if left := r.Left(start, away); len(left) != 1 || left[0].Why != Unavailable {
+	if left := r.Waiting(start, away); len(left) != 1 || left[0].Why != Unavailable {
 		t.Errorf("what is not Ready may come back: %+v", left)
 	}
-	r.Closed(nil)
+	r.SetCordoned(nil)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"4"}) {
 		t.Errorf("starts %q", got)
 	}
 	canary := nine(Limits{MaxUnavailable: 1, Canary: 1, Soak: time.Minute}, disrupt("3", "4")...)
 	canary.Next(start, all)
-	canary.Ended("3", start)
-	canary.Closed(map[string]bool{"3": true})
-	if left := canary.Left(start.Add(time.Second), all); len(left) != 1 || left[0].Why != Soaking {
+	canary.Finished("3", start)
+	canary.SetCordoned(map[string]bool{"3": true})
+	if left := canary.Waiting(start.Add(time.Second), all); len(left) != 1 || left[0].Why != Soaking {
 		t.Errorf("a canary that somebody closed has not failed: %+v", left)
 	}
-	canary.Closed(map[string]bool{"3": true, "7": true})
+	canary.SetCordoned(map[string]bool{"3": true, "7": true})
 	if got := canary.Next(start.Add(time.Hour), all); got != nil {
 		t.Errorf("starts %q beside two that are closed", got)
 	}
@@ -342,18 +342,18 @@ func TestClosedByARun(t *testing.T) {
 		for _, id := range closed {
 			ids[id] = true
 		}
-		r.Closed(ids)
+		r.SetCordoned(ids)
 		if diff := cmp.Diff(want, r.Next(start, all)); diff != "" {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
 	}
 	starts([]string{"3", "4"}, "3")
 	starts([]string{"3", "4"})
-	r.Ended("3", start)
+	r.Finished("3", start)
 	starts([]string{"4"}, "4")
-	r.Worked("4")
+	r.AwaitReady("4")
 	starts([]string{"4"})
-	r.Ended("4", start)
+	r.Finished("4", start)
 	starts(nil, "5")
 }
 
@@ -372,17 +372,17 @@ func TestTrial(t *testing.T) {
 	}
 	one := Limits{MaxUnavailable: 1, Canary: 1, FailureBudget: 3}
 	r := begun(one)
-	r.Worked("x")
-	if left := r.Left(start, all); len(left) != 2 || left[0].Why != TrialGoes || !slices.Equal(left[0].Of, []string{"x"}) {
+	r.AwaitReady("x")
+	if left := r.Waiting(start, all); len(left) != 2 || left[0].Why != TrialRunning || !slices.Equal(left[0].Of, []string{"x"}) {
 		t.Errorf("left %+v", left)
 	}
-	r.Ended("x", start)
+	r.Finished("x", start)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
 		t.Errorf("starts %q", got)
 	}
 	r = begun(one)
 	r.Failed("x")
-	if left := r.Left(start, all); len(left) != 2 || left[0].Why != TrialFailed || !slices.Equal(left[1].Of, []string{"x"}) || r.Next(start, all) != nil {
+	if left := r.Waiting(start, all); len(left) != 2 || left[0].Why != TrialFailed || !slices.Equal(left[1].Of, []string{"x"}) || r.Next(start, all) != nil {
 		t.Errorf("left %+v", left)
 	}
 	without := nine(Limits{MaxUnavailable: 1}, append(disrupt("0"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true})...)
@@ -401,14 +401,14 @@ func TestStuckTrial(t *testing.T) {
 		want   Reason
 	}{
 		"nothing is proven":                {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1}, TrialFailed},
-		"it is proven, and one may fail":   {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Proven: true}, ""},
-		"it is proven, and none may fail":  {Limits{MaxUnavailable: 2, Canary: 1, Proven: true}, TrialFailed},
+		"it is proven, and one may fail":   {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Verified: true}, ""},
+		"it is proven, and none may fail":  {Limits{MaxUnavailable: 2, Canary: 1, Verified: true}, TrialFailed},
 		"without canaries nobody is tried": {Limits{MaxUnavailable: 2}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := nine(c.limits, append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true, Stuck: true})...)
-			left := r.Left(start, all)
+			left := r.Waiting(start, all)
 			if len(left) != 2 || left[0].Why != c.want || r.Running() != 0 {
 				t.Fatalf("left %+v", left)
 			}
@@ -421,12 +421,12 @@ func TestStuckTrial(t *testing.T) {
 		})
 	}
 	// Together with another that fails, there are more than may.
-	r := nine(Limits{MaxUnavailable: 1, FailureBudget: 1, Canary: 1, Proven: true}, append(disrupt("0", "1", "2"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true})...)
+	r := nine(Limits{MaxUnavailable: 1, FailureBudget: 1, Canary: 1, Verified: true}, append(disrupt("0", "1", "2"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true})...)
 	r.Next(start, all)
-	r.Ended("0", start)
+	r.Finished("0", start)
 	r.Next(start, all)
 	r.Failed("1")
-	if left := r.Left(start, all); len(left) != 1 || left[0].Why != BudgetSpent || !slices.Equal(left[0].Of, []string{"1", "x"}) {
+	if left := r.Waiting(start, all); len(left) != 1 || left[0].Why != BudgetSpent || !slices.Equal(left[0].Of, []string{"1", "x"}) {
 		t.Errorf("left %+v", left)
 	}
 }
@@ -446,7 +446,7 @@ func TestWaves(t *testing.T) {
 		for range c.want {
 			for _, id := range r.Next(start, all) {
 				got = append(got, r.Wave(id))
-				r.Ended(id, start)
+				r.Finished(id, start)
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -470,7 +470,7 @@ func TestDeferredCanary(t *testing.T) {
 	if r.Wave("1") != 1 {
 		t.Errorf("it is in wave %d", r.Wave("1"))
 	}
-	r.Ended("1", start)
+	r.Finished("1", start)
 	if got := r.Next(start, all); !slices.Equal(got, []string{"2", "3"}) {
 		t.Errorf("starts %q", got)
 	}

@@ -14,7 +14,7 @@ import (
 func uncovered(c plan.Coverage) []string {
 	return nonempty(limit(c), gap(c, c.NotCompared, "could not be compared"), gap(c, c.Partly, "could be compared only in part"),
 		given(len(c.ClusterUnread) > 0, "The cluster could not be compared%s.", clusterParts(c)),
-		given(c.Unasked > 0, "%s not compared: without secrets nobody was asked.", count(c.Unasked, "wanted host")))
+		given(c.NotContacted > 0, "%s not compared: without secrets nobody was asked.", count(c.NotContacted, "wanted host")))
 }
 
 // limit says what a plan was limited to, and what that leaves out.
@@ -59,7 +59,7 @@ func lead(c plan.Coverage, more ...string) (text, rest string) {
 	none, part := plan.HostsOf(c.NotCompared), plan.HostsOf(c.Partly)
 	gaps := append([]string{given(none > 0, "%d of %s not compared", none, of), given(part > 0, "%d of %s compared only in part", part, of),
 		given(len(c.ClusterUnread) > 0, "cluster not compared%s", clusterParts(c)),
-		given(c.Unasked > 0, "%s not compared", count(c.Unasked, "wanted host"))}, more...)
+		given(c.NotContacted > 0, "%s not compared", count(c.NotContacted, "wanted host"))}, more...)
 	missing := listed("; ", gaps...)
 	text = listed("; ", given(c.LeftOut > 0, "limited to %d of %s", c.Hosts, count(c.LeftOut+c.Hosts, "host")),
 		given(len(c.Steps) > 0, "limited to %s", strings.Join(words(c.Steps), ", ")), missing)

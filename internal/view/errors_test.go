@@ -227,7 +227,7 @@ func troubles() []trouble {
 		}},
 		{"sudo-missing", func(s *scene) {
 			s.wantsSudo()
-			proven := plan.Compute(s.cfg, steps.For, s.snap, plan.Selection{}).Hosts[0].Proven
+			proven := plan.Compute(s.cfg, steps.For, s.snap, plan.Selection{}).Hosts[0].Verified
 			s.marker(func(m *plan.Marker) { m.Steps = proven })
 			s.noRoot(nil)
 		}},

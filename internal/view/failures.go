@@ -112,10 +112,10 @@ func whyLeft(l engine.Left, names plan.Names) string {
 var leftTexts = map[rollout.Reason]string{
 	rollout.Unavailable:    "max_unavailable hosts were disrupted or not Ready until the end",
 	rollout.Cordoned:       "Nodes that somebody cordoned use up max_unavailable (macfleet hosts shows them)",
-	rollout.CanaryGoes:     "the run ended before the canary was verified",
+	rollout.CanaryRunning:  "the run ended before the canary was verified",
 	rollout.Soaking:        "the run ended before the canary was verified",
 	rollout.CanaryFailed:   "the canary %s failed or did not stay Ready",
-	rollout.TrialGoes:      "the run ended before %s was repaired, which is not Ready",
+	rollout.TrialRunning:   "the run ended before %s was repaired, which is not Ready",
 	rollout.TrialFailed:    "%s is not Ready and could not be repaired",
 	rollout.BudgetSpent:    "more hosts failed than failure_budget allows: %s",
 	rollout.TooFewReady:    "fewer hosts would be Ready than min_ready requires",

@@ -57,7 +57,7 @@ func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (who
 	switch {
 	case h.Unknown != nil:
 		return ofTrouble(h.Unknown)
-	case h.Standing() != nil && r.State != blocked:
+	case h.ActiveHold() != nil && r.State != blocked:
 		return ofHold(*h.Held, now)
 	case len(r.ServerTroubles) > 0:
 		return ofTrouble(&r.ServerTroubles[0])

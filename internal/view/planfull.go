@@ -54,7 +54,7 @@ func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) [
 		}
 	}
 	out = append(out, lost(p, fleet)...)
-	for _, u := range p.Unasked {
+	for _, u := range p.NotContacted {
 		if u.Fleet == fleet {
 			out = append(out, block{sign: signUnknown, hosts: []string{u.Fleet + "." + u.Group}, body: []row{{sign: signUnknown, text: u.String()}}})
 		}
@@ -277,10 +277,10 @@ func (t *Text) notes(p *plan.Plan) {
 func (t *Text) held(p *plan.Plan, inBlocks bool) {
 	actions := byHost(p)
 	held := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
-		return h.Standing() == nil || inBlocks && len(holdRows(h, actions[h.Server.ID])) > 0
+		return h.ActiveHold() == nil || inBlocks && len(holdRows(h, actions[h.Server.ID])) > 0
 	})
-	for _, same := range grouped(held, func(h plan.Host) string { return h.Standing().String() }) {
-		t.sayf("Held %s: %s.", same[0].Standing(), joined(same, func(h plan.Host) string { return h.Name }))
+	for _, same := range grouped(held, func(h plan.Host) string { return h.ActiveHold().String() }) {
+		t.sayf("Held %s: %s.", same[0].ActiveHold(), joined(same, func(h plan.Host) string { return h.Name }))
 	}
 }
 
@@ -288,10 +288,10 @@ func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == p
 
 // holdRows say once in a host's block who holds it, where nothing is done there for that.
 func holdRows(h plan.Host, actions []plan.Action) []row {
-	if h.Standing() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
+	if h.ActiveHold() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
 		return nil
 	}
-	return trouble(signRefused, 0, h.Standing().Trouble(h.Name))
+	return trouble(signRefused, 0, h.ActiveHold().Trouble(h.Name))
 }
 
 // byServer returns what the provider says of the host's server, where that refuses an action.

@@ -137,7 +137,7 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 
 // held adds who holds a host, and what that keeps from it.
 func (f *findings) held(h *plan.Host, actions []plan.Action) {
-	hold := h.Standing()
+	hold := h.ActiveHold()
 	if hold == nil {
 		return
 	}
@@ -290,7 +290,7 @@ func (f *findings) groups() {
 	for _, same := range grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }) {
 		f.trouble(catSkipped, nil, same[0].Server.Name, "", &same[0].Trouble)
 	}
-	for _, u := range p.Unasked {
+	for _, u := range p.NotContacted {
 		f.add(finding{category: catNotCompared, subject: u.Fleet + "." + u.Group, text: u.String()})
 	}
 	for _, s := range p.Strays {

@@ -172,7 +172,7 @@ func crashing(v *view.Text) {
 	for i, k := range []plan.Kubelet{loop, loop, {Started: heard.Add(time.Second)}, {Started: heard.Add(-time.Hour)}} {
 		h := &p.Hosts[i]
 		h.Warnings, h.Converged = nil, plan.Converged
-		h.Node = inventory.Present(inventory.Node{Name: h.Name, ProviderID: h.Server.ProviderID(), Ready: inventory.Ready, Heard: heard})
+		h.Node = inventory.Present(inventory.Node{Name: h.Name, ProviderID: h.Server.ProviderID(), Ready: inventory.Ready, LastHeartbeat: heard})
 		h.Kubelet = inventory.Present(k)
 	}
 	step := plan.Action{Kind: plan.RunStep, Host: p.Hosts[3].Name, ServerID: p.Hosts[3].Server.ID, Step: "tart_kubelet"}

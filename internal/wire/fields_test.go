@@ -159,7 +159,7 @@ func notInPlans() map[string]string {
 		"Hosts.Kubelet":                            observed,
 		"Orphans.Seen":                             observed,
 		"Orphans.Node":                             observed,
-		"Hosts.Proven":                             "the markers hold it",
+		"Hosts.Verified":                           "the markers hold it",
 		"Actions.Changes.Fields":                   "its action has the fields of all changes",
 		"Actions.Changes.Command":                  "no document holds a command to run",
 		"Actions.Changes.Guard.Persist":            "no document holds a command to run",

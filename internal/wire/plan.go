@@ -22,7 +22,7 @@ type Plan struct {
 	HeldHosts    []HeldHost     `json:"held_hosts"`    // hosts that a person wants left alone, or did until a while ago
 	Summary      plan.Summary   `json:"summary"`
 	HostCounts   plan.Tally     `json:"host_counts"` // each host once, by what the plan says of it
-	Strays       []string       `json:"strays"` // names of servers in no pool and no fleet
+	Strays       []string       `json:"strays"`      // names of servers in no pool and no fleet
 
 	plan.Plan
 	Hosts           []Host     `json:"hosts"`                 // by fleet and group in the configuration's order, then by name
@@ -93,7 +93,7 @@ func PlanOf(p *plan.Plan) Plan {
 		u.Bytes = Shortened(u.Bytes)
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, StepUnread: plan.StepUnread{Unread: u}})
 	}
-	for _, u := range p.Unasked {
+	for _, u := range p.NotContacted {
 		d.Unread = append(d.Unread, UnreadStep{Address: "fleet." + u.Fleet + "." + u.Group,
 			StepUnread: plan.StepUnread{Unread: plan.Unread{Probe: "hosts", Why: u.String()}}})
 	}

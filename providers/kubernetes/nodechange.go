@@ -124,10 +124,10 @@ func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 // uncordon it. A person's cordon has none.
 const cordonRun = "cordon-run"
 
-// CloseNode cordons a Node in the name of a run, or of a person, who has no run id. ours
+// CordonNode cordons a Node in the name of a run, or of a person, who has no run id. ours
 // says whether the cordon is theirs now: one that an earlier run left behind is taken over,
 // and what a person or another tool closed is theirs and stays so.
-func (c *Client) CloseNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
+func (c *Client) CordonNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
 	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) error {
 		_, left := have.Annotations[c.label(cordonRun)]
 		if ours = left || !have.Spec.Unschedulable; ours {
@@ -146,9 +146,9 @@ func (c *Client) Uncordon(ctx context.Context, n inventory.Node) (done bool, err
 	return c.open(ctx, n, cordonedBy)
 }
 
-// OpenNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
+// UncordonNode takes back the cordon of a run. Any other cordon stays. A Node that is gone, or
 // was recreated, has none.
-func (c *Client) OpenNode(ctx context.Context, n inventory.Node) error {
+func (c *Client) UncordonNode(ctx context.Context, n inventory.Node) error {
 	_, err := c.open(ctx, n, cordonRun)
 	if apierrors.IsNotFound(err) || errors.Is(err, ErrReplaced) {
 		return nil

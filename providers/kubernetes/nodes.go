@@ -103,8 +103,8 @@ func (c *Client) nodesBy(ctx context.Context, o metav1.ListOptions) ([]inventory
 		if beat, ok := beats[nodes[i].Name]; ok {
 			judge(&nodes[i], beat, now)
 		}
-		if heard := nodes[i].Heard; !heard.IsZero() {
-			nodes[i].Heard = heard.Add(-ahead).UTC().Truncate(time.Millisecond)
+		if heard := nodes[i].LastHeartbeat; !heard.IsZero() {
+			nodes[i].LastHeartbeat = heard.Add(-ahead).UTC().Truncate(time.Millisecond)
 		}
 	}
 	slices.SortFunc(nodes, func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
@@ -172,8 +172,8 @@ func listed[T runtime.Object, L list](ctx context.Context, what string, ask func
 
 // judge sets a Node's readiness right by its heartbeat.
 func judge(n *inventory.Node, beat coordinationv1.LeaseSpec, now time.Time) {
-	if beat.RenewTime != nil && beat.RenewTime.After(n.Heard) {
-		n.Heard = beat.RenewTime.Time
+	if beat.RenewTime != nil && beat.RenewTime.After(n.LastHeartbeat) {
+		n.LastHeartbeat = beat.RenewTime.Time
 	}
 	if n.Ready != inventory.Ready || beat.RenewTime == nil {
 		return
@@ -202,7 +202,7 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 		out.Conditions = append(out.Conditions, inventory.Condition{Type: string(condition.Type), Status: string(condition.Status),
 			Why: cmp.Or(condition.Message, condition.Reason), Since: utc(condition.LastTransitionTime.Time)})
 		if condition.Type == corev1.NodeReady {
-			out.Ready, out.Heard = inventory.Readiness(condition.Status), condition.LastHeartbeatTime.Time
+			out.Ready, out.LastHeartbeat = inventory.Readiness(condition.Status), condition.LastHeartbeatTime.Time
 			if condition.Status != corev1.ConditionTrue {
 				out.Why = cmp.Or(condition.Message, condition.Reason)
 			}

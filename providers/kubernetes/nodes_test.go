@@ -154,7 +154,7 @@ func TestProviderID(t *testing.T) {
 // cordon cordons a Node in a person's name.
 func cordon(t *testing.T, client *kubernetes.Client, n inventory.Node, by string) error {
 	t.Helper()
-	_, err := client.CloseNode(t.Context(), n, plan.Run{Who: by})
+	_, err := client.CordonNode(t.Context(), n, plan.Run{Who: by})
 	return err
 }
 

@@ -149,9 +149,9 @@ func (n *notes) made(w wish, o inventory.Object, now string) inventory.Made {
 	case !noted:
 		return inventory.MadeNever
 	case was == digestOf(w.want, w.want):
-		return inventory.MadeSo
+		return inventory.MadeAsWanted
 	case o.State == inventory.ObjectMissing || now == was:
-		return inventory.MadeElse
+		return inventory.MadeOtherwise
 	}
 	return inventory.MadeMoved
 }

@@ -249,7 +249,7 @@ func TestPolicyLost(t *testing.T) {
 		}
 		lost := slices.DeleteFunc(objects(t, client), func(o inventory.Object) bool { return o.State == inventory.ObjectKept })
 		for _, o := range lost {
-			if o.State != state || o.Made != inventory.MadeSo || !o.Prepared || !strings.HasPrefix(o.Kind, "ValidatingAdmissionPolicy") {
+			if o.State != state || o.Made != inventory.MadeAsWanted || !o.Prepared || !strings.HasPrefix(o.Kind, "ValidatingAdmissionPolicy") {
 				t.Errorf("%s: %+v", how, o)
 			}
 		}

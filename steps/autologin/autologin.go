@@ -54,17 +54,17 @@ var (
 // The session decides. /etc/kcpassword only explains a missing one: macOS seals the file
 // after a wrong password, and possibly at other times.
 type autoLogin struct {
-	wish *fleet.AutoLogin
-	user string // the login user
+	desired *fleet.AutoLogin
+	user    string // the login user
 }
 
 // New returns the step of a host.
-func New(h fleet.Host) plan.Step { return autoLogin{wish: h.Spec.AutoLogin, user: h.User} }
+func New(h fleet.Host) plan.Step { return autoLogin{desired: h.Spec.AutoLogin, user: h.User} }
 
 func (autoLogin) ID() plan.StepID { return "auto_login" }
 
 func (a autoLogin) Wanted() string {
-	if a.wish == nil {
+	if a.desired == nil {
 		return ""
 	}
 	return kit.Wanted(a.settings(loginState{}))
@@ -75,7 +75,7 @@ func (a autoLogin) Wanted() string {
 func (a autoLogin) Probes() []plan.Probe {
 	p := scripts.Probe(a.ID(), "state", plan.Root, a.user)
 	p.ID = a.probeID()
-	return kit.Asked(a.wish != nil, p)
+	return kit.ProbeOrTraces(a.desired != nil, p)
 }
 
 func (a autoLogin) probeID() string { return string(a.ID()) + ".state/" + a.user }
@@ -85,8 +85,8 @@ const sessionWait = 30
 
 func (a autoLogin) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
-	if a.wish == nil {
-		seen := readLogin(&r, kit.Answered(v.Facts, a.probeID()), a.user)
+	if a.desired == nil {
+		seen := readLogin(&r, kit.AnsweredProbe(v.Facts, a.probeID()), a.user)
 		return a.removal(v, seen, r.Unread)
 	}
 	seen := readLogin(&r, a.probeID(), a.user)
@@ -114,7 +114,7 @@ func (a autoLogin) settings(seen loginState) []kit.Setting {
 	if seen.serves() {
 		file = filePresent
 	}
-	if doubt := seen.doubt(); doubt != "" {
+	if doubt := seen.whyUnverified(); doubt != "" {
 		file += ", " + doubt
 	}
 	if seen.badAccess() {
@@ -152,7 +152,7 @@ func (a autoLogin) change(seen loginState, diff []plan.Field) plan.Change {
 	switch {
 	case seen.user != a.user || !seen.serves() || seen.refused():
 		input, c.Input = "given", plan.AutoLogin
-	case seen.file == filePresent && (seen.doubt() != "" || !seen.session && !seen.verified()):
+	case seen.file == filePresent && (seen.whyUnverified() != "" || !seen.session && !seen.verified()):
 		input, c.Input = "checked", plan.AutoLoginCheck
 	}
 	c.Command = scripts.Command("auto_login-set", plan.Root, a.user, strconv.Itoa(sessionWait), kick, input)
@@ -171,7 +171,7 @@ func (s loginState) causes(user string) []plan.Reason {
 		kit.When(s.refused(), codeStaleKcpassword, "the Mac refuses the password in /etc/kcpassword"),
 		kit.When(!s.session && s.dead, codeDeadLoginwindow, "loginwindow does not run"),
 		kit.When(!s.session && !s.dead, plan.CodeNoGUISession, "no GUI session of "+user),
-		kit.When(s.doubt() != "" && !s.refused(), codeKcpasswordUnverified, "/etc/kcpassword is "+s.doubt()),
+		kit.When(s.whyUnverified() != "" && !s.refused(), codeKcpasswordUnverified, "/etc/kcpassword is "+s.whyUnverified()),
 		kit.When(s.badAccess(), codeKcpasswordMode, "/etc/kcpassword is "+s.access),
 		kit.When(s.locked, codeSessionLocked, "automatic login starts with a locked screen (autoLoginUserScreenLocked)"),
 	)
@@ -187,7 +187,7 @@ func (a autoLogin) refusal(s loginState) *plan.Trouble {
 		return codeAutoLoginDisabledByProfile.Trouble("DisableAutoLoginClient forbids automatic login")
 	case s.session:
 		return nil
-	case s.screen != nobody:
+	case s.screen != noUser:
 		return codeForeignSession.Trouble(fmt.Sprintf("%s has no GUI session, and %q is logged in at the screen; macfleet does not end that session", a.user, s.screen))
 	case s.work != "":
 		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no GUI session, but a virtual machine or a job runs (pid %s)", a.user, s.work))
@@ -212,7 +212,7 @@ func (autoLogin) Render(in kit.InputFor, password string) (string, error) {
 // the work in it.
 func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) plan.Finding {
 	switch {
-	case !v.Proven:
+	case !v.Verified:
 		return plan.Finding{} // automatic login is off or set to another user
 	case len(unread) > 0:
 		return plan.Finding{Unread: unread}
@@ -248,8 +248,8 @@ const (
 // loginFileAccess is the file's owner and mode. Its key is public, so only root may read it.
 const loginFileAccess = "root:wheel 0600"
 
-// nobody is the owner of the screen while the login window is shown.
-const nobody = "root"
+// noUser is the owner of the screen while the login window is shown.
+const noUser = "root"
 
 // loginState is everything that decides whether the login user gets a session.
 type loginState struct {
@@ -301,7 +301,7 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 		return nil
 	})
 	if a, ok := r.Facts.Get(id).Get(); ok && len(r.Unread) == 0 && len(left) > 0 {
-		r.Odd(id, "the answer lacks "+left[0], a)
+		r.Unexpected(id, "the answer lacks "+left[0], a)
 	}
 	return s
 }

@@ -351,7 +351,7 @@ func TestAutoLoginRemoval(t *testing.T) {
 	t.Parallel()
 	gone := stepstest.Step(t, "auto_login", fleet.Spec{})
 	remove := func(facts plan.Facts, proven bool) plan.Finding {
-		return gone.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: facts, Proven: proven})
+		return gone.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: facts, Verified: proven})
 	}
 	for _, tc := range []struct {
 		name   string

@@ -32,41 +32,41 @@ const mostTries = 2
 
 // readProof parses the part. An unreadable note counts as missing: the password is tried again.
 func readProof(p kit.Part) proof {
-	out := proof{stamp: p.Value("file"), set: told(p.Value("password"))}
+	out := proof{stamp: p.Value("file"), set: reported(p.Value("password"))}
 	if i := strings.LastIndexByte(out.stamp, ' '); i >= 0 {
 		out.written, _ = strconv.ParseInt(out.stamp[i+1:], 10, 64)
 	}
 	if words := strings.Fields(p.Value("note")); len(words) == 6 {
 		if tries, err := strconv.Atoi(words[1]); err == nil {
-			out.note = note{words[0], tries, strings.Join(words[2:5], " "), told(words[5])}
+			out.note = note{words[0], tries, strings.Join(words[2:5], " "), reported(words[5])}
 		}
 	}
 	return out
 }
 
-// told returns a time reported by the directory, or "".
-func told(text string) string { return strings.TrimPrefix(text, "-") }
+// reported returns a time reported by the directory, or "".
+func reported(text string) string { return strings.TrimPrefix(text, "-") }
 
-// stands reports whether the note belongs to the current file and password.
-func (p proof) stands() bool { return p.note.stamp == p.stamp && p.note.set == p.set }
+// current reports whether the note belongs to the current file and password.
+func (p proof) current() bool { return p.note.stamp == p.stamp && p.note.set == p.set }
 
 // verified reports whether the host accepted this password.
-func (p proof) verified() bool { return p.note.word == "verified" && p.stands() }
+func (p proof) verified() bool { return p.note.word == "verified" && p.current() }
 
 // refused reports whether the host refused this password or it was tried too often.
 func (p proof) refused() bool {
-	return p.stands() && (p.note.word == "refused" || p.note.word == "trying" && p.note.tries >= mostTries)
+	return p.current() && (p.note.word == "refused" || p.note.word == "trying" && p.note.tries >= mostTries)
 }
 
-// doubt says why the password may be wrong, or "". A file that was never verified is trusted while a session is
+// whyUnverified says why the password may be wrong, or "". A file that was never verified is trusted while a session is
 // up, unless it is older than the password.
-func (p proof) doubt() string {
+func (p proof) whyUnverified() string {
 	switch {
 	case p.refused():
 		return "refused by the Mac"
 	case p.verified():
 		return ""
-	case p.note.word != "" && p.stands():
+	case p.note.word != "" && p.current():
 		return "not verified: an earlier try was interrupted"
 	case p.note.word != "" && p.note.stamp != p.stamp:
 		return "changed since it was verified"

@@ -29,7 +29,7 @@ func TestTracesOfAutoLogin(t *testing.T) {
 				if a.Exit != 0 || a.Stderr != "" {
 					t.Fatalf("%s: %+v", p.ID, a)
 				}
-				return gone.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: plan.Facts{p.ID: inventory.Present(a)}, Proven: tc.proven})
+				return gone.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: plan.Facts{p.ID: inventory.Present(a)}, Verified: tc.proven})
 			}
 			want := ask(stepstest.Step(t, "auto_login", loggedIn).Probes()[0])
 			if tc.proven != (len(want.Changes) > 0) {

@@ -26,18 +26,18 @@ func (r *Reader) Answer(id string) (a plan.Answer, ok bool) {
 	return a, ok
 }
 
-// Blind returns the finding of an unconfigured step whose answers could not be read. It is
+// Unreadable returns the finding of an unconfigured step whose answers could not be read. It is
 // incomplete only on hosts where macfleet applied the step before. blind is false if
 // everything was read.
-func (r *Reader) Blind(v plan.View) (f plan.Finding, blind bool) {
-	if v.Proven || v.Pending {
+func (r *Reader) Unreadable(v plan.View) (f plan.Finding, blind bool) {
+	if v.Verified || v.Pending {
 		f.Unread = r.Unread
 	}
 	return f, len(r.Unread) > 0
 }
 
-// Odd records an answer that the step cannot parse.
-func (r *Reader) Odd(id, why string, a plan.Answer) {
+// Unexpected records an answer that the step cannot parse.
+func (r *Reader) Unexpected(id, why string, a plan.Answer) {
 	bytes := a.Stdout
 	if a.Stderr != "" {
 		bytes += a.Stderr
@@ -57,7 +57,7 @@ func (r *Reader) Preference(id string, missing int) int {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(a.Stdout))
 	if a.Exit != 0 || err != nil || n < 0 {
-		r.Odd(id, fmt.Sprintf("defaults read: exit code %d and no number", a.Exit), a)
+		r.Unexpected(id, fmt.Sprintf("defaults read: exit code %d and no number", a.Exit), a)
 		return 0
 	}
 	return n
@@ -115,13 +115,13 @@ func (r *Reader) Parts(id string, take func(Part) error) {
 	for {
 		body, after, found := strings.Cut(rest, partMark)
 		if !found {
-			r.Odd(id, "the answer is truncated", a)
+			r.Unexpected(id, "the answer is truncated", a)
 			return
 		}
 		var head string
 		head, rest, _ = strings.Cut(after, "\n")
 		if head == "end" && a.Exit != 0 {
-			r.Odd(id, fmt.Sprintf("the script failed with exit code %d", a.Exit), a)
+			r.Unexpected(id, fmt.Sprintf("the script failed with exit code %d", a.Exit), a)
 		}
 		if head == "end" {
 			return
@@ -131,7 +131,7 @@ func (r *Reader) Parts(id string, take func(Part) error) {
 			err = take(p)
 		}
 		if err != nil {
-			r.Odd(id, fmt.Sprintf("%q: %v", head, err), a)
+			r.Unexpected(id, fmt.Sprintf("%q: %v", head, err), a)
 			return
 		}
 	}

@@ -80,14 +80,14 @@ func versionOf(words []string) (Version, bool) {
 	return Version{SHA: words[0], Name: words[1]}, true
 }
 
-// There reports whether the host has a receipt.
-func (r Receipt) There() bool { return r.Current.SHA != "" }
+// Exists reports whether the host has a receipt.
+func (r Receipt) Exists() bool { return r.Current.SHA != "" }
 
 // Goal is the version that a host should have.
 type Goal struct {
 	Version
 	artifact fleet.Artifact // delivered to the host
-	back     bool           // a previous version, which the host has kept
+	rollback bool           // a previous version, which the host has kept
 }
 
 // Path returns the artifact's path on the host.
@@ -96,7 +96,7 @@ func (g Goal) Path() string { return fleet.Artifact{SHA256: g.SHA}.HostPath() }
 // Delivery returns the artifact to deliver before installing. The installation needs factor
 // times its size; free is the free space in bytes.
 func (g Goal) Delivery(factor, free int64) *plan.Delivery {
-	if g.back {
+	if g.rollback {
 		return nil
 	}
 	d := &plan.Delivery{Artifact: g.artifact, Space: factor * max(g.artifact.Size, leastSize)}
@@ -110,7 +110,7 @@ func (g Goal) Delivery(factor, free int64) *plan.Delivery {
 const leastSize = 64 << 20
 
 // Way returns the direction argument of the install scripts.
-func (g Goal) Way() string { return Choose(g.back, "back", "forth") }
+func (g Goal) Way() string { return Choose(g.rollback, "back", "forth") }
 
 // GoalOf returns the configured version.
 func GoalOf(want *fleet.Artifact) Goal {
@@ -125,11 +125,11 @@ func GoalOf(want *fleet.Artifact) Goal {
 // keeps its own. The trouble says that there is nothing to roll back to.
 func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal, *plan.Trouble) {
 	wish := GoalOf(want)
-	stay := Goal{Version: r.Current, back: true}
+	stay := Goal{Version: r.Current, rollback: true}
 	switch {
 	case !rollback:
 		return wish, nil
-	case !r.There():
+	case !r.Exists():
 		return wish, nothingBefore("macfleet has not installed it here yet")
 	case r.rolled.SHA != "", r.Current.SHA != wish.SHA && r.Previous.SHA != wish.SHA:
 		return stay, nil
@@ -138,7 +138,7 @@ func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal,
 	case !slices.Contains(kept, r.Previous.SHA):
 		return stay, nothingBefore(fmt.Sprintf("the previous version is %s, and its file %s is gone", r.Previous.Name, Goal{Version: r.Previous}.Path()))
 	}
-	return Goal{Version: r.Previous, back: true}, nil
+	return Goal{Version: r.Previous, rollback: true}, nil
 }
 
 func nothingBefore(why string) *plan.Trouble {
@@ -157,7 +157,7 @@ func (r Receipt) RolledBack(want Goal, rollback bool) []plan.Trouble {
 
 // InstalledFile is the installed file as seen on the host.
 type InstalledFile struct {
-	There   bool
+	Exists  bool
 	Stamp   string
 	sha     string // read only if the stamp differs from the receipt's
 	Access  string
@@ -166,7 +166,7 @@ type InstalledFile struct {
 
 // Read parses what a script says about the file.
 func (f *InstalledFile) Read(p Part) error {
-	f.There, f.Stamp, f.sha, f.Access = true, p.Value("stamp"), p.Value("sha"), p.Value("access")
+	f.Exists, f.Stamp, f.sha, f.Access = true, p.Value("stamp"), p.Value("sha"), p.Value("access")
 	var err error
 	if text := p.Value("changed"); text != "" {
 		f.Changed, err = strconv.ParseInt(text, 10, 64)
@@ -180,9 +180,9 @@ func (f *InstalledFile) Read(p Part) error {
 // Version names the version of a file: "missing", one of the receipt's, or why it is unknown.
 func (r Receipt) Version(f InstalledFile) string {
 	switch {
-	case !f.There:
+	case !f.Exists:
 		return "missing"
-	case !r.There():
+	case !r.Exists():
 		return "not installed by macfleet"
 	case f.Stamp == r.Stamp, f.sha == r.sha:
 		return r.Current.String()

@@ -104,10 +104,10 @@ func (s Scripts) Probe(step plan.StepID, name string, as plan.User, args ...stri
 	return plan.Probe{ID: id, Command: s.Command(string(step)+"-"+name, as, args...)}
 }
 
-// Asked returns the probe of a step. When the step is not configured, the script gets the
+// ProbeOrTraces returns the probe of a step. When the step is not configured, the script gets the
 // argument "traces" and stops early on a host where macfleet left nothing: the full probe can
 // run fifty tools.
-func Asked(wished bool, full plan.Probe) []plan.Probe {
+func ProbeOrTraces(wished bool, full plan.Probe) []plan.Probe {
 	if !wished {
 		full.ID, full.Unless = tracesID(full.ID), full.ID
 		full.Script = "set -- \"$@\" traces\n" + full.Script
@@ -117,8 +117,8 @@ func Asked(wished bool, full plan.Probe) []plan.Probe {
 
 func tracesID(full string) string { return strings.Replace(full, ".state", ".traces", 1) }
 
-// Answered returns the id of the probe that a host answered: the full one or the one for traces.
-func Answered(facts plan.Facts, full string) string {
+// AnsweredProbe returns the id of the probe that a host answered: the full one or the one for traces.
+func AnsweredProbe(facts plan.Facts, full string) string {
 	if _, asked := facts[full]; asked {
 		return full
 	}

@@ -111,7 +111,7 @@ func TestParsePlistRefusesOthers(t *testing.T) {
 		"another order":  strings.Replace(rendered, "\t<key>RunAtLoad</key>\n\t<true/>\n\t<key>KeepAlive</key>\n", "\t<key>KeepAlive</key>\n\t<true/>\n\t<key>RunAtLoad</key>\n", 1),
 		"a hash of jobs": strings.Replace(rendered, "<true/>", "<dict><key>SuccessfulExit</key><false/></dict>", 2),
 	} {
-		if _, err := launchd.ParsePlist(text); !errors.Is(err, launchd.ErrNotOurs) {
+		if _, err := launchd.ParsePlist(text); !errors.Is(err, launchd.ErrNotManaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -102,21 +102,21 @@ func special(r rune) bool {
 	return r < ' ' || r > '~' || strings.ContainsRune(`<>&'"`, r)
 }
 
-// ErrNotOurs reports a property list that macfleet's renderer did not write.
-var ErrNotOurs = errors.New("not a property list written by macfleet")
+// ErrNotManaged reports a property list that macfleet's renderer did not write.
+var ErrNotManaged = errors.New("not a property list written by macfleet")
 
-// ParsePlist parses what Plist rendered. Anything else is an error that wraps ErrNotOurs,
+// ParsePlist parses what Plist rendered. Anything else is an error that wraps ErrNotManaged,
 // because an unknown key could change the meaning of the others.
 func ParsePlist(document string) (Job, error) {
 	if !strings.HasPrefix(document, head) || !strings.HasSuffix(document, tail) {
-		return Job{}, ErrNotOurs
+		return Job{}, ErrNotManaged
 	}
 	var j Job
 	if err := plist.Unmarshal([]byte(document), &j); err != nil {
-		return Job{}, fmt.Errorf("%w: %w", ErrNotOurs, err)
+		return Job{}, fmt.Errorf("%w: %w", ErrNotManaged, err)
 	}
 	if Plist(j) != document {
-		return Job{}, ErrNotOurs
+		return Job{}, ErrNotManaged
 	}
 	return j, nil
 }

@@ -32,7 +32,7 @@ table <blocked_dst> { 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 }
 block drop quick from <vm_sources> to <blocked_dst>
 block drop quick from <vm_sources> to 169.254.169.254
 `, got)
-	if !IsOurs(got) || !IsOurs(Header+"\r\nedited\n") || IsOurs("") || IsOurs("table <x>\n"+got) {
+	if !IsManaged(got) || !IsManaged(Header+"\r\nedited\n") || IsManaged("") || IsManaged("table <x>\n"+got) {
 		t.Error("the header does not tell whose a file is")
 	}
 	if again := spec(t, sources, "10.0.0.0/8", "10.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12").File(); again != got {

@@ -91,8 +91,8 @@ func Rules() []string {
 	}
 }
 
-// IsOurs reports whether an anchor file starts with macfleet's header.
-func IsOurs(file string) bool {
+// IsManaged reports whether an anchor file starts with macfleet's header.
+func IsManaged(file string) bool {
 	first, _, _ := strings.Cut(file, "\n")
 	return strings.TrimSpace(first) == Header
 }

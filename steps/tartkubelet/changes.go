@@ -67,9 +67,9 @@ func (d *kubeletDiff) programReason() plan.Reason {
 	switch seen := d.version.Seen; {
 	case !d.version.Differs():
 		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " has owner and mode " + d.access.Seen}
-	case !d.seen.program.There:
+	case !d.seen.program.Exists:
 		return plan.Reason{Code: codeKubeletMissing, Text: kubeletProgram + " is missing"}
-	case !d.seen.receipt.There():
+	case !d.seen.receipt.Exists():
 		return plan.Reason{Code: codeKubeletUnknown, Text: kubeletProgram + " was not installed by macfleet: version unknown"}
 	case seen != d.seen.receipt.Current.String():
 		return plan.Reason{Code: codeKubeletEdited, Text: kubeletProgram + " was modified after it was installed"}
@@ -92,7 +92,7 @@ func (d *kubeletDiff) run() plan.Change {
 		alive := s.service.PID != 0
 		c.Fields = append(c.Fields, plan.Field{Name: "process", Before: kit.Choose(alive, "running", "none"), After: kit.Choose(alive, "restarted", "started")})
 	}
-	if d.hurtsWork() || d.endsWork() {
+	if d.deletesMachines() || d.stopsMachines() {
 		c.Disruption = plan.Drain
 	}
 	if d.collectsAgain() {
@@ -216,7 +216,7 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
 		{d.condition.Code != (plan.Code{}), d.condition},
 		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: "an older macfleet wrote " + kubeletPlist + ": virtual machines may end with the job" +
-			kit.Choose(d.endsWork(), ", so the host is drained first", "")}},
+			kit.Choose(d.stopsMachines(), ", so the host is drained first", "")}},
 		{d.jobSettings[2].Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + d.jobSettings[2].Seen}},
 		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process is older than its installed program"}},
 		{d.rest[1].Differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].Seen}},

@@ -59,7 +59,7 @@ func (s kubeletState) condition() (why plan.Reason, process string) {
 		text, process string
 		ended         bool // append the number of starts and the last exit code
 	}{
-		{!s.program.There && !s.isPlist && !s.loaded, codeKubeletMissing, "the kubelet is not installed", "none", false},
+		{!s.program.Exists && !s.isPlist && !s.loaded, codeKubeletMissing, "the kubelet is not installed", "none", false},
 		{!s.loaded && s.disabled, codeKubeletDisabled, kubeletLabel + " is disabled in launchd", "none, disabled", false},
 		{!s.loaded, codeKubeletNotLoaded, kubeletLabel + " is not loaded in launchd", "none, not loaded", false},
 		{!settled && s.service.KilledBySignature(), codeKilledByCodesigning, "the kernel kills the kubelet because of its code signature", "killed by codesigning", true},
@@ -111,11 +111,11 @@ func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet 
 // stale reports whether the process started before the current program was installed.
 func (s kubeletState) stale() bool {
 	p, alive := s.own()
-	if !alive || !s.program.There {
+	if !alive || !s.program.Exists {
 		return false
 	}
 	there := s.program.Changed
-	if s.receipt.There() && s.program.Stamp == s.receipt.Stamp {
+	if s.receipt.Exists() && s.program.Stamp == s.receipt.Stamp {
 		there = s.receipt.Installed
 	}
 	return s.now-p.age+clockSlack < there
@@ -127,7 +127,7 @@ func (s kubeletState) inCluster(v plan.View) (wrong plan.Reason, early bool) {
 	p, alive := s.own()
 	node, there := v.Node.Get()
 	k := s.kubelet(plan.Reason{}, v.At)
-	heard := there && !node.Heard.IsZero() && !k.Started.IsZero() && k.Heard(node)
+	heard := there && !node.LastHeartbeat.IsZero() && !k.Started.IsZero() && k.SentHeartbeat(node)
 	switch {
 	case !alive || v.Node.IsUnread():
 		return plan.Reason{}, false
@@ -152,7 +152,7 @@ func (d *kubeletDiff) labels() []plan.StepWarning {
 		slices.ContainsFunc(d.jobSettings, kit.Setting.Differs) {
 		return nil
 	}
-	fields := labelsThatDiffer(node.Labels, nodeLabels(d.step.wish, d.view))
+	fields := labelsThatDiffer(node.Labels, nodeLabels(d.step.desired, d.view))
 	if len(fields) == 0 {
 		return nil
 	}
@@ -245,7 +245,7 @@ const predecessor = "dev.tuist.tart-kubelet"
 // trouble about the first of the rest: two kubelets on one Mac delete each other's virtual machines.
 func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Trouble) {
 	for _, r := range s.rivals() {
-		if label := r.label(); r.pid == 0 && (label == predecessor || slices.Contains(k.wish.Legacy, label)) {
+		if label := r.label(); r.pid == 0 && (label == predecessor || slices.Contains(k.desired.Legacy, label)) {
 			taken = append(taken, r)
 			continue
 		}

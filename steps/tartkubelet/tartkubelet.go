@@ -33,30 +33,30 @@ var (
 // its identity, and a launchd job that keeps it running. It judges the process, not only the
 // files: an outdated or crashing process is no Node.
 type tartKubelet struct {
-	wish *fleet.TartKubelet
-	host fleet.Host
+	desired *fleet.TartKubelet
+	host    fleet.Host
 }
 
 // New returns the step of a host.
-func New(h fleet.Host) plan.Step { return tartKubelet{wish: h.Spec.TartKubelet, host: h} }
+func New(h fleet.Host) plan.Step { return tartKubelet{desired: h.Spec.TartKubelet, host: h} }
 
 func (tartKubelet) ID() plan.StepID { return "tart_kubelet" }
 
 // MakesNode reports whether the host should be a Node.
-func (k tartKubelet) MakesNode() bool { return k.wish != nil }
+func (k tartKubelet) MakesNode() bool { return k.desired != nil }
 
 // Wanted is the job and what it needs, without values that only the host or the inventory know.
 func (k tartKubelet) Wanted() string {
-	if k.wish == nil {
+	if k.desired == nil {
 		return ""
 	}
-	job := kubeletJob(k.wish, plan.View{Host: k.host}, capacity{})
+	job := kubeletJob(k.desired, plan.View{Host: k.host}, capacity{})
 	return kit.Wanted([]kit.Setting{
-		{Name: "version", Wanted: kit.GoalOf(k.wish.Artifact).String()},
+		{Name: "version", Wanted: kit.GoalOf(k.desired.Artifact).String()},
 		{Name: "arguments", Wanted: strings.Join(job.Arguments, " ")},
-		{Name: "reserve", Wanted: strconv.Itoa(*k.wish.Reserve.CPU) + " cores, " + *k.wish.Reserve.Memory},
+		{Name: "reserve", Wanted: strconv.Itoa(*k.desired.Reserve.CPU) + " cores, " + *k.desired.Reserve.Memory},
 		{Name: "process", Wanted: "runs"},
-		{Name: "taken over", Wanted: kit.ListOr(k.wish.Legacy, "none")},
+		{Name: "taken over", Wanted: kit.ListOr(k.desired.Legacy, "none")},
 		{Name: "Node", Wanted: "registered"},
 	})
 }
@@ -67,8 +67,8 @@ func (k tartKubelet) Wanted() string {
 func (k tartKubelet) Probes() []plan.Probe {
 	state := scripts.Probe(k.ID(), "state", plan.Root, k.host.User)
 	state.ID = k.stateID()
-	if k.wish == nil {
-		return kit.Asked(false, state)
+	if k.desired == nil {
+		return kit.ProbeOrTraces(false, state)
 	}
 	return []plan.Probe{state, scripts.Probe(k.ID(), "background", plan.Root)}
 }
@@ -80,8 +80,8 @@ func (k tartKubelet) stateID() string { return string(k.ID()) + ".state/" + k.ho
 
 func (k tartKubelet) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
-	d := kubeletDiff{step: k, view: v, seen: readKubelet(&r, kit.Answered(v.Facts, k.stateID()))}
-	if k.wish == nil {
+	d := kubeletDiff{step: k, view: v, seen: readKubelet(&r, kit.AnsweredProbe(v.Facts, k.stateID()))}
+	if k.desired == nil {
 		return k.leave(v, d.seen, &r)
 	}
 	if d.compare(&r); len(r.Unread) > 0 {
@@ -100,16 +100,16 @@ func (k tartKubelet) Restart(v plan.View) plan.Change {
 
 // kubeletDiff compares one host with its wanted state.
 type kubeletDiff struct {
-	step    tartKubelet
-	view    plan.View
-	seen    kubeletState
-	goal    kit.Goal
-	noWay   *plan.Trouble // no version to roll back to
-	noRoom  *plan.Trouble // the reserve leaves nothing for Pods
-	job     launchd.Job
-	plist   string // of the job
-	taken   []rival
-	foreign *plan.Trouble
+	step       tartKubelet
+	view       plan.View
+	seen       kubeletState
+	goal       kit.Goal
+	noRollback *plan.Trouble // no version to roll back to
+	noRoom     *plan.Trouble // the reserve leaves nothing for Pods
+	job        launchd.Job
+	plist      string // of the job
+	taken      []rival
+	foreign    *plan.Trouble
 
 	version, access, config kit.Setting
 	jobSettings             []kit.Setting // its arguments, the job in launchd, its file
@@ -125,14 +125,14 @@ type kubeletDiff struct {
 // compare fills in everything the finding needs. What the cluster did not answer is recorded
 // as unread.
 func (d *kubeletDiff) compare(r *kit.Reader) {
-	s, v, wish := d.seen, d.view, d.step.wish
-	d.goal, d.noWay = s.receipt.Goal(wish.Artifact, s.kept, v.Rollback)
+	s, v, wish := d.seen, d.view, d.step.desired
+	d.goal, d.noRollback = s.receipt.Goal(wish.Artifact, s.kept, v.Rollback)
 	var c capacity
 	c, d.noRoom = capacityOf(wish.Reserve, s.cpus, s.memory)
 	d.job = kubeletJob(wish, v, c)
 	d.version = kit.Compare("version", s.receipt.Version(s.program), d.goal.String())
 	d.access = kit.Compare("program", kit.ProgramMode, kit.ProgramMode)
-	if s.program.There {
+	if s.program.Exists {
 		d.access.Seen = s.program.Access
 	}
 	d.compareConfig(r)
@@ -209,11 +209,11 @@ func (d *kubeletDiff) finding() plan.Finding {
 	f := plan.Finding{Facts: kit.Facts(all), VMs: inventory.Present(d.seen.virtualMachines()), Kubelet: inventory.Present(d.kubelet),
 		Watched: d.labels(), Warnings: slices.Concat(d.seen.receipt.RolledBack(d.goal, d.view.Rollback), d.orphans(), d.notJudged())}
 	if !slices.ContainsFunc(all, kit.Setting.Differs) && !d.older {
-		f.Refused = cmp.Or(d.foreign, d.noWay, d.background(), d.diskFull(leastFree))
+		f.Refused = cmp.Or(d.foreign, d.noRollback, d.background(), d.diskFull(leastFree))
 		return f
 	}
 	f.Changes = d.changes()
-	if d.hurtsWork() || d.endsWork() {
+	if d.deletesMachines() || d.stopsMachines() {
 		f.Busy = kit.Tasks(d.seen.work)
 	}
 	f.Refused = d.refusal(f.Changes)
@@ -225,7 +225,7 @@ func (d *kubeletDiff) refusal(changes []plan.Change) *plan.Trouble {
 	if d.goal.SHA == "" {
 		return kit.ArtifactMissing(d.step.ID())
 	}
-	t := cmp.Or(d.foreign, d.noRoom, d.noWay, d.background())
+	t := cmp.Or(d.foreign, d.noRoom, d.noRollback, d.background())
 	for _, c := range changes {
 		if c.Delivery != nil {
 			t = cmp.Or(t, d.diskFull(c.Delivery.Space))
@@ -260,13 +260,13 @@ func (d *kubeletDiff) collectsAgain() bool {
 	return !d.view.Host.Spec.BuildsImages() && !d.seen.collects()
 }
 
-// hurtsWork reports whether the garbage collection would delete virtual machines in use.
-func (d *kubeletDiff) hurtsWork() bool { return d.collectsAgain() && len(d.seen.work) > 0 }
+// deletesMachines reports whether the garbage collection would delete virtual machines in use.
+func (d *kubeletDiff) deletesMachines() bool { return d.collectsAgain() && len(d.seen.work) > 0 }
 
-// endsWork reports whether the changes may boot out a job whose virtual machines end with it. launchctl does not show
+// stopsMachines reports whether the changes may boot out a job whose virtual machines end with it. launchctl does not show
 // AbandonProcessGroup, so the job's file decides. Whether a machine runs now does not matter: a Pod may start before the
 // apply.
-func (d *kubeletDiff) endsWork() bool {
+func (d *kubeletDiff) stopsMachines() bool {
 	s := d.seen
 	runs := s.loaded && s.service.PID != 0 && d.condition == (plan.Reason{})
 	return runs && d.way() != "kick" && !s.abandons(!d.jobSettings[2].Differs())
@@ -297,14 +297,14 @@ func (d *kubeletDiff) orphans() []plan.Trouble {
 
 // leave removes what macfleet set up on a host that should not be a Node.
 func (k tartKubelet) leave(v plan.View, seen kubeletState, r *kit.Reader) plan.Finding {
-	if f, blind := r.Blind(v); blind {
+	if f, blind := r.Unreadable(v); blind {
 		return f
 	}
-	ours := seen.receipt.There() || seen.isPlist || seen.loaded
+	ours := seen.receipt.Exists() || seen.isPlist || seen.loaded
 	if !ours && !v.Pending {
 		return plan.Finding{}
 	}
-	program := kit.Choose(seen.receipt.There() && seen.program.There, "program", "")
+	program := kit.Choose(seen.receipt.Exists() && seen.program.Exists, "program", "")
 	all := []kit.Setting{
 		kit.Compare("job", kit.Choose(seen.loaded || seen.isPlist, "made by macfleet", ""), ""),
 		kit.Compare("program", kit.Choose(program != "", seen.receipt.Version(seen.program), ""), ""),

@@ -48,7 +48,7 @@ func (c *kubeletCase) node(edit func(*inventory.Node)) {
 // heard lets the Node's last heartbeat be that long after the host was looked at.
 func (c *kubeletCase) heard(after time.Duration) {
 	c.view.At = time.Unix(1763100000, 0)
-	c.node(func(n *inventory.Node) { n.Heard = c.view.At.Add(after) })
+	c.node(func(n *inventory.Node) { n.LastHeartbeat = c.view.At.Add(after) })
 }
 
 // want sets a specification.
@@ -539,8 +539,8 @@ func TestKubeletFault(t *testing.T) {
 		f := c.finding(t)
 		k, ok := f.Kubelet.Get()
 		n, _ := c.view.Node.Get()
-		if !ok || k.Fault.Code.String() != tc.fault || k.Heard(n) != tc.heard {
-			t.Errorf("%s: %+v, heard %t", tc.name, k, k.Heard(n))
+		if !ok || k.Fault.Code.String() != tc.fault || k.SentHeartbeat(n) != tc.heard {
+			t.Errorf("%s: %+v, heard %t", tc.name, k, k.SentHeartbeat(n))
 		}
 	}
 }
@@ -591,7 +591,7 @@ func FuzzKubeletAnswers(f *testing.F) {
 		for _, spec := range []fleet.Spec{joined, fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}, none} {
 			for _, id := range []plan.StepID{"tart", kubeletID} {
 				v := stepstest.View(stepstest.Host(spec), facts)
-				v.Proven = true
+				v.Verified = true
 				found := stepstest.Step(t, id, spec).Diff(v)
 				if len(found.Unread) > 0 && (found.Changes != nil || found.Facts != "") {
 					t.Errorf("%s: unread and yet %+v", id, found)

@@ -192,8 +192,8 @@ func (c *comparison) change() (plan.Change, error) {
 	if len(c.live.rules) == 0 || strings.ContainsRune(rules, 0) {
 		rules = ""
 	}
-	restore := c.tell("back", rules, before, back, c.filled())
-	change := plan.Change{Command: c.tell("on", c.want.file, after, point, c.want.givenUp), Guard: &plan.Guard{Restore: &restore, Persist: keep}}
+	restore := c.rulesCommand("back", rules, before, back, c.filled())
+	change := plan.Change{Command: c.rulesCommand("on", c.want.file, after, point, c.want.givenUp), Guard: &plan.Guard{Restore: &restore, Persist: keep}}
 	if main && len(kit.Running(c.seen.work)) > 0 {
 		change.Disruption = plan.Drain
 	}
@@ -217,8 +217,8 @@ func (c *comparison) otherWriter() string {
 	return kit.Choose(c.seen.writer, "; fail2ban (org.macports.fail2ban) writes pf rules on this host too, and its restart may reload the main ruleset", "")
 }
 
-// tell returns the script that changes the kernel's rules.
-func (c *comparison) tell(way, rules, main, point string, names []string) plan.Command {
+// rulesCommand returns the script that changes the kernel's rules.
+func (c *comparison) rulesCommand(way, rules, main, point string, names []string) plan.Command {
 	defined := c.seen.conf.Tables()
 	tables := slices.DeleteFunc(pf.Tables(), func(name string) bool { return slices.Contains(defined, name) })
 	args := append([]string{way, c.want.anchor, rules, main, strings.Join(tables, " "), point, kit.Forced(c.view)}, names...)

@@ -23,7 +23,7 @@ var (
 type comparison struct {
 	view      plan.View
 	seen      packetFilter
-	want      packetFilterWish
+	want      desiredFilter
 	live      anchorState // of the wanted anchor
 	evaluated bool        // the live main ruleset evaluates it
 	missing   []string    // macOS's own anchor points that are not live
@@ -87,7 +87,7 @@ func (c *comparison) inspect() *plan.Trouble {
 			c.legacy = append(c.legacy, name+" ("+strings.Join(where, ", ")+")")
 		}
 	}
-	return c.stranger()
+	return c.foreignAnchor()
 }
 
 func (c *comparison) anchorFile() string {
@@ -114,13 +114,13 @@ func (c *comparison) bootJob() string {
 // stranger refuses an anchor of the wanted name that another tool created and that pf.conf
 // does not mention. An anchor that pf.conf mentions is an earlier form of macfleet's and is
 // taken over.
-func (c *comparison) stranger() *plan.Trouble {
-	if c.view.Proven || c.view.Pending || c.form.Blocks > 0 || c.form.Bare > 0 || c.form.Unclosed {
+func (c *comparison) foreignAnchor() *plan.Trouble {
+	if c.view.Verified || c.view.Pending || c.form.Blocks > 0 || c.form.Bare > 0 || c.form.Unclosed {
 		return nil
 	}
 	what := pf.File(c.want.anchor)
 	switch file, there := c.seen.files[what]; {
-	case there && pf.IsOurs(file.Text):
+	case there && pf.IsManaged(file.Text):
 		return nil
 	case there:
 	case len(c.live.rules) > 0 && !slices.Equal(c.live.rules, pf.Rules()):
@@ -224,7 +224,7 @@ func stockLines(lacks []string) kit.Setting {
 var settledForm = pf.Form{Blocks: 1, Settled: true}
 
 // text is the configuration in normal form.
-func (w packetFilterWish) text() string {
+func (w desiredFilter) text() string {
 	_, all := (&comparison{want: w}).settings()
 	return kit.Wanted(append(all,
 		kit.Compare("anchor "+w.anchor, "", anchorText(true, pf.Rules(), w.spec.Tables)),

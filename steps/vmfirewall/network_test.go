@@ -52,7 +52,7 @@ func TestVMFirewallUnderVirtualMachines(t *testing.T) {
 				tc.happens(p)
 			}
 		})
-		f := judged(t, firewalled, p, plan.View{Proven: true})
+		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if (len(f.Warnings) > 0) != (tc.warning != "") || tc.warning != "" && f.Warnings[0].Code.String() != tc.warning {
 			t.Errorf("%s: warnings %+v", tc.name, f.Warnings)
 		}
@@ -80,7 +80,7 @@ func TestVMFirewallOtherWriter(t *testing.T) {
 	t.Parallel()
 	for _, there := range []bool{true, false} {
 		p := settledWith(func(p *stepstest.PacketFilter) { p.Rules, p.Fail2ban = without(p.Rules, ourPoint), there })
-		f := judged(t, firewalled, p, plan.View{Proven: true})
+		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || strings.Contains(f.Changes[0].Reason.Text, "org.macports.fail2ban") != there || f.Changes[0].Command.Args[3] != "" {
 			t.Errorf("fail2ban there: %t: %+v", there, f.Changes)
 		}
@@ -99,16 +99,16 @@ pfctl -s rules 2&gt;/dev/null | grep -qF "anchor \"$1\"" || pfctl -f /etc/pf.con
 ` + tail
 		p.Reference, p.First = "", ""
 	})
-	now := judged(t, firewalled, stepstest.SettledPacketFilter(), plan.View{Proven: true})
-	f := judged(t, firewalled, earlier, plan.View{Proven: true})
+	now := judged(t, firewalled, stepstest.SettledPacketFilter(), plan.View{Verified: true})
+	f := judged(t, firewalled, earlier, plan.View{Verified: true})
 	if want := without(now.Facts, "reference of pf=\"held\"\n"); len(f.Changes) != 1 || f.Changes[0].Guard == nil || f.Facts != want {
 		t.Errorf("%+v\nwant the facts\n%s", f, want)
 	}
 	after := performed(t, earlier, f.Changes[0])
-	if f := judged(t, firewalled, after, plan.View{Proven: true}); len(f.Changes) > 0 || f.Facts != now.Facts {
+	if f := judged(t, firewalled, after, plan.View{Verified: true}); len(f.Changes) > 0 || f.Facts != now.Facts {
 		t.Errorf("afterwards %+v", f)
 	}
-	if f := judged(t, none, earlier, plan.View{Proven: true}); len(f.Changes) != 1 || !f.Changes[0].Removes {
+	if f := judged(t, none, earlier, plan.View{Verified: true}); len(f.Changes) != 1 || !f.Changes[0].Removes {
 		t.Errorf("without the block %+v", f)
 	}
 }

@@ -44,7 +44,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 		},
 	} {
 		p := settledWith(happens)
-		view := plan.View{Host: stepstest.Host(none), Facts: filtered(p), Proven: true}
+		view := plan.View{Host: stepstest.Host(none), Facts: filtered(p), Verified: true}
 		f := stepstest.Step(t, "vm_firewall", none).Diff(view)
 		if len(f.Changes) > 0 || f.Refused != nil || f.Facts == "" || len(f.Warnings) != 1 || f.Warnings[0].Code.String() != "unknown-anchor" || !strings.Contains(f.Warnings[0].Text, "macfleet, which") {
 			t.Errorf("%s: %+v", what, f)
@@ -52,7 +52,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 		if f := judged(t, renamed, p, view); len(f.Changes) != 1 || len(f.Warnings) != 1 {
 			t.Errorf("%s, another name: %+v", what, f)
 		}
-		view.Proven = false
+		view.Verified = false
 		if f := stepstest.Step(t, "vm_firewall", none).Diff(view); what != "an edited boot job" && (len(f.Changes) > 0 || f.Facts != "" || len(f.Warnings) > 0) {
 			t.Errorf("%s, and nothing proven: %+v", what, f)
 		}
@@ -67,7 +67,7 @@ func TestVMFirewallRenamedWithoutHeader(t *testing.T) {
 	renamed := fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name}}
 	for _, happens := range []func(*stepstest.PacketFilter){headless, jobless} {
 		p := settledWith(happens)
-		f := judged(t, renamed, p, plan.View{Proven: true})
+		f := judged(t, renamed, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || len(f.Warnings) > 0 {
 			t.Fatalf("%+v", f)
 		}
@@ -75,7 +75,7 @@ func TestVMFirewallRenamedWithoutHeader(t *testing.T) {
 		if _, there := after.Files[anchorFile]; there || strings.Contains(after.Files[pfConf], "macfleet\"") || after.Anchors["macfleet"].Rules != "" {
 			t.Errorf("the earlier anchor is left:\n%s\n%+v", after.Files[pfConf], after.Anchors)
 		}
-		if f := judged(t, renamed, after, plan.View{Proven: true}); len(f.Changes) > 0 || len(f.Warnings) > 0 {
+		if f := judged(t, renamed, after, plan.View{Verified: true}); len(f.Changes) > 0 || len(f.Warnings) > 0 {
 			t.Errorf("afterwards %+v", f)
 		}
 	}
@@ -100,7 +100,7 @@ func TestVMFirewallBypassed(t *testing.T) {
 		{"the anchor is not evaluated", func(r string) string { return quick + without(r, "anchor \"macfleet\" all\n") }, 0, 1},
 	} {
 		p := settledWith(func(p *stepstest.PacketFilter) { p.Rules = tc.rules(p.Rules) })
-		f := judged(t, firewalled, p, plan.View{Proven: true})
+		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Warnings) != tc.warned || len(f.Changes) != tc.changes || f.Refused != nil {
 			t.Errorf("%s: %+v", tc.name, f)
 		}
@@ -118,7 +118,7 @@ func TestVMFirewallStaysInItsPlace(t *testing.T) {
 		p.Files[pfConf] = without(p.Files[pfConf], "# END macfleet\n") + "pass out quick all\n"
 		p.NAT = ""
 	})
-	f := judged(t, firewalled, p, plan.View{Proven: true})
+	f := judged(t, firewalled, p, plan.View{Verified: true})
 	if len(f.Changes) != 1 || f.Changes[0].Guard == nil {
 		t.Fatalf("%+v", f)
 	}

@@ -95,14 +95,14 @@ func TestVMFirewallConverges(t *testing.T) {
 			Block:     rapid.SampledFrom([][]string{nil, {"10.0.0.0/8"}}).Draw(t, "block")}}
 		h := stepstest.Host(spec)
 		s := stepstest.StepOf(t, "vm_firewall", h)
-		first := s.Diff(plan.View{Host: h, Facts: filtered(p), Proven: true, Pending: rapid.Bool().Draw(t, "pending")})
+		first := s.Diff(plan.View{Host: h, Facts: filtered(p), Verified: true, Pending: rapid.Bool().Draw(t, "pending")})
 		if len(first.Unread) > 0 || first.Refused != nil {
 			t.Fatalf("%+v, refused %+v", first, first.Refused)
 		}
 		for _, c := range first.Changes {
 			p = performed(t, p, c)
 		}
-		second := s.Diff(plan.View{Host: h, Facts: filtered(p), Proven: true})
+		second := s.Diff(plan.View{Host: h, Facts: filtered(p), Verified: true})
 		if len(second.Changes)+len(second.Unread) > 0 || second.Refused != nil || second.Facts != s.Wanted() {
 			t.Fatalf("after its changes %+v\nwanted\n%s", second, s.Wanted())
 		}

@@ -14,9 +14,9 @@ import (
 func TestVMFirewallRolledBack(t *testing.T) {
 	t.Parallel()
 	p := stepstest.SettledPacketFilter()
-	proven := judged(t, firewalled, p, plan.View{Proven: true})
+	proven := judged(t, firewalled, p, plan.View{Verified: true})
 	other := fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}
-	f := judged(t, other, p, plan.View{Proven: true, Pending: true})
+	f := judged(t, other, p, plan.View{Verified: true, Pending: true})
 	stepstest.Expect(t, "facts", proven.Facts, f.Facts)
 	if len(f.Changes) != 1 || f.Changes[0].Guard == nil {
 		t.Fatalf("%+v", f)
@@ -26,7 +26,7 @@ func TestVMFirewallRolledBack(t *testing.T) {
 		names = append(names, field.Name+": "+field.Before+" → "+field.After)
 	}
 	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8\nanchor file: of an earlier configuration → as rendered\nearlier run: unfinished → finished", strings.Join(names, "\n"))
-	if f := judged(t, firewalled, p, plan.View{Proven: true, Pending: true}); len(f.Changes) != 1 || f.Facts == proven.Facts || f.Changes[0].Reason.Code.String() != "unfinished" {
+	if f := judged(t, firewalled, p, plan.View{Verified: true, Pending: true}); len(f.Changes) != 1 || f.Facts == proven.Facts || f.Changes[0].Reason.Code.String() != "unfinished" {
 		t.Errorf("the first wish again: %+v", f)
 	}
 }

@@ -273,14 +273,15 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 			t.Errorf("first:\n%s", b.Calls())
 		}
 		b.Put(anchorFile, pf.Header+"\nedited\n")
-		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
+		exit, text := b.apply(b.finding(plan.View{Verified: true}), 0)
+		if exit != 0 || strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
 			t.Errorf("the file alone: %s\n%s", text, b.Calls())
 		}
 		b.Put(bootPlist, "old")
-		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Count(b.Calls(), "launchctl boot") != 2 {
+		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Count(b.Calls(), "launchctl boot") != 2 {
 			t.Errorf("another job: %s\n%s", text, b.Calls())
 		}
-		if f := b.finding(plan.View{Proven: true}); len(f.Changes) > 0 {
+		if f := b.finding(plan.View{Verified: true}); len(f.Changes) > 0 {
 			t.Errorf("%+v", stepstest.FieldsOf(f))
 		}
 	})
@@ -443,10 +444,10 @@ func TestVMFirewallScriptsReference(t *testing.T) {
 		if err := os.Remove(filepath.Join(b.State, "reference")); err != nil { // as pfctl -d does
 			t.Fatal(err)
 		}
-		if f := b.finding(plan.View{Proven: true}); len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "pf-reference-missing" {
+		if f := b.finding(plan.View{Verified: true}); len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "pf-reference-missing" {
 			t.Fatalf("%+v", f)
 		}
-		if exit, text := b.apply(b.finding(plan.View{Proven: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -f") {
+		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -f") {
 			t.Errorf("taken anew: %s\n%s", text, b.Calls())
 		}
 		f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})

@@ -160,12 +160,12 @@ func bridgeNetwork(text string) netip.Prefix {
 var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "a pf anchor may be macfleet's, but nothing confirms it",
 	"if it is macfleet's, add macfleet's header as the first line of its file")
 
-// ours returns the anchors that macfleet set up, known by the header of an anchor's file and
+// managed returns the anchors that macfleet set up, known by the header of an anchor's file and
 // by the boot job, which names its anchor.
-func (p packetFilter) ours() []string {
+func (p packetFilter) managed() []string {
 	var out []string
 	for path, file := range p.files {
-		if name, ok := strings.CutPrefix(path, pf.File("")); ok && pf.IsOurs(file.Text) && fleet.CheckText("anchor", name) == "" {
+		if name, ok := strings.CutPrefix(path, pf.File("")); ok && pf.IsManaged(file.Text) && fleet.CheckText("anchor", name) == "" {
 			out = append(out, name)
 		}
 	}
@@ -176,12 +176,12 @@ func (p packetFilter) ours() []string {
 	return out
 }
 
-// made returns the anchors that macfleet set up, other than the wanted one. If none is
+// created returns the anchors that macfleet set up, other than the wanted one. If none is
 // marked but the marker says that there was one, a block like macfleet's counts whose file or
 // live rules resemble macfleet's. unsure are anchors of unknown origin.
-func (p packetFilter) made(v plan.View, wanted string) (names, unsure []string) {
-	names = p.ours()
-	if len(names) > 0 || !v.Proven {
+func (p packetFilter) created(v plan.View, wanted string) (names, unsure []string) {
+	names = p.managed()
+	if len(names) > 0 || !v.Verified {
 		return names, nil
 	}
 	if p.broken != nil {

@@ -49,7 +49,7 @@ func TestTracesOfTheFirewall(t *testing.T) {
 				}
 				marker, _ := os.ReadFile(filepath.Join(b.Root, "etc/macfleet/host.json"))
 				_, unproven := os.Stat(filepath.Join(b.Root, "etc/macfleet/pending/vm_firewall"))
-				view := plan.View{Host: stepstest.Host(fleet.Spec{}), Proven: strings.Contains(string(marker), "vm_firewall"), Pending: unproven == nil}
+				view := plan.View{Host: stepstest.Host(fleet.Spec{}), Verified: strings.Contains(string(marker), "vm_firewall"), Pending: unproven == nil}
 				gone := stepstest.Step(t, "vm_firewall", fleet.Spec{})
 				ask := func(p plan.Probe) plan.Finding {
 					b.ForgetCalls()

@@ -29,10 +29,10 @@ var (
 // routes to. Cluster policies cannot, because they never see these packets. It consists of a
 // pf anchor with its file, a block in /etc/pf.conf that evaluates and loads it, and a boot
 // job, because macOS loads pf.conf at boot but does not enable pf.
-type vmFirewall struct{ wish *fleet.VMFirewall }
+type vmFirewall struct{ desired *fleet.VMFirewall }
 
 // New returns the step of a host.
-func New(h fleet.Host) plan.Step { return vmFirewall{wish: h.Spec.VMFirewall} }
+func New(h fleet.Host) plan.Step { return vmFirewall{desired: h.Spec.VMFirewall} }
 
 func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
 
@@ -41,11 +41,11 @@ func (vmFirewall) ID() plan.StepID { return "vm_firewall" }
 const probeID = "vm_firewall.state"
 
 func (f vmFirewall) Probes() []plan.Probe {
-	return kit.Asked(f.wish != nil, scripts.Probe(f.ID(), "state", plan.Root))
+	return kit.ProbeOrTraces(f.desired != nil, scripts.Probe(f.ID(), "state", plan.Root))
 }
 
 func (f vmFirewall) Wanted() string {
-	if f.wish == nil {
+	if f.desired == nil {
 		return ""
 	}
 	want, err := f.wanted()
@@ -57,20 +57,20 @@ func (f vmFirewall) Wanted() string {
 
 func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
-	seen := readPacketFilter(&r, kit.Answered(v.Facts, probeID))
-	if f.wish == nil {
+	seen := readPacketFilter(&r, kit.AnsweredProbe(v.Facts, probeID))
+	if f.desired == nil {
 		return f.leave(v, seen, &r)
 	}
 	want, err := f.wanted()
 	if err != nil {
 		return kit.Refused(codeVMFirewallNotRendered.Trouble(err.Error()))
 	}
-	former, unsure := seen.made(v, want.anchor)
+	former, unsure := seen.created(v, want.anchor)
 	want.unsure, want.former = unsure, want.others(former)
 	want.givenUp = want.others(slices.Concat(want.legacy, want.former))
 	c := comparison{view: v, seen: seen, want: want, live: seen.anchors[want.anchor], evaluated: seen.evaluates(want.anchor)}
 	if a, ok := v.Facts.Get(probeID).Get(); ok && c.live.odd != nil {
-		r.Odd(probeID, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, c.live.odd), a)
+		r.Unexpected(probeID, fmt.Sprintf("pfctl on the anchor %s: %v", want.anchor, c.live.odd), a)
 	}
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
@@ -81,8 +81,8 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	return c.finding()
 }
 
-// packetFilterWish is the configuration in normal form.
-type packetFilterWish struct {
+// desiredFilter is the configuration in normal form.
+type desiredFilter struct {
 	anchor  string
 	spec    pf.Spec
 	file    string   // the anchor's file
@@ -93,18 +93,18 @@ type packetFilterWish struct {
 }
 
 // wanted renders the configuration.
-func (f vmFirewall) wanted() (packetFilterWish, error) {
-	w := packetFilterWish{anchor: *f.wish.Anchor}
+func (f vmFirewall) wanted() (desiredFilter, error) {
+	w := desiredFilter{anchor: *f.desired.Anchor}
 	var err error
-	if w.spec, err = pf.NewSpec(f.wish.VMSources, f.wish.Block); err != nil {
+	if w.spec, err = pf.NewSpec(f.desired.VMSources, f.desired.Block); err != nil {
 		return w, err
 	}
-	w.file, w.legacy = w.spec.File(), w.others(f.wish.Legacy)
+	w.file, w.legacy = w.spec.File(), w.others(f.desired.Legacy)
 	return w, nil
 }
 
 // others returns the names without duplicates and without the wanted anchor.
-func (w packetFilterWish) others(names []string) []string {
+func (w desiredFilter) others(names []string) []string {
 	var out []string
 	for _, name := range names {
 		if name != w.anchor && !slices.Contains(out, name) {
@@ -117,11 +117,11 @@ func (w packetFilterWish) others(names []string) []string {
 // leave removes what macfleet set up, and nothing else, once the block is gone. Files and
 // boot job carry macfleet's header; for a block without its file, the marker decides.
 func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Finding {
-	if found, blind := r.Blind(v); blind {
+	if found, blind := r.Unreadable(v); blind {
 		return found
 	}
-	names, unsure := seen.made(v, "")
-	if v.Proven || v.Pending {
+	names, unsure := seen.created(v, "")
+	if v.Verified || v.Pending {
 		for _, name := range seen.conf.Marked() {
 			if _, there := seen.files[pf.File(name)]; !there && seen.conf.Has(name) && !slices.Contains(names, name) {
 				names = append(names, name)

@@ -133,7 +133,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			p := settledWith(tc.happens)
-			f := judged(t, firewalled, p, plan.View{Proven: true})
+			f := judged(t, firewalled, p, plan.View{Verified: true})
 			if len(f.Unread) > 0 || f.Refused != nil || (tc.code == "") != (len(f.Changes) == 0) {
 				t.Fatalf("%+v, refused %+v", f, f.Refused)
 			}
@@ -151,7 +151,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 				t.Errorf("guard %+v", c.Guard)
 			}
 			after := performed(t, p, c)
-			if f := judged(t, firewalled, after, plan.View{Proven: true}); len(f.Changes) > 0 || f.Refused != nil {
+			if f := judged(t, firewalled, after, plan.View{Verified: true}); len(f.Changes) > 0 || f.Refused != nil {
 				t.Errorf("afterwards %+v", f)
 			}
 			if strings.Count(after.Files[pfConf], "fail2ban> persist") != 1 {
@@ -224,7 +224,7 @@ func TestVMFirewallStrangers(t *testing.T) {
 	}{
 		{"a foreign file", "foreign-anchor", plan.View{}, foreign},
 		{"foreign rules", "foreign-anchor", plan.View{}, func(p *stepstest.PacketFilter) { p.Anchors["macfleet"] = stepstest.Anchor{Rules: "pass all\n"} }},
-		{"a foreign file, proven", "", plan.View{Proven: true}, foreign},
+		{"a foreign file, proven", "", plan.View{Verified: true}, foreign},
 		{"a foreign file that pf.conf loads without marks", "", plan.View{}, func(p *stepstest.PacketFilter) {
 			foreign(p)
 			p.Files[pfConf] += "anchor \"macfleet\"\n"
@@ -233,7 +233,7 @@ func TestVMFirewallStrangers(t *testing.T) {
 		{"our rules, of a run that died", "", plan.View{}, func(p *stepstest.PacketFilter) {
 			p.Anchors["macfleet"] = stepstest.SettledPacketFilter().Anchors["macfleet"]
 		}},
-		{"pf.conf with an open brace", "pf-conf-broken", plan.View{Proven: true}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "block from {\n" }},
+		{"pf.conf with an open brace", "pf-conf-broken", plan.View{Verified: true}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "block from {\n" }},
 		{"pf.conf with a NUL", "pf-conf-broken", plan.View{}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "# \x00\n" }},
 		{"rules in braces", "pf-conf-broken", plan.View{}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "anchor \"macfleet\" {\n pass\n}\n" }},
 		{"no pf.conf", "pf-conf-missing", plan.View{}, func(p *stepstest.PacketFilter) { delete(p.Files, pfConf) }},
@@ -267,7 +267,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 		{"bridge100: flags=8863 mtu 1500\n\tether 12:34:56:78:9a:64\n", true},
 	} {
 		p := settledWith(func(p *stepstest.PacketFilter) { p.Bridge = tc.bridge })
-		f := judged(t, firewalled, p, plan.View{Proven: true})
+		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) > 0 || (f.Refused == nil) != tc.covered || (stepstest.WantedBy(t, "vm_firewall", firewalled) == f.Facts) != tc.covered {
 			t.Errorf("%q: %+v", tc.bridge, f)
 		}
@@ -275,7 +275,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 			t.Errorf("%+v", f.Refused)
 		}
 		p.Info = "Status: Disabled\n"
-		f = judged(t, firewalled, p, plan.View{Proven: true})
+		f = judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || f.Refused != nil || (len(f.Warnings) == 0) != tc.covered {
 			t.Errorf("%q beside another difference: %+v", tc.bridge, f)
 		}
@@ -298,7 +298,7 @@ func TestVMFirewallUnread(t *testing.T) {
 		swap("== live rules 0 macfleet", "== live rules 1 macfleet"), swap("block drop quick inet", "block drop out soon inet"),
 		swap("   192.168.64.0/22\n", "   192.168.64.0/22 since\n"), swap("== info 0", "== weather 0"), swap("== info 0", "== info"), swap("anchor \"com.apple/*\" all", "anchor \"com.apple/* all"),
 	} {
-		f := stepstest.Step(t, "vm_firewall", firewalled).Diff(plan.View{Host: stepstest.Host(firewalled), Facts: stepstest.With(nil, map[string]plan.Answer{firewallProbe: stepstest.Said(text)}), Proven: true})
+		f := stepstest.Step(t, "vm_firewall", firewalled).Diff(plan.View{Host: stepstest.Host(firewalled), Facts: stepstest.With(nil, map[string]plan.Answer{firewallProbe: stepstest.Said(text)}), Verified: true})
 		if len(f.Unread) != 1 || f.Changes != nil || f.Refused != nil || f.Facts != "" || !strings.Contains(stepstest.WantedBy(t, "vm_firewall", firewalled), "anchor macfleet=\"evaluated") {
 			t.Errorf("%.60q: %+v", text, f)
 		}
@@ -321,20 +321,20 @@ func TestVMFirewallRemoval(t *testing.T) {
 	}{
 		{"factory", stepstest.FactoryPacketFilter(), plan.View{}, nil},
 		{"settled", stepstest.SettledPacketFilter(), plan.View{}, []string{"macfleet"}},
-		{"settled and proven", stepstest.SettledPacketFilter(), plan.View{Proven: true}, []string{"macfleet"}},
-		{"the file is gone, proven", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{Proven: true}, []string{"macfleet"}},
+		{"settled and proven", stepstest.SettledPacketFilter(), plan.View{Verified: true}, []string{"macfleet"}},
+		{"the file is gone, proven", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{Verified: true}, []string{"macfleet"}},
 		{"the file is gone, the job names it", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{}, []string{"macfleet"}},
-		{"the header is gone, the job names it", settledWith(headless), plan.View{Proven: true}, []string{"macfleet"}},
+		{"the header is gone, the job names it", settledWith(headless), plan.View{Verified: true}, []string{"macfleet"}},
 		{"a blank line before the header, proven", settledWith(func(p *stepstest.PacketFilter) {
 			p.Files[anchorFile] = "\n" + p.Files[anchorFile]
 			delete(p.Files, bootPlist)
-		}), plan.View{Proven: true}, []string{"macfleet"}},
-		{"the header and the job are gone, proven", settledWith(jobless), plan.View{Proven: true}, []string{"macfleet"}},
+		}), plan.View{Verified: true}, []string{"macfleet"}},
+		{"the header and the job are gone, proven", settledWith(jobless), plan.View{Verified: true}, []string{"macfleet"}},
 		{"the header and the job are gone, beside a stranger", settledWith(func(p *stepstest.PacketFilter) {
 			jobless(p)
 			p.Files[pfConf] += pf.Block("f2b")
 			p.Files["/etc/pf.anchors/f2b"] = "pass\n"
-		}), plan.View{Proven: true}, []string{"macfleet"}},
+		}), plan.View{Verified: true}, []string{"macfleet"}},
 		{"the header and the job are gone, nothing proven", settledWith(jobless), plan.View{}, nil},
 		{"a removal that was cut", stepstest.FactoryPacketFilter(), plan.View{Pending: true}, []string{}},
 	} {
@@ -360,7 +360,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 	if f := judged(t, none, broken, plan.View{}); f.Refused == nil || f.Refused.Code.String() != "pf-conf-broken" {
 		t.Errorf("%+v", f)
 	}
-	lost := plan.View{Host: stepstest.Host(none), Facts: plan.Facts{}, Proven: true}
+	lost := plan.View{Host: stepstest.Host(none), Facts: plan.Facts{}, Verified: true}
 	if f := stepstest.Step(t, "vm_firewall", none).Diff(lost); len(f.Unread) != 1 {
 		t.Errorf("a proven host that does not answer: %+v", f)
 	}
@@ -400,11 +400,11 @@ func FuzzVMFirewallState(f *testing.F) {
 func TestVMFirewallFactsKeepStill(t *testing.T) {
 	t.Parallel()
 	other := "acme.runners"
-	facts := judged(t, firewalled, stepstest.SettledPacketFilter(), plan.View{Proven: true}).Facts
+	facts := judged(t, firewalled, stepstest.SettledPacketFilter(), plan.View{Verified: true}).Facts
 	for what, wish := range map[string]fleet.VMFirewall{
 		"anchor": {Anchor: &other}, "vm_sources": {VMSources: []string{"192.168.64.0/24"}}, "block": {Block: []string{"10.0.0.0/8"}},
 	} {
-		f := judged(t, fleet.Spec{VMFirewall: &wish}, stepstest.SettledPacketFilter(), plan.View{Proven: true})
+		f := judged(t, fleet.Spec{VMFirewall: &wish}, stepstest.SettledPacketFilter(), plan.View{Verified: true})
 		if f.Facts != facts || len(f.Changes) != 1 {
 			t.Errorf("another %s: the facts\n%sbecame\n%s", what, facts, f.Facts)
 		}

@@ -40,13 +40,13 @@ func TestCloseNode(t *testing.T) {
 		}
 		closes := func(run string, want bool) {
 			t.Helper()
-			if ours, err := client.CloseNode(t.Context(), node, plan.Run{ID: run, Who: "ci"}); err != nil || ours != want {
+			if ours, err := client.CordonNode(t.Context(), node, plan.Run{ID: run, Who: "ci"}); err != nil || ours != want {
 				t.Errorf("%s closes: %t, %v", run, ours, err)
 			}
 		}
 		opens := func() {
 			t.Helper()
-			if err := client.OpenNode(t.Context(), node); err != nil {
+			if err := client.UncordonNode(t.Context(), node); err != nil {
 				t.Error(err)
 			}
 		}
