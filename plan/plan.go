@@ -283,6 +283,7 @@ type Plan struct {
 	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster reports that concerns no host
 	NotContacted []NotContacted       `json:"unasked,omitempty"`          // groups whose hosts were not contacted
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
+	Forecast     *Forecast            `json:"forecast,omitempty"`         // how long an apply takes; null: nothing to do
 	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
 }
 

@@ -9,4 +9,16 @@ type Rollout struct {
 	Waves  [][]string `json:"waves"`          // names of hosts
 	// Trials are hosts that already have the change but are not Ready: no other host starts before they are.
 	Trials []string `json:"trials,omitempty"`
+	// Hosts that would not start in this run, and the limit that keeps the first of them.
+	Left       []string `json:"left,omitempty"`
+	LeftReason string   `json:"left_reason,omitempty"`
+	Seconds    int      `json:"expected_seconds,omitempty"` // until the last of its hosts is done
+}
+
+// Forecast is how long an apply of the plan takes if nothing fails.
+type Forecast struct {
+	Seconds  int  `json:"expected_seconds"`       // with the comparison at the end
+	Runs     int  `json:"recorded_runs"`          // how many recorded runs it is based on; 0: only on defaults
+	Defaults bool `json:"defaults"`               // some of the work is in no recorded run, so defaults count for it
+	Pods     bool `json:"pods_unknown,omitempty"` // Pods are evicted, and no recorded run says how long they take to end
 }

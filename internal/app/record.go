@@ -19,6 +19,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
@@ -89,7 +90,7 @@ func (s *session) beginRecord(ctx context.Context, p *plan.Plan) (*runlog.Writer
 func (s *session) head() runlog.Head {
 	env := s.env
 	h := runlog.Head{ID: env.this.ID, Who: env.this.Who, Epoch: env.this.Epoch, Started: env.this.Started, Command: env.Command, Arguments: env.words(),
-		Version: fleet.Version, Configuration: s.config.Name, Environment: s.config.Environment, Directory: s.env.directory(), ConfigHash: s.config.Hash(),
+		Version: fleet.Version, Configuration: s.config.Name, Environment: s.config.Environment, Directory: s.env.directory(), Sandbox: env.Sandbox != "", ConfigHash: s.config.Hash(),
 		Selection: runlog.Selection{On: s.On, Exclude: s.Exclude, Steps: s.Steps, Rollback: s.Rollback},
 		Limits:    runlog.Limits{Hosts: env.Parallelism, ConnectionStarts: env.Starts, Uploads: hosts.DefaultUploads, Fleets: []runlog.FleetLimits{}}}
 	if at, ok := s.engine.Stop.Deadline(); ok {
@@ -104,6 +105,18 @@ func (s *session) head() runlog.Head {
 		h.Log, _ = env.log.Path() // the end of the command says why there is none
 	}
 	return h
+}
+
+// outlook is what a forecast needs of this command, and of the runs of this configuration before it.
+func (env *Env) outlook(owner fleet.Owner) engine.Outlook {
+	simulated := env.Sandbox != ""
+	return engine.Outlook{Parallelism: env.Parallelism, Timing: func() rollout.Timing {
+		t := runlog.Timing(env.kept("runs"), func(h runlog.Head) bool {
+			return h.Configuration == owner.Name && h.Environment == owner.Environment && h.Sandbox == simulated
+		})
+		t.Simulated = simulated
+		return t
+	}}
 }
 
 func share(s fleet.Share) string {

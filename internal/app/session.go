@@ -199,7 +199,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
 		Selection: sel, Former: s.former(), Met: s.met, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub,
-		Stop: env.stop, Now: time.Now, Emit: s.event,
+		Stop: env.stop, Now: time.Now, Emit: s.event, Timing: env.outlook(s.config.Owner).Timing,
 		Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
 		Artifacts: env.artifactStore(s.world),
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
@@ -68,14 +69,16 @@ type Engine struct {
 	Met         func(servers []string) []string
 	Approved    *plan.Approved // what the plan file approves; nil: the whole plan
 	Parallelism int            // hosts worked on at once, at least 1
-	Observers   int            // hosts observed at once; 0 = DefaultObservers
-	Watching    bool           // a cluster that does not answer is reported, not an error
-	Scrub       wire.Scrub     // removes secrets from observations; nil: no secrets are known
-	Drain       Drain
-	Runners     Idle            // jobs on builders; nil: unknown
-	Stop        context.Context // done: start no new action
-	Now         func() time.Time
-	Emit        func(Event) // never called concurrently
+	// Timing says how long actions typically take; nil: the defaults.
+	Timing    func() rollout.Timing
+	Observers int        // hosts observed at once; 0 = DefaultObservers
+	Watching  bool       // a cluster that does not answer is reported, not an error
+	Scrub     wire.Scrub // removes secrets from observations; nil: no secrets are known
+	Drain     Drain
+	Runners   Idle            // jobs on builders; nil: unknown
+	Stop      context.Context // done: start no new action
+	Now       func() time.Time
+	Emit      func(Event) // never called concurrently
 	// Tell records on a Node that an action is about to disturb the work on its host; called
 	// from many goroutines. nil: not recorded.
 	Tell func(context.Context, inventory.Node, plan.Action)
@@ -118,7 +121,7 @@ func (e *Engine) judge(ctx context.Context, p, begun *plan.Plan, started time.Ti
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started
-		bound(e.Config, e.Steps, p, b, begun)
+		bound(e.Config, e.Steps, p, b, Outlook{e.Timing, e.Parallelism}, begun)
 	}
 	e.emit(Event{Type: Computed, Seconds: e.Now().Sub(started).Seconds()})
 	return p

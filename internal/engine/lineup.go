@@ -160,42 +160,15 @@ func isAway(h *plan.Host) bool {
 	return h.Spec.Spec.JoinsCluster() && (h.Repairs() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
 }
 
-// bound defers what exceeds the limits of a run, and sets the order of the rest. begun is the
-// plan that the run has already performed, or nil.
-func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, begun *plan.Plan) {
+// bound defers what exceeds the limits of a run, and forecasts the rest. begun is the plan that
+// the run has already performed, or nil.
+func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook, begun *plan.Plan) {
 	p.Defer(b, steps, begun)
-	work := p.Runnable()
-	if len(work) > 0 && work[0][0].OfCluster() {
-		work = work[1:]
-	}
-	l := lineUpOf(cfg, steps, p, work)
-	for _, f := range cfg.Fleets {
-		r := plan.Rollout{Fleet: f.Name, AtOnce: l.limits[f.Name].MaxUnavailable, Canary: f.Rollout.Canary}
-		if f.Rollout.Soak > 0 {
-			r.Soak = f.Rollout.Soak.String()
-		}
-		n := 0
-		for _, w := range l.work {
-			if w.Fleet == f.Name && w.Trial && f.Rollout.Canary > 0 {
-				r.Trials = append(r.Trials, l.hosts[w.ID].Name)
-			}
-			if w.Fleet != f.Name || w.Lane != rollout.Disrupt {
-				continue
-			}
-			if wave := l.limits[f.Name].Wave(n); len(r.Waves) < wave {
-				r.Waves = append(r.Waves, nil)
-			}
-			r.Waves[len(r.Waves)-1] = append(r.Waves[len(r.Waves)-1], l.hosts[w.ID].Name)
-			n++
-		}
-		if n > 0 {
-			p.Rollouts = append(p.Rollouts, r)
-		}
-	}
+	forecast(cfg, steps, p, o)
 }
 
 // Bound applies a run's limits to a plan that was made from a recorded snapshot: it defers what
-// exceeds them, and sets the order of the rest.
-func Bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds) {
-	bound(cfg, steps, p, b, nil)
+// exceeds them, and forecasts the rest.
+func Bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook) {
+	bound(cfg, steps, p, b, o, nil)
 }

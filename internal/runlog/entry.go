@@ -57,6 +57,7 @@ type Head struct {
 	Configuration string    `json:"configuration"`
 	Environment   string    `json:"environment"`
 	Directory     string    `json:"directory,omitempty"` // of the configuration's files, without links
+	Sandbox       bool      `json:"sandbox,omitempty"`   // its hosts were simulated
 	// ConfigHash is a digest of what the configuration says, variables included.
 	ConfigHash string `json:"config_hash"`
 	Limits     Limits `json:"limits"`

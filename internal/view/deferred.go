@@ -30,8 +30,11 @@ func inThisRun(p *plan.Plan) []string {
 	var out []string
 	for _, r := range p.Rollouts {
 		if text := waves(r); text != "" {
-			out = append(out, fmt.Sprintf("Rollout of %s: %s.", r.Fleet, text))
+			out = append(out, fmt.Sprintf("Rollout of %s: %s%s.", r.Fleet, text, given(r.Seconds > 0, "; done after %s", roughly(r.Seconds))))
 		}
+	}
+	if f := p.Forecast; f != nil {
+		out = append(out, fmt.Sprintf("Expected time: %s, %s.", expected(*f), basedOn(*f)))
 	}
 	if s := p.Summarise(); s.Deferred > 0 {
 		hosts := 0
@@ -46,10 +49,10 @@ func inThisRun(p *plan.Plan) []string {
 }
 
 // rolloutRows say in short in which order the disturbed hosts of each fleet start: a row per fleet, its
-// name and its order, and one for what the plan costs at most.
+// name and its order, and one for how long the plan takes and what it costs at most.
 func rolloutRows(p *plan.Plan) [][]string {
 	n := p.Names()
-	ordered := func(r plan.Rollout) bool { return len(slices.Concat(r.Waves...)) > 1 || len(r.Trials) > 0 }
+	ordered := func(r plan.Rollout) bool { return len(slices.Concat(r.Waves...)) > 1 || len(r.Trials)+len(r.Left) > 0 }
 	var out [][]string
 	rollouts := p.Rollouts
 	if !slices.ContainsFunc(rollouts, ordered) {
@@ -71,12 +74,18 @@ func rolloutRows(p *plan.Plan) [][]string {
 		} else if len(rest) == 1 {
 			steps = append(steps, short(rest[0]))
 		}
+		steps = append(steps, nonempty(given(len(r.Left) > 0, "not started: %s (%s)", short(r.Left), r.LeftReason))...)
 		if len(steps) > 0 {
 			out = append(out, []string{r.Fleet, strings.Join(steps, " → ")})
 		}
 	}
-	if text := costs(p); text != "" {
-		out = append(out, []string{"", "at most " + text})
+	cost := costs(p)
+	text := given(cost != "", "at most %s", cost)
+	if f := p.Forecast; f != nil {
+		text = listed(", ", expected(*f), text)
+	}
+	if text != "" {
+		out = append(out, []string{"", text})
 	}
 	return out
 }
@@ -86,19 +95,20 @@ const namedWaves = 3
 
 // waves says in which order the disturbed hosts of a fleet start; nothing of a single host.
 func waves(r plan.Rollout) string {
-	if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials) == 0 {
+	if len(slices.Concat(r.Waves...)) < 2 && len(r.Trials)+len(r.Left) == 0 {
 		return ""
 	}
 	first := given(len(r.Trials) > 0, "repair of %s (not Ready)", firstOf(r.Trials))
 	canary, rest := "", r.Waves
-	if r.Canary > 0 {
+	if r.Canary > 0 && len(rest) > 0 {
 		canary, rest = "canary "+firstOf(r.Waves[0]), r.Waves[1:]
 	}
 	hosts := len(slices.Concat(rest...))
 	soaked := given(r.Soak != "" && canary != "", ", which must stay Ready for %s", r.Soak)
 	then := given(hosts > 0, "%s", count(hosts, "host")) +
 		given(len(rest) > 1, " in %d waves of at most %d", len(rest), r.AtOnce) + given(len(rest) == 1 && hosts > 1, " at once")
-	return listed("; then ", first, canary+soaked, then)
+	left := given(len(r.Left) > 0, "%s would not start (%s)", firstOf(r.Left), r.LeftReason)
+	return listed("; ", listed("; then ", first, canary+soaked, then), left)
 }
 
 // deferredTo says how many hosts are left for a later run, by which limits, and what to type.

@@ -91,7 +91,11 @@ func (t *Text) rolloutRows(p *plan.Plan) {
 	}
 	t.blank()
 	title, width := "Rollout  ", 0
-	if rows[0][0] == "" {
+	switch {
+	case rows[0][0] != "":
+	case costs(p) == "":
+		title = "Time     "
+	default:
 		title = "Cost     "
 	}
 	for _, r := range rows {

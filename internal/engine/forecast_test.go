@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestRunKeepsToItsForecast: in generated fleets, a run starts the hosts in the waves that the plan shows, and leaves
+// those that the plan says it would leave. The hosts differ in speed, which the forecast does not know.
+func TestRunKeepsToItsForecast(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 2))
+			n := 2 + random.IntN(8)
+			limits := fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1 + random.IntN(3)}, Canary: random.IntN(3), MinReady: random.IntN(2) * random.IntN(n),
+				FailureBudget: random.IntN(2), Soak: time.Duration(random.IntN(2)) * time.Minute}
+			if random.IntN(3) == 0 {
+				limits.Order = fleet.ByIdle
+			}
+			inMemory(t, n, limits, func(t *testing.T, w *nodesInMemory) {
+				names := w.atWork(t)
+				updated, plain := make(map[string]bool), make(map[string]bool)
+				for _, name := range names {
+					m := w.Member(name)
+					switch random.IntN(6) {
+					case 0:
+						w.Cordon(name, "ana", "")
+					case 1:
+						w.StopKubelet(name)
+					case 2:
+						w.RunPod(name, "second-job-of-"+name)
+					}
+					w.Change(func() {
+						m.Slow, m.Late = time.Duration(random.IntN(9))*time.Second, time.Duration(random.IntN(9))*time.Second
+					})
+					updated[name], plain[name] = random.IntN(3) > 0, random.IntN(3) == 0
+				}
+				time.Sleep(2 * time.Minute) // in a bubble: the cluster notices
+				things := w.Things
+				w.Things = func(h fleet.Host) []enginetest.Thing {
+					all := things(h)
+					for i := range all {
+						if all[i].Key == "agent" && updated[h.Name] || all[i].Key == "plain" && plain[h.Name] {
+							all[i].Value += "-new"
+						}
+					}
+					return all
+				}
+				w.engine.Bounds, w.engine.Parallelism = new(plan.Bounds), 1+random.IntN(4)
+				p := planned(t, w.engine)
+				r := performed(t, w.engine, p)
+				var waves [][]string
+				for _, ev := range w.events {
+					if ev.Type == engine.HostBegun && ev.Wave > 0 {
+						for len(waves) < ev.Wave {
+							waves = append(waves, nil)
+						}
+						waves[ev.Wave-1] = append(waves[ev.Wave-1], ev.Host)
+					}
+				}
+				var left []string
+				for _, x := range r.Left {
+					left = append(left, x.Host)
+				}
+				var shown plan.Rollout
+				if len(p.Rollouts) > 0 {
+					shown = p.Rollouts[0]
+				}
+				if len(r.Failures) > 0 {
+					t.Fatalf("failures: %+v", r.Failures)
+				}
+				if diff := cmp.Diff(slices.Concat(shown.Waves, [][]string{shown.Left}), slices.Concat(waves, [][]string{left})); diff != "" {
+					t.Errorf("%d hosts, %+v: shown (-) and run (+), the last row not started:\n%s\n%+v", n, limits, diff, r.Left)
+				}
+			})
+		})
+	}
+}
