@@ -21,14 +21,14 @@ type Start struct {
 
 // Course is how a run goes if nothing fails.
 type Course struct {
-	Starts []Start // in order
-	Left   []Left  // hosts that do not start
+	Starts []Start   // in order
+	Left   []Waiting // hosts that do not start
 	Takes  time.Duration
 }
 
 // Play plays a run that has not begun: its hosts start when the rollout allows it, and take as long as their jobs say.
-// closed are the healthy hosts whose Nodes are cordoned.
-func (r *Rollout) Play(jobs map[string]Job, closed map[string]bool) Course {
+// cordoned are the healthy hosts whose Nodes are cordoned.
+func (r *Rollout) Play(jobs map[string]Job, cordoned map[string]bool) Course {
 	var (
 		c       Course
 		start   = time.Unix(0, 0)
@@ -37,7 +37,7 @@ func (r *Rollout) Play(jobs map[string]Job, closed map[string]bool) Course {
 	)
 	ready := func(string) bool { return true }
 	for {
-		r.Closed(closed)
+		r.SetCordoned(cordoned)
 		for _, id := range r.Next(now, ready) {
 			c.Starts = append(c.Starts, Start{ID: id, Wave: r.Wave(id), At: now.Sub(start)})
 			running = append(running, &played{place: len(c.Starts) - 1, job: jobs[id], next: now.Add(jobs[id].Work)})
@@ -59,19 +59,19 @@ func (r *Rollout) Play(jobs map[string]Job, closed map[string]bool) Course {
 			case p.next.After(now):
 				return false
 			case !p.settles && p.job.Settle > 0:
-				r.Worked(at.ID)
+				r.AwaitReady(at.ID)
 				p.settles, p.next = true, now.Add(p.job.Settle)
 				return false
 			}
-			r.Ended(at.ID, now)
+			r.Finished(at.ID, now)
 			at.Until, c.Takes = now.Sub(start), now.Sub(start)
 			if p.job.Uncordons {
-				delete(closed, at.ID)
+				delete(cordoned, at.ID)
 			}
 			return true
 		})
 	}
-	c.Left = r.Left(now, ready)
+	c.Left = r.Waiting(now, ready)
 	return c
 }
 

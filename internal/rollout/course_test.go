@@ -14,13 +14,13 @@ import (
 func TestPlay(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
-		limits  Limits
-		work    []Work
-		workers int
-		closed  map[string]bool
-		starts  []string
-		left    Reason
-		takes   time.Duration
+		limits   Limits
+		work     []Work
+		workers  int
+		cordoned map[string]bool
+		starts   []string
+		left     Reason
+		takes    time.Duration
 	}{
 		"the canary soaks, then two at a time": {limits: Limits{MaxUnavailable: 2, Canary: 1, Soak: time.Minute}, work: disrupt(ids(5)...), workers: 32,
 			starts: []string{"0 1 0s", "1 2 1m15s", "2 2 1m15s", "3 3 1m30s", "4 3 1m30s"}, takes: 105 * time.Second},
@@ -28,7 +28,7 @@ func TestPlay(t *testing.T) {
 			starts: []string{"0 1 0s", "1 1 10s", "2 1 20s"}, takes: 35 * time.Second},
 		"a change that cannot be repaired stops the others": {limits: Limits{MaxUnavailable: 2, Canary: 1}, workers: 32,
 			work: append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true}), left: TrialFailed},
-		"a person's cordon keeps a place": {limits: Limits{MaxUnavailable: 1}, work: disrupt("0", "1"), workers: 32, closed: map[string]bool{"8": true}, left: Cordoned},
+		"a person's cordon keeps a place": {limits: Limits{MaxUnavailable: 1}, work: disrupt("0", "1"), workers: 32, cordoned: map[string]bool{"8": true}, left: Cordoned},
 		"min_ready":                       {limits: Limits{MaxUnavailable: 9, MinReady: 9}, work: disrupt("0"), workers: 32, left: TooFewReady},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestPlay(t *testing.T) {
 			for _, w := range x.work {
 				jobs[w.ID] = Job{Work: 10 * time.Second, Settle: 5 * time.Second}
 			}
-			c := New(x.work, map[string]Limits{"runners": x.limits}, map[string][]string{"runners": ids(9)}, x.workers).Play(jobs, x.closed)
+			c := New(x.work, map[string]Limits{"runners": x.limits}, map[string][]string{"runners": ids(9)}, x.workers).Play(jobs, x.cordoned)
 			var starts []string
 			for _, s := range c.Starts {
 				starts = append(starts, s.ID+" "+string(rune('0'+s.Wave))+" "+s.At.String())
