@@ -15,10 +15,9 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 )
 
-// observeBare is the least that a Go program does to put the same questions: it
-// opens the same connections, checks the host key, runs the same command line
-// with the same stdin on as many hosts at once, and reads what comes. It has no
-// deadlines, parses no answer and plans nothing.
+// observeBare is the least that a Go program does for the same questions: it opens the same
+// connections, checks the host key, runs the same command line with the same stdin on as many hosts at
+// once, and reads the output. It has no deadlines, parses no answers and makes no plan.
 func observeBare(ctx context.Context, f *sshFleet) (result, error) {
 	sent, err := f.Tools.exec(f.User, probesOf(f.User, spec()))
 	if err != nil {
@@ -27,7 +26,7 @@ func observeBare(ctx context.Context, f *sshFleet) (result, error) {
 	return observeWith(ctx, f, sent)
 }
 
-// observeWith sends the same exec to every host and counts the answers.
+// observeWith sends the same command to every host and counts the answers.
 func observeWith(ctx context.Context, f *sshFleet, sent hosts.Exec) (result, error) {
 	mark, _, _ := strings.Cut(sent.Stdin, "\n")
 	answers := make([]int, f.Hosts)
@@ -44,7 +43,7 @@ func observeWith(ctx context.Context, f *sshFleet, sent hosts.Exec) (result, err
 	return r, err
 }
 
-// each does something for every host, on as many at once as the fleet allows.
+// each calls a function for every host, with the fleet's parallelism.
 func (f *sshFleet) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, f.Parallelism))
@@ -59,8 +58,8 @@ func (f *sshFleet) each(ctx context.Context, do func(ctx context.Context, i int)
 	return g.Wait()
 }
 
-// run runs a command line over a connection of its own. Its exit code is no error: it
-// is an answer.
+// run runs a command line over a separate connection. An exit code other than 0 is an answer, not an
+// error.
 func (f *sshFleet) run(line string, stdin io.Reader) (string, error) {
 	signer, err := ssh.ParsePrivateKey([]byte(f.Key))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-// TestMain lets the test's own binary be the measured child.
+// TestMain makes the test binary the measured child.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == childArgument {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -22,13 +22,13 @@ func TestMain(m *testing.M) {
 	maintest.Main(m)
 }
 
-// little measures next to nothing: the tests judge no time.
+// little measures next to nothing: the tests check no times.
 func little(t *testing.T, rows ...string) options {
 	t.Helper()
 	return options{rows: rows, rounds: 1, hosts: 2, uploads: 2, simulated: 5, recorded: 40, cache: t.TempDir(), limit: time.Minute}
 }
 
-// TestMachinery runs every group once and looks at what the table has.
+// TestMachinery runs every group once and compares the rows of the table.
 func TestMachinery(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -73,7 +73,7 @@ func TestMachinery(t *testing.T) {
 	}
 }
 
-// TestHost keeps what an observation starts on a host within its budget.
+// TestHost checks the budget of processes that an observation starts on a host.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	needServer(t)
@@ -115,7 +115,7 @@ only shown  7 MB
 	}
 	for n, code := range map[int]int{0: 0, 1: 0, 2: 1, 3: 1} {
 		if got := verdict(rows[:n]); got != code {
-			t.Errorf("the first %d rows end with %d, want %d", n, got, code)
+			t.Errorf("the first %d rows: exit code %d, want %d", n, got, code)
 		}
 	}
 	if got := median([]float64{9, 1, 3}); got != 3 {
@@ -133,10 +133,10 @@ func TestArguments(t *testing.T) {
 		code int
 		text string
 	}{
-		{[]string{"-rows", "ssh,speed"}, 2, `nothing is called "speed"`},
+		{[]string{"-rows", "ssh,speed"}, 2, `unknown row "speed"`},
 		{[]string{"-rounds", "0"}, 2, "at least 1"},
 		{[]string{"-h"}, 0, "what to measure"},
-		{[]string{"-rows", "plan", "-recorded", "40", "-limit", "1ns"}, 2, "not done within 1ns"},
+		{[]string{"-rows", "plan", "-recorded", "40", "-limit", "1ns"}, 2, "not finished within 1ns"},
 		{[]string{"child"}, 2, "read the job"},
 	} {
 		var log bytes.Buffer

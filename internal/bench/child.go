@@ -9,27 +9,26 @@ import (
 	"time"
 )
 
-// job is what a child does; it reads it from stdin.
+// job is a child's task. It is read from stdin.
 type job struct {
-	Kind      string // one of jobs, or world: serve simulated hosts until stdin ends
+	Kind      string // a key of jobs, or world: serve simulated hosts until stdin ends
 	Fleet     *sshFleet
 	Hosts     int    // of compute
 	Converged bool   // of compute: there is nothing to do
 	Dir       string // of world
 }
 
-// result is what a child says on stdout.
+// result is a child's output, printed to stdout.
 type result struct {
-	Wall    time.Duration // of the work alone, without start and preparation
-	Heap    uint64        // bytes, the largest size the heap had
-	Decoded time.Duration // of compute: reading the same snapshot as JSON takes this long
-	Answers int           // of the hosts, to all questions; of an upload the files that arrived
-	Sent    int64         // bytes, of macfleet alone
-	Turns   int64         // round trips, of macfleet alone
+	Wall    time.Duration // of the work, without start and preparation
+	Heap    uint64        // bytes, at the heap's peak
+	Decoded time.Duration // of compute: how long it takes to read the same snapshot as JSON
+	Answers int           // to all probes; of an upload: files that arrived
+	Sent    int64         // bytes that macfleet sent
+	Turns   int64         // round trips of macfleet
 }
 
-// jobs are what is measured in processes of their own: of two that are compared
-// neither pays for the other's garbage.
+// jobs are measured in separate processes, so that none pays for the garbage of another.
 var jobs = map[string]func(context.Context, job) (result, error){
 	"macfleet": func(ctx context.Context, j job) (result, error) { return observeMacfleet(ctx, j.Fleet) },
 	"bare":     func(ctx context.Context, j job) (result, error) { return observeBare(ctx, j.Fleet) },
@@ -49,7 +48,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	do, known := jobs[j.Kind]
 	if !known {
-		return fmt.Errorf("no job is called %q", j.Kind)
+		return fmt.Errorf("unknown job %q", j.Kind)
 	}
 	r, err := do(ctx, j)
 	if err != nil {
@@ -58,7 +57,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// do has a child of its own process do a job.
+// do runs a job in a child process.
 func (b *bench) do(ctx context.Context, j job) (result, usage, error) {
 	var r result
 	text, err := json.Marshal(j)

@@ -16,7 +16,7 @@ import (
 const (
 	planSeconds   = 1.0
 	planMegabytes = 500.0
-	planGrowth    = 2.2 // for twice as many hosts
+	planGrowth    = 2.2 // growth for twice as many hosts
 )
 
 // compute plans a recorded fleet once, as a command does.
@@ -49,7 +49,7 @@ func compute(n int, converged bool) (result, error) {
 	return r, nil
 }
 
-// plan measures plan.Compute alone, at two sizes.
+// plan measures plan.Compute at two sizes.
 func (b *bench) plan(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, converged := range []bool{false, true} {

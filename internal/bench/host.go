@@ -14,20 +14,20 @@ import (
 	"github.com/macfleet/macfleet/hosts"
 )
 
-// The budgets of what an observation with all steps starts on a host: as it is delivered, and when it
-// is converged, with every file, job and anchor that macfleet made there to be looked at.
+// The budgets of processes that an observation with all steps starts on a host: as delivered, and when
+// converged, with every file, job and anchor of macfleet.
 const (
 	deliveredProcesses = 70.0
 	convergedProcesses = 70.0
 )
 
-// host measures what an observation with all steps costs on the host: the processes, counted by strace
+// host measures what an observation with all steps costs the host: its processes, counted by strace
 // below a real sshd, and the CPU time of the login shell with all that it starts.
 func (b *bench) host(ctx context.Context) ([]row, error) {
 	if _, err := exec.LookPath("strace"); err != nil || os.Geteuid() != 0 {
 		return []row{shown("host", "needs strace, and root")}, nil
 	}
-	// The login user reads what stands for the Mac, too.
+	// The login user also reads the stand-in's files.
 	if err := os.Chmod(b.dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func (b *bench) hostOf(ctx context.Context, what string, converged bool, budget 
 		if err != nil {
 			return nil, err
 		}
-		// There is no claim, and where nothing is there no marker and no file of sudo's either.
+		// There is no claim. On a new host, the marker and sudo's file are missing too.
 		if good := strings.Count(out, " end 0\n") + strings.Count(out, " end 4\n"); good != questions {
-			return nil, fmt.Errorf("%d questions of %d have a good answer:\n%s", good, questions, tail(out))
+			return nil, fmt.Errorf("%d of %d questions were answered well:\n%s", good, questions, tail(out))
 		}
 		cpus = append(cpus, milliseconds(u.cpu))
 	}
@@ -74,16 +74,16 @@ func (b *bench) hostOf(ctx context.Context, what string, converged bool, budget 
 		shown(fmt.Sprintf("  CPU of its %d questions, sshd left out", questions), "%.0f ms", median(cpus))}, nil
 }
 
-// hostQuestions are those that hosts asks of its own accord.
+// hostQuestions is the number of questions that hosts adds to those of the steps.
 const hostQuestions = 5
 
-// everyStep is what a member with every step should be.
+// everyStep is the specification of a member with every step.
 func everyStep() fleet.Spec {
 	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{Anchor: new("acme.runners")},
 		Tart: &fleet.Tart{}, TartKubelet: &fleet.TartKubelet{}, GithubRunner: &fleet.GithubRunner{}}.WithBuiltIn().WithDefaults()
 }
 
-// processes counts what one exchange starts below a real sshd.
+// processes counts the processes that one command starts below a real sshd.
 func processes(ctx context.Context, m standIn, sent hosts.Exec, questions int) (n int, err error) {
 	trace := filepath.Join(string(m), "trace")
 	f, stop, err := startFleet(ctx, filepath.Join(string(m), "sshd"), 1,
@@ -103,5 +103,5 @@ func processes(ctx context.Context, m standIn, sent hosts.Exec, questions int) (
 	return 1 + len(started.FindAll(text, -1)), err
 }
 
-// started is the end of strace's line about a new process.
+// started matches the end of strace's line about a new process.
 var started = regexp.MustCompile(`(?m)(?:clone|clone3|fork|vfork)(?:\(.*| resumed>.*) = [0-9]+$`)

@@ -16,10 +16,10 @@ import (
 //go:embed mac.txtar
 var macFiles []byte
 
-// standIn is a folder that stands for a converged Mac.
+// standIn is a folder that simulates a converged Mac.
 type standIn string
 
-// standInUser is its login user: one that every machine has, and who is not root.
+// standInUser is its login user: a user that every machine has, and not root.
 const standInUser = "nobody"
 
 func writeStandIn(dir string) (standIn, error) {
@@ -35,7 +35,7 @@ func writeStandIn(dir string) (standIn, error) {
 	return standIn(dir), os.Symlink("/usr/local/lib/tart.app/Contents/MacOS/tart", filepath.Join(dir, "root/usr/local/bin/tart"))
 }
 
-// root stands for the Mac's root folder.
+// root returns the folder that stands for the Mac's root.
 func (m standIn) root() string { return filepath.Join(string(m), "root") }
 
 // path finds the stubs before the system's own tools.
@@ -43,12 +43,12 @@ func (m standIn) path() string {
 	return filepath.Join(string(m), "tools") + ":/usr/bin:/bin:/usr/sbin:/sbin"
 }
 
-// prologue stands in front of every script in place of the one for real Macs.
+// prologue replaces the start that scripts have on real Macs.
 func (m standIn) prologue() string {
 	return "PATH=" + m.path() + "; LC_ALL=C; export PATH LC_ALL\n"
 }
 
-// here turns the paths in a command line into those of the folder.
+// here replaces the Mac's paths in a command line with those of the folder.
 func (m standIn) here(line string) string {
 	var pairs []string
 	for _, top := range []string{"/etc/", "/Library/", "/Users/", "/usr/local/", "/var/"} {
@@ -57,12 +57,12 @@ func (m standIn) here(line string) string {
 	return strings.NewReplacer(pairs...).Replace(line)
 }
 
-// exec returns what is sent to a host to put questions to the stand-in.
+// exec returns the command that asks the stand-in a list of questions.
 func (m standIn) exec(user string, probes []plan.Probe) (hosts.Exec, error) {
 	return hosts.New(hosts.Options{User: user, Prologue: m.prologue()}).Exec(probes)
 }
 
-// run puts them without a connection.
+// run asks them without a connection.
 func (m standIn) run(ctx context.Context, sent hosts.Exec) (string, usage, error) {
 	return execute(ctx, strings.NewReader(sent.Stdin), []string{"PATH=" + m.path()}, "/bin/sh", "-c", sent.Line)
 }

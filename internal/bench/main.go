@@ -1,11 +1,10 @@
-// Command bench measures macfleet beside its budgets, in one run on one
-// machine, and prints a table. It exits 1 when something is over its budget and
-// 2 when it could not measure.
+// Command bench measures macfleet against its budgets, in one run on one machine, and prints a table.
+// It exits with 1 if a figure is over its budget, and with 2 if it could not measure.
 //
 //	go run ./internal/bench -rows ssh,plan
 //
-// Every figure is a median of several rounds. Where two programs are compared,
-// their rounds alternate, so that noise of the machine hits both.
+// Every figure is the median of several rounds. The rounds of two compared programs alternate, so that
+// noise affects both.
 package main
 
 import (
@@ -35,14 +34,14 @@ type options struct {
 	rows      []string
 	rounds    int
 	hosts     int // real sshd hosts
-	uploads   int // so, that an artifact is sent to
+	uploads   int // real sshd hosts that an artifact is sent to
 	simulated int // hosts of the sandbox, and slow ones
-	recorded  int // hosts that are planned; and twice as many for the growth
+	recorded  int // recorded hosts to plan; twice as many show the growth
 	cache     string
 	limit     time.Duration // of the whole run
 }
 
-// parallelism is how many hosts are asked at once, by macfleet and by the bare program.
+// parallelism is how many hosts macfleet and the bare program contact at once.
 const parallelism = 32
 
 // group is one subject of the table.
@@ -61,7 +60,7 @@ var groups = []group{
 	{"version", (*bench).version},
 }
 
-// childArgument makes this program one of its own measured children.
+// childArgument starts this program as a measured child.
 const childArgument = "child"
 
 func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) int {
@@ -80,9 +79,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) i
 		fmt.Fprintln(log, "Error:", err)
 		return 2
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("not done within %s; measure less with -rows or allow more with -limit", o.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("not finished within %s; measure less with -rows or raise -limit", o.limit))
 	defer cancel()
-	head := machine(o) // before the run makes a load of its own
+	head := machine(o) // before the run itself makes a load
 	rows, err := measure(ctx, o, log)
 	show(out, head, rows)
 	if err != nil {
@@ -113,16 +112,16 @@ func parse(args []string, log io.Writer) (options, error) {
 	f.IntVar(&o.hosts, "hosts", 100, "real sshd hosts")
 	f.IntVar(&o.uploads, "uploads", 20, "real sshd hosts that an artifact is sent to")
 	f.IntVar(&o.simulated, "simulated", 500, "simulated hosts, and hosts that take a second each")
-	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan; twice as many show the growth")
+	f.IntVar(&o.recorded, "recorded", 10_000, "recorded hosts to plan (the growth is measured with twice as many)")
 	f.StringVar(&o.cache, "cache", "", "folder that keeps the prepared sandbox (default: the user's cache)")
-	f.DurationVar(&o.limit, "limit", 40*time.Minute, "end of the whole run")
+	f.DurationVar(&o.limit, "limit", 40*time.Minute, "time limit of the whole run")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	o.rows = strings.Split(*rows, ",")
 	for _, r := range o.rows {
 		if !slices.Contains(names, r) {
-			return o, fmt.Errorf("-rows: nothing is called %q; write some of %s", r, strings.Join(names, ","))
+			return o, fmt.Errorf("-rows: unknown row %q; use any of %s", r, strings.Join(names, ","))
 		}
 	}
 	if o.rounds < 1 || o.hosts < 1 || o.simulated < 5 || o.recorded < 1 {
@@ -131,7 +130,7 @@ func parse(args []string, log io.Writer) (options, error) {
 	if o.cache == "" {
 		home, err := os.UserCacheDir()
 		if err != nil {
-			return o, fmt.Errorf("find the cache folder: %w; name one with -cache", err)
+			return o, fmt.Errorf("find the cache folder: %w; set it with -cache", err)
 		}
 		o.cache = filepath.Join(home, "macfleet-bench")
 	}
@@ -147,8 +146,7 @@ type bench struct {
 	binary func() (string, error) // builds macfleet once and returns its path
 }
 
-// measure runs the wanted groups. The rows that were measured before an error
-// are returned with it.
+// measure runs the selected groups. On an error it also returns the rows measured before.
 func measure(ctx context.Context, o options, log io.Writer) (rows []row, err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-// observeMacfleet observes and plans a fleet as `macfleet plan` does: all but
-// the providers' lists is the real thing.
+// observeMacfleet observes and plans a fleet as `macfleet plan` does. Only the providers' lists are
+// simulated.
 func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 	client, err := f.client(hosts.Options{Prologue: f.Tools.prologue()})
 	if err != nil {
@@ -41,7 +41,7 @@ func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 			}
 			r.Answers++
 		}
-		r.Answers++ // what earlier runs left behind is read and kept in no fact
+		r.Answers++ // leftovers of earlier runs are read too, but are in no fact
 	}
 	stats := client.Stats()
 	if n := int64(f.Hosts); stats.Connections != n || stats.Execs != n {
@@ -51,12 +51,12 @@ func observeMacfleet(ctx context.Context, f *sshFleet) (result, error) {
 	return r, nil
 }
 
-// spec is what the hosts should be: every step asks its questions.
+// spec is a specification in which every step asks its questions.
 func spec() fleet.Spec {
 	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithBuiltIn().WithDefaults()
 }
 
-// client returns a client to whom every server has the address of the fleet.
+// client returns a client that finds every server at the fleet's address.
 func (f *sshFleet) client(o hosts.Options) (*hosts.Client, error) {
 	key, err := hosts.ParsePrivateKey(f.Key)
 	o.User, o.Key = f.User, key
@@ -66,7 +66,7 @@ func (f *sshFleet) client(o hosts.Options) (*hosts.Client, error) {
 	return hosts.New(o), err
 }
 
-// engine returns an engine that lacks only its hosts client.
+// engine returns an engine without a hosts client.
 func (f *sshFleet) engine() *engine.Engine {
 	config := &fleet.Config{Owner: fleet.Owner{Name: "acme"}, Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "spare-"},
 		SSH:    fleet.SSH{User: f.User},
@@ -84,10 +84,10 @@ func (f *sshFleet) engine() *engine.Engine {
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
-// servers is an inventory that nobody changes.
+// servers is a read-only inventory.
 type servers []inventory.Server
 
-var errReadOnly = errors.New("a measurement changes nothing")
+var errReadOnly = errors.New("read-only: this is a measurement")
 
 func (s servers) List(context.Context) ([]inventory.Server, error) { return s, nil }
 
@@ -99,14 +99,14 @@ func (servers) Elsewhere(context.Context) inventory.Account                  { r
 func (servers) CheckRename(context.Context, string, string) error            { return errReadOnly }
 func (servers) Rename(context.Context, string, string, string, string) error { return errReadOnly }
 
-// pins are host keys that nobody changes.
+// pins are read-only host keys.
 type pins []plan.Pin
 
 func (p pins) All() ([]plan.Pin, error) { return p, nil }
 
 func (pins) Update(func([]plan.Pin) []plan.Pin) error { return errReadOnly }
 
-// probesOf returns what the steps of a specification ask a host.
+// probesOf returns the probes of a specification's steps.
 func probesOf(user string, spec fleet.Spec) []plan.Probe {
 	var out []plan.Probe
 	for _, s := range steps.For(fleet.Host{User: user, Spec: spec}) {

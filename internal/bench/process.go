@@ -15,23 +15,21 @@ import (
 	"time"
 )
 
-// usage is what one process cost.
+// usage is the cost of one process.
 type usage struct {
-	wall time.Duration // from its start to its end
-	cpu  time.Duration // its own, user and system
+	wall time.Duration // from start to end
+	cpu  time.Duration // of the process, user and system
 	peak int64         // resident bytes
 }
 
-// execute runs a process to its end and returns its output and cost. The peak of
-// a process is at least this program's own at its start, because Linux carries
-// it over: so everything big happens in children.
+// execute runs a process and returns its output and cost. A process's peak memory is at least this
+// program's own at its start, because Linux carries it over. So everything big runs in children.
 func execute(ctx context.Context, stdin io.Reader, environ []string, argv ...string) (string, usage, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errs
 	cmd.Env = append(os.Environ(), environ...)
-	// A program that was started and left its streams to others must not be
-	// waited for.
+	// Do not wait for a program in the background that still has the streams open.
 	cmd.WaitDelay = 5 * time.Second
 	began := time.Now()
 	err := cmd.Run()
@@ -51,7 +49,7 @@ func execute(ctx context.Context, stdin io.Reader, environ []string, argv ...str
 	return out.String(), u, nil
 }
 
-// resident returns bytes: Linux counts kilobytes, macOS bytes.
+// resident converts to bytes: Linux counts kilobytes, macOS bytes.
 func resident(maxrss int64) int64 {
 	if runtime.GOOS == "darwin" {
 		return maxrss
@@ -77,7 +75,7 @@ func builder(ctx context.Context, dir string) func() (string, error) {
 // versionMilliseconds is the budget of a start.
 const versionMilliseconds = 50.0
 
-// version measures how long the command takes to start and end.
+// version measures how long the command takes to start and exit.
 func (b *bench) version(ctx context.Context) ([]row, error) {
 	binary, err := b.binary()
 	if err != nil {

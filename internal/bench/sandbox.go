@@ -22,8 +22,8 @@ const (
 	hostMilliseconds = 4.0
 )
 
-// copyExample copies the example, with the artifact beside it. The limit of hosts that
-// one run changes goes, since one run makes the whole fleet.
+// copyExample copies the example with its artifact. It removes max_hosts, since one run creates the
+// whole fleet.
 func copyExample(ctx context.Context, dir string) error {
 	root, _, err := execute(ctx, nil, nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/macfleet/macfleet")
 	if err != nil {
@@ -47,10 +47,10 @@ func copyExample(ctx context.Context, dir string) error {
 	return nil
 }
 
-// fixedHosts of the example are not counted by its variable.
+// fixedHosts are the hosts of the example that its variable does not count.
 const fixedHosts = 4
 
-// sandbox measures a plan of a converged simulated fleet: the very command, while another process
+// sandbox measures a plan of a converged simulated fleet with the real binary, while another process
 // serves the simulated Macs, Scaleway and Kubernetes.
 func (b *bench) sandbox(ctx context.Context) (_ []row, err error) {
 	binary, err := b.binary()
@@ -61,7 +61,7 @@ func (b *bench) sandbox(ctx context.Context) (_ []row, err error) {
 	world := filepath.Join(dir, "world")
 	macfleet := func(args ...string) []string {
 		return append([]string{binary, "-C", dir, "-e", "production", "--sandbox=" + world, "--var", fmt.Sprintf("runners=%d", b.simulated-fixedHosts),
-			// A few servers of a world are of other types.
+			// A few servers of a simulated world are of other types.
 			"--sandbox-hosts", strconv.Itoa(b.simulated + b.simulated/10 + 4), "--parallelism", strconv.Itoa(parallelism)}, args...)
 	}
 	if err := b.prepare(ctx, dir, macfleet); err != nil {
@@ -87,14 +87,14 @@ func (b *bench) sandbox(ctx context.Context) (_ []row, err error) {
 		judged("  memory at its peak", median(peaks), sandboxMegabytes, " MB")}, nil
 }
 
-// prepare makes the fleet, unless an earlier run has.
+// prepare converges the fleet, unless an earlier run has.
 func (b *bench) prepare(ctx context.Context, dir string, macfleet func(...string) []string) error {
 	b.say("sandbox: converging %d simulated hosts in %s", b.simulated, dir)
 	err := converge(ctx, dir, macfleet)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// What an earlier macfleet left may be of another kind.
+	// The folder of another version may have a different format.
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (b *bench) serve(ctx context.Context, dir string) (at string, stop func() e
 	return at, stop, nil
 }
 
-// serveWorld serves the simulated world of a folder, prints where, and ends with its input.
+// serveWorld serves the simulated world of a folder, prints its address, and exits when stdin ends.
 func serveWorld(in io.Reader, out io.Writer, dir string) (err error) {
 	w, err := sandbox.Open(dir, sandbox.Seed{})
 	if err != nil {

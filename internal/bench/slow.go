@@ -15,10 +15,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// slowSeconds is how long the hosts that take a second each may take together.
+// slowSeconds is the budget of all hosts that take a second each.
 const slowSeconds = 4.0
 
-// slow observes hosts that take a second each: they give a recorded answer.
+// slow observes hosts that answer after a second, from a recording.
 func (b *bench) slow(ctx context.Context) (_ []row, err error) {
 	me, err := user.Current()
 	if err != nil {
@@ -58,9 +58,9 @@ func (b *bench) slow(ctx context.Context) (_ []row, err error) {
 		shown("  macfleet's own CPU a host", "%.1f ms", median(s.cpus)/float64(f.Hosts))}, nil
 }
 
-// recorded is what hosts say that were asked by a recorded mark.
+// recorded is the recorded answer of hosts.
 type recorded struct {
-	mark, stdout, stderr string // on stderr stand the lines of stdout that frame answers
+	mark, stdout, stderr string // stderr has the lines of stdout that frame answers
 }
 
 var framing = regexp.MustCompile(`\n[0-9A-Z]{26} (?:begin|end) \S+\n`)
@@ -90,7 +90,7 @@ func (r recorded) answer(conn net.Conn, config *ssh.ServerConfig) {
 		}
 		go func() {
 			for request := range asked {
-				_ = request.Reply(request.Type == "exec", nil) // a client that has gone asks nothing more
+				_ = request.Reply(request.Type == "exec", nil) // a client that disconnected sends no further requests
 				if request.Type == "exec" {
 					go r.say(channel)
 				}
@@ -106,7 +106,7 @@ func (r recorded) say(channel ssh.Channel) {
 	}
 	time.Sleep(time.Second)
 	now := strings.NewReplacer(r.mark, strings.TrimSpace(mark))
-	// A client that has gone hears nothing of it.
+	// A client that disconnected does not read it.
 	_, _ = now.WriteString(channel.Stderr(), r.stderr)
 	_, _ = now.WriteString(channel, r.stdout)
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))

@@ -7,15 +7,14 @@ import (
 	"path/filepath"
 )
 
-// observeRatio is how much longer than the bare program macfleet may take. Ten
-// hosts are over too soon to be judged.
+// observeRatio is how many times as long as the bare program macfleet may take. Ten hosts are too few
+// to judge.
 const (
 	observeRatio = 1.25
 	judgedFrom   = 50
 )
 
-// ssh compares macfleet's observation of real OpenSSH servers with that of a
-// bare Go program.
+// ssh compares macfleet's observation of real OpenSSH servers with a bare Go program's.
 func (b *bench) ssh(ctx context.Context) (_ []row, err error) {
 	f, stop, err := startFleet(ctx, filepath.Join(b.dir, "ssh"), b.hosts, "")
 	if err != nil {
@@ -32,8 +31,8 @@ func (b *bench) ssh(ctx context.Context) (_ []row, err error) {
 		float64(ours.last.Turns)/n, float64(ours.last.Sent)/1000/n)), nil
 }
 
-// compare alternates macfleet's job and the bare program's; who goes first changes each
-// round. The first round only warms up. Without a budget the ratio is shown alone.
+// compare alternates macfleet's job and the bare program's. Which goes first changes each round. The
+// first round only warms up. Without a budget the ratio is only shown.
 func (b *bench) compare(ctx context.Context, what string, f *sshFleet, own, other string, budget float64) (*side, []row, error) {
 	b.say("%s: %d rounds", what, b.rounds)
 	ours, bare := &side{kind: own}, &side{kind: other}
@@ -49,7 +48,7 @@ func (b *bench) compare(ctx context.Context, what string, f *sshFleet, own, othe
 		}
 	}
 	if ours.last.Answers != bare.last.Answers || ours.last.Answers == 0 {
-		return nil, nil, fmt.Errorf("%s counts %d and %s %d: they did not do the same", own, ours.last.Answers, other, bare.last.Answers)
+		return nil, nil, fmt.Errorf("%s counts %d and %s %d: they did different work", own, ours.last.Answers, other, bare.last.Answers)
 	}
 	var ratios, cpus []float64
 	for i := range ours.walls {

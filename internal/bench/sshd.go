@@ -17,25 +17,24 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshFleet is a number of hosts at one address on loopback, and how to log in.
+// sshFleet is a number of hosts at one loopback address, and how to log in.
 type sshFleet struct {
 	Hosts       int
 	Address     string // host:port
 	User        string
 	Key         string  // private key, PEM
 	HostKey     string  // "type base64"
-	Tools       standIn // whose stub tools answer
+	Tools       standIn // its stub tools answer
 	Parallelism int
-	Folder      string // of what is uploaded
+	Folder      string // of uploaded files
 }
 
-// ErrNoServer says that the machine has no OpenSSH server.
-var ErrNoServer = errors.New("no sshd on this machine; install openssh-server, or leave out the rows host, ssh and upload")
+// ErrNoServer is returned on a machine without an OpenSSH server.
+var ErrNoServer = errors.New("no sshd on this machine; install openssh-server, or skip the rows host, ssh and upload")
 
-// startFleet serves n hosts, each connection by an sshd process of its own, as inetd
-// starts it; stop waits for the sessions, which end with their connections. The
-// home folder of every session is an empty one: OpenSSH runs commands through
-// the login shell, and its start-up files would cost more than all the rest.
+// startFleet serves n hosts, each connection by a separate sshd process, as inetd does. stop waits for
+// the sessions, which end with their connections. Every session has an empty home folder: OpenSSH runs
+// commands through the login shell, whose start-up files would cost more than everything else.
 func startFleet(ctx context.Context, dir string, n int, more string) (f *sshFleet, stop func() error, err error) {
 	path, err := findServer()
 	if err != nil {
@@ -56,7 +55,7 @@ func startFleet(ctx context.Context, dir string, n int, more string) (f *sshFlee
 		return nil, nil, err
 	}
 	config := filepath.Join(dir, "sshd.conf")
-	for name, text := range map[string]string{filepath.Join(dir, "key"): f.Key, filepath.Join(dir, "authorized_keys"): f.HostKey + "\n", // one key pair serves both sides
+	for name, text := range map[string]string{filepath.Join(dir, "key"): f.Key, filepath.Join(dir, "authorized_keys"): f.HostKey + "\n", // both sides use one key pair
 		config: "UsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPrintMotd no\n" +
 			"HostKey " + filepath.Join(dir, "key") + "\nAuthorizedKeysFile " + filepath.Join(dir, "authorized_keys") + "\n" +
 			"SetEnv HOME=" + filepath.Join(dir, "home") + "\n" + more} {
@@ -66,20 +65,20 @@ func startFleet(ctx context.Context, dir string, n int, more string) (f *sshFlee
 	}
 	f.Address, stop, err = serveEach(func(conn *net.TCPConn) {
 		socket, err := conn.File()
-		_ = conn.Close() // sshd gets its duplicate
+		_ = conn.Close() // sshd has its duplicate
 		if err != nil {
 			return // the client sees the connection end
 		}
 		defer socket.Close()
 		sshd := exec.CommandContext(ctx, path, "-i", "-f", config)
 		sshd.Stdin, sshd.Stdout = socket, socket
-		_ = sshd.Run() // what the client lacks by that is an error there
+		_ = sshd.Run() // the client reports what it misses
 	})
 	return f, stop, err
 }
 
-// serveEach serves every connection to a free port of loopback until it is stopped; stop
-// waits for those that are still open.
+// serveEach serves every connection to a free loopback port until stop is called. stop waits for open
+// connections.
 func serveEach(one func(*net.TCPConn)) (address string, stop func() error, err error) {
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -102,7 +101,7 @@ func serveEach(one func(*net.TCPConn)) (address string, stop func() error, err e
 	}, nil
 }
 
-// findServer returns sshd's path: it must be started by an absolute one.
+// findServer returns sshd's path. sshd must be started by an absolute path.
 func findServer() (string, error) {
 	path, err := exec.LookPath("sshd")
 	if err != nil {
@@ -112,7 +111,7 @@ func findServer() (string, error) {
 		}
 	}
 	if os.Geteuid() == 0 {
-		// sshd of root insists on its folder for privilege separation.
+		// As root, sshd requires its folder for privilege separation.
 		return path, os.MkdirAll("/run/sshd", 0o755)
 	}
 	return path, nil

@@ -16,11 +16,11 @@ import (
 type row struct {
 	what   string
 	figure string
-	budget string // empty: shown and not judged
+	budget string // empty: not judged
 	over   bool
 }
 
-// judged is a row with a budget, in the figure's own unit.
+// judged returns a row with a budget in the figure's unit.
 func judged(what string, figure, budget float64, unit string) row {
 	write := number
 	if unit == times {
@@ -34,7 +34,7 @@ const times = "x"
 
 func ratio(v float64) string { return fmt.Sprintf("%.2f", v) }
 
-// shown is a row without a budget.
+// shown returns a row without a budget.
 func shown(what, format string, args ...any) row {
 	return row{what: what, figure: fmt.Sprintf(format, args...)}
 }
@@ -65,11 +65,11 @@ func show(out io.Writer, head string, rows []row) {
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.what, r.figure, r.budget, r.verdict())
 	}
-	_ = w.Flush() // a reader that went away sees no table
+	_ = w.Flush() // a reader that has exited misses the table
 }
 
-// machine says where and how the figures are measured, and whether others use
-// the machine: then every time is too high, and ratios alone can be trusted.
+// machine describes the machine, and warns if others use it: then all times are too high, and only
+// ratios are reliable.
 func machine(o options) string {
 	text := fmt.Sprintf("Machine: %d cores, %s, %s/%s; medians of %d rounds, parallelism %d.", runtime.NumCPU(), runtime.Version(),
 		runtime.GOOS, runtime.GOARCH, o.rounds, parallelism)
@@ -79,11 +79,10 @@ func machine(o options) string {
 	return text
 }
 
-// busy is the load for each core from which on times are not to be trusted.
+// busy is the load per core above which times are not reliable.
 const busy = 0.5
 
-// loaded returns the load of the last minute where it disturbs. Only Linux
-// tells.
+// loaded returns the load of the last minute if it is above busy. Only Linux reports it.
 func loaded() (float64, bool) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 const uploadBytes = 8 << 20
 
-// upload compares macfleet's delivery of an artifact to real hosts with cat, which checks
-// nothing: so it has no budget.
+// upload compares macfleet's delivery of an artifact to real hosts with cat. There is no budget, since
+// cat verifies nothing.
 func (b *bench) upload(ctx context.Context) (_ []row, err error) {
 	if os.Geteuid() != 0 {
 		return []row{shown("upload", "needs root")}, nil
@@ -41,11 +41,11 @@ func (b *bench) upload(ctx context.Context) (_ []row, err error) {
 	return append(rows, shown("  macfleet's throughput", "%.0f MB/s", megabytes(int64(b.uploads)*uploadBytes)/median(ours.walls))), nil
 }
 
-// sendAll sends the same random bytes to a file of every host's own, by macfleet's
-// delivery or by a bare program's cat. It counts the files that arrived whole.
+// sendAll sends the same random bytes to one file per host, by macfleet's delivery or by cat. It
+// counts the complete files.
 func sendAll(ctx context.Context, f *sshFleet, deliver bool) (r result, err error) {
 	data := make([]byte, uploadBytes)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(data) // never fails, by its contract
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(data) // never fails
 	sum := sha256.Sum256(data)
 	artifact := fleet.Artifact{Name: "payload", Version: "1", SHA256: hex.EncodeToString(sum[:]), Fetch: fleet.FetchPush, Size: uploadBytes}
 	folder := func(host string) string { return filepath.Join(f.Folder, host) }

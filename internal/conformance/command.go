@@ -8,15 +8,14 @@ var lookScript string
 //go:embed scripts/files.sh
 var filesScript string
 
-// Exit codes of the script around a row. No row may end with them.
+// Exit codes of the script around a row. No row may exit with them.
 const (
-	exitNotAsked = 96 // the row's condition says that it does not fit the machine
+	exitSkipped  = 96 // the row's condition is not met
 	exitNoFolder = 97
 )
 
-// Command returns the script that asks a row on any machine, and its arguments.
-// It looks from the root folder; a row that changes files gets a new folder in
-// /tmp, which is removed at the end.
+// Command returns the script that runs a row on any machine, and its arguments. It runs in the root
+// folder. A row that changes files gets a new folder in /tmp, which is removed at the end.
 func (r Row) Command() (script string, args []string) {
 	script, condition := lookScript, r.If
 	if r.Changes != Nothing {
@@ -28,13 +27,13 @@ func (r Row) Command() (script string, args []string) {
 	return script, append([]string{condition, r.Script}, r.Args...)
 }
 
-// Judge compares what the script of Command answered with the row.
+// Judge compares the result of Command's script with the row.
 func (r Row) Judge(got Result) Outcome {
 	switch {
-	case got.Exit == exitNotAsked:
+	case got.Exit == exitSkipped:
 		return Outcome{Row: r, NotRun: "its condition is not met here: " + r.If}
 	case got.Exit == exitNoFolder:
-		return Outcome{Row: r, NotRun: "no folder could be made: " + got.Stderr}
+		return Outcome{Row: r, NotRun: "cannot create a folder: " + got.Stderr}
 	}
 	return Outcome{Row: r, Got: got, Same: r.Fits(got)}
 }

@@ -21,19 +21,19 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// What `make conformance` passes.
+// The flags of `make conformance`.
 var (
-	hostFlag        = flag.String("host", "", "a Mac to check: its name or address, and :PORT where that is not 22; without it TestMac is skipped")
+	hostFlag        = flag.String("host", "", "the Mac to check: its name or address, and :PORT unless it is 22; without it TestMac is skipped")
 	userFlag        = flag.String("user", "m1", "login user of the Mac")
-	keyFlag         = flag.String("key", "", "`FILE` of the private key, or of a public key that the agent holds; default: the agent's only key")
-	fingerprintFlag = flag.String("fingerprint", "", "the Mac's host key, SHA256:…, as it was compared by another way")
-	filesFlag       = flag.Bool("files", false, "also the rows that make files, each in a new folder under /tmp that is removed")
+	keyFlag         = flag.String("key", "", "`FILE` with the private key, or with the public key of one in the agent (default: the agent's only key)")
+	fingerprintFlag = flag.String("fingerprint", "", "the Mac's host key, SHA256:…, as verified elsewhere")
+	filesFlag       = flag.Bool("files", false, "also run rows that create files, each in a temporary folder under /tmp")
 )
 
-// TestMac asks a real Mac and prints what differs. It changes no setting.
+// TestMac runs the rows on a real Mac and prints what differs. It changes no settings.
 func TestMac(t *testing.T) {
 	if *hostFlag == "" {
-		t.Skip("no Mac named: make conformance HOST=name")
+		t.Skip("needs a Mac: make conformance HOST=name")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
@@ -79,9 +79,9 @@ func loginKey(file string) (ssh.Signer, error) {
 	}
 	conn, err := net.Dial("unix", os.Getenv("SSH_AUTH_SOCK"))
 	if err != nil {
-		return nil, fmt.Errorf("no agent answers and no private key is named: %w; add KEY=FILE", err)
+		return nil, fmt.Errorf("no SSH agent and no private key: %w; fix: add KEY=FILE", err)
 	}
-	held, err := agent.NewClient(conn).Signers() // the connection stays: the agent signs over it
+	held, err := agent.NewClient(conn).Signers() // the connection stays open: the agent signs over it
 	if err != nil {
 		return nil, fmt.Errorf("list the agent's keys: %w", err)
 	}
@@ -93,13 +93,12 @@ func loginKey(file string) (ssh.Signer, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("the agent holds %d keys; say which one to offer: KEY=FILE of its public key", len(held))
+	return nil, fmt.Errorf("the agent holds %d keys; fix: choose one with KEY=FILE, its public key", len(held))
 }
 
-var errLooked = errors.New("the key was looked at")
+var errLooked = errors.New("the key was read")
 
-// trusted returns the key of a host whose fingerprint a person has confirmed. It
-// logs in nowhere.
+// trusted returns the key of a host if a person has confirmed its fingerprint. It does not log in.
 func trusted(ctx context.Context, address, fingerprint string) (plan.Pin, error) {
 	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -114,21 +113,21 @@ func trusted(ctx context.Context, address, fingerprint string) (plan.Pin, error)
 		HostKeyCallback: func(_ string, _ net.Addr, shown ssh.PublicKey) error { key = shown; return errLooked }})
 	switch {
 	case key == nil:
-		return plan.Pin{}, fmt.Errorf("%s shows no host key: %w", address, err)
+		return plan.Pin{}, fmt.Errorf("%s sent no host key: %w", address, err)
 	case fingerprint == "":
-		return plan.Pin{}, fmt.Errorf("%s shows the host key %s; compare it with what the Mac itself says (ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub), "+
+		return plan.Pin{}, fmt.Errorf("%s has the host key %s; compare it with ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub on the Mac,"+
 			"then run again with FINGERPRINT=%[2]s", address, ssh.FingerprintSHA256(key), strings.TrimPrefix(key.Type(), "ssh-"))
 	case ssh.FingerprintSHA256(key) != fingerprint:
-		return plan.Pin{}, fmt.Errorf("%s shows the host key %s and not %s: somebody else answers, or the Mac was reinstalled",
+		return plan.Pin{}, fmt.Errorf("%s has the host key %s, not %s: the address belongs to another machine, or the Mac was reinstalled",
 			address, ssh.FingerprintSHA256(key), fingerprint)
 	}
 	return plan.Pin{Name: address, Key: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}, nil
 }
 
-// batch is how many rows one exec asks, so that its script stays short enough.
+// batch is how many rows one command runs, so that its script stays short.
 const batch = 80
 
-// ask asks a host all rows that are safe there, over one connection.
+// ask runs all rows that are safe on a host, over one connection.
 func ask(ctx context.Context, o hosts.Options, to hosts.Target, rows []conformance.Row, files bool) (about string, all []conformance.Outcome, err error) {
 	o.Deadlines = hosts.Deadlines{Question: 30 * time.Second, Exchange: 5 * time.Minute, Silence: time.Minute}
 	conn, err := hosts.New(o).Connect(ctx, to)
@@ -163,17 +162,17 @@ func ask(ctx context.Context, o hosts.Options, to hosts.Target, rows []conforman
 	return fmt.Sprintf("macOS %q, root without a password: %t", version, seen.Root), all, nil
 }
 
-// unsafe returns why a row must not be asked of somebody's Mac, or "".
+// unsafe returns why a row must not run on a person's Mac, or "".
 func unsafe(row conformance.Row, version string, files bool) string {
 	switch {
 	case row.Changes == conformance.Settings:
-		return "it would change the Mac's settings"
+		return "changes the Mac's settings"
 	case row.Changes == conformance.Files && !files:
-		return "it makes files (in a folder of its own): run with FILES=1"
+		return "creates files (in a temporary folder): run with FILES=1"
 	case row.Needs == conformance.MacOS && version == "":
-		return "this is no Mac"
+		return "this is not a Mac"
 	case row.Since != "" && version != "" && older(version, row.Since):
-		return "it holds from macOS " + row.Since + " on"
+		return "needs macOS " + row.Since
 	}
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { maintest.Main(m) }
 
-// patience bounds what a test waits for. It is far above what anything takes.
+// patience limits how long a test waits. It is far above what any test needs.
 const patience = 60 * time.Second
 
 // table returns all rows.

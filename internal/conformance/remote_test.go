@@ -37,7 +37,7 @@ func newKey(t *testing.T) (ed25519.PrivateKey, ssh.Signer) {
 	return private, signer
 }
 
-// serveOnce gives a dialer whose one connection answer serves.
+// serveOnce returns a dialer whose only connection is served by answer.
 func serveOnce(t *testing.T, answer func(*net.TCPConn)) hosts.Dial {
 	t.Helper()
 	var served sync.WaitGroup
@@ -63,7 +63,7 @@ func serveOnce(t *testing.T, answer func(*net.TCPConn)) hosts.Dial {
 
 var acme = hosts.Target{Server: inventory.Server{ID: "-", Name: "acme-1", Address: "192.0.2.1"}}
 
-// TestMacRunner asks a simulated Mac the way a real one is asked.
+// TestMacRunner runs the rows on a simulated Mac as on a real one.
 func TestMacRunner(t *testing.T) {
 	t.Parallel()
 	_, key := newKey(t)
@@ -84,7 +84,7 @@ func TestMacRunner(t *testing.T) {
 			}
 			checkReport(t, about, all, table(t), files)
 			if after := listing(t, m.Root()); after != before {
-				t.Errorf("the rows left something behind:\n%s", after)
+				t.Errorf("the rows left files behind:\n%s", after)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func checkReport(t *testing.T, about string, all []conformance.Outcome, rows []c
 	}
 }
 
-// listing names every file below a folder with its content.
+// listing returns every file below a folder with its checksum.
 func listing(t *testing.T, root string) string {
 	t.Helper()
 	var out strings.Builder
@@ -131,8 +131,8 @@ func listing(t *testing.T, root string) string {
 	return out.String()
 }
 
-// TestMacRunnerOpenSSH asks this machine through its own sshd as if it were a
-// Mac: the rows that need macOS are left out, because it names no version.
+// TestMacRunnerOpenSSH runs the rows on this machine through its own sshd. Rows that need macOS are
+// skipped, because it reports no version.
 func TestMacRunnerOpenSSH(t *testing.T) {
 	t.Parallel()
 	private, key := newKey(t)
@@ -141,8 +141,8 @@ func TestMacRunnerOpenSSH(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The rows themselves are asked of this machine elsewhere, at the price of ten
-	// processes each: every fourth shows the way.
+	// TestShells runs all rows on this machine. Here each costs ten processes, so only every fourth is
+	// run.
 	var rows []conformance.Row
 	for i, row := range table(t) {
 		if i%4 == 0 {
@@ -161,7 +161,7 @@ func TestMacRunnerOpenSSH(t *testing.T) {
 	}
 }
 
-// openSSH serves a connection with OpenSSH's own sshd, as inetd does it.
+// openSSH serves a connection with OpenSSH's sshd, as inetd does.
 func openSSH(t *testing.T, private ed25519.PrivateKey, key ssh.Signer) func(*net.TCPConn) {
 	t.Helper()
 	sshd := "/usr/sbin/sshd"
@@ -171,7 +171,7 @@ func openSSH(t *testing.T, private ed25519.PrivateKey, key ssh.Signer) func(*net
 	}
 	scripttest.Need(t, "perl", "sudo")
 	if os.Getuid() == 0 {
-		// sshd of root insists on its folder for privilege separation.
+		// As root, sshd requires its folder for privilege separation.
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -203,18 +203,18 @@ func openSSH(t *testing.T, private ed25519.PrivateKey, key ssh.Signer) func(*net
 			t.Error(err)
 		}
 		_ = file.Close()
-		_ = cmd.Wait() // it ends with the connection, in whatever way
+		_ = cmd.Wait() // it exits with the connection
 	}
 }
 
-// TestTrusted insists that an unknown host key is named and not accepted.
+// TestTrusted checks that an unknown host key is reported and not accepted.
 func TestTrusted(t *testing.T) {
 	t.Parallel()
 	_, key := newKey(t)
 	fingerprint := ssh.FingerprintSHA256(key.PublicKey())
 	for _, c := range []struct{ given, wanted string }{
 		{"", "FINGERPRINT=" + fingerprint},
-		{"SHA256:other", "and not SHA256:other"},
+		{"SHA256:other", "not SHA256:other"},
 		{fingerprint, ""},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -232,7 +232,7 @@ func TestTrusted(t *testing.T) {
 			config := &ssh.ServerConfig{NoClientAuth: true}
 			config.AddHostKey(key)
 			if _, _, _, err := ssh.NewServerConn(conn, config); err == nil {
-				t.Error("somebody logged in")
+				t.Error("there was a login")
 			}
 		})
 		pin, err := trusted(t.Context(), listener.Addr().String(), c.given)

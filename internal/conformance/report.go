@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// Outcome is what came of one row on one machine.
+// Outcome is the result of one row on one machine.
 type Outcome struct {
 	Row    Row
-	NotRun string // why nobody knows; the rest is then empty
+	NotRun string // why the row was not run; the rest is then empty
 	Got    Result
 	Same   bool
 }
 
-// Report returns the outcomes as text that a person can send back: the rows that
-// differ, each with what was expected and what came, and a count of those that
-// were not run, by reason. about stands above it.
+// Report formats outcomes for a person: the rows that differ, each with the expected and the actual
+// result, and the number of rows that were not run, by reason. about is the first line.
 func Report(about string, all []Outcome) string {
 	var same, differ int
 	var rows, left strings.Builder
@@ -45,7 +44,7 @@ func Report(about string, all []Outcome) string {
 	return fmt.Sprintf("%s\n%d rows as expected, %d differ, %d not run\n", about, same, differ, notRun) + rows.String() + left.String()
 }
 
-// String returns a row with what was expected and what came.
+// String returns a row with the expected and the actual result.
 func (o Outcome) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", o.Row.ID(), o.Row.File)
@@ -63,7 +62,7 @@ func (o Outcome) String() string {
 	return b.String()
 }
 
-// String returns the codes, for a person.
+// String returns the codes for a person.
 func (e Exit) String() string {
 	if e.Failure {
 		return "not 0"
@@ -71,7 +70,7 @@ func (e Exit) String() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Codes), " ", " or "), "[]")
 }
 
-// short is a text on one line.
+// short formats a text on one line.
 func short(text string) string {
 	if len(text) > 60 {
 		return fmt.Sprintf("%q…", text[:60])

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// These find what changes something, in the words of the tools of this table.
+// These patterns find changes, in the commands of this table.
 var (
 	redirected = regexp.MustCompile(`>>?\s*([^\s;|&)}']+)`)
 	fileWriter = regexp.MustCompile(`(^|[\s;|&(!])(mkdir|rmdir|mv|cp|ln|touch|mktemp|chmod|chown|tee|rm [^-]|rm -[a-z]*r|dd of=)`)
@@ -15,8 +15,8 @@ var (
 	looking    = regexp.MustCompile(`launchctl (print|print-disabled|list|error) `)
 )
 
-// TestSafety insists that a row says what it changes: a Mac that a person lends
-// must be the same afterwards.
+// TestSafety checks that each row declares what it changes: a Mac that a person lends must be
+// unchanged afterwards.
 func TestSafety(t *testing.T) {
 	t.Parallel()
 	rows, err := Table(map[string]string{"watchdog": "a perl text"})
@@ -25,14 +25,14 @@ func TestSafety(t *testing.T) {
 	}
 	for _, r := range rows {
 		text := r.If + "\n" + r.Script + strings.Join(r.Args, "\n")
-		if why := harm(r.Changes, text); why != "" {
-			t.Errorf("%s: %s says that it changes %s, and yet: %s", r.File, r.ID(), r.Changes, why)
+		if why := undeclared(r.Changes, text); why != "" {
+			t.Errorf("%s: %s declares that it changes %s, but: %s", r.File, r.ID(), r.Changes, why)
 		}
 	}
 	for _, c := range []struct {
 		changes Changes
 		text    string
-		harmful bool
+		unsafe  bool
 	}{
 		{Nothing, "echo x >f", true}, {Nothing, "echo x >/dev/null 2>&1", false}, {Nothing, "a; mkdir d", true}, {Nothing, "rm -rf /x", true},
 		{Nothing, "rm -f", false}, {Files, "mkdir d; echo x >d/f", false}, {Files, "echo x >/etc/hosts", true}, {Files, "pmset -a sleep 0", true},
@@ -41,14 +41,14 @@ func TestSafety(t *testing.T) {
 		{Nothing, "launchctl print system/x; launchctl bootout system/x", true}, {Files, "launchctl kickstart system/x", true}, {Settings, "scutil --set HostName x", false},
 		{Nothing, "pfctl -a x -f -", true}, {Nothing, "pfctl -E", true}, {Nothing, "pfctl -t t -T kill", true}, {Nothing, "pfctl -a x -vnf -", false}, {Nothing, "pfctl -sr", false},
 	} {
-		if why := harm(c.changes, c.text); (why != "") != c.harmful {
-			t.Errorf("harm(%s, %q) = %q", c.changes, c.text, why)
+		if why := undeclared(c.changes, c.text); (why != "") != c.unsafe {
+			t.Errorf("undeclared(%s, %q) = %q", c.changes, c.text, why)
 		}
 	}
 }
 
-// harm returns what a script does beyond what its row admits, or "".
-func harm(changes Changes, text string) string {
+// undeclared returns what a script changes beyond what its row declares, or "".
+func undeclared(changes Changes, text string) string {
 	if changes == Settings {
 		return ""
 	}

@@ -12,93 +12,93 @@ import (
 //go:embed scripts/settings/*.sh scripts/shared/settings.sh
 var settingsScripts embed.FS
 
-// Experiment is a question to a Mac that may be disturbed: it changes something, looks, and takes it back. Its script
-// prints lines "KEY: VALUE", which are judged, and whatever else is worth sending.
+// Experiment tests a Mac that may be disrupted: it changes something, records the effect, and reverts
+// it. Its script prints lines "KEY: VALUE", which are judged, and other output for the report.
 type Experiment struct {
 	Name   string
 	Expect []Expectation
 }
 
-// Expectation is what macfleet takes for true of one KEY.
+// Expectation is the value of one KEY that macfleet relies on.
 type Expectation struct {
 	Key      string
-	Accepted []string // values; one that ends in * is a beginning
+	Accepted []string // accepted values; one that ends in * is a prefix
 	SameAs   string   // another KEY, whose value is the accepted one
-	Means    string   // what it rests on
-	Else     string   // what another value means for macfleet
+	Means    string   // what macfleet relies on
+	Else     string   // what any other value means for macfleet
 }
 
-// Experiments are all of them, in the order in which they run.
+// Experiments returns all experiments in the order in which they run.
 func Experiments() []Experiment {
-	either := "tell us: macfleet is written for this and may be wrong"
+	either := "please report this: macfleet relies on it"
 	return []Experiment{
 		{"pf", []Expectation{
 			{Key: "counted", Accepted: []string{"yes"},
-				Means: "pf counts references, and gives ours back by its token", Else: either},
+				Means: "pf counts references, and a token releases its own", Else: either},
 			{Key: "the last reference gone", Accepted: []string{"Disabled", "not known*"},
-				Means: "pf stops with the last reference, also where it was enabled without one", Else: either},
+				Means: "releasing the last reference disables pf, even if it was enabled without one", Else: either},
 			{Key: "on afterwards", SameAs: "on before",
-				Means: "pf is as it was before",
-				Else:  "pf is not as it was: `sudo pfctl -e` enables it, `sudo pfctl -d` disables it"},
+				Means: "pf has its former state",
+				Else:  "pf does not have its former state: `sudo pfctl -e` enables it, `sudo pfctl -d` disables it"},
 		}},
 		{"swap", []Expectation{
 			{Key: "loaded", Accepted: []string{"running"},
-				Means: "a job of a small ad-hoc signed program runs", Else: "nothing below says anything"},
+				Means: "a job with a small ad-hoc signed program runs", Else: "the rows below mean nothing"},
 			{Key: "kickstart after a swap", Accepted: []string{"killed", "exit 78", "running"},
-				Means: "launchd pins a job's program: other bytes are killed by a kickstart (where it says running, they are not, and macfleet is right as well)", Else: either},
-			{Key: "loaded anew", Accepted: []string{"running"},
-				Means: "a job that is loaded anew takes other bytes", Else: either},
+				Means: "launchd pins a job's program: a kickstart kills other bytes (macfleet also works if they run)", Else: either},
+			{Key: "loaded again", Accepted: []string{"running"},
+				Means: "a job that is loaded again accepts other bytes", Else: either},
 			{Key: "kickstart of the same bytes", Accepted: []string{"running"},
-				Means: "a kickstart is enough where the bytes are the same", Else: either},
+				Means: "a kickstart is enough if the bytes are the same", Else: either},
 		}},
 		{"bundle", []Expectation{
 			{Key: "exit of mv", Accepted: []string{"0"},
 				Means: "a bundle that was launched can be moved aside over SSH",
 				Else:  "an update of Tart needs full disk access for remote users"},
 			{Key: "exit of rm", Accepted: []string{"0", "1"},
-				Means: "what was moved aside can be deleted, or stays as a leftover with a warning", Else: either},
+				Means: "the moved bundle can be deleted, or remains with a warning", Else: either},
 		}},
 		{"vm", []Expectation{
 			{Key: "during, points", Accepted: []string{"4", "3"},
-				Means: "vmnet adds its points to the live main ruleset", Else: either},
+				Means: "vmnet adds its anchors to the live main ruleset", Else: either},
 			{Key: "during, guest", Accepted: []string{"reaches", "not known*"}, Means: "a guest has a network", Else: either},
 			{Key: "exit of the load", Accepted: []string{"0"},
 				Means: "the main ruleset can be loaded while a guest runs", Else: either},
 			{Key: "after the load, guest", Accepted: []string{"reaches", "does not reach", "no address", "not known*"},
-				Means: "whether a full load cuts the guests' network: macfleet makes none then", Else: either},
+				Means: "whether a full load cuts the guests' network: if so, macfleet avoids it", Else: either},
 			{Key: "after, points", Accepted: []string{"0", "3", "4"},
-				Means: "whether vmnet's points go with the last guest", Else: either},
+				Means: "whether vmnet's anchors are removed with the last guest", Else: either},
 		}},
 		{"loginwindow", []Expectation{
 			{Key: "exit of kickstart", Accepted: []string{"0", "1", "150"},
-				Means: "whether macOS lets root start loginwindow anew", Else: either},
+				Means: "whether macOS lets root restart loginwindow", Else: either},
 			{Key: "another process", Accepted: []string{"yes", "no"},
-				Means: "whether it did; where not, macfleet takes the second way", Else: either},
+				Means: "whether it restarted; if not, macfleet uses the other method", Else: either},
 		}},
 	}
 }
 
-// Script returns an experiment's script with what all begin with, or one of guard and restore.
+// Script returns the script of an experiment, of guard or of restore, with the part that all share.
 func Script(name string) string {
 	var parts []string
 	for _, file := range []string{"shared/settings", "settings/" + name} {
 		text, err := settingsScripts.ReadFile(path.Join("scripts", file+".sh"))
 		if err != nil {
-			panic(fmt.Sprintf("no experiment is called %q: %v", name, err)) // they are files of this package
+			panic(fmt.Sprintf("unknown experiment %q: %v", name, err)) // the names are constants of this package
 		}
 		parts = append(parts, string(text))
 	}
 	return strings.Join(parts, "")
 }
 
-// Values are the lines "KEY: VALUE" that a script printed.
+// Values returns the lines "KEY: VALUE" of a script's output.
 func Values(stdout string) map[string]string {
 	values := make(map[string]string)
 	shown := false
 	for line := range strings.Lines(stdout) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "---") {
-			shown = line != "---" // between the two lies what was only shown
+			shown = line != "---" // lines between two "---" are only for the report
 		}
 		if key, value, is := strings.Cut(line, ": "); is && !shown {
 			values[key] = value
@@ -107,7 +107,7 @@ func Values(stdout string) map[string]string {
 	return values
 }
 
-// Verdict is what came of one expectation.
+// Verdict is the result of one expectation.
 type Verdict struct {
 	Experiment, Key, Value string
 	Fits                   bool
@@ -115,7 +115,7 @@ type Verdict struct {
 	Expectation
 }
 
-// JudgeExperiment compares what an experiment printed with what macfleet takes for true.
+// JudgeExperiment compares an experiment's output with its expectations.
 func JudgeExperiment(e Experiment, got Result) []Verdict {
 	values := Values(got.Stdout)
 	var out []Verdict
@@ -133,7 +133,7 @@ func JudgeExperiment(e Experiment, got Result) []Verdict {
 	return out
 }
 
-// Settled is the table of verdicts as a person reads it.
+// Settled formats verdicts as a table for a person.
 func Settled(all []Verdict) string {
 	var b strings.Builder
 	for _, v := range all {
@@ -157,7 +157,7 @@ func orNothing(text string) string {
 	return text
 }
 
-// What is taken out of what is sent back. Addresses of private networks stay: they are the same everywhere.
+// Scrubbed patterns. Addresses of private networks stay: they are the same everywhere.
 var (
 	ipv4     = regexp.MustCompile(`\b(?:\d{1,3}\.){3}\d{1,3}\b`)
 	private  = regexp.MustCompile(`^(?:0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)`)
@@ -167,7 +167,7 @@ var (
 	mailLike = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+`)
 )
 
-// ScrubReport takes addresses, identifiers and the given words out of what is sent back.
+// ScrubReport removes addresses, identifiers and the given words from a report.
 func ScrubReport(text string, words ...string) string {
 	for _, word := range words {
 		if len(word) > 1 {

@@ -16,7 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// simulatedOwner is a simulated Mac that may be disturbed.
+// simulatedOwner is a simulated Mac that may be disrupted.
 func simulatedOwner(t *testing.T) (*mac.Machine, owned) {
 	t.Helper()
 	_, key := newKey(t)
@@ -29,7 +29,8 @@ func simulatedOwner(t *testing.T) (*mac.Machine, owned) {
 		}}
 }
 
-// TestExperiments runs the experiments on a simulated Mac: all of them hold there, and nothing is left.
+// TestExperiments runs the experiments on a simulated Mac: all expectations hold, and nothing is left
+// behind.
 func TestExperiments(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
@@ -51,7 +52,7 @@ func TestExperiments(t *testing.T) {
 		t.Errorf("only %d rows were run\n%s", ran, r.text())
 	}
 	if after := listing(t, m.Root()); after != before {
-		t.Errorf("something is left behind:\n%s", after)
+		t.Errorf("files are left behind:\n%s", after)
 	}
 }
 
@@ -70,7 +71,8 @@ func withAVM(t *testing.T, m *mac.Machine) {
 	}
 }
 
-// TestExperimentsWithAVM runs them on a simulated Mac with Tart, a session and a virtual machine, which is left as it was.
+// TestExperimentsWithAVM runs them on a simulated Mac with Tart, a session and a virtual machine,
+// which stays unchanged.
 func TestExperimentsWithAVM(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
@@ -90,7 +92,7 @@ func TestExperimentsWithAVM(t *testing.T) {
 	}
 }
 
-// TestExperimentsRefused: a Mac of a fleet is left alone unless somebody says so.
+// TestExperimentsRefused checks that a member of a fleet is not touched without ANYWAY=1.
 func TestExperimentsRefused(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
@@ -102,11 +104,11 @@ func TestExperimentsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if after := listing(t, m.Root()); after != before {
-		t.Errorf("something was changed:\n%s", after)
+		t.Errorf("files were changed:\n%s", after)
 	}
 }
 
-// TestExperimentsInterrupted: a run that is interrupted before an experiment takes back what the ones before have made.
+// TestExperimentsInterrupted checks that an interrupted run reverts the experiments so far.
 func TestExperimentsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"pf", "swap", "loginwindow"} {
@@ -118,7 +120,7 @@ func TestExperimentsInterrupted(t *testing.T) {
 				cancel()
 			}
 		}
-		if _, err := o.experiment(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "still there") {
+		if _, err := o.experiment(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "still has changes") {
 			t.Errorf("%s: %v", at, err)
 		}
 		cancel()
@@ -126,8 +128,8 @@ func TestExperimentsInterrupted(t *testing.T) {
 	}
 }
 
-// TestExperimentsKilled: an experiment that is killed before any of the tools that change something is taken back. Where
-// that itself is killed, the error says so, and doing it again helps.
+// TestExperimentsKilled kills an experiment before each tool that changes something: the changes are
+// reverted. If the revert is killed too, the error reports it, and a second revert succeeds.
 func TestExperimentsKilled(t *testing.T) {
 	t.Parallel()
 	again := 0
@@ -143,13 +145,13 @@ func TestExperimentsKilled(t *testing.T) {
 		_, err := o.experiment(t.Context())
 		if !m.Struck() {
 			if n-again < 20 || err != nil {
-				t.Errorf("killed at %d places, %d of them while all was taken back; undisturbed: %v", n, again, err)
+				t.Errorf("killed at %d places, %d of them during the revert; without a kill: %v", n, again, err)
 			}
 			return
 		}
 		if err == nil {
-			t.Errorf("killed before tool %d, and no error", n)
-		} else if strings.Contains(err.Error(), "still there") {
+			t.Errorf("killed before tool %d, but there is no error", n)
+		} else if strings.Contains(err.Error(), "still has changes") {
 			again++
 			if err := o.restore(); err != nil {
 				t.Errorf("killed before tool %d, and then %v", n, err)
@@ -159,9 +161,9 @@ func TestExperimentsKilled(t *testing.T) {
 	}
 }
 
-// TestExperimentsGoOn: an experiment whose connection broke goes on, as on a Mac. It is told to stop, ends at its next
-// step, and only then is taken back.
-func TestExperimentsGoOn(t *testing.T) {
+// TestExperimentsContinue checks an experiment whose connection breaks: it continues, as on a Mac. It
+// receives a stop, exits at its next step, and only then is reverted.
+func TestExperimentsContinue(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ experiment, held, next string }{
 		{"pf", "pfctl -E", ""},
@@ -173,7 +175,7 @@ func TestExperimentsGoOn(t *testing.T) {
 		before := listing(t, m.Root())
 		held, stops := make(chan struct{}), make(chan struct{})
 		var mu sync.Mutex
-		var tools []string // since it was held
+		var tools []string // since it was paused
 		m.Watch(func(argv []string, _ map[string]string) {
 			line := strings.Join(argv, " ")
 			mu.Lock()
@@ -181,8 +183,8 @@ func TestExperimentsGoOn(t *testing.T) {
 			if first || len(tools) > 0 {
 				tools = append(tools, line)
 			}
-			told := len(tools) > 1 && line == "sleep 3" && !closed(stops)
-			if told { // restore.sh waits: it has told the experiment to stop
+			stopping := len(tools) > 1 && line == "sleep 3" && !closed(stops)
+			if stopping { // restore.sh waits for the experiment to stop
 				close(stops)
 			}
 			mu.Unlock()
@@ -198,17 +200,17 @@ func TestExperimentsGoOn(t *testing.T) {
 		}
 		dial, dials := o.dial, 0
 		o.dial = func(ctx context.Context) (net.Conn, error) {
-			if dials++; dials > 2 { // to take all back; before that, to run them and to take back what an earlier run left
+			if dials++; dials > 2 { // for the revert at the end; the first two are for the run and for the revert at its start
 				<-held
 			}
 			return dial(ctx)
 		}
-		if _, err := o.experiment(t.Context()); err == nil || strings.Contains(err.Error(), "still there") {
+		if _, err := o.experiment(t.Context()); err == nil || strings.Contains(err.Error(), "still has changes") {
 			t.Errorf("%s: %v", tc.held, err)
 		}
 		mu.Lock()
 		if tc.next != "" && slices.Contains(tools[1:], tc.next) {
-			t.Errorf("%s: it went on: %q", tc.held, tools)
+			t.Errorf("%s: the experiment continued: %q", tc.held, tools)
 		}
 		mu.Unlock()
 		nothingLeft(t, m, before)
@@ -224,7 +226,7 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// nothingLeft compares a Mac's files, jobs and references of pf with what they were.
+// nothingLeft compares a Mac's files, jobs and pf references with those before.
 func nothingLeft(t *testing.T, m *mac.Machine, before string) {
 	t.Helper()
 	if after := listing(t, m.Root()); after != before {
@@ -238,7 +240,7 @@ func nothingLeft(t *testing.T, m *mac.Machine, before string) {
 			t.Error("files are missing")
 		}
 	}
-	if err := m.Advance(time.Minute); err != nil { // a job that was booted out needs seconds to end
+	if err := m.Advance(time.Minute); err != nil { // a job that was booted out needs seconds to exit
 		t.Fatal(err)
 	}
 	if got := as(t, m, "launchctl list | grep -c macfleet.conformance || :; pfctl -s References 2>/dev/null | grep -c pfctl || :"); got != "0\n0\n" {
@@ -256,7 +258,8 @@ func as(t *testing.T, m *mac.Machine, script string) string {
 	return string(got.Stdout)
 }
 
-// TestExperimentsLeavePF: pf that was enabled without a reference goes off with the last one. It is as before afterwards.
+// TestExperimentsLeavePF checks that pf has its former state afterwards: releasing the last reference
+// disables a pf that was enabled without one.
 func TestExperimentsLeavePF(t *testing.T) {
 	t.Parallel()
 	for enable, state := range map[string]string{"pfctl -d; pfctl -e": "Enabled", "pfctl -d; pfctl -E": "Enabled", "pfctl -d": "Disabled"} {
@@ -274,12 +277,12 @@ func TestExperimentsLeavePF(t *testing.T) {
 			}
 		}
 		if got := as(t, m, "pfctl -s info 2>/dev/null | head -n 1"); !strings.HasPrefix(got, "Status: "+state) {
-			t.Errorf("%s: pf is not as it was: %s", enable, got)
+			t.Errorf("%s: pf does not have its former state: %s", enable, got)
 		}
 	}
 }
 
-// TestJudgeExperiment: a row that cannot differ says nothing.
+// TestJudgeExperiment checks that every row can differ.
 func TestJudgeExperiment(t *testing.T) {
 	t.Parallel()
 	for _, e := range conformance.Experiments() {
@@ -300,7 +303,7 @@ func TestJudgeExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentsRestored: what a run made that was cut off goes with the next one's beginning, or by hand.
+// TestExperimentsRestored checks that what an aborted run left is removed by the next run or by hand.
 func TestExperimentsRestored(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
@@ -314,7 +317,7 @@ pfctl -E 2>&1 | grep Token | tr -dc 0-9 >token && echo x >/Library/LaunchDaemons
 		t.Fatal(err)
 	}
 	if after := listing(t, m.Root()); after != before {
-		t.Errorf("something is left behind:\n%s", after)
+		t.Errorf("files are left behind:\n%s", after)
 	}
 	got, err := m.Run(t.Context(), "root", "pfctl -s References 2>/dev/null | grep -c pfctl || true")
 	if err != nil || strings.TrimSpace(string(got.Stdout)) != "0" {

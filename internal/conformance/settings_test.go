@@ -22,21 +22,21 @@ import (
 	"github.com/macfleet/macfleet/internal/conformance"
 )
 
-// What `make conformance-settings` passes beside the flags of `make conformance`.
+// The flags of `make conformance-settings`, besides those of `make conformance`.
 var (
-	ownFlag    = flag.Bool("own", false, "the Mac may be disturbed: jobs, pf, virtual machines and the session at its screen")
-	anywayFlag = flag.Bool("anyway", false, "also where virtual machines run or a fleet's marker stands")
-	vmFlag     = flag.String("vm", "", "`NAME` of a virtual machine of the login user that has a network; a copy of it is run")
-	outFlag    = flag.String("out", "", "`FOLDER` that is written, to send back; it must not be there yet")
+	ownFlag    = flag.Bool("own", false, "the Mac may be disrupted: jobs, pf, virtual machines and the GUI session")
+	anywayFlag = flag.Bool("anyway", false, "run even if virtual machines run or the Mac has a fleet's marker")
+	vmFlag     = flag.String("vm", "", "`NAME` of a virtual machine of the login user with a network; a copy of it is run")
+	outFlag    = flag.String("out", "", "new `FOLDER` for the report")
 )
 
-// TestOwnedMac runs the experiments on a real Mac that may be disturbed.
+// TestOwnedMac runs the experiments on a real Mac that may be disrupted.
 func TestOwnedMac(t *testing.T) {
 	if *hostFlag == "" {
-		t.Skip("no Mac named: make conformance-settings HOST=name I_OWN_THIS_MAC=1")
+		t.Skip("needs a Mac: make conformance-settings HOST=name I_OWN_THIS_MAC=1")
 	}
 	if !*ownFlag {
-		t.Fatal("these experiments load jobs, change pf and end the session at the screen: say that the Mac may be disturbed, I_OWN_THIS_MAC=1")
+		t.Fatal("these experiments load jobs, change pf and end the GUI session; if the Mac may be disrupted, set I_OWN_THIS_MAC=1")
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -58,7 +58,7 @@ func TestOwnedMac(t *testing.T) {
 	}
 	o := owned{user: *userFlag, key: key, hostKey: ssh.FixedHostKey(shown), dial: func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{Timeout: 20 * time.Second}).DialContext(ctx, "tcp", address)
-	}, begins: func(name string) { fmt.Println("runs " + name) }, vm: *vmFlag, anyway: *anywayFlag, words: []string{*hostFlag, *userFlag}}
+	}, begins: func(name string) { fmt.Println("running " + name) }, vm: *vmFlag, anyway: *anywayFlag, words: []string{*hostFlag, *userFlag}}
 	if o.builds, err = twoBuilds(ctx, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestOwnedMac(t *testing.T) {
 		if err := r.write(*outFlag); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("Written to " + *outFlag + ": read it, and send it back.")
+		fmt.Println("Written to " + *outFlag + ". Review it, then send it to us.")
 	}
 	for _, v := range r.verdicts {
 		if v.NotRun == "" && !v.Fits {
@@ -80,14 +80,14 @@ func TestOwnedMac(t *testing.T) {
 	}
 }
 
-// twoBuilds makes the two programs of the experiment swap: Go's linker signs them ad hoc.
+// twoBuilds builds the two programs of the experiment swap. Go's linker signs them ad hoc.
 func twoBuilds(ctx context.Context, folder string) (builds [2][]byte, err error) {
 	for i := range builds {
 		out := filepath.Join(folder, fmt.Sprint("build-", i+1))
 		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", fmt.Sprint("-X main.build=", i+1), "-o", out, "./daemon")
 		c.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
 		if text, err := c.CombinedOutput(); err != nil {
-			return builds, fmt.Errorf("build the small daemon for macOS: %w\n%s", err, text)
+			return builds, fmt.Errorf("build the daemon for macOS: %w\n%s", err, text)
 		}
 		if builds[i], err = os.ReadFile(out); err != nil {
 			return builds, err
@@ -96,7 +96,7 @@ func twoBuilds(ctx context.Context, folder string) (builds [2][]byte, err error)
 	return builds, nil
 }
 
-// owned is a Mac that may be disturbed.
+// owned is a Mac that may be disrupted.
 type owned struct {
 	user    string
 	key     ssh.Signer
@@ -106,19 +106,19 @@ type owned struct {
 	vm      string
 	anyway  bool
 	begins  func(experiment string)
-	words   []string // that are taken out of what is sent back
+	words   []string // removed from the report
 }
 
-// findings are what the experiments said.
+// findings are the results of the experiments.
 type findings struct {
 	about    string
 	verdicts []conformance.Verdict
-	output   map[string]string // by experiment, without what must not be sent
+	output   map[string]string // by experiment, scrubbed
 }
 
 func (r findings) text() string { return r.about + "\n\n" + conformance.Settled(r.verdicts) }
 
-// write makes the folder that is sent back.
+// write writes the folder of the report.
 func (r findings) write(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return err
@@ -135,8 +135,7 @@ func (r findings) write(folder string) error {
 	return nil
 }
 
-// experiment does them all, one after the other. Whatever happens, what they made is taken back at the end, over a
-// connection of its own.
+// experiment runs all experiments in order, and reverts them at the end over a separate connection.
 func (o owned) experiment(ctx context.Context) (r findings, err error) {
 	client, err := o.connect(ctx)
 	if err != nil {
@@ -151,16 +150,16 @@ func (o owned) experiment(ctx context.Context) (r findings, err error) {
 	r.about = "macOS " + said["macos"]
 	switch why := said["refused"]; {
 	case why != "":
-		return r, fmt.Errorf("nothing was done: %s", why)
+		return r, fmt.Errorf("nothing was changed: %s", why)
 	case said["busy"] != "" && !o.anyway:
-		return r, fmt.Errorf("nothing was done: %s. Where that does not matter: ANYWAY=1", said["busy"])
+		return r, fmt.Errorf("nothing was changed: %s; to run anyway, set ANYWAY=1", said["busy"])
 	}
 	defer func() {
 		if e := o.restore(); e != nil {
-			err = errors.Join(err, fmt.Errorf("what the experiments made is still there: run this again, which begins by taking back, or do it by hand as docs/first-mac.md says: %w", e))
+			err = errors.Join(err, fmt.Errorf("the Mac still has changes of the experiments: %w; fix: run this again, which reverts them first, or follow docs/first-mac.md", e))
 		}
 	}()
-	if err := o.restore(); err != nil { // of a run that was cut off
+	if err := o.restore(); err != nil { // of an aborted run
 		return r, err
 	}
 	for i, build := range o.builds {
@@ -181,9 +180,9 @@ func (o owned) experiment(ctx context.Context) (r findings, err error) {
 	return r, nil
 }
 
-// restore takes back what the experiments made.
+// restore reverts the experiments.
 func (o owned) restore() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it waits for an experiment that goes on
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it waits for an experiment that is still running
 	defer cancel()
 	client, err := o.connect(ctx)
 	if err != nil {
@@ -243,7 +242,7 @@ func (o owned) exec(ctx context.Context, client *ssh.Client, script string, stdi
 	return r, err
 }
 
-// TestScrubReport: what is sent back names nobody.
+// TestScrubReport checks that a report identifies no person, host or network.
 func TestScrubReport(t *testing.T) {
 	t.Parallel()
 	got := conformance.ScrubReport("block from 203.0.113.7 to 192.168.64.0/24 fe80::1c2d:3e4f:5061:7283 sam@acme.dev 5B1B6C30-0000-4000-8000-0123456789AB\n"+

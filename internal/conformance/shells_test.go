@@ -15,17 +15,17 @@ import (
 	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-// path is the search path of the rows, the same as on a Mac.
+// path is the search path of the rows, as on a Mac.
 const path = "/usr/bin:/bin:/usr/sbin:/sbin"
 
-// TestShells asks real shells the rows that any POSIX system answers, with this
-// machine's own tools: dash, and bash in the mode in which it is macOS's sh.
+// TestShells runs the rows for any POSIX system in real shells, with this machine's tools: in dash,
+// and in bash in the mode of macOS's sh.
 func TestShells(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, argv []string) {
 		scripttest.Need(t, "perl", "sudo")
 		bin := scripttest.OpenDir(t)
-		// The row's own sh, also the ones that it starts by name.
+		// The sh of the row, and of what it starts by name.
 		scripttest.Write(t, filepath.Join(bin, "sh"), "#!/bin/sh\nexec "+strings.Join(argv, " ")+` "$@"`+"\n", 0o755)
 		run := 0
 		for _, row := range table(t) {
@@ -33,7 +33,7 @@ func TestShells(t *testing.T) {
 				continue
 			}
 			if row.Who == conformance.Root && os.Getuid() != 0 {
-				continue // somebody's own machine; CI runs as root
+				continue // a person's machine; CI runs as root
 			}
 			o := local(t, bin, row)
 			if o.NotRun == "" {
@@ -49,7 +49,7 @@ func TestShells(t *testing.T) {
 	}, "dash", "bash --posix")
 }
 
-// local asks a row on this machine, as whoever runs the test. bin holds sh.
+// local runs a row on this machine as the current user. bin holds sh.
 func local(t *testing.T, bin string, row conformance.Row) conformance.Outcome {
 	t.Helper()
 	script, args := row.Command()
@@ -58,7 +58,7 @@ func local(t *testing.T, bin string, row conformance.Row) conformance.Outcome {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "sh"), append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Env = []string{"PATH=" + bin + ":" + path, "LC_ALL=C", "HOME=" + bin}
-	cmd.WaitDelay = time.Second // a process left behind would hold the streams open
+	cmd.WaitDelay = time.Second // a process left behind would keep the streams open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -23,10 +23,10 @@ func newMac(t testing.TB, change func(*mac.Factory)) *mac.Machine {
 	return m
 }
 
-// quote makes one word of a text.
+// quote quotes a text for the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'" }
 
-// simulate asks a simulated Mac a row.
+// simulate runs a row on a simulated Mac.
 func simulate(t testing.TB, m *mac.Machine, row conformance.Row) conformance.Outcome {
 	t.Helper()
 	script, args := row.Command()
@@ -47,9 +47,8 @@ func simulate(t testing.TB, m *mac.Machine, row conformance.Row) conformance.Out
 	return row.Judge(conformance.Result{Exit: r.Exit, Stdout: string(r.Stdout), Stderr: string(r.Stderr)})
 }
 
-// TestSimulator asks simulated Macs every row: one as a fleet wants it and,
-// where a row says nothing of that, one that wants a password. A row that
-// changes settings has a Mac of its own.
+// TestSimulator runs every row on simulated Macs: one as a fleet needs it and, where the row allows
+// it, one whose sudo asks for a password. A row that changes settings gets a separate Mac.
 func TestSimulator(t *testing.T) {
 	t.Parallel()
 	usual := newMac(t, func(*mac.Factory) {})
@@ -79,14 +78,14 @@ func judge(t *testing.T, o conformance.Outcome) {
 	case o.Row.Gap == "" && !o.Same:
 		t.Errorf("the simulator differs\n%s", o)
 	case o.Row.Gap != "" && (o.Got.Exit != exitUnmodelled || !strings.Contains(o.Got.Stderr, "not modelled")):
-		t.Errorf("the simulator lacks something here (%s) and does not say so: take the gap out, or make it loud\n%s", o.Row.Gap, o)
+		t.Errorf("the simulator does not report this gap (%s): remove the gap, or make the simulator fail loudly\n%s", o.Row.Gap, o)
 	}
 }
 
-// exitUnmodelled is how the simulator ends what it does not know.
+// exitUnmodelled is the simulator's exit code for what it does not model.
 const exitUnmodelled = 64
 
-// TestEveryTool insists on rows for each tool that the simulator has.
+// TestEveryTool checks that each tool of the simulator has rows.
 func TestEveryTool(t *testing.T) {
 	t.Parallel()
 	rows := make(map[string]int)
@@ -100,6 +99,6 @@ func TestEveryTool(t *testing.T) {
 		delete(rows, tool)
 	}
 	for tool := range rows {
-		t.Errorf("the table has rows for %s, which the simulator does not know", tool)
+		t.Errorf("the table has rows for %s, which the simulator lacks", tool)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Stream is what an answer accepts on one stream. The zero Stream accepts
-// nothing at all there.
+// Stream is what an answer accepts on one stream. The zero Stream accepts only an empty one.
 type Stream struct {
 	parts   []part
 	pattern *regexp.Regexp
@@ -16,11 +15,11 @@ type Stream struct {
 
 // part is one line of the table about a stream.
 type part struct {
-	sign byte // ':' a line, '=' bytes without an end of line, '~' a line that fits a pattern, '*' anything
+	sign byte // ':' a line, '=' bytes without a line break, '~' a line that matches a pattern, '*' anything
 	text string
 }
 
-// with returns the stream with one more part behind it.
+// with returns the stream with one more part.
 func (s Stream) with(p part) (Stream, error) {
 	s.parts = append(s.parts[:len(s.parts):len(s.parts)], p)
 	var b strings.Builder
@@ -39,13 +38,13 @@ func (s Stream) with(p part) (Stream, error) {
 	}
 	pattern, err := regexp.Compile(b.String() + `\z`)
 	if err != nil {
-		return s, fmt.Errorf("the pattern %q: %w", p.text, err)
+		return s, fmt.Errorf("pattern %q: %w", p.text, err)
 	}
 	s.pattern = pattern
 	return s, nil
 }
 
-// Fits reports whether text is accepted, whole.
+// Fits reports whether text is accepted as a whole.
 func (s Stream) Fits(text string) bool {
 	if s.pattern == nil {
 		return text == ""

@@ -14,9 +14,8 @@ import (
 //go:embed table/*.conf
 var tables embed.FS
 
-// Table returns all rows by file and line. An argument @NAME of a row is replaced
-// by texts[NAME], for what is too long for a row; a name that is missing there
-// is an error.
+// Table returns all rows by file and line. An argument @NAME of a row, for a text that is too long for
+// it, is replaced by texts[NAME]; an unknown name is an error.
 func Table(texts map[string]string) ([]Row, error) { return read(tables, texts) }
 
 func read(fsys fs.FS, texts map[string]string) ([]Row, error) {
@@ -37,7 +36,7 @@ func read(fsys fs.FS, texts map[string]string) ([]Row, error) {
 		}
 		for _, row := range r.rows {
 			if at, twice := known[row.ID()]; twice {
-				return nil, fmt.Errorf("read the conformance table: %s and %s are both called %q", at, row.File, row.ID())
+				return nil, fmt.Errorf("read the conformance table: %s and %s have the same name, %q", at, row.File, row.ID())
 			}
 			known[row.ID()] = row.File
 		}
@@ -46,7 +45,7 @@ func read(fsys fs.FS, texts map[string]string) ([]Row, error) {
 	return rows, nil
 }
 
-// reader reads one file. Lines above a tool's first row hold for all its rows.
+// reader reads one file. Lines above a tool's first row apply to all its rows.
 type reader struct {
 	file     string
 	texts    map[string]string
@@ -102,7 +101,7 @@ func (r *reader) enter(key string, sign byte, value string) error {
 		return r.about(key, value)
 	}
 	if r.row == nil {
-		return fmt.Errorf("%s stands above the first row", key)
+		return fmt.Errorf("%s is above the first row", key)
 	}
 	answer := &r.row.Answers[len(r.row.Answers)-1]
 	switch key {
@@ -117,12 +116,12 @@ func (r *reader) enter(key string, sign byte, value string) error {
 		answer.Exit = exit
 		return err
 	default:
-		return fmt.Errorf("no key %q exists", key)
+		return fmt.Errorf("unknown key %q", key)
 	}
 	return nil
 }
 
-// about enters what may stand above the rows too.
+// about reads a key that may also be above the rows.
 func (r *reader) about(key, value string) error {
 	row := r.row
 	if row == nil {
@@ -149,11 +148,11 @@ func (r *reader) about(key, value string) error {
 
 func (r *reader) stream(key string, sign byte, value string) (err error) {
 	if r.row == nil {
-		return fmt.Errorf("%s stands above the first row", key)
+		return fmt.Errorf("%s is above the first row", key)
 	}
 	if sign == '=' {
 		if value, err = strconv.Unquote(value); err != nil {
-			return fmt.Errorf("%s= takes a text in quotes: %w", key, err)
+			return fmt.Errorf("%s= needs a quoted text: %w", key, err)
 		}
 	}
 	answer := &r.row.Answers[len(r.row.Answers)-1]
@@ -165,12 +164,12 @@ func (r *reader) stream(key string, sign byte, value string) (err error) {
 	return err
 }
 
-// arg enters an argument: a text in quotes, @NAME, or the line as it is.
+// arg reads an argument: a quoted text, @NAME, or the line as it is.
 func (r *reader) arg(value string) error {
 	if name, ok := strings.CutPrefix(value, "@"); ok {
 		text, known := r.texts[name]
 		if !known {
-			return fmt.Errorf("no text is called %q", name)
+			return fmt.Errorf("unknown text %q", name)
 		}
 		value = text
 	} else if strings.HasPrefix(value, `"`) {
@@ -184,7 +183,7 @@ func (r *reader) arg(value string) error {
 	return nil
 }
 
-// finish enters the row that was being read.
+// finish ends the current row.
 func (r *reader) finish() error {
 	row := r.row
 	r.row = nil
@@ -193,14 +192,14 @@ func (r *reader) finish() error {
 	}
 	switch {
 	case row.Tool == "" || row.Name == "" || row.Script == "" || row.Source == "":
-		return errors.New("the row above lacks its tool, name, script or source")
+		return errors.New("the row above lacks a tool, name, script or source")
 	case !slices.Contains([]Needs{POSIX, MacOS}, row.Needs), !slices.Contains([]User{Login, Root}, row.Who),
 		!slices.Contains([]Changes{Nothing, Files, Settings}, row.Changes):
-		return fmt.Errorf("the row above says needs %q, who %q, changes %q, and one of them does not exist", row.Needs, row.Who, row.Changes)
+		return fmt.Errorf("the row above has needs %q, who %q, changes %q, and one of them is unknown", row.Needs, row.Who, row.Changes)
 	}
 	for _, a := range row.Answers[1:] {
 		if a.Doubt == "" {
-			return errors.New("an or: of the row above does not say why")
+			return errors.New("an or: of the row above has no reason")
 		}
 	}
 	r.rows = append(r.rows, *row)
@@ -215,7 +214,7 @@ func parseExit(text string) (Exit, error) {
 	for word := range strings.FieldsSeq(text) {
 		code, err := strconv.Atoi(word)
 		if err != nil || code < 0 || code > 255 {
-			return Exit{}, fmt.Errorf("%q is no exit code; write codes or: not 0", word)
+			return Exit{}, fmt.Errorf("%q is not an exit code; use codes or: not 0", word)
 		}
 		e.Codes = append(e.Codes, code)
 	}

@@ -84,18 +84,18 @@ func TestReadFaults(t *testing.T) {
 		{"nonsense", "table/a.conf:1: \"nonsense\" is neither"},
 		{"run: x\n", "above the first row"},
 		{"out: x\n", "above the first row"},
-		{head + "row: a\nfrob: x\n", "no key \"frob\""},
+		{head + "row: a\nfrob: x\n", "unknown key \"frob\""},
 		{head + "row: a\nrun~ x\n", "run takes a colon"},
-		{head + "row: a\n", "lacks its tool, name, script or source"},
-		{"tool: frob\nrow: a\nrun: x\n", "lacks its tool, name, script or source"},
-		{head + "row: a\nrun: x\nneeds: Linux\n", "one of them does not exist"},
-		{head + "row: a\nrun: x\nexit: many\n", "is no exit code"},
-		{head + "row: a\nrun: x\nout~ (\n", "the pattern"},
-		{head + "row: a\nrun: x\nout= x\n", "in quotes"},
+		{head + "row: a\n", "lacks a tool, name, script or source"},
+		{"tool: frob\nrow: a\nrun: x\n", "lacks a tool, name, script or source"},
+		{head + "row: a\nrun: x\nneeds: Linux\n", "one of them is unknown"},
+		{head + "row: a\nrun: x\nexit: many\n", "is not an exit code"},
+		{head + "row: a\nrun: x\nout~ (\n", "pattern"},
+		{head + "row: a\nrun: x\nout= x\n", "quoted text"},
 		{head + "row: a\nrun: x\narg: \"x\n", "argument"},
-		{head + "row: a\nrun: x\narg: @short\n", "no text is called \"short\""},
-		{head + "row: a\nrun: x\nor:\n", "does not say why"},
-		{head + "row: a\nrun: x\nrow: a\nrun: y\n", "are both called \"frob: a\""},
+		{head + "row: a\nrun: x\narg: @short\n", "unknown text \"short\""},
+		{head + "row: a\nrun: x\nor:\n", "has no reason"},
+		{head + "row: a\nrun: x\nrow: a\nrun: y\n", "have the same name, \"frob: a\""},
 	} {
 		if _, err := parse(c.text); err == nil || !strings.Contains(err.Error(), c.wanted) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.wanted)
@@ -103,7 +103,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// FuzzRead insists that any text gives rows or an error.
+// FuzzRead checks that any text gives rows or an error.
 func FuzzRead(f *testing.F) {
 	f.Add(sample)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -118,7 +118,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestExactStreams insists that bytes fit themselves and nothing else.
+// TestExactStreams checks that bytes match only themselves.
 func TestExactStreams(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,7 +142,7 @@ func TestReport(t *testing.T) {
 	got := Report("macOS \"26.3\"", []Outcome{
 		rows[0].Judge(Result{Exit: 0, Stdout: "other\n"}),
 		rows[1].Judge(Result{}),
-		rows[1].Judge(Result{Exit: exitNotAsked}),
+		rows[1].Judge(Result{Exit: exitSkipped}),
 		{Row: rows[0], NotRun: "needs root"},
 	})
 	want := `macOS "26.3"
@@ -177,8 +177,8 @@ func TestRows(t *testing.T) {
 	}
 	for _, r := range rows {
 		for _, a := range r.Answers {
-			if a.Exit.Fits(exitNotAsked) && !a.Exit.Failure || a.Exit.Fits(exitNoFolder) && !a.Exit.Failure {
-				t.Errorf("%s: %s ends like a row that was not run", r.File, r.ID())
+			if a.Exit.Fits(exitSkipped) && !a.Exit.Failure || a.Exit.Fits(exitNoFolder) && !a.Exit.Failure {
+				t.Errorf("%s: %s accepts the exit code of a row that was not run", r.File, r.ID())
 			}
 		}
 	}

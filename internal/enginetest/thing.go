@@ -88,7 +88,7 @@ func (s step) Diff(v plan.View) plan.Finding {
 		case "":
 			k = plan.Kubelet{Fault: plan.Reason{Code: code("kubelet-not-running"), Text: "no process runs"}}
 		case dead:
-			k = plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it exits with" + value}}
+			k = plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it exits with " + value}}
 		}
 		f.Kubelet = inventory.Present(k)
 		f.Facts += " " + process

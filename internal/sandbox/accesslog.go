@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// accessLog is the file with one line per request served. It is opened for each line, so that a
-// person may move it away or empty it while a process runs.
+// accessLog is the file with one line per request. It is opened for each line, so that a person may
+// move or empty it while a process runs.
 type accessLog struct {
 	path string
 
@@ -21,7 +21,7 @@ type accessLog struct {
 	failed error
 }
 
-// add writes one line. One write call with O_APPEND keeps the lines of several processes whole.
+// add writes one line in one write call with O_APPEND, so that lines of several processes do not mix.
 func (l *accessLog) add(text string) {
 	line := time.Now().UTC().Format(time.RFC3339) + " " + text + "\n"
 	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -38,7 +38,7 @@ func (l *accessLog) add(text string) {
 	}
 }
 
-// close gives the first line's failure, if any line could not be written.
+// close returns the error of the first line that could not be written.
 func (l *accessLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,14 +57,14 @@ func oneWord(name string) string {
 	return name
 }
 
-// handler serves requests with next and logs each under the name of the service.
+// handler serves requests with next and logs them with the name of the service.
 func (l *accessLog) handler(service string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&loggedResponse{ResponseWriter: w, log: l, line: service + " " + r.Method + " " + r.URL.RequestURI()}, r)
 	})
 }
 
-// loggedResponse writes the line before the answer, so anyone who has an answer finds its line.
+// loggedResponse writes the line before the answer, so that a client with an answer finds its line.
 type loggedResponse struct {
 	http.ResponseWriter
 	log    *accessLog
@@ -72,7 +72,7 @@ type loggedResponse struct {
 	logged bool
 }
 
-// WriteHeader logs the request with its outcome, then answers.
+// WriteHeader logs the request with its status, then answers.
 func (w *loggedResponse) WriteHeader(status int) {
 	if !w.logged {
 		w.logged = true
@@ -89,5 +89,5 @@ func (w *loggedResponse) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// Unwrap gives the writer below to a caller that must flush it, as a watch does.
+// Unwrap returns the inner writer, which a watch flushes.
 func (w *loggedResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }

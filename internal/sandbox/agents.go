@@ -15,9 +15,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// agentsFile says which kubelets run on the Macs, by server id: the cluster reads it. It is in the cluster's folder
-// and is changed under a separate lock, since Macs write it while they are
-// locked themselves.
+// agentsFile holds the kubelets that run on the Macs, by server id, for the cluster to read. It has a
+// separate lock, because Macs write it while they hold their own.
 const (
 	agentsFile = "agents.json"
 	agentsLock = "agents.lock"
@@ -34,11 +33,11 @@ func newAgents(dir string) *agents {
 	return &agents{filepath.Join(folder, agentsFile), store.NewLocker(filepath.Join(folder, agentsLock))}
 }
 
-// replace notes the kubelets of one server.
+// replace records the kubelets of one server.
 func (a *agents) replace(server cloud.Server, kubelets []agent.Kubelet) error {
 	unlock, err := a.lock.Lock()
 	if err != nil {
-		return fmt.Errorf("note the kubelets of %s: %w", server.Name, err)
+		return fmt.Errorf("record the kubelets of %s: %w", server.Name, err)
 	}
 	defer unlock()
 	all := map[string][]agent.Kubelet{}
@@ -61,30 +60,30 @@ func (w *World) outside(server cloud.Server) mac.Outside {
 		Pods:     w.podsOf,
 		MayHavePods: func() bool {
 			may, err := w.kube.HasPods(server.ID)
-			return may || err != nil // what cannot be read is reported when the Pods are read
+			return may || err != nil // an error is reported when the Pods are read
 		},
 	}
 }
 
-// What a cluster may offer to the Macs: one that knows no Pods has none of it.
+// Optional functions of a cluster. A cluster without Pods has none of them.
 type (
 	podLister interface {
 		Pods(node string) ([]agent.Pod, error)
 	}
 	podMaker interface {
-		// PutPod makes a Pod that is bound to a Node.
+		// PutPod creates a Pod that is bound to a Node.
 		PutPod(node, namespace, name string) error
 	}
 	kubeletJudge interface {
-		// AcceptsKubelet reports whether the cluster takes a kubelet's token.
+		// AcceptsKubelet reports whether the cluster accepts a kubelet's token.
 		AcceptsKubelet(agent.Kubelet) (bool, error)
 	}
 )
 
-// errNoPods says that a kubelet learns nothing of its Pods.
+// errNoPods is returned by a cluster that does not implement Pods.
 var errNoPods = errors.New("the cluster reports no Pods")
 
-// podsOf gives the Pods of a kubelet's Node.
+// podsOf returns the Pods of a kubelet's Node.
 func (w *World) podsOf(k agent.Kubelet) ([]agent.Pod, error) {
 	if judge, ok := any(w.kube).(kubeletJudge); ok {
 		if accepted, err := judge.AcceptsKubelet(k); err != nil || !accepted {
@@ -98,8 +97,8 @@ func (w *World) podsOf(k agent.Kubelet) ([]agent.Pod, error) {
 	return cluster.Pods(k.Node)
 }
 
-// RunPod lets a Pod run on a host: its virtual machine on the Mac and, where the cluster knows Pods,
-// its object there.
+// RunPod runs a Pod on a host: its virtual machine on the Mac and, if the cluster has Pods, its object
+// there.
 func (w *World) RunPod(host, namespace, name string) error {
 	server, err := w.find(host)
 	if err != nil {
@@ -127,7 +126,8 @@ func (w *World) RunPod(host, namespace, name string) error {
 	return nil
 }
 
-// taken fails for a Pod that the kubelet of a Mac ignores: it would never start, and never go when it is deleted.
+// taken returns an error for a Pod that the Mac's kubelet ignores: it would never start, and never be
+// deleted.
 func (w *World) taken(machine *mac.Machine, pod agent.Pod) error {
 	all, err := machine.Kubelets()
 	if err != nil {
@@ -139,7 +139,7 @@ func (w *World) taken(machine *mac.Machine, pod agent.Pod) error {
 		}
 		pods, err := w.podsOf(k)
 		if errors.Is(err, errNoPods) {
-			continue // its token is not accepted, so it never sees Pods
+			continue // its token is not accepted, so it sees no Pods
 		}
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (w *World) taken(machine *mac.Machine, pod agent.Pod) error {
 	return nil
 }
 
-// own gives a Pod a controller, which makes another elsewhere when it is evicted.
+// own gives a Pod a controller, which replaces it elsewhere after an eviction.
 func (w *World) own(namespace, name string) error {
 	return w.kube.Edit(kube.Object{Resource: "pods", Namespace: namespace, Name: name}, func(content map[string]any) map[string]any {
 		if metadata, ok := content["metadata"].(map[string]any); ok {
@@ -162,8 +162,8 @@ func (w *World) own(namespace, name string) error {
 	})
 }
 
-// Linger lets the kubelet of a host ignore Pods that are deleted for that many looks before it ends one;
-// below 0 it never does.
+// Linger creates a host's kubelet ignore a deleted Pod that many times before it ends it; a negative
+// number means for ever.
 func (w *World) Linger(host string, looks int) error {
 	server, err := w.find(host)
 	if err != nil {
@@ -172,7 +172,7 @@ func (w *World) Linger(host string, looks int) error {
 	return w.kube.Linger(server.ID, looks)
 }
 
-// putPod makes the object of a Pod on the Node of a Mac's kubelet, where the cluster knows Pods.
+// putPod creates the object of a Pod on the Node of a Mac's kubelet, if the cluster has Pods.
 func (w *World) putPod(machine *mac.Machine, pod agent.Pod) (made bool, err error) {
 	cluster, ok := any(w.kube).(podMaker)
 	if !ok {
@@ -184,7 +184,7 @@ func (w *World) putPod(machine *mac.Machine, pod agent.Pod) (made bool, err erro
 	}
 	i := slices.IndexFunc(all, agent.Kubelet.Runs)
 	if i < 0 {
-		return false, errors.New("no kubelet runs there")
+		return false, errors.New("no kubelet runs on the host")
 	}
 	return true, cluster.PutPod(all[i].Node, pod.Namespace, pod.Name)
 }

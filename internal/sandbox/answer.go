@@ -10,15 +10,15 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// answer gives what serves a host's end of a connection, with the incidents that show on the wire.
+// answer returns what serves a host's end of a connection, with the incidents that affect connections.
 // It returns when the connection is closed or ctx ends.
 func (w *World) answer(server cloud.Server, machine *mac.Machine, open history) func(ctx context.Context, far net.Conn) {
 	if open.find(silentName) != nil {
 		return hold
 	}
 	log := func(event string) {
-		// A client is connected once it has authenticated; the log has both, so that a refused
-		// key shows as a connection without a login.
+		// The log has both the connection and the login, so that a refused key shows as a connection
+		// without a login.
 		if event == "connect" {
 			event = "login"
 		}
@@ -28,13 +28,13 @@ func (w *World) answer(server cloud.Server, machine *mac.Machine, open history) 
 		if open.find(slowName) != nil {
 			far = slow{far}
 		}
-		// How a conversation ends shows at the caller's end, as with a real host.
+		// The caller sees how a connection ends, as with a real host.
 		_ = machine.ServeWith(ctx, far, log, func() mac.Faults { return w.faults(server.ID) })
 	}
 }
 
-// faults gives what is wrong with a Mac now: an incident may come about while a connection is open. A record that
-// cannot be read counts as none here; the next dial reports it.
+// faults returns the current faults of a Mac: an incident may start while a connection is open. An
+// unreadable record counts as none here; the next dial reports it.
 func (w *World) faults(id string) mac.Faults {
 	open, err := w.incidentsOf(id)
 	if err != nil {
@@ -43,21 +43,21 @@ func (w *World) faults(id string) mac.Faults {
 	return mac.Faults{CutOutput: open.find(diesName) != nil, Garbled: open.find(garbledName) != nil}
 }
 
-// hold keeps a connection open and says nothing.
+// hold keeps a connection open and sends nothing.
 func hold(ctx context.Context, far net.Conn) {
 	hangUp := context.AfterFunc(ctx, func() { _ = far.Close() })
 	defer hangUp()
-	defer far.Close() // a second time, mostly
+	defer far.Close() // usually already closed
 	_, _ = io.Copy(io.Discard, far)
 }
 
-// A connection over a bad line takes half a second or so for what otherwise takes no time.
+// On a slow line, each pause adds up to half a second for work that otherwise takes no time.
 const (
 	slowPiece = 512
 	slowPause = 25 * time.Millisecond
 )
 
-// slow lets a host's words trickle out.
+// slow writes a host's output slowly.
 type slow struct{ net.Conn }
 
 // Write sends p in pieces, each after a pause.

@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-// BenchmarkFreshWorld makes a world of 500 hosts and runs one command on each of them, over a
-// connection of its own.
+// BenchmarkFreshWorld creates a world of 500 hosts and runs one command on each over a separate
+// connection.
 func BenchmarkFreshWorld(b *testing.B) {
 	for b.Loop() {
 		w, err := sandbox.Open(filepath.Join(b.TempDir(), "sandbox"), seed(500))
@@ -25,7 +25,7 @@ func BenchmarkFreshWorld(b *testing.B) {
 	}
 }
 
-// BenchmarkKnownWorld is the same in a world that is there already.
+// BenchmarkKnownWorld does the same in an existing world.
 func BenchmarkKnownWorld(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "sandbox")
 	execAll(b, open(b, dir, seed(500)))
@@ -41,7 +41,7 @@ func BenchmarkKnownWorld(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen makes a world of 500 hosts and touches none.
+// BenchmarkOpen creates a world of 500 hosts and contacts none.
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		w, err := sandbox.Open(filepath.Join(b.TempDir(), "sandbox"), seed(500))

@@ -2,8 +2,8 @@ package sandbox
 
 import "sync"
 
-// calls counts what is under way. Unlike a bare WaitGroup it may be started while another goroutine waits:
-// from stop on, nothing begins any more.
+// calls counts running calls. Unlike a WaitGroup, a call may start while another goroutine waits:
+// after stop, no call starts.
 type calls struct {
 	mu      sync.Mutex
 	stopped bool

@@ -20,34 +20,34 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// unfinished begins the names of worlds that are being made, next to their final place.
+// unfinished is the prefix of worlds that are being created, next to their final folder.
 const unfinished = ".macfleet-sandbox-new-"
 
-// create makes a new world. It is made under another name and renamed when it is whole, so that
-// neither a failure nor a second process ever meets half of one.
+// create creates a new world. It is renamed when it is complete, so that neither a failure nor a
+// second process leaves or sees half of one.
 func create(dir string, seed Seed) error {
 	seed, err := seed.complete()
 	if err != nil {
 		return err
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = resolved // the rename must meet the folder, not a link to it
+		dir = resolved // the rename must replace the folder, not a link to it
 	}
 	if err := vacant(dir); err != nil {
 		return err
 	}
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fmt.Errorf("make the sandbox in %s: %w; name a folder that can be written with --sandbox=DIR", dir, err)
+		return fmt.Errorf("create the sandbox in %s: %w; fix: choose a writable folder with --sandbox=DIR", dir, err)
 	}
 	sweep(parent)
 	temp, err := os.MkdirTemp(parent, unfinished+"*")
 	if err != nil {
-		return fmt.Errorf("make the sandbox in %s: %w; name a folder that can be written with --sandbox=DIR", dir, err)
+		return fmt.Errorf("create the sandbox in %s: %w; fix: choose a writable folder with --sandbox=DIR", dir, err)
 	}
 	err = fill(temp, seed)
 	if err == nil {
-		// Unlike os.Rename, the system call takes the place of an empty folder.
+		// Unlike os.Rename, the system call replaces an empty folder.
 		err = unix.Rename(temp, dir)
 	}
 	if err == nil {
@@ -55,27 +55,27 @@ func create(dir string, seed Seed) error {
 	}
 	err = errors.Join(err, os.RemoveAll(temp))
 	if Exists(dir) {
-		return nil // another process was faster, and its world is as good
+		return nil // another process was faster: its world is equivalent
 	}
-	return fmt.Errorf("make the sandbox in %s: %w", dir, err)
+	return fmt.Errorf("create the sandbox in %s: %w", dir, err)
 }
 
-// vacant reports whether a world may be made in dir: it is missing or empty.
+// vacant reports whether a world may be created in dir: it is missing or empty.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("make the sandbox in %s: %w; name another folder with --sandbox=DIR", dir, err)
+		return fmt.Errorf("create the sandbox in %s: %w; fix: choose another folder with --sandbox=DIR", dir, err)
 	case len(entries) > 0 && !Exists(dir):
-		return fmt.Errorf("make the sandbox: %s is not empty and no sandbox (it holds %s); name another folder with --sandbox=DIR",
+		return fmt.Errorf("create the sandbox: %s is not empty and not a sandbox (it contains %s); fix: choose another folder with --sandbox=DIR",
 			dir, entries[0].Name())
 	}
 	return nil
 }
 
-// sweep removes what a killed process left long ago. What cannot be removed has no effect.
+// sweep removes old leftovers of killed processes. Failures are harmless.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, unfinished+"*"))
 	for _, path := range left {
@@ -85,7 +85,7 @@ func sweep(parent string) {
 	}
 }
 
-// fill writes a whole world into an empty folder.
+// fill writes a complete world into an empty folder.
 func fill(dir string, seed Seed) error {
 	if err := os.WriteFile(filepath.Join(dir, ignoreFile), []byte("*\n"), 0o600); err != nil {
 		return err
@@ -127,20 +127,20 @@ func fill(dir string, seed Seed) error {
 	)
 }
 
-// newKey makes the key that opens every Mac of the world: the private half in OpenSSH's form, the
+// newKey creates the key that opens every Mac of the world: the private half in OpenSSH's format, the
 // public one as a line of authorized_keys.
 func newKey() (private, public string, err error) {
 	open, secret, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return "", "", fmt.Errorf("make the fleet's SSH key: %w", err)
+		return "", "", fmt.Errorf("create the fleet's SSH key: %w", err)
 	}
 	block, err := ssh.MarshalPrivateKey(secret, "macfleet sandbox")
 	if err != nil {
-		return "", "", fmt.Errorf("make the fleet's SSH key: %w", err)
+		return "", "", fmt.Errorf("create the fleet's SSH key: %w", err)
 	}
 	line, err := ssh.NewPublicKey(open)
 	if err != nil {
-		return "", "", fmt.Errorf("make the fleet's SSH key: %w", err)
+		return "", "", fmt.Errorf("create the fleet's SSH key: %w", err)
 	}
 	return string(pem.EncodeToMemory(block)), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(line))), nil
 }

@@ -22,10 +22,10 @@ func TestOpenRefuses(t *testing.T) {
 		change   func(*sandbox.Seed)
 		contains string
 	}{
-		"a folder with something else": {base, nil, "is not empty and no sandbox"},
+		"a folder with something else": {base, nil, "is not empty and not a sandbox"},
 		"a file":                       {file, nil, "not a directory"},
 		"below a file":                 {filepath.Join(file, "a", "b"), nil, "not a directory"},
-		"a faulty project":             {filepath.Join(base, "x"), func(s *sandbox.Seed) { s.ProjectID = "acme" }, "not a UUID"},
+		"a faulty project":             {filepath.Join(base, "x"), func(s *sandbox.Seed) { s.ProjectID = "acme" }, "not a lower-case UUID"},
 		"a faulty zone":                {filepath.Join(base, "x"), func(s *sandbox.Seed) { s.Zones = []string{"paris"} }, "fr-par-1"},
 		"too many hosts":               {filepath.Join(base, "x"), func(s *sandbox.Seed) { s.Hosts = 1 << 30 }, "hosts"},
 		"less than none":               {filepath.Join(base, "x"), func(s *sandbox.Seed) { s.Hosts = -1 }, "hosts"},
@@ -60,7 +60,7 @@ func TestOpenOfEmptyFolderAndLink(t *testing.T) {
 	}
 	open(t, link, seed(1))
 	if !sandbox.Exists(real) || !sandbox.Exists(link) {
-		t.Error("no world behind the link")
+		t.Error("the link has no world")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestBrokenWorld(t *testing.T) {
 	}
 }
 
-// TestUnwritableWorld stands a folder in the way of the lock, since modes do not stop root.
+// TestUnwritableWorld puts a folder in the place of the lock, since modes do not stop root.
 func TestUnwritableWorld(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, 1)
@@ -125,8 +125,8 @@ func TestReset(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Name() != "notes.txt" {
 		t.Errorf("left: %v %v", left, err)
 	}
-	if err := sandbox.Reset(dir); err == nil || !strings.Contains(err.Error(), "no sandbox") {
-		t.Errorf("a folder that is no sandbox: %v", err)
+	if err := sandbox.Reset(dir); err == nil || !strings.Contains(err.Error(), "not a sandbox") {
+		t.Errorf("a folder that is not a sandbox: %v", err)
 	}
 	if _, err := os.Stat(own); err != nil {
 		t.Error(err)
@@ -139,6 +139,6 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the empty folder is still there: %v", err)
+		t.Errorf("the empty folder was not removed: %v", err)
 	}
 }

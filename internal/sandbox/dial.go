@@ -14,8 +14,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// DialContext connects to port 22 of a server's public address: a real TCP connection over
-// loopback, at whose other end the simulated Mac speaks SSH. No other address is reachable.
+// DialContext connects to port 22 of a server's public address: a real TCP connection over loopback,
+// served by the simulated Mac. No other address is reachable.
 func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	if w.shared != nil {
 		return w.shared.dial(ctx, addr)
@@ -73,24 +73,24 @@ func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn
 
 func unreachable() error { return os.NewSyscallError("connect", syscall.EHOSTUNREACH) }
 
-// target is the address that was dialled, for the error.
+// target is the dialled address, for the error.
 type target string
 
 func (t target) Network() string { return "tcp" }
 func (t target) String() string  { return string(t) }
 
-// acceptPatience bounds the wait for the other end of a connection that the kernel has made
-// already.
+// acceptPatience limits how long to wait for the other end of a connection that the kernel has already
+// established.
 const acceptPatience = 10 * time.Second
 
-// switchboard makes connections to simulated Macs through one listener on loopback.
+// switchboard connects to simulated Macs through one listener on loopback.
 type switchboard struct {
 	mu       sync.Mutex
 	listener *net.TCPListener
 	calls    calls
 }
 
-// connect gives the near end of a new connection whose far end serve answers until it is closed or
+// connect returns the near end of a new connection. serve answers at the far end until it is closed or
 // serving ends.
 func (s *switchboard) connect(ctx, serving context.Context, serve func(context.Context, net.Conn)) (net.Conn, error) {
 	if !s.calls.begin() {
@@ -108,8 +108,8 @@ func (s *switchboard) connect(ctx, serving context.Context, serve func(context.C
 	return near, nil
 }
 
-// pair makes both ends of a connection. Dialling and accepting take turns under one lock, so that
-// each accepted connection is the one that was just dialled; a stranger on the port is hung up on.
+// pair creates both ends of a connection. Dialling and accepting share one lock, so that each accepted
+// connection is the one just dialled; other clients of the port are disconnected.
 func (s *switchboard) pair(ctx context.Context) (near, far net.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *switchboard) pair(ctx context.Context) (near, far net.Conn, err error) 
 	}
 }
 
-// close stops the listener and waits for the conversations, which the caller has ended.
+// close stops the listener and waits for the connections, which the caller has ended.
 func (s *switchboard) close() error {
 	s.calls.stop()
 	s.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
 
-// concealed is what the provider reports of a server some hours after it was ordered.
+// concealed is what the provider reports of a server some hours after the order.
 func concealed(before cloud.Passwords) cloud.Passwords {
 	address, err := url.Parse(before.VNC)
 	if err != nil || address.User == nil {
@@ -18,20 +18,20 @@ func concealed(before cloud.Passwords) cloud.Passwords {
 	return cloud.Passwords{VNC: address.String()}
 }
 
-// placeholders is what it reports to a client to which it does not disclose passwords.
+// placeholders is what it reports to a client without the right to read passwords.
 func placeholders(cloud.Passwords) cloud.Passwords { return cloud.Sealed() }
 
 func rememberDisclosure(ctx context.Context, v *victim) error {
 	passes, err := v.freePasses(ctx)
-	v.record.Settings, v.record.Told = passes, &cloud.Passwords{Sudo: v.server.SudoPassword, VNC: v.server.VncURL}
+	v.record.Settings, v.record.Reported = passes, &cloud.Passwords{Sudo: v.server.SudoPassword, VNC: v.server.VncURL}
 	return err
 }
 
 func (v *victim) told() (before cloud.Passwords, err error) {
-	if v.record.Told == nil {
-		return before, fmt.Errorf("the record of %s does not say what the provider reported before", v.record.Incident)
+	if v.record.Reported == nil {
+		return before, fmt.Errorf("the record of %s lacks what the provider reported before", v.record.Incident)
 	}
-	return *v.record.Told, nil
+	return *v.record.Reported, nil
 }
 
 func disclose(as func(cloud.Passwords) cloud.Passwords) func(context.Context, *victim) error {

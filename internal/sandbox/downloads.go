@@ -19,17 +19,16 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// downloadsFolder holds what a person puts there for the Macs to download: HOST/PATH.
+// downloadsFolder holds files that a person provides for the Macs to download: HOST/PATH.
 const downloadsFolder = "downloads"
 
-// sampleHosts are the domains whose every address leads to a sample.
+// sampleHosts are the domains with a sample at every address.
 func sampleHosts() []string {
 	return []string{"acme.dev", "acme.com", "acme.io", "example.dev", "example.com", "example.io"}
 }
 
-// Download opens what the Macs of the world find at an https address: what a person has put into the
-// folder downloads, else, under the names that examples use, a sample. The error is mac.ErrNoHost
-// or fs.ErrNotExist.
+// Download opens what a Mac finds at an https address: a file from the folder downloads, or, for the
+// domains of the examples, a sample. The error is mac.ErrNoHost or fs.ErrNotExist.
 func (w *World) Download(address string) (io.ReadSeekCloser, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Hostname() == "" {
@@ -38,7 +37,7 @@ func (w *World) Download(address string) (io.ReadSeekCloser, error) {
 	folder := filepath.Join(w.dir, downloadsFolder)
 	root, err := os.OpenRoot(folder)
 	if err == nil {
-		defer root.Close() // only read through
+		defer root.Close() // files that are open stay readable
 		file, err := root.Open(filepath.Join(at.Hostname(), filepath.FromSlash(path.Clean("/"+at.Path))))
 		if err == nil {
 			return file, nil
@@ -70,12 +69,11 @@ func hasSamples(host string) bool {
 // versionInName finds the version in a file's name, such as tart-2.32.1.tar.gz.
 var versionInName = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+`)
 
-// Sample gives what a Mac of the sandbox downloads from an address under the names that examples
-// use. It depends only on the last part of the address and never changes, so that an example can
-// state its digest: a program's text, or, for a name that ends in .tar.gz, a packed archive, which
-// for one that begins with tart holds a bundle tart.app. A team has signed those whose name ends in
-// -signed; all others are signed ad hoc. Of Tart, -amfi, -tampered and -entitlements-none in the name give its
-// program such a trait.
+// Sample returns what a Mac downloads from an address of an example. It depends only on the last part
+// of the address and never changes, so that an example can state its digest. It is a program's text
+// or, if the name ends in .tar.gz, an archive; that of Tart holds a bundle tart.app. If the name ends
+// in -signed, a team has signed it; all others are signed ad hoc. -amfi, -tampered and
+// -entitlements-none in the name of Tart give its program that trait.
 func Sample(address string) []byte {
 	name := path.Base(address)
 	if at, err := url.Parse(address); err == nil {
@@ -91,7 +89,7 @@ func Sample(address string) []byte {
 	return program(name, name)
 }
 
-// program is the text of a program as the simulated Macs know it.
+// program returns the text of a program in the simulated Macs' format.
 func program(kind, name string) []byte {
 	var b strings.Builder
 	b.WriteString(mac.SampleLine + "\n" + name + "\n")
@@ -110,7 +108,7 @@ func program(kind, name string) []byte {
 	return []byte(b.String())
 }
 
-// packedFile is a file of an archive; a name that ends in a slash is a folder.
+// packedFile is a file of an archive; the name of a folder ends in a slash.
 type packedFile struct {
 	name string
 	mode int64
@@ -154,20 +152,21 @@ func tartBundle(name string) []packedFile {
 		packedFile{contents + "_CodeSignature/CodeResources", 0o644, []byte("<plist version=\"1.0\"><dict/></plist>\n")})
 }
 
-// beforeSeals reports whether a version of Tart was packed without the seal of its resources: all up to 2.31.
+// beforeSeals reports whether a version of Tart was packed without a seal of its resources: all up to
+// 2.31.
 func beforeSeals(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
 	return n == 2 && (major < 2 || major == 2 && minor < 32)
 }
 
-// packed makes an archive. It is stored and not compressed: how well a library compresses may change
-// with the library, and with it the digest.
+// packed creates an archive. It is stored, not compressed: the output of a compressor may change with
+// the library, and with it the digest.
 func packed(files []packedFile) []byte {
 	var b bytes.Buffer
 	zipped, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
 	if err != nil {
-		panic(err) // the level is a constant
+		panic(err) // the level is valid
 	}
 	archive := tar.NewWriter(zipped)
 	for _, file := range files {
@@ -177,11 +176,11 @@ func packed(files []packedFile) []byte {
 		}
 		head := &tar.Header{Typeflag: kind, Name: file.name, Mode: file.mode, Size: int64(len(file.data)), ModTime: time.Unix(1_767_225_600, 0), Format: tar.FormatUSTAR}
 		if err := errors.Join(archive.WriteHeader(head), write(archive, file.data)); err != nil {
-			panic(err) // it is written to memory
+			panic(err) // writes to memory do not fail
 		}
 	}
 	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
-		panic(err) // it is written to memory
+		panic(err) // writes to memory do not fail
 	}
 	return b.Bytes()
 }

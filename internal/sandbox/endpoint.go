@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// headerTimeout bounds how long a client may take to say what it wants.
+// headerTimeout limits how long a client may take to send its request.
 const headerTimeout = 10 * time.Second
 
-// endpoint is an HTTP listener of the world. The address is taken when the world opens, so that
-// asking for it cannot fail; serving begins with the first request.
+// endpoint is an HTTP listener of the world. It listens as soon as the world opens, so that asking for
+// its address cannot fail; serving starts with the first request.
 type endpoint struct {
 	scheme   string
 	listener net.Listener
@@ -45,7 +45,7 @@ func listen(handler http.Handler) (*endpoint, error) {
 	return e, nil
 }
 
-// listenTLS is listen for clients that say nothing in the clear.
+// listenTLS is listen for clients that need TLS.
 func listenTLS(handler http.Handler, certificate tls.Certificate) (*endpoint, error) {
 	e, err := listen(handler)
 	if err != nil {
@@ -58,7 +58,7 @@ func listenTLS(handler http.Handler, certificate tls.Certificate) (*endpoint, er
 func (e *endpoint) url() string {
 	e.start.Do(func() {
 		e.serving.Go(func() {
-			// Serve ends when the endpoint is closed, which is not a failure; anything else shows at
+			// Serve returns when the endpoint is closed, which is not an error. Other errors show at
 			// the client, whose connection is refused.
 			_ = e.server.Serve(e.listener)
 		})
@@ -67,7 +67,7 @@ func (e *endpoint) url() string {
 }
 
 func (e *endpoint) close() error {
-	e.start.Do(func() {}) // from here on it cannot be started
+	e.start.Do(func() {}) // prevents a later start
 	e.calls.stop()
 	failed := e.server.Close()
 	// The server closes the listener only if it serves it.

@@ -12,14 +12,14 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
 
-// Host is a machine of the world as a person sees it.
+// Host is a machine of the world for a person.
 type Host struct {
 	ID, Name, Type, Zone, Address string
-	Root                          string   // the folder that holds the Mac's files
-	Incidents                     []string // what was injected and not yet healed
+	Root                          string   // the folder with the Mac's files
+	Incidents                     []string // injected and not yet healed
 }
 
-// Hosts gives all machines of the world, ordered by name.
+// Hosts returns all machines of the world, sorted by name.
 func (w *World) Hosts() ([]Host, error) {
 	servers, err := w.cloud.Servers()
 	if err != nil {
@@ -49,7 +49,7 @@ func (w *World) Hosts() ([]Host, error) {
 	return hosts, group.Wait()
 }
 
-// Path gives the folder that holds a host's files.
+// Path returns the folder with a host's files.
 func (w *World) Path(host string) (string, error) {
 	server, err := w.find(host)
 	if err != nil {
@@ -62,8 +62,7 @@ func (w *World) Path(host string) (string, error) {
 	return machine.Root(), nil
 }
 
-// find gives the server that a person means: by its id, its name, or the name it had before it was
-// renamed by an incident.
+// find returns the server with an id, a name, or a name that an incident changed.
 func (w *World) find(host string) (cloud.Server, error) {
 	servers, err := w.cloud.Servers()
 	if err != nil {
@@ -95,6 +94,6 @@ func (w *World) find(host string) (cloud.Server, error) {
 		for i, server := range found {
 			ids[i] = server.ID
 		}
-		return cloud.Server{}, fmt.Errorf("several hosts of the sandbox are named %q; name one by its id: %s", host, strings.Join(ids, ", "))
+		return cloud.Server{}, fmt.Errorf("several hosts of the sandbox are named %q; fix: use an id: %s", host, strings.Join(ids, ", "))
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// Incident is something that goes wrong in a fleet and can be brought about in the sandbox.
+// Incident is something that goes wrong in a fleet and can be injected in the sandbox.
 type Incident struct {
 	Name, Summary string
 }
 
-// Incidents lists the incidents there are.
+// Incidents returns all incidents.
 func Incidents() []Incident {
 	var all []Incident
 	for _, known := range troubles() {
@@ -30,8 +30,8 @@ func Incidents() []Incident {
 	return all
 }
 
-// record is an incident that was injected, with what healing it needs to know. It stays until it
-// is healed, even if someone has repaired the host meanwhile.
+// record is an injected incident, with what healing it needs. It stays until it is healed, even if
+// someone has repaired the host meanwhile.
 type record struct {
 	Incident string    `json:"incident"`
 	Since    time.Time `json:"since"`
@@ -40,11 +40,11 @@ type record struct {
 	Settings map[string]string `json:"settings,omitempty"` // the Mac's settings, or files by name, before
 	File     []byte            `json:"file,omitempty"`     // the marker, or the start-up file, before
 	HadFile  bool              `json:"had_file,omitempty"` // whether there was such a file before
-	Planted  []byte            `json:"planted,omitempty"`  // the marker that was put in its place
-	Told     *cloud.Passwords  `json:"told,omitempty"`     // what the provider reported of the passwords before
+	Planted  []byte            `json:"planted,omitempty"`  // the marker that replaced it
+	Reported *cloud.Passwords  `json:"told,omitempty"`     // what the provider reported of the passwords before
 }
 
-// history is the incidents of one host in the order in which they came about.
+// history is the open incidents of one host, in the order in which they were injected.
 type history []*record
 
 func (h history) find(incident string) *record {
@@ -66,7 +66,7 @@ func (h history) names() []string {
 	return names
 }
 
-// formerName gives the name the server had before an incident changed it, or "".
+// formerName returns the name the server had before an incident changed it, or "".
 func (h history) formerName() string {
 	if r := h.find(renamedName); r != nil {
 		return r.Name
@@ -87,7 +87,7 @@ func (w *World) incidentsOf(id string) (history, error) {
 	return open, err
 }
 
-// incidents gives the open incidents of every host by server id.
+// incidents returns the open incidents of every host by server id.
 func (w *World) incidents() (map[string]history, error) {
 	entries, err := os.ReadDir(filepath.Join(w.dir, incidentsFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,13 +114,13 @@ func (w *World) keep(id string, open history) error {
 		return store.WriteJSON(w.historyFile(id), open)
 	}
 	if err := os.Remove(w.historyFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget the incident: %w", err)
+		return fmt.Errorf("remove the record of the incident: %w", err)
 	}
 	return nil
 }
 
-// Inject brings about an incident on a host. One that already exists is left as it is; one that
-// has been repaired since comes back.
+// Inject injects an incident into a host. One that is still present stays as it is; one that was
+// repaired since comes back.
 func (w *World) Inject(host, incident string) error {
 	wanted, err := troubleOf(incident)
 	if err != nil {
@@ -151,15 +151,15 @@ func (w *World) Inject(host, incident string) error {
 	if err := wanted.remember(ctx, next); err != nil {
 		return wrap("inject", incident, server.Name, err)
 	}
-	// Recorded before it is done: an incident that is cut short can still be healed.
+	// The record is written first, so that an interrupted incident can still be healed.
 	if err := w.keep(server.ID, append(open, next.record)); err != nil {
 		return err
 	}
 	return wrap("inject", incident, server.Name, wanted.cause(ctx, next))
 }
 
-// Heal ends an incident on a host: what is still broken goes back to how it was, what has been
-// repaired since stays as it is. An empty incident means all of that host, an empty host all hosts.
+// Heal ends an incident on a host: what is still broken is restored, what was repaired since stays. An
+// empty incident means all of that host, an empty host all hosts.
 func (w *World) Heal(host, incident string) error {
 	if incident != "" {
 		if _, err := troubleOf(incident); err != nil {
@@ -189,7 +189,7 @@ func (w *World) Heal(host, incident string) error {
 	return errors.Join(failed...)
 }
 
-// healHost heals in the reverse order, as one incident may have covered another.
+// healHost heals in reverse order, since one incident may hide another.
 func (w *World) healHost(ctx context.Context, id string, open history, incident string) error {
 	server, found, err := w.cloud.Server(id)
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *World) healHost(ctx context.Context, id string, open history, incident 
 		if incident != "" && known.Incident != incident {
 			continue
 		}
-		// There is nothing to repair on a machine that was returned to the provider.
+		// A machine that was returned to the provider has nothing to repair.
 		if found {
 			cure, err := troubleOf(known.Incident)
 			if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// patient is a host of a world of its own, with the same Mac opened as a repair would reach it.
+// patient is a host of a new world, with its Mac opened as a repair would.
 type patient struct {
 	*testing.T
 	world   *sandbox.World
@@ -51,7 +51,7 @@ func (p *patient) inject(incident string) {
 
 func (p *patient) heal(incident string) {
 	p.Helper()
-	for range 2 { // healing the healthy is no error
+	for range 2 { // healing a healthy host is not an error
 		if err := p.world.Heal(p.host.ID, incident); err != nil {
 			p.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func (p *patient) heal(incident string) {
 		p.Errorf("incidents after healing: %q", got)
 	}
 	if _, err := os.Stat(filepath.Join(p.dir, "incidents", p.host.ID+".json")); !os.IsNotExist(err) {
-		p.Errorf("the incident was not forgotten: %v", err)
+		p.Errorf("the incident's record was not removed: %v", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func (p *patient) writeMarker(text string) {
 	}
 }
 
-// marker gives the marker's text, "" if there is none.
+// marker returns the marker's text, or "".
 func (p *patient) marker() string {
 	data, _ := p.machine.ReadFile("/etc/macfleet/host.json")
 	return string(data)
@@ -124,7 +124,7 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 	p := newPatient(t)
 	p.installKubelet(p.identity("tart-kubelet-mini-1"))
 	p.installTart()
-	password, vnc := p.told()
+	password, vnc := p.reported()
 	for _, incident := range sandbox.Incidents() {
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {
 			t.Error(err)
@@ -145,9 +145,9 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 			t.Errorf("%s still has %q", h.Name, h.Incidents)
 		}
 	}
-	sudo, address := p.told()
-	p.want("password told", sudo, password)
-	p.want("VNC address told", address, vnc)
+	sudo, address := p.reported()
+	p.want("reported password", sudo, password)
+	p.want("reported VNC address", address, vnc)
 	p.is("sudo", p.sudo(""), true)
 	p.screen("after all", mac.Screen{Loginwindow: true})
 	p.want("name", host(t, p.world, p.host.ID).Name, p.host.Name)
@@ -215,7 +215,7 @@ func TestForeignMarker(t *testing.T) {
 
 	p.inject("foreign-marker")
 	p.writeMarker("repaired again")
-	p.inject("foreign-marker") // comes back, and what to heal to is the repaired state
+	p.inject("foreign-marker") // comes back: now the repaired state is the one to restore
 	p.heal("foreign-marker")
 	p.want("marker after a second injection", p.marker(), "repaired again")
 

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// secured is a second listener of the cluster's API, opened when it is needed: kubectl sends its token only over TLS.
+// secured is a second listener of the cluster's API, opened on demand: kubectl sends its token only
+// over TLS.
 type secured struct {
 	mu sync.Mutex
 	*endpoint
@@ -22,8 +23,8 @@ func (s *secured) close() error {
 	return s.endpoint.close()
 }
 
-// Kubeconfig gives what leads kubectl to the simulated cluster, which this process serves until the
-// world is closed, as its administrator.
+// Kubeconfig returns a kubeconfig with the administrator's rights. This process serves the cluster
+// until the world is closed.
 func (w *World) Kubeconfig() ([]byte, error) {
 	certificate, authority, err := w.kube.Certificate()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestKubectl lets the real kubectl look at a world with a Node, and change it.
+// TestKubectl reads and changes a world with a Node by the real kubectl.
 func TestKubectl(t *testing.T) {
 	t.Parallel()
 	program, err := osexec.LookPath("kubectl")
@@ -60,7 +60,8 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
-// contains tells whether the words of want stand in text in their order, others between them.
+// contains reports whether text contains the words of want in order, possibly with others between
+// them.
 func contains(text, want string) bool {
 	for word := range strings.FieldsSeq(want) {
 		_, after, found := strings.Cut(text, word)

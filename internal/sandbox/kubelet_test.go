@@ -27,7 +27,7 @@ const (
 	kubeletBinary = "/usr/local/bin/tart-kubelet"
 )
 
-// installKubelet puts a kubelet on the host as a fleet has it, with a token, and loads its job.
+// installKubelet installs a fleet's kubelet on the host, with a token, and loads its job.
 func (p *patient) installKubelet(token string) {
 	p.Helper()
 	plist := `<?xml version="1.0" encoding="UTF-8"?>
@@ -60,7 +60,7 @@ func (p *patient) installTart() {
 	p.run("cd /tmp && curl -fsS -o t.tar.gz https://artifacts.acme.dev/tart-2.32.1.tar.gz && mkdir -p /usr/local/lib && tar -xzf t.tar.gz -C /usr/local/lib")
 }
 
-// mac is the host's Mac as the world has it: the cluster hears of its kubelets.
+// mac returns the host's Mac as the world opens it: the cluster sees its kubelets.
 func (p *patient) mac() *mac.Machine {
 	p.Helper()
 	machine, err := p.world.Mac(p.host.ID)
@@ -71,7 +71,7 @@ func (p *patient) mac() *mac.Machine {
 	return machine
 }
 
-// agents are the kubelets of the host that the cluster has heard of and that run.
+// agents returns the host's running kubelets that the cluster sees.
 func (p *patient) agents() (running []agent.Kubelet) {
 	p.Helper()
 	data, err := os.ReadFile(filepath.Join(p.dir, "kubernetes", "agents.json"))
@@ -97,7 +97,7 @@ func (p *patient) later(d time.Duration) {
 	}
 }
 
-// page gives a value of the page of the kubelet's job, "" where the line is missing.
+// page returns a value of the page of the kubelet's job, or "".
 func (p *patient) page(key string) string {
 	p.Helper()
 	for line := range strings.Lines(p.run("launchctl print " + kubeletJob)) {
@@ -120,11 +120,11 @@ func TestTheClusterHearsOfKubelets(t *testing.T) {
 	p := newKubelet(t)
 	all := p.agents()
 	if len(all) != 1 || all[0].ServerID != p.host.ID || all[0].Address != p.host.Address || all[0].Version != "0.4.0" || all[0].Node != "mini-1" {
-		t.Errorf("heard of %+v", all)
+		t.Errorf("the cluster sees %+v", all)
 	}
 	p.run("launchctl bootout " + kubeletJob)
 	if all := p.agents(); len(all) != 0 {
-		t.Errorf("after its end: %+v", all)
+		t.Errorf("after its exit: %+v", all)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestNoKubeletNoIncident(t *testing.T) {
 	p := newPatient(t)
 	for _, incident := range []string{"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job",
 		"stale-binary-running", "second-kubelet", "btm-disallowed"} {
-		if err := p.world.Inject(p.host.ID, incident); err == nil || !strings.Contains(err.Error(), "runs no kubelet") {
+		if err := p.world.Inject(p.host.ID, incident); err == nil || !strings.Contains(err.Error(), "has no kubelet") {
 			t.Errorf("%s: %v", incident, err)
 		}
 	}
@@ -142,13 +142,13 @@ func TestNoKubeletNoIncident(t *testing.T) {
 	}
 }
 
-// TestKubeletIncidents brings each one about, looks at it as macfleet would, repairs it as a person
-// would, and, on another host, heals it.
+// TestKubeletIncidents injects each incident, detects it as macfleet would, repairs it as a person
+// would, and heals it on another host.
 func TestKubeletIncidents(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		incident string
-		is       func(*patient) string // what shows it; "" where nothing does
+		is       func(*patient) string // what shows it, or ""
 		repair   []string
 	}{
 		{"killed-by-codesigning", func(p *patient) string {
@@ -189,7 +189,7 @@ func TestKubeletIncidents(t *testing.T) {
 			}
 			p.inject(c.incident)
 			if c.is(p) == "" {
-				t.Error("nothing shows it")
+				t.Error("the incident does not show")
 			}
 			if c.repair != nil {
 				for _, script := range c.repair {
@@ -211,7 +211,7 @@ func TestKubeletIncidents(t *testing.T) {
 			}
 			p.want("state", p.page("state"), "running")
 			if all := p.agents(); len(all) != 1 {
-				t.Errorf("the cluster hears of %+v", all)
+				t.Errorf("the cluster sees %+v", all)
 			}
 		})
 	}
@@ -238,7 +238,7 @@ func TestBackgroundItemAfterABoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.run("launchctl bootout " + kubeletJob + "; launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
-	p.want("state after a bootstrap that registers it anew", p.page("state"), "running")
+	p.want("state after a bootstrap that registers it again", p.page("state"), "running")
 }
 
 func TestMachineIncidents(t *testing.T) {
@@ -298,7 +298,7 @@ func TestRunPod(t *testing.T) {
 	p.want("processes after a boot", p.run("pgrep -f 'tart run' | wc -l | tr -d ' '"), "0")
 }
 
-// kubeletToken gives the token of an account that may do what a kubelet does.
+// kubeletToken returns the token of an account with a kubelet's rights.
 func (p *patient) kubeletToken() string {
 	p.Helper()
 	const ns, name = "macfleet", "kubelet-for-test"
@@ -330,8 +330,8 @@ func (p *patient) kubeletToken() string {
 	return string(token)
 }
 
-// A Pod that somebody makes in the cluster has its virtual machine on the Mac: at once, after a boot too, and
-// until the Pod is to go.
+// A Pod that someone creates in the cluster has its virtual machine on the Mac: at once, also after a
+// restart, and until the Pod is deleted.
 func TestVirtualMachineOfAPod(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -373,7 +373,7 @@ func TestVirtualMachineOfAPod(t *testing.T) {
 	p.want("files after the Pod", p.run("ls /Users/m1/.tart/vms"), "")
 }
 
-// TestSamples pins the digests: examples state them.
+// TestSamples pins the digests that examples state.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -426,7 +426,7 @@ func TestDownloadsOfTheWorld(t *testing.T) {
 	}
 }
 
-// What happens to a Mac while its world is closed is announced when the world opens it again.
+// Changes of a Mac whose world is closed are reported when the world opens it again.
 func TestTheClusterHearsLater(t *testing.T) {
 	t.Parallel()
 	p := newKubelet(t)
@@ -437,7 +437,7 @@ func TestTheClusterHearsLater(t *testing.T) {
 	if err := apart.UnloadJob(kubeletJob); err != nil {
 		t.Fatal(err)
 	}
-	p.want("kubelets before anybody looks", strconv.Itoa(len(p.agents())), "1")
+	p.want("kubelets before the world opens the Mac", strconv.Itoa(len(p.agents())), "1")
 	if _, err := open(t, p.dir, seed(2)).Mac(p.host.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -451,6 +451,6 @@ func TestTwoKubelets(t *testing.T) {
 	p.run("true")
 	all := p.agents()
 	if len(all) != 2 || all[0].Node != all[1].Node || all[0].Job == all[1].Job {
-		t.Errorf("the cluster hears of %+v", all)
+		t.Errorf("the cluster sees %+v", all)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// loginNoise is what people's start-up files look like to a program. zsh reads this one for every
-// command that comes over SSH.
+// loginNoise is a start-up file that prints, as people's files do. zsh reads it for every command over
+// SSH.
 const loginNoise = `# Welcome, from the sandbox.
 printf 'Welcome to acme. You have mail.\n%% '
 printf 'compinit: insecure directories, run compaudit\n' >&2
@@ -19,7 +19,7 @@ trap 'printf "\nbye\n"; printf "logout" >&2' EXIT
 
 func (v *victim) home(name string) string { return "/Users/" + v.server.SSHUsername + "/" + name }
 
-// readLogin gives a file of the login user, or nil.
+// readLogin returns a file of the login user, or nil.
 func (v *victim) readLogin(name string) ([]byte, error) {
 	machine, err := v.machine()
 	if err != nil {
@@ -64,7 +64,7 @@ func noisy(_ context.Context, v *victim) (bool, error) {
 	return bytes.Contains(data, []byte(loginNoise)), err
 }
 
-// quieten takes the noise out again, and leaves what a person wrote next to it.
+// quieten removes the noise, and keeps other lines.
 func quieten(_ context.Context, v *victim) error {
 	data, err := v.readLogin(startupFile)
 	if err != nil || !bytes.Contains(data, []byte(loginNoise)) {
@@ -80,7 +80,7 @@ func quieten(_ context.Context, v *victim) error {
 // keyFiles are where sshd on such a Mac looks for keys.
 func keyFiles() []string { return []string{".ssh/authorized_keys", ".ssh/scw_authorized_keys"} }
 
-// fleetKey gives the key by which the sandbox's configuration logs in, without a comment.
+// fleetKey returns the public key of the sandbox's configuration, without a comment.
 func (v *victim) fleetKey() string {
 	fields := strings.Fields(v.world.settings.SSHPublicKey)
 	if len(fields) < 2 {
@@ -127,7 +127,7 @@ func keysDropped(_ context.Context, v *victim) (bool, error) {
 	return true, nil
 }
 
-// restoreKeys puts the key back where it was, next to what a person wrote there meanwhile.
+// restoreKeys restores the key, and keeps lines that were added meanwhile.
 func restoreKeys(ctx context.Context, v *victim) error {
 	gone, err := keysDropped(ctx, v)
 	if err != nil || !gone {

@@ -12,8 +12,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// told gives what the provider tells of the host's password to whoever asks for that one server.
-func (p *patient) told() (sudo, vnc string) {
+// reported returns what the provider reports of the host's password in a request for that server.
+func (p *patient) reported() (sudo, vnc string) {
 	p.Helper()
 	server, err := scaleway(p.T, p.world).GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID})
 	if err != nil {
@@ -22,7 +22,7 @@ func (p *patient) told() (sudo, vnc string) {
 	return server.SudoPassword, server.VncURL
 }
 
-// sudo tells whether the login user becomes root: without a password when none is given.
+// sudo reports whether the login user becomes root: without a password if none is given.
 func (p *patient) sudo(password string) bool {
 	p.Helper()
 	script := "sudo -n true"
@@ -59,11 +59,11 @@ const passFile = "/etc/sudoers.d/m1-nopasswd"
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	password, _ := p.told()
+	password, _ := p.reported()
 	p.is("sudo before", p.sudo(""), true)
 	p.inject("wrong-password")
-	still, _ := p.told()
-	p.want("what the provider tells", still, password)
+	still, _ := p.reported()
+	p.want("what the provider reports", still, password)
 	p.is("sudo without a password", p.sudo(""), false)
 	p.is("sudo with the provider's password", p.sudo(password), false)
 	now, err := p.machine.Password()
@@ -76,7 +76,7 @@ func TestWrongPassword(t *testing.T) {
 	p.run("rm " + passFile)
 	p.is("sudo with the old password", p.sudo(password), true)
 
-	// Repaired: another file spares the user the password, and that stays. The password is still wrong.
+	// Repaired: another file gives the user passwordless sudo, and stays. The password is still wrong.
 	p.inject("wrong-password")
 	p.run("echo 'm1 ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/acme && chmod 440 /etc/sudoers.d/acme")
 	p.heal("wrong-password")
@@ -91,21 +91,21 @@ func TestDisclosure(t *testing.T) {
 		"sealed-in-get":          func(string) (string, string) { return "<sealed>", "<sealed>" },
 	} {
 		p := newPatient(t)
-		password, vnc := p.told()
+		password, vnc := p.reported()
 		if password == "" || vnc != "vnc://m1:"+password+"@"+p.host.Address+":59010" {
-			t.Fatalf("told before: %q %q", password, vnc)
+			t.Fatalf("reported before: %q %q", password, vnc)
 		}
 		p.inject(incident)
 		wantSudo, wantVNC := want(p.host.Address)
-		gotSudo, gotVNC := p.told()
-		p.want("password told", gotSudo, wantSudo)
-		p.want("VNC address told", gotVNC, wantVNC)
+		gotSudo, gotVNC := p.reported()
+		p.want("reported password", gotSudo, wantSudo)
+		p.want("reported VNC address", gotVNC, wantVNC)
 		p.is("sudo without a password", p.sudo(""), false)
 		p.is("sudo with the password", p.sudo(password), true)
 		p.heal(incident)
-		gotSudo, gotVNC = p.told()
-		p.want("password told after healing", gotSudo, password)
-		p.want("VNC address told after healing", gotVNC, vnc)
+		gotSudo, gotVNC = p.reported()
+		p.want("reported password after healing", gotSudo, password)
+		p.want("reported VNC address after healing", gotVNC, vnc)
 		p.is("sudo after healing", p.sudo(""), true)
 	}
 }
@@ -113,7 +113,7 @@ func TestDisclosure(t *testing.T) {
 func TestSudoLocked(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	password, _ := p.told()
+	password, _ := p.reported()
 	p.inject("sudo-locked")
 	p.is("sudo without a password", p.sudo(""), true)
 	p.run("mv " + passFile + " /tmp")
@@ -122,7 +122,7 @@ func TestSudoLocked(t *testing.T) {
 	p.is("sudo after healing", p.sudo(password), true)
 	p.inject("sudo-locked")
 	p.run("dscl . -delete /Users/m1 AuthenticationAuthority ';tally;'")
-	p.inject("sudo-locked") // repaired, and so it comes back
+	p.inject("sudo-locked") // repaired, so it comes back
 	p.is("sudo with the right password", p.sudo(password), false)
 }
 
@@ -149,8 +149,8 @@ func TestSudoersBroken(t *testing.T) {
 	p.want("files after healing", p.run("ls /etc/sudoers.d"), "")
 }
 
-// TestScreenIncidents brings each about on a fresh Mac, on one that is as it should be, and on one
-// that is repaired before it is healed.
+// TestScreenIncidents injects each incident into a new Mac, into a healthy one, and into one that is
+// repaired before it is healed.
 func TestScreenIncidents(t *testing.T) {
 	t.Parallel()
 	fresh := mac.Screen{Loginwindow: true}
@@ -205,8 +205,7 @@ func TestFileVaultOn(t *testing.T) {
 	p.want("state after healing", p.run("fdesetup status"), "FileVault is Off.")
 }
 
-// TestPasswordlessSudo makes worlds as the provider delivers its Macs, and as a
-// person prepares them.
+// TestPasswordlessSudo creates worlds with delivered Macs, and with prepared ones.
 func TestPasswordlessSudo(t *testing.T) {
 	t.Parallel()
 	for _, prepared := range []bool{false, true} {

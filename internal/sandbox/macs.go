@@ -15,8 +15,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// factory is what a Mac left the provider's hands with. It is kept apart from the server's record,
-// because the two may come to differ: a password changed on the Mac leaves the record stale.
+// factory is a Mac's state at delivery. It is separate from the server's record, because the two may
+// differ: a password changed on the Mac leaves the record stale.
 type factory struct {
 	Name         string `json:"name"`
 	Serial       string `json:"serial"`
@@ -27,7 +27,7 @@ type factory struct {
 	Password     string `json:"password"`
 }
 
-// factoryOf gives the factory values of a server, also of one that a person added by hand.
+// factoryOf returns the factory values of a server, also of one that a person added.
 func factoryOf(server cloud.Server) factory {
 	hardware := digest("hardware " + server.ID)
 	version := poolVersion
@@ -53,19 +53,19 @@ func factories(servers []cloud.Server) map[string]factory {
 	return made
 }
 
-// macs opens the simulated Macs, and makes each one when it is first asked for: most commands
-// touch few of a big pool.
+// macs opens the simulated Macs. Each one is created on first use, since most commands use few Macs of
+// a big pool.
 type macs struct {
 	dir       string
 	settings  settings
 	factories func() (map[string]factory, error)
-	outside   func(cloud.Server) mac.Outside // the world around each
+	outside   func(cloud.Server) mac.Outside // the world around each Mac
 
 	mu   sync.Mutex
 	open map[string]*slot
 }
 
-// slot is the place of one Mac in the process, open once it is needed.
+// slot holds one Mac of this process, opened on demand.
 type slot struct {
 	mu      sync.Mutex
 	machine *mac.Machine
@@ -84,7 +84,7 @@ func newMacs(dir string, own settings) *macs {
 	}
 }
 
-// get gives the Mac of a server.
+// get returns the Mac of a server.
 func (m *macs) get(server cloud.Server) (*mac.Machine, error) {
 	m.mu.Lock()
 	place := m.open[server.ID]
@@ -111,8 +111,8 @@ func (m *macs) get(server cloud.Server) (*mac.Machine, error) {
 	return place.machine, nil
 }
 
-// enter opens a Mac and makes it if there is none. When another process makes it at the same time,
-// one of the two is turned away and finds a whole Mac.
+// enter opens a Mac, and creates it if it is missing. If another process creates it at the same time,
+// one of the two is refused and opens a complete Mac.
 func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 	dir := filepath.Join(m.dir, server.ID)
 	if exists(dir) {

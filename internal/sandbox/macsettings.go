@@ -33,7 +33,7 @@ func power(name string) setting {
 				return "", err
 			}
 			for line := range strings.Lines(shown) {
-				// What prevents sleep just now may follow the value.
+				// What prevents sleep now may follow the value.
 				if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == name {
 					return fields[1], nil
 				}
@@ -44,7 +44,7 @@ func power(name string) setting {
 	}
 }
 
-// computerName is one of the Mac's own names; "" when it is not set.
+// computerName is one of the Mac's own names; "" if it is not set.
 func computerName(name, wrong string) setting {
 	return setting{
 		name:  name,
@@ -56,7 +56,7 @@ func computerName(name, wrong string) setting {
 	}
 }
 
-// quote makes one word of a value for the shell.
+// quote quotes a value for the shell.
 func quote(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
@@ -75,7 +75,7 @@ func rememberSettings(settings func() []setting) func(context.Context, *victim) 
 	}
 }
 
-func spoil(settings func() []setting) func(context.Context, *victim) error {
+func breakSettings(settings func() []setting) func(context.Context, *victim) error {
 	return func(ctx context.Context, v *victim) error {
 		for _, s := range settings() {
 			if _, err := v.run(ctx, s.write(s.wrong)); err != nil {
@@ -86,7 +86,7 @@ func spoil(settings func() []setting) func(context.Context, *victim) error {
 	}
 }
 
-func spoiled(settings func() []setting) func(context.Context, *victim) (bool, error) {
+func settingsBroken(settings func() []setting) func(context.Context, *victim) (bool, error) {
 	return func(ctx context.Context, v *victim) (bool, error) {
 		for _, s := range settings() {
 			if value, err := s.read(ctx, v); err != nil || value == s.wrong {
@@ -97,8 +97,8 @@ func spoiled(settings func() []setting) func(context.Context, *victim) (bool, er
 	}
 }
 
-// mend restores back each value that is still the wrong one: a repair may have been partial.
-func mend(settings func() []setting) func(context.Context, *victim) error {
+// restoreSettings resets each value that is still the wrong one: a repair may have been partial.
+func restoreSettings(settings func() []setting) func(context.Context, *victim) error {
 	return func(ctx context.Context, v *victim) error {
 		for _, s := range settings() {
 			value, err := s.read(ctx, v)

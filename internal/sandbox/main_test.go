@@ -25,7 +25,7 @@ const (
 	keyRef  = "k8s://macfleet/fleet-ssh/id_ed25519"
 )
 
-// seed gives a small world's seed, of Macs whose sudo asks for no password.
+// seed returns a small world's seed, with Macs whose sudo needs no password.
 func seed(hosts int) sandbox.Seed {
 	return sandbox.Seed{
 		ProjectID: project, ClusterUID: cluster, Zones: []string{"fr-par-1", "fr-par-3"},
@@ -33,7 +33,7 @@ func seed(hosts int) sandbox.Seed {
 	}
 }
 
-// open opens the world in dir for the time of the test.
+// open opens the world in dir for the duration of the test.
 func open(t testing.TB, dir string, with sandbox.Seed) *sandbox.World {
 	t.Helper()
 	w, err := sandbox.Open(dir, with)
@@ -48,14 +48,14 @@ func open(t testing.TB, dir string, with sandbox.Seed) *sandbox.World {
 	return w
 }
 
-// newWorld makes a world of that many hosts.
+// newWorld creates a world with that many hosts.
 func newWorld(t testing.TB, hosts int) (w *sandbox.World, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "sandbox")
 	return open(t, dir, seed(hosts)), dir
 }
 
-// scaleway gives the vendor's own client of a world.
+// scaleway returns the vendor's client for a world.
 func scaleway(t testing.TB, w *sandbox.World) *applesilicon.API {
 	t.Helper()
 	access, secret := w.ScalewayKeys()
@@ -78,7 +78,7 @@ func hosts(t testing.TB, w *sandbox.World) []sandbox.Host {
 	return all
 }
 
-// host gives the host with that id.
+// host returns the host with an id.
 func host(t testing.TB, w *sandbox.World, id string) sandbox.Host {
 	t.Helper()
 	all := hosts(t, w)
@@ -89,7 +89,7 @@ func host(t testing.TB, w *sandbox.World, id string) sandbox.Host {
 	return all[i]
 }
 
-// signer gives the world's fleet key.
+// signer returns the world's fleet key.
 func signer(t testing.TB, w *sandbox.World) ssh.Signer {
 	t.Helper()
 	text, err := w.Secret(keyRef)
@@ -103,7 +103,7 @@ func signer(t testing.TB, w *sandbox.World) ssh.Signer {
 	return key
 }
 
-// exec runs one command over one SSH connection and gives what it printed and the host's key.
+// exec runs one command over one SSH connection and returns its output and the host's key.
 func exec(ctx context.Context, w *sandbox.World, key ssh.Signer, address, command string) (output, hostKey string, err error) {
 	conn, err := w.DialContext(ctx, "tcp", address+":22")
 	if err != nil {
@@ -132,7 +132,7 @@ func exec(ctx context.Context, w *sandbox.World, key ssh.Signer, address, comman
 	return string(data), hostKey, err
 }
 
-// accessLog gives the log's lines, without their times, that begin with prefix.
+// accessLog returns the log's lines that begin with prefix, without their times.
 func accessLog(t testing.TB, dir, prefix string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "access.log"))

@@ -15,7 +15,7 @@ const (
 	markerFile   = markerFolder + "/host.json"
 )
 
-// marker gives the present marker, or nil.
+// marker returns the present marker, or nil.
 func (v *victim) marker() ([]byte, error) {
 	machine, err := v.machine()
 	if err != nil {
@@ -57,8 +57,8 @@ func rememberForeignMarker(ctx context.Context, v *victim) error {
 	return err
 }
 
-// foreignMarker gives the marker that another owner would have written on this machine. Of an
-// existing marker it keeps all that does not tell the owner.
+// foreignMarker returns the marker that another owner would have written on this machine. It keeps the
+// fields of an existing marker that do not identify the owner.
 func foreignMarker(present []byte, id, serial string) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(present))
 	decoder.UseNumber()
@@ -104,7 +104,7 @@ func unplantMarker(ctx context.Context, v *victim) error {
 	if err := machine.Remove(markerFile); err != nil {
 		return err
 	}
-	// The folder is what a claim creates first; left behind empty it would look like one half made.
+	// A claim creates the folder first, so an empty one would look like an unfinished claim.
 	_, err = v.run(ctx, "rmdir "+markerFolder+" 2>/dev/null || true")
 	return err
 }

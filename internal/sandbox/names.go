@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// Names gives the names of the machines in the folder dir, in order, without opening the world:
-// nothing is served, and what cannot be read is left out. It is for completion.
+// Names returns the machines' names in the folder dir, sorted, without opening the world. Unreadable
+// files are skipped. It is for completion.
 func Names(dir string) []string {
 	folder := filepath.Join(dir, cloudFolder, "servers")
 	entries, err := os.ReadDir(folder)

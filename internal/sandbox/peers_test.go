@@ -84,7 +84,7 @@ func TestDiesInCommand(t *testing.T) {
 		got, err := p.ask("printf 0123456789; : >/tmp/done")
 		var exit *ssh.ExitError
 		if err == nil || errors.As(err, &exit) || !strings.HasPrefix("01234", got) {
-			t.Errorf("got %q, %v; want half of it at most, and a broken connection", got, err)
+			t.Errorf("got %q, %v; want at most half of it, and a broken connection", got, err)
 		}
 		p.want("what the command did", p.run("ls /tmp; rm /tmp/done"), "done")
 	}
@@ -116,7 +116,7 @@ func TestGarbledOutput(t *testing.T) {
 			t.Errorf("%s prints %q, %v; want another text", c, text, err)
 		}
 	}
-	// What a person does on the Mac itself stays as it was, and so does every other tool.
+	// What a person does on the Mac itself is unchanged, and so is every other tool.
 	p.want("pmset past SSH", p.run("pmset -g custom"), strings.TrimSpace(before["pmset -g custom"]))
 	if text, err := p.ask("sw_vers -productVersion"); err != nil || strings.Contains(text, "plist") {
 		t.Errorf("sw_vers prints %q, %v", text, err)
@@ -141,7 +141,7 @@ func TestLoginNoise(t *testing.T) {
 	}
 	p.heal("login-noise")
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("the file was not there before: %v", err)
+		t.Errorf("the file did not exist before: %v", err)
 	}
 
 	write := func(text string) {
@@ -186,7 +186,7 @@ func TestKeyRefused(t *testing.T) {
 		t.Errorf("after healing: %v", err)
 	}
 
-	// Another key that was added meanwhile stays.
+	// A key that was added meanwhile stays.
 	const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEY7C0nXW2jYkDsCCL1X1gpUN6pYTcHsvXdTOJ1ha1pW globex\n"
 	p.inject("key-refused")
 	if err := os.WriteFile(file, []byte(other), 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxHosts is bounded by the ids, whose first five hex digits must differ.
+	// maxHosts is limited by the ids, whose first five hex digits must differ.
 	maxHosts = 10_000
 
 	poolOS      = "macos-tahoe-26.3"
@@ -21,8 +21,8 @@ const (
 	vncPort     = 59010
 )
 
-// population gives the servers of a fresh world. All of them follow from the seed, so that two
-// fresh worlds look the same.
+// population returns the servers of a new world. All of them follow from the seed, so that two new
+// worlds are equal.
 func population(seed Seed) ([]cloud.Server, error) {
 	width := max(2, len(fmt.Sprint(seed.Hosts)))
 	servers := make([]cloud.Server, 0, seed.Hosts)
@@ -46,12 +46,12 @@ func population(seed Seed) ([]cloud.Server, error) {
 	return servers, nil
 }
 
-// delivered gives the server in position i as it was delivered, without a type and a name.
+// delivered returns the server at position i as delivered, without a type and a name.
 func delivered(seed Seed, i int, id string) (cloud.Server, error) {
 	zone := seed.Zones[i%len(seed.Zones)]
 	os, err := cloud.Embedded(poolOS, zone)
 	if err != nil {
-		return cloud.Server{}, fmt.Errorf("make the sandbox: %w", err)
+		return cloud.Server{}, fmt.Errorf("create the sandbox: %w", err)
 	}
 	address, secret := publicIP(i), password(id)
 	created := firstOrder().Add(time.Duration(i) * 37 * time.Minute)
@@ -82,8 +82,8 @@ func firstOrder() time.Time {
 	return time.Date(2026, time.March, 2, 9, 14, 0, 0, time.UTC)
 }
 
-// serverType makes all but the last two of a pool M2-L: a fleet that asks for one type must not
-// be able to take just any server.
+// serverType makes all but the last two of a pool M2-L: a fleet that needs one type must not be able
+// to claim any server.
 func serverType(i, hosts int) string {
 	switch {
 	case hosts > 1 && i == hosts-1:
@@ -95,8 +95,8 @@ func serverType(i, hosts int) string {
 	}
 }
 
-// serverID gives the id of the server in position i: random to look at, and with its own first
-// five digits, which become part of host names.
+// serverID returns the id of the server at position i. It looks random, and its first five digits,
+// which become part of host names, are unique.
 func serverID(i int, used map[string]bool) string {
 	for attempt := 0; ; attempt++ {
 		sum := digest(fmt.Sprintf("server %d %d", i, attempt))
@@ -112,8 +112,8 @@ func digest(text string) [sha256.Size]byte {
 	return sha256.Sum256([]byte("macfleet sandbox " + text))
 }
 
-// publicIP gives the address in position i, from the ranges that are kept free for documentation
-// and benchmarks.
+// publicIP returns the address at position i, from the ranges reserved for documentation and
+// benchmarks.
 func publicIP(i int) netip.Addr {
 	base := [4]byte{198, 51, 100, 0}
 	switch {
@@ -127,7 +127,7 @@ func publicIP(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, number)))
 }
 
-// password gives what the provider set on the machine when it installed it.
+// password returns the password that the provider set at installation.
 func password(id string) string {
 	return letters("password "+id, "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", 14)
 }

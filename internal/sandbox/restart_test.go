@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// TestRestart restarts a Mac over SSH: the connection breaks, nobody answers for a while, and then
-// it is another start of the same machine.
+// TestRestart restarts a Mac over SSH: the connection breaks, the address is unreachable for a while,
+// and then the same machine has a new start time.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	w, _ := newWorld(t, 1)
@@ -31,7 +31,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the connection outlived the machine: %q", out)
 	}
 	if _, err := w.DialContext(t.Context(), "tcp", h.Address+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
-		t.Errorf("a dial while it starts: %v", err)
+		t.Errorf("a connection while it starts: %v", err)
 	}
 	if err := machine.Advance(31 * time.Second); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package sandbox is a whole simulated world to try macfleet in: Mac minis, the provider that
-// rents them out and a Kubernetes cluster, reached with the real clients over loopback. All of
-// its state is in one folder of files that a person may edit; there is no daemon, each process
-// that opens the folder serves the same world.
+// Package sandbox is a simulated world to try macfleet in: Mac minis, the provider that rents them out
+// and a Kubernetes cluster, reached with the real clients over loopback. All of its state is in one
+// folder of files that a person may edit. There is no daemon: each process that opens the folder
+// serves the same world.
 package sandbox
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// World is an open sandbox. It is safe for use by several goroutines.
+// World is an open sandbox. It is safe for concurrent use.
 type World struct {
 	dir      string
 	settings settings
@@ -26,23 +26,23 @@ type World struct {
 	log      *accessLog
 	macs     *macs
 	agents   *agents
-	changes  *store.Locker // held while an incident is brought about or healed
+	changes  *store.Locker // locked while an incident is injected or healed
 
 	scaleway   *endpoint
 	kubernetes *endpoint
 	secure     secured // the same API for kubectl
 	ssh        *switchboard
-	shared     *shared // nil where this process serves the world itself
+	shared     *shared // nil if this process serves the world itself
 
-	// connections ends what was started on behalf of callers, when the world is closed.
+	// connections cancels what was started for callers when the world is closed.
 	connections context.Context
 	hangUp      context.CancelFunc
 	closing     sync.Once
 	closed      error
 }
 
-// Open opens the world in the folder dir. When the folder is missing or empty it makes one from
-// seed, whole or not; an existing world keeps its values.
+// Open opens the world in dir. If the folder is missing or empty, it creates one from seed; an
+// existing world keeps its values.
 func Open(dir string, seed Seed) (*World, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -79,10 +79,10 @@ func load(dir string) (_ *World, err error) {
 	if w.kube, err = kube.New(filepath.Join(dir, kubeFolder), kube.Options{Token: own.KubernetesToken, Lock: lock}); err != nil {
 		return nil, err
 	}
-	// Taken once, so that a world that cannot be written is refused here and not at each request.
+	// Locked once here, so that a read-only world is refused at once and not at each request.
 	unlock, err := lock.Lock()
 	if err != nil {
-		return nil, fmt.Errorf("open the sandbox in %s: %w; make its files writable or name another folder with --sandbox=DIR", dir, err)
+		return nil, fmt.Errorf("open the sandbox in %s: %w; fix: make its files writable, or choose another folder with --sandbox=DIR", dir, err)
 	}
 	unlock()
 	w.agents = newAgents(dir)
@@ -98,8 +98,7 @@ func load(dir string) (_ *World, err error) {
 	return w, nil
 }
 
-// Close hangs up all connections, stops the listeners and waits until nothing runs any more. The
-// folder stays as it is.
+// Close closes all connections, stops the listeners and waits for all goroutines. The folder is kept.
 func (w *World) Close() error {
 	w.closing.Do(func() {
 		w.hangUp()
@@ -121,7 +120,7 @@ func (w *World) Close() error {
 	return w.closed
 }
 
-// ScalewayURL gives the address of the simulated Scaleway API.
+// ScalewayURL returns the address of the simulated Scaleway API.
 func (w *World) ScalewayURL() string {
 	if w.shared != nil {
 		return w.shared.scaleway
@@ -129,18 +128,18 @@ func (w *World) ScalewayURL() string {
 	return w.scaleway.url()
 }
 
-// ScalewayKeys gives the credentials that the simulated Scaleway accepts.
+// ScalewayKeys returns the credentials that the simulated Scaleway accepts.
 func (w *World) ScalewayKeys() (accessKey, secretKey string) {
 	return w.settings.AccessKey, w.settings.SecretKey
 }
 
-// ProjectID gives the project that all servers of this world belong to.
+// ProjectID returns the project of all servers in this world.
 func (w *World) ProjectID() string { return w.settings.ProjectID }
 
-// Zones gives the zones of the world.
+// Zones returns the zones of the world.
 func (w *World) Zones() []string { return slices.Clone(w.settings.Zones) }
 
-// KubernetesURL gives the address of the simulated Kubernetes API.
+// KubernetesURL returns the address of the simulated Kubernetes API.
 func (w *World) KubernetesURL() string {
 	if w.shared != nil {
 		return w.shared.kubernetes
@@ -148,11 +147,11 @@ func (w *World) KubernetesURL() string {
 	return w.kubernetes.url()
 }
 
-// KubernetesToken gives the bearer token that the simulated Kubernetes accepts.
+// KubernetesToken returns the bearer token that the simulated Kubernetes accepts.
 func (w *World) KubernetesToken() string { return w.settings.KubernetesToken }
 
-// KubeContext gives the name that a kubeconfig would have the cluster under, or "" where any will do.
+// KubeContext returns the cluster's name in a kubeconfig, or "" if any name is accepted.
 func (w *World) KubeContext() string { return w.settings.KubeContext }
 
-// ClusterUID gives the uid of the cluster's kube-system namespace.
+// ClusterUID returns the uid of the cluster's kube-system namespace.
 func (w *World) ClusterUID() string { return w.settings.ClusterUID }

@@ -10,8 +10,8 @@ import (
 
 const kubernetesScheme = "k8s://"
 
-// Secret resolves a reference inside the world: k8s:// from the cluster's Secrets, every other
-// from the file secrets.json. It never reads the real environment or at real files.
+// Secret resolves a reference inside the world: k8s:// from the cluster's Secrets, all others from the
+// file secrets.json. It never reads the real environment or real files.
 func (w *World) Secret(ref string) (string, error) {
 	if strings.HasPrefix(ref, kubernetesScheme) {
 		return w.kubernetesSecret(ref)
@@ -23,13 +23,12 @@ func (w *World) Secret(ref string) (string, error) {
 	}
 	value, ok := values[ref]
 	if !ok {
-		return "", fmt.Errorf("secret %s is not in the sandbox: add it to %s, like {%q: \"value\"}", ref, path, ref)
+		return "", fmt.Errorf("secret %s is not in the sandbox; fix: add it to %s, for example {%q: \"value\"}", ref, path, ref)
 	}
 	return value, nil
 }
 
-// SSHKey gives the private key that opens every Mac of the world, for a configuration that names
-// none.
+// SSHKey returns the private key that opens every Mac of the world, for a configuration without one.
 func (w *World) SSHKey() (string, error) { return w.Secret(w.settings.SSHKeyRef) }
 
 func (w *World) kubernetesSecret(ref string) (string, error) {
@@ -42,7 +41,7 @@ func (w *World) kubernetesSecret(ref string) (string, error) {
 		return "", err
 	}
 	if !found {
-		return "", fmt.Errorf(`secret %s is not in the sandbox: write %s, like {"metadata": {"name": %q}, "stringData": {%q: "value"}}`,
+		return "", fmt.Errorf(`secret %s is not in the sandbox; fix: create %s, for example {"metadata": {"name": %q}, "stringData": {%q: "value"}}`,
 			ref, w.kube.SecretFile(namespace, name), name, key)
 	}
 	return value, nil
@@ -51,7 +50,7 @@ func (w *World) kubernetesSecret(ref string) (string, error) {
 func splitKubernetes(ref string) (namespace, name, key string, err error) {
 	parts := strings.Split(strings.TrimPrefix(ref, kubernetesScheme), "/")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return "", "", "", fmt.Errorf("secret %s: write it as k8s://namespace/name/key", ref)
+		return "", "", "", fmt.Errorf("secret %s is invalid: use k8s://namespace/name/key", ref)
 	}
 	return parts[0], parts[1], parts[2], nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// What is in a world's folder.
+// The contents of a world's folder.
 const (
-	settingsFile    = "macfleet-sandbox.json" // also what a sandbox is known by
+	settingsFile    = "macfleet-sandbox.json" // also identifies a sandbox
 	secretsFile     = "secrets.json"
 	factoryFile     = "factory.json"
 	accessLogFile   = "access.log"
@@ -24,8 +24,8 @@ const (
 	incidentsFolder = "incidents"
 )
 
-// contents lists everything a world is made of, what it is known by last, so that a removal that
-// was cut short can be repeated.
+// contents lists the files of a world. The one that identifies it comes last, so that an interrupted
+// removal can be repeated.
 func contents() []string {
 	return []string{
 		macsFolder, incidentsFolder, downloadsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile, accessLogFile,
@@ -81,7 +81,7 @@ func loadSettings(dir string) (settings, error) {
 		return settings{}, err
 	}
 	if own.Format != format {
-		return settings{}, fmt.Errorf("%s: the world has format %d, this macfleet knows %d; remove it with 'macfleet sandbox reset' and start afresh",
+		return settings{}, fmt.Errorf("%s: the sandbox has format %d, this macfleet needs %d; fix: macfleet sandbox reset",
 			path, own.Format, format)
 	}
 	return own, nil

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// SharedVariable is the environment variable by which a process uses a world that another process
-// serves: its value is what Share gave there.
+// SharedVariable is the environment variable that makes a process use a world served by another one.
+// Its value is the result of Share.
 const SharedVariable = "MACFLEET_SANDBOX_SHARED"
 
-// shared is where another process serves a world.
+// shared is a world that another process serves.
 type shared struct{ dir, scaleway, kubernetes, macs string }
 
-// sharedFor gives nil where this process does not serve the world in dir for this process.
+// sharedFor returns nil if no other process serves the world in dir for this one.
 func sharedFor(dir string) *shared {
 	words := strings.Split(os.Getenv(SharedVariable), "\n")
 	if len(words) != 4 || words[0] != dir {
@@ -26,8 +26,8 @@ func sharedFor(dir string) *shared {
 	return &shared{words[0], words[1], words[2], words[3]}
 }
 
-// Share lets other processes use this world until it is closed: what they ask of its Macs and APIs is
-// answered here, so that their own cost can be distinguished from the simulator's.
+// Share lets other processes use this world until it is closed. This process serves their requests, so
+// that their own cost can be measured without the simulator's.
 func (w *World) Share() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,17 +57,17 @@ func (w *World) pass(near net.Conn) {
 	}
 	far, err := w.DialContext(w.connections, "tcp", strings.TrimSpace(address))
 	if err != nil {
-		return // the caller sees a host that hangs up
+		return // the caller sees a closed connection
 	}
 	defer far.Close()
 	go func() {
-		_, _ = io.Copy(far, in) // it ends with either connection
+		_, _ = io.Copy(far, in) // ends with either connection
 		_ = far.Close()
 	}()
 	_, _ = io.Copy(near, far)
 }
 
-// dial connects to a Mac by way of the process that serves it.
+// dial connects to a Mac through the process that serves it.
 func (s *shared) dial(ctx context.Context, address string) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", s.macs)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// unknown is the error for a name that is none of the known ones.
+// unknown returns the error for an unknown name.
 func unknown[V any](what, name string, known map[string]V) error {
 	if len(known) == 0 {
-		return fmt.Errorf("the sandbox has no %s %q, nor any other", what, name)
+		return fmt.Errorf("the sandbox has no %s %q, and no others", what, name)
 	}
 	nearest := slices.MinFunc(slices.Sorted(maps.Keys(known)), func(a, b string) int { return distance(name, a) - distance(name, b) })
 	return fmt.Errorf("the sandbox has no %s %q; did you mean %q?", what, name, nearest)

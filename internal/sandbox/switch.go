@@ -6,14 +6,14 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// Switch is a doubt about how Macs behave, and how one Mac of the world is set to.
+// Switch is a behaviour that varies between real Macs, and its value on one Mac of the world.
 type Switch struct {
 	Name, Summary string
-	Values        []string // what it can be set to; the first is what a new Mac does
-	Value         string   // what it is set to
+	Values        []string // the possible values; the first is a new Mac's
+	Value         string   // the current value
 }
 
-// Switches gives the switches that a Mac has, as they stand on a new one.
+// Switches returns the switches of a new Mac.
 func Switches() []Switch {
 	var all []Switch
 	for _, s := range mac.Switches() {
@@ -22,7 +22,7 @@ func Switches() []Switch {
 	return all
 }
 
-// Switches gives the switches of a host that are named, or all, with their present values.
+// Switches returns the named switches of a host, or all of them, with their values.
 func (w *World) Switches(host string, names ...string) ([]Switch, error) {
 	for _, name := range names {
 		if err := knownSwitch(name); err != nil {
@@ -46,7 +46,7 @@ func (w *World) Switches(host string, names ...string) ([]Switch, error) {
 	return wanted, nil
 }
 
-// SetSwitch makes a host behave in one of the ways that a switch offers.
+// SetSwitch sets a switch of a host.
 func (w *World) SetSwitch(host, name, value string) error {
 	if err := knownSwitch(name); err != nil {
 		return err
@@ -69,7 +69,7 @@ func knownSwitch(name string) error {
 	return nil
 }
 
-// Mac gives the simulated Mac of a server, by its name or id.
+// Mac returns the simulated Mac of a server, by its name or id.
 func (w *World) Mac(host string) (*mac.Machine, error) {
 	server, err := w.find(host)
 	if err != nil {

@@ -20,19 +20,19 @@ const (
 	garbledName     = "garbled-output"
 )
 
-// trouble is how an incident comes about and ends.
+// trouble is how an incident is caused and cured.
 type trouble struct {
 	Incident
-	// remember notes in the record what healing needs; it changes nothing.
+	// remember records what the cure needs; it changes nothing.
 	remember func(context.Context, *victim) error
 	cause    func(context.Context, *victim) error
-	// lasts reports whether anything of it still exists.
+	// lasts reports whether the incident still has an effect.
 	lasts func(context.Context, *victim) (bool, error)
-	// cure undoes what still exists.
+	// cure reverts what is left of it.
 	cure func(context.Context, *victim) error
 }
 
-// victim is a host with the incident in question.
+// victim is a host and an incident on it.
 type victim struct {
 	world  *World
 	server cloud.Server
@@ -42,19 +42,19 @@ type victim struct {
 func troubles() []trouble {
 	all := []trouble{
 		{
-			Incident: Incident{unreachableName, "the host does not answer: a dial fails at once with 'no route to host'"},
+			Incident: Incident{unreachableName, "the host does not answer: connections fail at once with 'no route to host'"},
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
-			Incident: Incident{"wrong-host-key", "the host shows another SSH host key than before"},
+			Incident: Incident{"wrong-host-key", "the host's SSH host key changed"},
 			remember: nothing, cause: rotateHostKey, lasts: always, cure: restoreHostKey,
 		},
 		{
-			Incident: Incident{"foreign-marker", "the host's marker says that it belongs to another configuration"},
+			Incident: Incident{"foreign-marker", "the host's marker names another configuration as its owner"},
 			remember: rememberForeignMarker, cause: plantMarker, lasts: markerPlanted, cure: unplantMarker,
 		},
 		{
-			Incident: Incident{"marker-missing", "the host's marker and its folder are gone"},
+			Incident: Incident{"marker-missing", "the host's marker and its folder were deleted"},
 			remember: rememberMarker, cause: removeMarker, lasts: markerGone, cure: replaceMarker,
 		},
 		{
@@ -62,31 +62,31 @@ func troubles() []trouble {
 			remember: rememberName, cause: renameByHand, lasts: stillRenamed, cure: renameBack,
 		},
 		{
-			Incident: Incident{"sleep-enabled", "the Mac goes to sleep when idle"},
-			remember: rememberSettings(sleepSettings), cause: spoil(sleepSettings), lasts: spoiled(sleepSettings), cure: mend(sleepSettings),
+			Incident: Incident{"sleep-enabled", "the Mac is set to sleep when idle"},
+			remember: rememberSettings(sleepSettings), cause: breakSettings(sleepSettings), lasts: settingsBroken(sleepSettings), cure: restoreSettings(sleepSettings),
 		},
 		{
-			Incident: Incident{"hostname-edited", "someone changed the Mac's own names"},
-			remember: rememberSettings(nameSettings), cause: spoil(nameSettings), lasts: spoiled(nameSettings), cure: mend(nameSettings),
+			Incident: Incident{"hostname-edited", "someone changed the Mac's host and computer names"},
+			remember: rememberSettings(nameSettings), cause: breakSettings(nameSettings), lasts: settingsBroken(nameSettings), cure: restoreSettings(nameSettings),
 		},
 	}
 	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(), pinTroubles(),
 		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles())
 }
 
-// wireTroubles are those that show in the conversation with a host, not in its settings.
+// wireTroubles affect the connection to a host, not its settings.
 func wireTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{slowName, "the host answers slowly, a few bytes at a time"},
+			Incident: Incident{slowName, "the host answers a few bytes at a time"},
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
-			Incident: Incident{silentName, "the host accepts connections and never says a word"},
+			Incident: Incident{silentName, "the host accepts connections but sends nothing"},
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
-			Incident: Incident{diesName, "the connection breaks in the middle of every command's output"},
+			Incident: Incident{diesName, "the connection breaks during every command's output"},
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
@@ -94,11 +94,11 @@ func wireTroubles() []trouble {
 			remember: nothing, cause: nothing, lasts: always, cure: nothing,
 		},
 		{
-			Incident: Incident{"login-noise", "the login shell's start-up file prints before and after every command"},
+			Incident: Incident{"login-noise", "the login shell's start-up file prints text before and after every command"},
 			remember: rememberStartup, cause: makeNoise, lasts: noisy, cure: quieten,
 		},
 		{
-			Incident: Incident{"key-refused", "the fleet's key is no longer in the login user's authorized keys"},
+			Incident: Incident{"key-refused", "someone removed the fleet's key from the login user's authorized keys"},
 			remember: rememberKeys, cause: dropKeys, lasts: keysDropped, cure: restoreKeys,
 		},
 	}
@@ -135,7 +135,7 @@ func restoreHostKey(_ context.Context, v *victim) error {
 	return machine.RestoreHostKey()
 }
 
-// handName is what the server is called after someone has renamed it.
+// handName is the server's name after someone has renamed it.
 func (v *victim) handName() string { return "renamed-by-hand-" + v.server.ID[:5] }
 
 func rememberName(_ context.Context, v *victim) error {
@@ -161,7 +161,7 @@ func (v *victim) machine() (*mac.Machine, error) {
 	return v.world.macs.get(v.server)
 }
 
-// onMac is what is done to the Mac itself.
+// onMac adapts a function of the Mac.
 func onMac(do func(*mac.Machine) error) func(context.Context, *victim) error {
 	return func(_ context.Context, v *victim) error {
 		machine, err := v.machine()
@@ -172,7 +172,7 @@ func onMac(do func(*mac.Machine) error) func(context.Context, *victim) error {
 	}
 }
 
-// run runs a script on the Mac as root and gives what it printed.
+// run runs a script on the Mac as root and returns its output.
 func (v *victim) run(ctx context.Context, script string) (string, error) {
 	machine, err := v.machine()
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"io/fs"
 )
 
-// What the incident takes out of Tart's bundle, what it edits there, and the mark that this leaves.
+// What the incident removes from Tart's bundle, what it edits there, and the mark of the edit.
 const (
 	tartProfile = "/usr/local/lib/tart.app/Contents/embedded.provisionprofile"
 	tartInfo    = "/usr/local/lib/tart.app/Contents/Info.plist"
 	tornMark    = "<!-- edited by hand -->\n"
 )
 
-// bundleTroubles are the incidents of Tart's bundle. They need one that is whole.
+// bundleTroubles are the incidents of Tart's bundle. They need a complete one.
 func bundleTroubles() []trouble {
 	return []trouble{{
-		Incident: Incident{"tart-bundle-torn", "the bundle of Tart lacks its provisioning profile, and its Info.plist is edited; its program is right"},
-		remember: rememberBundle, cause: tearBundle, lasts: bundleTorn, cure: mendBundle,
+		Incident: Incident{"tart-bundle-torn", "Tart's bundle has no provisioning profile and an edited Info.plist; its program is unchanged"},
+		remember: rememberBundle, cause: tearBundle, lasts: bundleTorn, cure: restoreBundle,
 	}}
 }
 
@@ -32,7 +32,7 @@ func rememberBundle(_ context.Context, v *victim) error {
 	for _, name := range []string{tartProfile, tartInfo} {
 		data, err := machine.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("the host has no whole bundle of Tart (no %s): apply a fleet with tart to it first", name)
+			return fmt.Errorf("the host has no complete bundle of Tart (no %s); fix: apply a fleet with tart to it first", name)
 		}
 		if err != nil {
 			return err
@@ -51,7 +51,8 @@ func tearBundle(_ context.Context, v *victim) error {
 	return errors.Join(machine.Remove(tartProfile), machine.WriteFile(tartInfo, []byte(info), 0, 0, 0o644))
 }
 
-// bundleTorn reports whether the bundle is still the torn one: another that was installed since has no mark.
+// bundleTorn reports whether the bundle is still the torn one: one that was installed since has no
+// mark.
 func bundleTorn(_ context.Context, v *victim) (bool, error) {
 	machine, err := v.machine()
 	if err != nil {
@@ -59,12 +60,12 @@ func bundleTorn(_ context.Context, v *victim) (bool, error) {
 	}
 	info, err := machine.ReadFile(tartInfo)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // the whole bundle is gone
+		return false, nil // the bundle was removed
 	}
 	return bytes.HasSuffix(info, []byte(tornMark)), err
 }
 
-func mendBundle(ctx context.Context, v *victim) error {
+func restoreBundle(ctx context.Context, v *victim) error {
 	torn, err := bundleTorn(ctx, v)
 	if err != nil || !torn {
 		return err

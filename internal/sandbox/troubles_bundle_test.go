@@ -6,7 +6,7 @@ func TestTornBundle(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	if err := p.world.Inject(p.host.ID, "tart-bundle-torn"); err == nil {
-		t.Error("a bundle that is not there was torn")
+		t.Error("a missing bundle was torn")
 	}
 	p.installTart()
 	const (

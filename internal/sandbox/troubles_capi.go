@@ -14,11 +14,11 @@ const (
 	capiCluster = "macfleet-sandbox-macs"
 )
 
-// capiTroubles are the incidents of the Cluster API, whose kinds they bring into the cluster.
+// capiTroubles are the incidents of the Cluster API. They add its kinds to the cluster.
 func capiTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{ownedName, "the host is a Machine of the Cluster API that is not paused: its controller sets the host up too"},
+			Incident: Incident{ownedName, "the host is a Machine of the Cluster API that is not paused, so its controller configures the host too"},
 			remember: nothing, cause: plantMachine, lasts: works, cure: dropMachine,
 		},
 		{
@@ -28,7 +28,7 @@ func capiTroubles() []trouble {
 	}
 }
 
-// machineOf gives the Machine that an incident makes of the host, the provider's part of it, and
+// machineOf returns the Machine that an incident creates for the host, the provider's part of it, and
 // the Cluster of all of them.
 func (v *victim) machineOf() (machine, part, cluster kube.Object) {
 	name := v.own("macfleet-sandbox-" + v.record.Incident)
@@ -37,8 +37,8 @@ func (v *victim) machineOf() (machine, part, cluster kube.Object) {
 		kube.Object{Resource: "clusters", Namespace: podNamespace, Name: capiCluster}
 }
 
-// plantMachine makes them as they are while controllers work: none is paused, and the Machine has
-// no Node yet.
+// plantMachine creates them in the state in which controllers reconcile them: none is paused, and the
+// Machine has no Node yet.
 func plantMachine(_ context.Context, v *victim) error {
 	machine, part, cluster := v.machineOf()
 	id := "scw-applesilicon://" + v.server.Zone + "/" + v.server.ID
@@ -55,7 +55,7 @@ func plantMachine(_ context.Context, v *victim) error {
 	return nil
 }
 
-// works reports whether the provider's controller works on its part of the Machine: it asks for a
+// works reports whether the provider's controller reconciles its part of the Machine: it respects a
 // pause of that or of the Cluster, not of the Machine.
 func works(_ context.Context, v *victim) (bool, error) {
 	machine, part, cluster := v.machineOf()
@@ -81,7 +81,7 @@ func unbound(_ context.Context, v *victim) (bool, error) {
 	return content != nil && status["nodeRef"] == nil, err
 }
 
-// dropMachine leaves the Cluster: other hosts may have Machines in it.
+// dropMachine keeps the Cluster: other hosts may have Machines in it.
 func dropMachine(_ context.Context, v *victim) error {
 	machine, part, _ := v.machineOf()
 	gone := func(map[string]any) map[string]any { return nil }

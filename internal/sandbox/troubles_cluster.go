@@ -12,10 +12,10 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
 )
 
-// ErrNoNode says that a host is not a Node, so that nothing can happen to one.
+// ErrNoNode is returned for a host without a Node.
 var ErrNoNode = kube.ErrNoNode
 
-// StuckPods is how many Pods the incident stuck-terminating-pods leaves behind.
+// StuckPods is the number of Pods that the incident stuck-terminating-pods leaves behind.
 const StuckPods = 12
 
 const (
@@ -24,22 +24,22 @@ const (
 	pendingPod   = "macfleet-sandbox-pending"
 	stuckPod     = "macfleet-sandbox-stuck"
 
-	// silentFor is how long heartbeats have been missing when the incident is found: longer than the
-	// cluster waits before it calls a Node unknown.
+	// silentFor is how long heartbeats have been missing: longer than the cluster waits before a Node
+	// is unknown.
 	silentFor = 3 * time.Minute
 
 	noSession = "tart run: ensure gui session: kick loginwindow: exit status 1"
 )
 
-// clusterTroubles are the incidents of a host's Node. They need a host that is one.
+// clusterTroubles are the incidents of a host's Node. They need a host with one.
 func clusterTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"empty-provider-id", "the host's Node does not say which server it is: its kubelet registered without the flag"},
+			Incident: Incident{"empty-provider-id", "the host's Node has no provider ID: its kubelet registered without the flag"},
 			remember: rememberNode, cause: plantProviderID, lasts: providerIDPlanted, cure: restoreProviderID,
 		},
 		{
-			Incident: Incident{"different-provider-id", "the host's Node says that it is another server"},
+			Incident: Incident{"different-provider-id", "the host's Node has the provider ID of another server"},
 			remember: rememberOtherID, cause: plantProviderID, lasts: providerIDPlanted, cure: restoreProviderID,
 		},
 		{
@@ -51,27 +51,27 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: cordonNode, lasts: nodeCordoned, cure: uncordonNode,
 		},
 		{
-			Incident: Incident{"foreign-taint", "someone tainted the host's Node: no new Pod is scheduled"},
+			Incident: Incident{"foreign-taint", "someone tainted the host's Node, so no new Pods are scheduled on it"},
 			remember: needNode, cause: addTaint(strangerTaint), lasts: hasTaint(strangerTaint), cure: dropTaint(strangerTaint),
 		},
 		{
-			Incident: Incident{"taint-missing", "someone removed the taint of the host's kubelet from its Node, and the kubelet is a build that sets it only when it registers"},
+			Incident: Incident{"taint-missing", "someone removed the kubelet's taint from the host's Node, and this kubelet sets it only when it registers"},
 			remember: needNode, cause: loseTaint, lasts: lacksTaint(agentTaint), cure: regainTaint,
 		},
 		{
-			Incident: Incident{"labels-overwritten", "someone changed a label of the host's kubelet on its Node, and the kubelet is a build that sets it only when it starts"},
+			Incident: Incident{"labels-overwritten", "someone changed one of the kubelet's labels on the host's Node, and this kubelet sets it only when it starts"},
 			remember: rememberLabel, cause: overwriteLabel, lasts: labelOverwritten, cure: restoreLabel,
 		},
 		{
-			Incident: Incident{"disk-pressure", "the host's Node says that its disk is nearly full"},
+			Incident: Incident{"disk-pressure", "the host's Node reports that its disk is nearly full"},
 			remember: needNode, cause: pressDisk("True"), lasts: diskPressed, cure: pressDisk("False"),
 		},
 		{
-			Incident: Incident{"stuck-terminating-pods", fmt.Sprintf("%d Pods of the host have ended, are deleted and stay: the kubelet ignores them", StuckPods)},
+			Incident: Incident{"stuck-terminating-pods", fmt.Sprintf("the kubelet ignores %d deleted Pods of the host, which stay in Terminating", StuckPods)},
 			remember: needNode, cause: strandPods, lasts: podsThere(stuckNames()...), cure: freePods,
 		},
 		{
-			Incident: Incident{"stranded-pods", "a host of the same group that is gone, with its Node, has left Pods: deleted, and held by its kubelet's finalizer"},
+			Incident: Incident{"stranded-pods", "a removed host of the same group left deleted Pods, which its kubelet's finalizer keeps"},
 			remember: needNode, cause: leavePods, lasts: podsThere(strandedPods()...), cure: dropPods(strandedPods()...),
 		},
 		{
@@ -79,30 +79,30 @@ func clusterTroubles() []trouble {
 			remember: needNode, cause: bindStranger, lasts: podsThere(strangerPod), cure: dropPods(strangerPod),
 		},
 		{
-			Incident: Incident{"tart-create-failed", "no virtual machine starts on the host, and a Pod waits for one"},
+			Incident: Incident{"tart-create-failed", "virtual machines do not start on the host, and a Pod waits for one"},
 			remember: needNode, cause: failVMs, lasts: vmsFail, cure: startVMs,
 		},
 		{
-			Incident: Incident{"token-revoked", "the binding and the Secret of the host's kubelet are gone: the cluster refuses it"},
+			Incident: Incident{"token-revoked", "someone deleted the binding and the Secret of the host's kubelet, so the cluster refuses it"},
 			remember: rememberIdentity, cause: revoke, lasts: revoked, cure: readmit,
 		},
 		{
-			Incident: Incident{"node-deleted", "someone deleted the host's Node; its kubelet runs on"},
+			Incident: Incident{"node-deleted", "someone deleted the host's Node; its kubelet still runs"},
 			remember: rememberNode, cause: deleteNode, lasts: nodeGone, cure: restoreNode,
 		},
 	}
 }
 
-// node gives the object of the host's Node.
+// node returns the object of the host's Node.
 func (v *victim) node() kube.Object {
 	return kube.Object{Resource: "nodes", Name: v.record.Settings["node"]}
 }
 
-// needNode refuses a host that is no Node.
+// needNode refuses a host without a Node.
 func needNode(_ context.Context, v *victim) error {
 	name, err := v.world.kube.NodeOf(v.server.ID)
 	if errors.Is(err, ErrNoNode) {
-		return fmt.Errorf("%w; apply a fleet with tart_kubelet to it first", err)
+		return fmt.Errorf("%w; fix: apply a fleet with tart_kubelet to it first", err)
 	}
 	v.record.Settings = map[string]string{"node": name}
 	return err
@@ -115,7 +115,7 @@ func rememberNode(ctx context.Context, v *victim) error {
 	return v.rememberObjects(v.node())
 }
 
-// rememberObjects keeps objects for healing, as they are.
+// rememberObjects records objects for the cure.
 func (v *victim) rememberObjects(all ...kube.Object) error {
 	var kept []keptObject
 	for _, one := range all {
@@ -205,7 +205,7 @@ func nodeGone(_ context.Context, v *victim) (bool, error) {
 
 func restoreNode(_ context.Context, v *victim) error { return v.restoreMissing() }
 
-// restoreMissing puts back what was remembered and is missing.
+// restoreMissing restores the recorded objects that are missing.
 func (v *victim) restoreMissing() error {
 	kept, err := v.remembered()
 	for _, one := range kept {
@@ -235,7 +235,7 @@ func unsilence(_ context.Context, v *victim) error {
 	return ignoreNoNode(v.world.kube.Silence(v.server.ID, time.Time{}))
 }
 
-// ignoreNoNode skips a host that has no Node any more: nothing is left of the incident.
+// ignoreNoNode skips a host without a Node: nothing is left of the incident.
 func ignoreNoNode(err error) error {
 	if errors.Is(err, ErrNoNode) {
 		return nil
@@ -256,7 +256,7 @@ func rememberIdentity(ctx context.Context, v *victim) error {
 
 func revoke(_ context.Context, v *victim) error {
 	kept, err := v.remembered()
-	for _, one := range slices.Backward(kept) { // the binding first, as one revokes
+	for _, one := range slices.Backward(kept) { // the binding first, since the Secret's token depends on it
 		err = errors.Join(err, v.world.kube.Edit(one.Object, func(map[string]any) map[string]any { return nil }))
 	}
 	return err

@@ -44,7 +44,7 @@ func (p *patient) query(method, path, body string, into any) int {
 	return response.StatusCode
 }
 
-// identity makes what a kubelet needs for the cluster to take it, and gives its token.
+// identity creates what a kubelet needs to join the cluster, and returns its token.
 func (p *patient) identity(name string) string {
 	p.Helper()
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
@@ -72,7 +72,7 @@ func (p *patient) identity(name string) string {
 	return string(token)
 }
 
-// join makes the host a Node.
+// join creates the host a Node.
 func (p *patient) join() {
 	p.Helper()
 	p.runKubelet(agent.Kubelet{
@@ -96,7 +96,7 @@ type node struct {
 	}
 }
 
-// node gives the host's Node, "" for what it lacks.
+// node returns the host's Node; missing values are "".
 func (p *patient) node() (n node, ready string) {
 	p.Helper()
 	p.query("GET", "/api/v1/nodes/mini-1", "", &n)
@@ -113,7 +113,7 @@ func TestIncidentsNeedANode(t *testing.T) {
 	p := newPatient(t)
 	for _, name := range []string{"empty-provider-id", "node-deleted", "token-revoked", "stuck-terminating-pods"} {
 		if err := p.world.Inject(p.host.ID, name); !errors.Is(err, sandbox.ErrNoNode) {
-			t.Errorf("%s on a host that is no Node: %v", name, err)
+			t.Errorf("%s on a host without a Node: %v", name, err)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestPodIncidents(t *testing.T) {
 		for _, pod := range list.Items {
 			p.want(test.incident, pod.Status.Phase+pod.Status.Reason, test.phase+test.reason)
 			if test.count > 1 && (pod.Metadata.DeletionTimestamp == "" || len(pod.Metadata.Finalizers) != 1) {
-				t.Errorf("it is not stuck: %+v", pod.Metadata)
+				t.Errorf("the Pod is not stuck: %+v", pod.Metadata)
 			}
 		}
 		p.heal(test.incident)
@@ -206,7 +206,7 @@ func TestPodIncidents(t *testing.T) {
 	}
 }
 
-// TestStuckPodsAreFreed frees the Pods as macfleet does, by taking the finalizer away.
+// TestStuckPodsAreFreed removes the Pods as macfleet does, by removing the finalizer.
 func TestStuckPodsAreFreed(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -223,7 +223,7 @@ func TestStuckPodsAreFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := p.query("PUT", path, string(body), nil); code != http.StatusOK {
-		t.Errorf("to take the finalizer away: %d", code)
+		t.Errorf("removing the finalizer: %d", code)
 	}
 	if code := p.query("GET", path, "", nil); code != http.StatusNotFound {
 		t.Errorf("the Pod without a finalizer: %d", code)

@@ -12,21 +12,21 @@ const (
 	endlessPod = "macfleet-sandbox-endless"
 )
 
-// drainTroubles are what keeps a host's Node from being drained. They need a host that is one.
+// drainTroubles prevent a host's Node from being drained. They need a host with one.
 func drainTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"budget-blocks", "a disruption budget lets no Pod of the host go"},
+			Incident: Incident{"budget-blocks", "a disruption budget blocks every eviction on the host"},
 			remember: needNode, cause: holdPod, lasts: podsThere(heldPod), cure: freeHeld,
 		},
 		{
-			Incident: Incident{"pod-never-ends", "the host's kubelet does not release a Pod that is deleted"},
+			Incident: Incident{"pod-never-ends", "the host's kubelet never ends a deleted Pod"},
 			remember: needNode, cause: neverEnd, lasts: neverEnds, cure: endAtLast,
 		},
 	}
 }
 
-// putOwned makes a Pod of the host's Node that a controller would make again.
+// putOwned creates a Pod on the host's Node that a controller would replace.
 func (v *victim) putOwned(pod string) error {
 	if err := v.world.kube.PutPod(v.record.Settings["node"], podNamespace, v.own(pod)); err != nil {
 		return err

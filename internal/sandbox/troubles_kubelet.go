@@ -10,52 +10,52 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// Where a fleet's kubelet is.
+// Paths and labels of a fleet's kubelet.
 const (
 	kubeletLabel = "dev.macfleet.tart-kubelet"
 	kubeletJob   = "system/" + kubeletLabel
 	daemonFolder = "/Library/LaunchDaemons/"
 	kubeletPlist = daemonFolder + kubeletLabel + ".plist"
-	otherLabel   = "dev.tuist.tart-kubelet" // of the tool that had the fleet before
+	otherLabel   = "dev.tuist.tart-kubelet" // of the tool that managed the fleet before
 	otherPlist   = daemonFolder + otherLabel + ".plist"
 	staleVersion = "0.0.1"
 )
 
-// kubeletTroubles are the incidents of a host's kubelet. They need one that runs.
+// kubeletTroubles are the incidents of a host's kubelet. They need a running one.
 func kubeletTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"killed-by-codesigning", "the kubelet's file was overwritten in place: its bytes are right, and the kernel kills every new process of them"},
-			remember: needKubelet, cause: spoilSignature, lasts: signatureSpoiled, cure: onKubelet(mendSignature),
+			Incident: Incident{"killed-by-codesigning", "someone overwrote the kubelet's file in place: its bytes are correct, but the kernel kills every new process of it"},
+			remember: needKubelet, cause: breakSignature, lasts: signatureBroken, cure: onKubelet(restoreSignature),
 		},
 		{
-			Incident: Incident{"kubelet-crash-loop", "the kubelet dies a second after each start, only on this host"},
+			Incident: Incident{"kubelet-crash-loop", "the kubelet exits a second after each start, only on this host"},
 			remember: needKubelet, cause: letCrash, lasts: letsCrash, cure: onMac(stopCrashes),
 		},
 		{
-			Incident: Incident{"kubelet-respawn-stuck", "the kubelet exited cleanly and launchd does not start it again"},
+			Incident: Incident{"kubelet-respawn-stuck", "the kubelet exited cleanly, and launchd does not restart it"},
 			remember: needKubelet, cause: onMac(stick), lasts: kubeletAway, cure: onMac(startKubelet),
 		},
 		{
-			Incident: Incident{"plist-changed-under-job", "the kubelet's property list was replaced, and launchd still goes by the one before"},
+			Incident: Incident{"plist-changed-under-job", "someone replaced the kubelet's property list, and launchd still uses the old one"},
 			remember: needKubelet, cause: changePlist, lasts: plistChanged, cure: onMac(reloadChanged),
 		},
 		{
-			Incident: Incident{"stale-binary-running", "the kubelet's file was replaced, and the process of the one before still runs"},
+			Incident: Incident{"stale-binary-running", "someone replaced the kubelet's file, and the old process still runs"},
 			remember: needKubelet, cause: replaceBinary, lasts: kubeletOld, cure: onMac(restartOld),
 		},
 		{
-			Incident: Incident{"second-kubelet", "another job, of an older tool, runs a second kubelet"},
+			Incident: Incident{"second-kubelet", "a job of an older tool runs a second kubelet"},
 			remember: needKubelet, cause: addKubelet, lasts: secondThere, cure: onMac(removeSecond),
 		},
 		{
-			Incident: Incident{"btm-disallowed", "the kubelet's background item is turned off: launchd does not start it"},
+			Incident: Incident{"btm-disallowed", "someone turned off the kubelet's background item, so launchd does not start it"},
 			remember: needKubelet, cause: onMac(disallow), lasts: disallowed, cure: onMac(allow),
 		},
 	}
 }
 
-// needKubelet refuses a host that has no kubelet to which anything could happen.
+// needKubelet refuses a host without a kubelet.
 func needKubelet(_ context.Context, v *victim) error {
 	machine, err := v.machine()
 	if err != nil {
@@ -63,7 +63,7 @@ func needKubelet(_ context.Context, v *victim) error {
 	}
 	job, ok, err := machine.Job(kubeletJob)
 	if err == nil && !ok {
-		err = fmt.Errorf("the host runs no kubelet (no job %s): apply a fleet with tart_kubelet to it first", kubeletLabel)
+		err = fmt.Errorf("the host has no kubelet (no job %s); fix: apply a fleet with tart_kubelet to it first", kubeletLabel)
 	}
 	v.record.Settings = map[string]string{"program": job.Program}
 	return err
@@ -79,16 +79,16 @@ func onKubelet(do func(m *mac.Machine, program string) error) func(context.Conte
 	}
 }
 
-func spoilSignature(ctx context.Context, v *victim) error {
+func breakSignature(ctx context.Context, v *victim) error {
 	return onKubelet(func(m *mac.Machine, program string) error {
-		if err := m.SpoilSignature(program); err != nil {
+		if err := m.BreakSignature(program); err != nil {
 			return err
 		}
 		return settled(ctx, m, m.RestartJob(kubeletJob))
 	})(ctx, v)
 }
 
-// settled lets happen what an incident has brought about.
+// settled waits until the Mac shows the effect of an incident.
 func settled(ctx context.Context, m *mac.Machine, err error) error {
 	if err != nil {
 		return err
@@ -96,17 +96,17 @@ func settled(ctx context.Context, m *mac.Machine, err error) error {
 	return m.Settle(ctx)
 }
 
-func signatureSpoiled(_ context.Context, v *victim) (bool, error) {
+func signatureBroken(_ context.Context, v *victim) (bool, error) {
 	machine, err := v.machine()
 	if err != nil {
 		return false, err
 	}
-	return machine.SignatureSpoiled(v.record.Settings["program"])
+	return machine.SignatureBroken(v.record.Settings["program"])
 }
 
-func mendSignature(m *mac.Machine, program string) error {
-	spoiled, err := m.SignatureSpoiled(program)
-	if err != nil || !spoiled {
+func restoreSignature(m *mac.Machine, program string) error {
+	broken, err := m.SignatureBroken(program)
+	if err != nil || !broken {
 		return err
 	}
 	if err := m.TrustSignature(program); err != nil {
@@ -115,7 +115,7 @@ func mendSignature(m *mac.Machine, program string) error {
 	return startKubelet(m)
 }
 
-// startKubelet starts the kubelet's job where it is loaded and has no process.
+// startKubelet starts the kubelet's job if it is loaded and has no process.
 func startKubelet(m *mac.Machine) error {
 	job, ok, err := m.Job(kubeletJob)
 	if err != nil || !ok || job.PID != 0 {
@@ -135,7 +135,7 @@ func letCrash(ctx context.Context, v *victim) error {
 	}
 	version := regexp.MustCompile(`(?m)^version=(.*)$`).FindSubmatch(text)
 	if version == nil {
-		return fmt.Errorf("%s says no version", v.record.Settings["program"])
+		return fmt.Errorf("%s has no version", v.record.Settings["program"])
 	}
 	if err := machine.RefuseKubelet(string(version[1])); err != nil {
 		return err
@@ -143,10 +143,10 @@ func letCrash(ctx context.Context, v *victim) error {
 	if err := machine.RestartJob(kubeletJob); err != nil {
 		return err
 	}
-	return settled(ctx, machine, machine.Advance(crashedBy)) // its first end shows
+	return settled(ctx, machine, machine.Advance(crashedBy)) // its first exit shows
 }
 
-// crashedBy is when a kubelet that crashes has done so once.
+// crashedBy is when a crashing kubelet has exited once.
 const crashedBy = 2 * time.Second
 
 func letsCrash(_ context.Context, v *victim) (bool, error) {
@@ -183,7 +183,7 @@ func kubeletAway(_ context.Context, v *victim) (bool, error) {
 // maxPods finds the value of the kubelet's flag in a property list.
 var maxPods = regexp.MustCompile(`(--max-pods(?:=|</string>\s*<string>))[0-9]+`)
 
-// changePlist lets launchd load the job from another file before the present one is put there.
+// changePlist makes launchd load the job from a different file, and then restores the present one.
 func changePlist(_ context.Context, v *victim) error {
 	machine, err := v.machine()
 	if err != nil {
@@ -223,7 +223,7 @@ func reloadChanged(m *mac.Machine) error {
 	return m.LoadJob(job.Path)
 }
 
-// replaceBinary puts the same bytes in a new file into the place of the one that runs.
+// replaceBinary replaces the running program with the same bytes in a new file.
 func replaceBinary(_ context.Context, v *victim) error {
 	machine, err := v.machine()
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// strangerLabel is what someone writes over a label of the host's kubelet.
+// strangerLabel is the value that someone writes over a label of the host's kubelet.
 const strangerLabel = "macfleet-sandbox-stranger"
 
-// nodeLabels gives the labels of the host's Node.
+// nodeLabels returns the labels of the host's Node.
 func (v *victim) nodeLabels() (map[string]any, error) {
 	content, err := v.world.kube.Read(v.node())
 	metadata, _ := content["metadata"].(map[string]any)
@@ -18,7 +18,7 @@ func (v *victim) nodeLabels() (map[string]any, error) {
 	return labels, err
 }
 
-// rememberLabel chooses the label that says which fleet the host is of.
+// rememberLabel chooses the label with the host's fleet.
 func rememberLabel(ctx context.Context, v *victim) error {
 	if err := needNode(ctx, v); err != nil {
 		return err

@@ -9,34 +9,34 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// loginTroubles are the incidents of automatic login and of the session at the screen.
+// loginTroubles are the incidents of automatic login and of the GUI session.
 func loginTroubles() []trouble {
 	return []trouble{
-		screenTrouble("sealed-kcpassword", "loginwindow sealed /etc/kcpassword after a wrong password: no user is logged in at the screen",
+		screenTrouble("sealed-kcpassword", "loginwindow sealed /etc/kcpassword after a wrong password, so there is no GUI session",
 			func(s mac.Screen) bool { return s.Sealed && s.User == "" },
 			(*mac.Machine).Seal, (*mac.Machine).LogOut),
-		screenTrouble("sealed-with-session", "/etc/kcpassword is sealed, and the session at the screen is fine",
+		screenTrouble("sealed-with-session", "/etc/kcpassword is sealed, and the GUI session is up",
 			func(s mac.Screen) bool { return s.Sealed && s.User != "" },
 			(*mac.Machine).Seal, ensureSession),
-		rotatedTrouble("stale-kcpassword", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and the session is up",
+		rotatedTrouble("stale-kcpassword", "someone changed the Mac's password, also at the provider; /etc/kcpassword has the old one, and the GUI session is up",
 			ensureSession),
-		rotatedTrouble("stale-kcpassword-no-session", "the Mac's password was changed, also at the provider; /etc/kcpassword holds the old one, and no user is logged in",
+		rotatedTrouble("stale-kcpassword-no-session", "someone changed the Mac's password, also at the provider; /etc/kcpassword has the old one, and there is no GUI session",
 			(*mac.Machine).LogOut),
-		screenTrouble("dead-loginwindow", "loginwindow has exited and does not come back: no user can log in at the screen",
+		screenTrouble("dead-loginwindow", "loginwindow exited and does not restart, so there can be no GUI session",
 			func(s mac.Screen) bool { return !s.Loginwindow },
 			(*mac.Machine).StopLoginwindow),
-		screenTrouble("no-gui-session", "no user is logged in at the screen, though automatic login is set up",
+		screenTrouble("no-gui-session", "there is no GUI session, although automatic login is set up",
 			func(s mac.Screen) bool { return s.Loginwindow && s.User == "" },
 			ensureSession, (*mac.Machine).LogOut),
 		{
-			Incident: Incident{"filevault-on", "the disk is encrypted: no automatic login after the next start"},
+			Incident: Incident{"filevault-on", "someone turned FileVault on, so automatic login does not work after the next start"},
 			remember: nothing, cause: setFileVault(true), lasts: fileVaultOn, cure: setFileVault(false),
 		},
 	}
 }
 
-// screenTrouble is an incident that a person in front of the Mac would see. Automatic login is set
-// up first, so that nothing else is wrong.
+// screenTrouble is an incident of the GUI session. Automatic login is set up first, so that nothing
+// else is wrong.
 func screenTrouble(name, summary string, seen func(mac.Screen) bool, steps ...func(*mac.Machine) error) trouble {
 	lasts := func(_ context.Context, v *victim) (bool, error) {
 		screen, err := v.screen()
@@ -68,7 +68,8 @@ func screenTrouble(name, summary string, seen func(mac.Screen) bool, steps ...fu
 	}
 }
 
-// rotatedTrouble is an incident after a change of the password that did not reach /etc/kcpassword. The provider reports the new one. last is what else happens.
+// rotatedTrouble is an incident after a password change that did not reach /etc/kcpassword. The
+// provider reports the new password. last adds further effects.
 func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble {
 	return trouble{
 		Incident: Incident{name, summary},
@@ -88,7 +89,7 @@ func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble
 			if err != nil {
 				return err
 			}
-			return v.tell(func(p cloud.Passwords) cloud.Passwords { return cloud.Passwords{Sudo: v.handPassword(), VNC: p.VNC} })
+			return v.reportPasswords(func(p cloud.Passwords) cloud.Passwords { return cloud.Passwords{Sudo: v.handPassword(), VNC: p.VNC} })
 		},
 		lasts: rotatedStill,
 		cure: func(ctx context.Context, v *victim) error {
@@ -104,13 +105,13 @@ func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble
 			if err = errors.Join(err, failed); err != nil {
 				return err
 			}
-			return errors.Join(v.tell(func(cloud.Passwords) cloud.Passwords { return before }), restoreScreen(ctx, v))
+			return errors.Join(v.reportPasswords(func(cloud.Passwords) cloud.Passwords { return before }), restoreScreen(ctx, v))
 		},
 	}
 }
 
-// tell changes what the provider reports of the Mac's passwords.
-func (v *victim) tell(change func(cloud.Passwords) cloud.Passwords) error {
+// reportPasswords changes what the provider reports of the Mac's passwords.
+func (v *victim) reportPasswords(change func(cloud.Passwords) cloud.Passwords) error {
 	return v.world.cloud.Disclose(v.server.ID, func(present cloud.Passwords) (cloud.Passwords, bool) { return change(present), true })
 }
 
@@ -122,7 +123,7 @@ func rememberRotation(ctx context.Context, v *victim) error {
 	if err != nil {
 		return err
 	}
-	v.record.Told = &cloud.Passwords{Sudo: v.server.SudoPassword, VNC: v.server.VncURL}
+	v.record.Reported = &cloud.Passwords{Sudo: v.server.SudoPassword, VNC: v.server.VncURL}
 	v.record.Settings[passwordBefore], err = machine.Password()
 	return err
 }
@@ -158,7 +159,7 @@ const (
 	autoLoginKey   = "/Library/Preferences/com.apple.loginwindow autoLoginUser"
 )
 
-// How the record spells what was at the screen.
+// The values in the record for the GUI session before.
 const (
 	userBefore    = "autoLoginUser"
 	sessionBefore = "session"
@@ -189,7 +190,7 @@ func rememberScreen(ctx context.Context, v *victim) error {
 	return err
 }
 
-// restoreScreen puts back what was before, the session last.
+// restoreScreen restores the former state, the session last.
 func restoreScreen(ctx context.Context, v *victim) error {
 	machine, err := v.machine()
 	if err != nil {
@@ -214,7 +215,7 @@ func restoreScreen(ctx context.Context, v *victim) error {
 	case v.record.Settings[windowBefore] == "":
 		return machine.StopLoginwindow()
 	case v.record.Settings[sessionBefore] == "":
-		// A user who logs in there brings the process back first.
+		// A login there starts the process first.
 		return errors.Join(machine.LogIn(), machine.LogOut())
 	}
 	return ensureSession(machine)

@@ -19,67 +19,67 @@ const (
 func pfTroubles() []trouble {
 	return slices.Concat(pfFileTroubles(), pfLiveTroubles(), []trouble{
 		{
-			Incident: Incident{"cut-connection-during-pf", "the next pf rules that block something cut the connection, until they are as before"},
+			Incident: Incident{"cut-connection-during-pf", "the next pf rules that block something cut the connection until they are reverted"},
 			remember: nothing, cause: armCut(false), lasts: cutArmed(false), cure: disarmCut(false),
 		},
 		{
-			Incident: Incident{"reboot-during-undo", "the next pf rules that block something cut the connection, and the Mac restarts before they are taken back"},
+			Incident: Incident{"reboot-during-undo", "the next pf rules that block something cut the connection, and the Mac restarts before they are reverted"},
 			remember: nothing, cause: armCut(true), lasts: cutArmed(true), cure: disarmCut(true),
 		},
 	})
 }
 
-// pfFileTroubles are those of /etc/pf.conf.
+// pfFileTroubles are incidents of /etc/pf.conf.
 func pfFileTroubles() []trouble {
 	return []trouble{
 		{
 			Incident: Incident{"duplicate-pf-block", "the fleet's block is twice in /etc/pf.conf"},
-			remember: rememberPFConf(duplicateBlock), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+			remember: rememberPFConf(duplicateBlock), cause: plantPFConf, lasts: pfConfBroken, cure: restorePFConf,
 		},
 		{
-			Incident: Incident{"legacy-pf-block", "lines for the fleet's anchor from before there were markers stand in /etc/pf.conf"},
-			remember: rememberPFConf(legacyBlock), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+			Incident: Incident{"legacy-pf-block", "/etc/pf.conf has lines for the fleet's anchor without markers, from an older version"},
+			remember: rememberPFConf(legacyBlock), cause: plantPFConf, lasts: pfConfBroken, cure: restorePFConf,
 		},
 		{
-			Incident: Incident{"begin-without-end", "the END line of the fleet's block is missing in /etc/pf.conf"},
-			remember: rememberPFConf(withoutEnd), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+			Incident: Incident{"begin-without-end", "someone deleted the END line of the fleet's block in /etc/pf.conf"},
+			remember: rememberPFConf(withoutEnd), cause: plantPFConf, lasts: pfConfBroken, cure: restorePFConf,
 		},
 		{
-			Incident: Incident{"pf-conf-reset-by-update", "an update of macOS has put Apple's own /etc/pf.conf back, and the Mac has started with it"},
-			remember: rememberPFConf(appleOwn), cause: resetPFConf, lasts: pfConfSpoiled, cure: undoReset,
+			Incident: Incident{"pf-conf-reset-by-update", "a macOS update restored Apple's /etc/pf.conf, and the Mac has restarted since"},
+			remember: rememberPFConf(appleOwn), cause: resetPFConf, lasts: pfConfBroken, cure: undoReset,
 		},
 		{
-			Incident: Incident{"stock-lines-missing", "macOS's own translation lines are gone from /etc/pf.conf: from the next boot on virtual machines have no network"},
-			remember: rememberPFConf(withoutTranslation), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+			Incident: Incident{"stock-lines-missing", "someone deleted macOS's translation lines from /etc/pf.conf: after the next restart, virtual machines have no network"},
+			remember: rememberPFConf(withoutTranslation), cause: plantPFConf, lasts: pfConfBroken, cure: restorePFConf,
 		},
 		{
 			Incident: Incident{"pf-conf-emptied", "someone emptied /etc/pf.conf"},
-			remember: rememberPFConf(func(string, string) string { return "" }), cause: plantPFConf, lasts: pfConfSpoiled, cure: mendPFConf,
+			remember: rememberPFConf(func(string, string) string { return "" }), cause: plantPFConf, lasts: pfConfBroken, cure: restorePFConf,
 		},
 	}
 }
 
-// pfLiveTroubles are those of the rules in the kernel.
+// pfLiveTroubles are incidents of the rules in the kernel.
 func pfLiveTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"flushed-pf-anchor", "the rules of the fleet's anchor are gone from the kernel, the files are as they were"},
+			Incident: Incident{"flushed-pf-anchor", "someone flushed the fleet's anchor in the kernel; the files are unchanged"},
 			remember: rememberAnchor, cause: flushAnchor, lasts: anchorFlushed, cure: reloadAnchor,
 		},
 		{
-			Incident: Incident{"unreferenced-anchor", "the fleet's rules are loaded, but the live main ruleset does not lead to them"},
+			Incident: Incident{"unreferenced-anchor", "the fleet's rules are loaded, but the live main ruleset does not call their anchor"},
 			remember: rememberAnchor, cause: dropPoint, lasts: pointGone, cure: restorePoint,
 		},
 		{
-			Incident: Incident{"fail2ban-reloads-pf", "fail2ban, which writes rules of pf too, has loaded the main ruleset as the provider ships it"},
+			Incident: Incident{"fail2ban-reloads-pf", "fail2ban, which also writes pf rules, loaded the provider's main ruleset"},
 			remember: rememberAnchor, cause: letFail2banReload, lasts: pointGone, cure: stopFail2ban,
 		},
 		{
-			Incident: Incident{"pf-reference-missing", "someone released macfleet's reference of pf: the filter ends with the last virtual machine"},
+			Incident: Incident{"pf-reference-missing", "someone released macfleet's pf reference, so pf stops with the last virtual machine"},
 			remember: rememberReference, cause: dropReference, lasts: referenceGone, cure: takeReference,
 		},
 		{
-			Incident: Incident{"persist-table-left", "persistent tables of an older version are in the kernel: the fleet's rules are flushed and cannot be loaded"},
+			Incident: Incident{"persist-table-left", "persistent tables of an older version are in the kernel, so the fleet's rules are flushed and cannot be loaded"},
 			remember: rememberAnchor, cause: leaveTables, lasts: tablesLeft, cure: killTables,
 		},
 		{
@@ -92,7 +92,7 @@ func pfLiveTroubles() []trouble {
 // anchorLine finds the name in an anchor or load anchor line.
 var anchorLine = regexp.MustCompile(`(?m)^[ \t]*(?:load[ \t]+)?anchor[ \t]+"?([^"\s{]+)`)
 
-// anchor gives the name of the fleet's anchor on this host.
+// anchor returns the name of the fleet's anchor on this host.
 func (v *victim) anchor(ctx context.Context) (string, error) {
 	if known := v.record.Settings["anchor"]; known != "" {
 		return known, nil
@@ -109,7 +109,7 @@ func (v *victim) anchor(ctx context.Context) (string, error) {
 	return "macfleet", nil
 }
 
-// rememberPFConf notes the file and what the incident makes from it.
+// rememberPFConf records the file and the incident's version of it.
 func rememberPFConf(edit func(text, anchor string) string) func(context.Context, *victim) error {
 	return func(ctx context.Context, v *victim) error {
 		name, err := v.anchor(ctx)
@@ -141,21 +141,21 @@ func (v *victim) writePFConf(text string) error {
 
 func plantPFConf(_ context.Context, v *victim) error { return v.writePFConf(string(v.record.Planted)) }
 
-// pfConfSpoiled reports whether the file is still as the incident left it.
-func pfConfSpoiled(_ context.Context, v *victim) (bool, error) {
+// pfConfBroken reports whether the file is still the incident's version.
+func pfConfBroken(_ context.Context, v *victim) (bool, error) {
 	text, err := v.pfConf()
 	return err == nil && text == string(v.record.Planted), err
 }
 
-func mendPFConf(ctx context.Context, v *victim) error {
-	spoiled, err := pfConfSpoiled(ctx, v)
-	if err != nil || !spoiled {
+func restorePFConf(ctx context.Context, v *victim) error {
+	broken, err := pfConfBroken(ctx, v)
+	if err != nil || !broken {
 		return err
 	}
 	return v.writePFConf(string(v.record.File))
 }
 
-// anchorLines lead to an anchor and load it.
+// anchorLines call an anchor and load it.
 func anchorLines(anchor string) string {
 	return fmt.Sprintf("anchor %q\nload anchor %q from %q\n", anchor, anchor, pfAnchors+anchor)
 }
@@ -189,7 +189,7 @@ func withoutEnd(text, anchor string) string {
 	return strings.ReplaceAll(withBlock(text, anchor), "# END "+anchor+"\n", "")
 }
 
-// withoutTranslation takes the lines out that lead to vmnet's own.
+// withoutTranslation removes the lines that call vmnet's anchors.
 func withoutTranslation(text, _ string) string {
 	for _, kind := range []string{"nat", "rdr"} {
 		text = strings.ReplaceAll(text, kind+"-anchor \"com.apple/*\"\n", "")
@@ -201,7 +201,7 @@ func appleOwn(string, string) string { return mac.ApplePFConf }
 
 func resetPFConf(_ context.Context, v *victim) error { return v.bootWith(string(v.record.Planted)) }
 
-// bootWith writes the file and lets pf be as a boot leaves it.
+// bootWith writes the file and puts pf into its state after a boot.
 func (v *victim) bootWith(text string) error {
 	if err := v.writePFConf(text); err != nil {
 		return err
@@ -214,8 +214,8 @@ func (v *victim) bootWith(text string) error {
 }
 
 func undoReset(ctx context.Context, v *victim) error {
-	spoiled, err := pfConfSpoiled(ctx, v)
-	if err != nil || !spoiled {
+	broken, err := pfConfBroken(ctx, v)
+	if err != nil || !broken {
 		return err
 	}
 	return v.bootWith(string(v.record.File))

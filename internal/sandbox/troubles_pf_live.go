@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// rememberAnchor notes the anchor's name, whether it has rules and whether the main ruleset leads
-// to them.
+// rememberAnchor records the anchor's name, whether it has rules and whether the main ruleset calls
+// it.
 func rememberAnchor(ctx context.Context, v *victim) error {
 	name, err := v.anchor(ctx)
 	if err != nil {
@@ -30,18 +30,18 @@ func rememberAnchor(ctx context.Context, v *victim) error {
 	return nil
 }
 
-// anchorRules gives the live rules of an anchor; one that does not exist has none.
+// anchorRules returns the live rules of an anchor; a missing anchor has none.
 func (v *victim) anchorRules(ctx context.Context, anchor string) (string, error) {
 	return v.run(ctx, "pfctl -a "+quote(anchor)+" -sr 2>/dev/null || true")
 }
 
-// mainRules gives the live main ruleset in the order in which a file must have it.
+// mainRules returns the live main ruleset in the order that a file needs.
 func (v *victim) mainRules(ctx context.Context) ([]string, error) {
 	text, err := v.run(ctx, "pfctl -sr 2>/dev/null | grep '^scrub' || true; pfctl -sn 2>/dev/null; pfctl -s dummynet 2>/dev/null; pfctl -sr 2>/dev/null | grep -v '^scrub' || true")
 	return strings.Split(text, "\n"), err
 }
 
-// pointsTo gives the lines of the main ruleset that lead to an anchor.
+// pointsTo returns the lines of the main ruleset that call an anchor.
 func pointsTo(rules []string, anchor string) []string {
 	var found []string
 	for _, line := range rules {
@@ -52,13 +52,13 @@ func pointsTo(rules []string, anchor string) []string {
 	return found
 }
 
-// loadMain replaces the main ruleset. Tables without a definition in it stay when they persist.
+// loadMain replaces the main ruleset. Persistent tables without a definition in it remain.
 func (v *victim) loadMain(ctx context.Context, rules []string) error {
 	_, err := v.run(ctx, "printf '%s\\n' "+quote(strings.Join(rules, "\n"))+" | pfctl -q -f -")
 	return err
 }
 
-// load loads the anchor's file, where there is one.
+// load loads the anchor's file if it exists.
 func (v *victim) load(ctx context.Context, anchor string) error {
 	file := quote(pfAnchors + anchor)
 	_, err := v.run(ctx, "if [ -f "+file+" ]; then pfctl -q -a "+quote(anchor)+" -f "+file+"; fi")
@@ -83,7 +83,8 @@ func reloadAnchor(ctx context.Context, v *victim) error {
 	return v.load(ctx, v.record.Settings["anchor"])
 }
 
-// dropPoint loads the main ruleset without what leads to the anchor, and the anchor itself if its rules are missing.
+// dropPoint loads the main ruleset without the lines that call the anchor, and loads the anchor if its
+// rules are missing.
 func dropPoint(ctx context.Context, v *victim) error {
 	name := v.record.Settings["anchor"]
 	if v.record.Settings["loaded"] != "true" {
@@ -125,7 +126,7 @@ func restorePoint(ctx context.Context, v *victim) error {
 
 var tableLine = regexp.MustCompile(`(?m)^[ \t]*table[ \t]*<([^>]+)>`)
 
-// tableNames gives the tables that the anchor's file defines.
+// tableNames returns the tables that the anchor's file defines.
 func (v *victim) tableNames(ctx context.Context) ([]string, error) {
 	text, err := v.run(ctx, "cat "+quote(pfAnchors+v.record.Settings["anchor"])+" 2>/dev/null || true")
 	if err != nil {
@@ -141,7 +142,7 @@ func (v *victim) tableNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// scopes are where a left table is: in the anchor and in the main ruleset.
+// scopes are the places of a leftover table: the anchor and the main ruleset.
 func (v *victim) scopes() []string {
 	return []string{"pfctl -a " + quote(v.record.Settings["anchor"]), "pfctl"}
 }
@@ -164,7 +165,7 @@ func leaveTables(ctx context.Context, v *victim) error {
 	return nil
 }
 
-// left gives the commands that find the left tables which still exist.
+// left returns the pfctl commands for the leftover tables that still exist.
 func (v *victim) left(ctx context.Context) ([]string, error) {
 	names, err := v.tableNames(ctx)
 	if err != nil {
@@ -236,7 +237,7 @@ func enablePF(ctx context.Context, v *victim) error {
 
 const fail2banJob = "/Library/LaunchDaemons/org.macports.fail2ban.plist"
 
-// letFail2banReload starts fail2ban as MacPorts installs it. It loads the main ruleset as the provider has shipped it.
+// letFail2banReload starts fail2ban as MacPorts installs it. It loads the provider's main ruleset.
 func letFail2banReload(ctx context.Context, v *victim) error {
 	const job = `<?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0"><dict><key>Label</key><string>org.macports.fail2ban</string><key>ProgramArguments</key>
@@ -264,7 +265,7 @@ func stopFail2ban(ctx context.Context, v *victim) error {
 	return restorePoint(ctx, v)
 }
 
-// ownReference is the file in which a fleet's tool keeps the token of its reference.
+// ownReference is the file with the token of a fleet's reference.
 const ownReference = "/var/run/dev.macfleet.pf"
 
 func (v *victim) referenceHeld(ctx context.Context) (bool, error) {

@@ -12,7 +12,7 @@ const (
 	fleetBlock = "# BEGIN acme.vms\nanchor \"acme.vms\"\nload anchor \"acme.vms\" from \"/etc/pf.anchors/acme.vms\"\n# END acme.vms\n"
 )
 
-// newFiltered gives a host with a fleet's rules in the files and in the kernel.
+// newFiltered returns a host with a fleet's rules in the files and in the kernel.
 func newFiltered(t *testing.T) *patient {
 	t.Helper()
 	p := newPatient(t)
@@ -20,7 +20,7 @@ func newFiltered(t *testing.T) *patient {
 	return p
 }
 
-// filter gives all that is loaded.
+// filter returns all that is loaded.
 func (p *patient) filter() string {
 	p.Helper()
 	return p.run("pfctl -sr; pfctl -sn; pfctl -s dummynet; pfctl -vsT; pfctl -a acme.vms -sr 2>/dev/null || true; pfctl -a acme.vms -vsT; pfctl -s info | head -n 1 | cut -c 1-16")
@@ -34,8 +34,8 @@ func (p *patient) conf() string {
 func TestPFConfIncidents(t *testing.T) {
 	t.Parallel()
 	for incident, c := range map[string]struct {
-		spoil func(before string) string
-		loads string // what a load says then
+		change func(before string) string
+		loads  string // what a load then prints
 	}{
 		"duplicate-pf-block": {func(b string) string { return b + fleetBlock }, "Resource busy"},
 		"legacy-pf-block": {func(b string) string {
@@ -48,10 +48,10 @@ func TestPFConfIncidents(t *testing.T) {
 			p := newFiltered(t)
 			before, live := p.conf(), p.filter()
 			p.inject(incident)
-			p.want("file", p.conf(), c.spoil(before))
+			p.want("file", p.conf(), c.change(before))
 			p.want("live rules", p.filter(), live)
 			if said := p.run("pfctl -nf /etc/pf.conf 2>&1 || true"); c.loads != "" && !strings.Contains(said, c.loads) {
-				t.Errorf("a load says %s, want %s", said, c.loads)
+				t.Errorf("a load prints %s, want %s", said, c.loads)
 			}
 			p.heal(incident)
 			p.want("file", p.conf(), before)
@@ -65,7 +65,8 @@ func TestPFConfIncidents(t *testing.T) {
 	}
 }
 
-// TestPFIncidentsWithoutAFleet: on a host that nobody has set up there is a name all the same.
+// TestPFIncidentsWithoutAFleet checks a host that was never configured: the incidents use a default
+// name.
 func TestPFIncidentsWithoutAFleet(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -88,7 +89,7 @@ func TestPFConfReset(t *testing.T) {
 	p.inject("pf-conf-reset-by-update")
 	for _, gone := range []string{"acme", "fail2ban"} {
 		if strings.Contains(p.conf(), gone) || strings.Contains(p.filter(), gone) {
-			t.Errorf("%s is still there", gone)
+			t.Errorf("%s still exists", gone)
 		}
 	}
 	p.want("anchor's file", p.run("cat /etc/pf.anchors/acme.vms")+"\n", fleetRules)
@@ -147,12 +148,12 @@ func TestLeftTablesAreInTheWay(t *testing.T) {
 	load := func() string { return p.run("pfctl -a acme.vms -nf /etc/pf.anchors/acme.vms 2>&1 || true") }
 	for _, kill := range []string{"true", "pfctl -F all; pfctl -a acme.vms -F all", "pfctl -t vm_sources -T kill", "pfctl -a acme.vms -t vm_sources -T kill"} {
 		if said := load(); !strings.Contains(said, "cannot define table vm_sources: Resource busy") {
-			t.Errorf("before %q a load says %s", kill, said)
+			t.Errorf("before %q a load prints %s", kill, said)
 		}
 		p.run(kill)
 	}
 	if said := load(); strings.Contains(said, "busy") {
-		t.Errorf("with both tables killed a load says %s", said)
+		t.Errorf("with both tables killed a load prints %s", said)
 	}
 }
 
@@ -184,7 +185,7 @@ func TestCutConnection(t *testing.T) {
 				t.Errorf("the same rules: %v", err)
 			}
 			if err := ask(other); err == nil {
-				t.Error("other rules leave the connection alone")
+				t.Error("other rules do not cut the connection")
 			}
 			if incident == "cut-connection-during-pf" {
 				if err := ask("true"); !errors.Is(err, syscall.ETIMEDOUT) {

@@ -6,10 +6,10 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// pinTroubles are the incidents in which launchd's pin of a job's program does not fit the program.
+// pinTroubles are incidents in which launchd's pin of a job's program does not match the program.
 func pinTroubles() []trouble {
 	return []trouble{{
-		Incident: Incident{"kubelet-pin-outdated", "the kubelet's job was loaded with a different program from the present one, and was kickstarted since"},
+		Incident: Incident{"kubelet-pin-outdated", "the kubelet's job was loaded with a different program than the present one, and was kickstarted since"},
 		remember: needKubelet, cause: pinOther, lasts: pinOutdated, cure: onMac(loadPinned),
 	}}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
 )
 
-// vmFinalizer is what tart-kubelet sets on the Pods that it runs.
+// vmFinalizer is the finalizer of tart-kubelet on the Pods that it runs.
 const vmFinalizer = "tart-kubelet.tuist.dev/vm-cleanup"
 
 func podObject(name string) kube.Object {
 	return kube.Object{Resource: "pods", Namespace: podNamespace, Name: name}
 }
 
-// own gives the name that a Pod of an incident has on this host: several hosts may have it at once.
+// own returns the name of an incident's Pod on this host: several hosts may have the incident.
 func (v *victim) own(name string) string { return name + "-" + v.server.ID[:8] }
 
 func stuckNames() []string {
@@ -26,8 +26,8 @@ func stuckNames() []string {
 	return names
 }
 
-// strandPods leaves Pods as the kubelet did that read a Pod's phase before it read whether
-// the Pod was deleted: ended, deleted long ago, and held by the kubelet's finalizer.
+// strandPods leaves Pods as a kubelet did that read a Pod's phase before its deletion: terminated,
+// deleted long ago, and kept by the kubelet's finalizer.
 func strandPods(_ context.Context, v *victim) error {
 	if err := v.world.kube.PassOver(v.server.ID, true); err != nil {
 		return err
@@ -55,10 +55,10 @@ func strandedPods() []string {
 	return []string{"macfleet-sandbox-stranded-00", "macfleet-sandbox-stranded-01"}
 }
 
-// goneSuffix ends the name of a host that no server of a world has.
+// goneSuffix is the end of a host name that no server of a world has.
 const goneSuffix = "fade0"
 
-// leavePods leaves Pods on a Node that is gone, of a host that is gone too. One of them still ran.
+// leavePods leaves Pods on the missing Node of a removed host. One of them was still running.
 func leavePods(_ context.Context, v *victim) error {
 	own := v.record.Settings["node"]
 	node := own[:max(0, len(own)-len(goneSuffix))] + goneSuffix

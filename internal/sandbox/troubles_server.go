@@ -10,15 +10,15 @@ import (
 // deletionLag is how far ahead the deletion of a server is scheduled: the rest of its lease.
 const deletionLag = 6 * time.Hour
 
-// serverTroubles are what the provider says of a server as a whole. Its Mac continues as before.
+// serverTroubles are incidents of the server at the provider. Its Mac keeps running.
 func serverTroubles() []trouble {
 	return []trouble{
 		{
 			Incident: Incident{"deletion-scheduled", "someone scheduled the deletion of the server in the provider's console"},
 			remember: nothing, cause: scheduleDeletion, lasts: deletionScheduled, cure: cancelDeletion,
 		},
-		ofStatus("server-busy", "updating", "the provider changes the server's options"),
-		ofStatus("server-reinstalling", "reinstalling", "the provider wipes the server and installs macOS again"),
+		ofStatus("server-busy", "updating", "the provider is changing the server's options"),
+		ofStatus("server-reinstalling", "reinstalling", "the provider is wiping the server and reinstalling macOS"),
 		ofStatus("server-locked", "locked", "the provider has locked the server"),
 		ofStatus("server-error", "error", "an operation of the provider on the server failed"),
 	}
@@ -57,7 +57,7 @@ func ofStatus(name, status, summary string) trouble {
 		})
 	}
 	return trouble{
-		Incident: Incident{name, "the provider says status " + status + ": " + summary},
+		Incident: Incident{name, "the provider reports status " + status + ": " + summary},
 		remember: nothing,
 		cause:    func(_ context.Context, v *victim) error { return set(v, "", status) },
 		lasts:    func(_ context.Context, v *victim) (bool, error) { return v.server.Status == status, nil },

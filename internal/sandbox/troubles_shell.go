@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// shellTroubles are the incidents that a root shell on the Mac is enough for.
+// shellTroubles are incidents that root scripts on the Mac can cause.
 func shellTroubles() []trouble {
 	const lock = "defaults write /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked -bool "
 	const left = "/usr/local/lib/.tart.old.sandbox"
 	return []trouble{
-		shellTrouble("session-screen-locked", "a session that comes up by automatic login comes up with its screen locked",
+		shellTrouble("session-screen-locked", "automatic login starts a GUI session with its screen locked",
 			lock+"true", `[ "$(defaults read /Library/Preferences/com.apple.loginwindow autoLoginUserScreenLocked 2>/dev/null)" = 1 ]`, lock+"false"),
-		shellTrouble("tart-leftover", "a replaced bundle of Tart is left over: macOS refused to remove it",
+		shellTrouble("tart-leftover", "macOS refused to remove a replaced bundle of Tart",
 			"mkdir -p "+left+"/tart.app", "[ -d "+left+" ]", "rm -rf "+left),
 	}
 }
 
-// shellTrouble is an incident that three scripts make, recognise and undo.
+// shellTrouble is an incident that three scripts cause, detect and cure.
 func shellTrouble(name, summary, cause, lasts, cure string) trouble {
 	exit := func(ctx context.Context, v *victim, script string) (int, error) {
 		machine, err := v.machine()

@@ -7,35 +7,35 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// sudoTroubles are the incidents of sudo and of the password it asks for.
+// sudoTroubles are the incidents of sudo and its password.
 func sudoTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"wrong-password", "someone changed the Mac's password, the provider reports the old one, and sudo asks for it"},
+			Incident: Incident{"wrong-password", "someone changed the Mac's password; the provider reports the old one, and sudo asks for a password"},
 			remember: rememberPassword, cause: changePassword, lasts: passwordChanged, cure: changePasswordBack,
 		},
 		{
-			Incident: Incident{"password-not-disclosed", "the provider no longer reports the password, and sudo asks for it"},
+			Incident: Incident{"password-not-disclosed", "the provider no longer reports the password, and sudo asks for one"},
 			remember: rememberDisclosure, cause: disclose(concealed), lasts: disclosed(concealed), cure: discloseBack(concealed),
 		},
 		{
-			Incident: Incident{"sealed-in-get", "the provider says <sealed> in place of the password, and sudo asks for it"},
+			Incident: Incident{"sealed-in-get", "the provider reports <sealed> instead of the password, and sudo asks for one"},
 			remember: rememberDisclosure, cause: disclose(placeholders), lasts: disclosed(placeholders), cure: discloseBack(placeholders),
 		},
 		{
-			Incident: Incident{"sudo-locked", "too many wrong passwords have locked the account: the right one is refused too"},
+			Incident: Incident{"sudo-locked", "too many wrong passwords locked the account, so the correct one is refused too"},
 			remember: nothing, cause: setLocked(true), lasts: accountLocked, cure: unlockAccount,
 		},
 		{
-			Incident: Incident{"sudoers-broken", "the files that spare the login user the password hold a syntax error"},
-			remember: rememberToGarble, cause: garblePasses, lasts: passesGarbled, cure: mendPasses,
+			Incident: Incident{"sudoers-broken", "the sudoers files for passwordless sudo have a syntax error"},
+			remember: rememberToGarble, cause: garblePasses, lasts: passesGarbled, cure: restoreGarbled,
 		},
 	}
 }
 
 const sudoersFolder = "/etc/sudoers.d/"
 
-// freePasses gives the files of sudoers.d that spare a user the password, by name.
+// freePasses returns the files of sudoers.d that give a user passwordless sudo, by name.
 func (v *victim) freePasses(ctx context.Context) (map[string]string, error) {
 	machine, err := v.machine()
 	if err != nil {
@@ -48,7 +48,7 @@ func (v *victim) freePasses(ctx context.Context) (map[string]string, error) {
 	passes := map[string]string{}
 	for name := range strings.FieldsSeq(listed) {
 		data, err := machine.ReadFile(sudoersFolder + name)
-		if err == nil && strings.Contains(string(data), "NOPASSWD") { // a folder in it gives no pass
+		if err == nil && strings.Contains(string(data), "NOPASSWD") { // a folder there is ignored
 			passes[name] = string(data)
 		}
 	}
@@ -63,7 +63,7 @@ func (v *victim) writePass(name, text string) error {
 	return machine.WriteFile(sudoersFolder+name, []byte(text), 0, 0, 0o440)
 }
 
-// removePasses lets sudo ask for a password.
+// removePasses makes sudo ask for a password.
 func (v *victim) removePasses() error {
 	machine, err := v.machine()
 	if err != nil {
@@ -77,7 +77,7 @@ func (v *victim) removePasses() error {
 	return nil
 }
 
-// passesGone reports whether sudo asks for a password as it did not before.
+// passesGone reports whether sudo asks for a password and did not before.
 func (v *victim) passesGone(ctx context.Context) (bool, error) {
 	if len(v.record.Settings) == 0 {
 		return false, nil
@@ -90,7 +90,7 @@ func (v *victim) passesGone(ctx context.Context) (bool, error) {
 	return result.Exit != 0, err
 }
 
-// restorePasses puts the files back unless sudo asks no more.
+// restorePasses restores the files unless sudo works without a password.
 func (v *victim) restorePasses(ctx context.Context) error {
 	gone, err := v.passesGone(ctx)
 	if err != nil || !gone {
@@ -104,7 +104,7 @@ func (v *victim) restorePasses(ctx context.Context) error {
 	return nil
 }
 
-// handPassword is the password after someone has changed it.
+// handPassword is the password that someone set.
 func (v *victim) handPassword() string { return "by-hand-" + v.server.ID[:5] }
 
 func rememberPassword(ctx context.Context, v *victim) error {
@@ -179,7 +179,7 @@ func setLocked(locked bool) func(context.Context, *victim) error {
 	return onMac(func(machine *mac.Machine) error { return machine.SetLocked(locked) })
 }
 
-// rememberToGarble notes the files that spare a password; where there is none, one is made up.
+// rememberToGarble records the files for passwordless sudo; if there are none, it adds one.
 func rememberToGarble(ctx context.Context, v *victim) error {
 	passes, err := v.freePasses(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func rememberToGarble(ctx context.Context, v *victim) error {
 	return nil
 }
 
-// garbled is a policy as a careless edit leaves it: a word twice and no colon between.
+// garbled returns a policy after a careless edit: a word is repeated and the colon is missing.
 func garbled(text string) string { return strings.ReplaceAll(text, "NOPASSWD", "NOPASSWD NOPASSWD") }
 
 func garblePasses(_ context.Context, v *victim) error {
@@ -205,7 +205,7 @@ func garblePasses(_ context.Context, v *victim) error {
 	return nil
 }
 
-// garbledStill gives the files that are unchanged since.
+// garbledStill returns the files that are unchanged since.
 func (v *victim) garbledStill(ctx context.Context) ([]string, error) {
 	passes, err := v.freePasses(ctx)
 	var still []string
@@ -222,7 +222,7 @@ func passesGarbled(ctx context.Context, v *victim) (bool, error) {
 	return len(still) > 0, err
 }
 
-func mendPasses(ctx context.Context, v *victim) error {
+func restoreGarbled(ctx context.Context, v *victim) error {
 	still, err := v.garbledStill(ctx)
 	if err != nil {
 		return err

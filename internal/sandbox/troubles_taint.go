@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// The taints of the incidents: one that a person set, and the one of a kubelet.
+// The taints of the incidents: one of a person, and one of a kubelet.
 const (
 	strangerTaint = "acme.dev/maintenance"
 	agentTaint    = "tuist.dev/macos"
 )
 
-// editSpec changes the spec of the host's Node; a Node that is gone stays gone.
+// editSpec changes the spec of the host's Node; it ignores a missing Node.
 func (v *victim) editSpec(change func(spec map[string]any)) error {
 	return v.world.kube.Edit(v.node(), func(content map[string]any) map[string]any {
 		if content == nil {
@@ -57,7 +57,7 @@ func addTaint(key string) func(context.Context, *victim) error {
 	}
 }
 
-// loseTaint removes the taint of the host's kubelet, which is a build that does not set it again.
+// loseTaint removes the kubelet's taint, and makes the kubelet a build that does not set it again.
 func loseTaint(ctx context.Context, v *victim) error {
 	if err := v.world.kube.Bare(v.server.ID, true); err != nil {
 		return err
@@ -65,7 +65,7 @@ func loseTaint(ctx context.Context, v *victim) error {
 	return dropTaint(agentTaint)(ctx, v)
 }
 
-// regainTaint lets the kubelet keep its taint again.
+// regainTaint lets the kubelet keep its taint.
 func regainTaint(ctx context.Context, v *victim) error {
 	if err := ignoreNoNode(v.world.kube.Bare(v.server.ID, false)); err != nil {
 		return err
@@ -99,7 +99,7 @@ func lacksTaint(key string) func(context.Context, *victim) (bool, error) {
 	}
 }
 
-// pressDisk sets what the Node says of its disk.
+// pressDisk sets the Node's disk condition.
 func pressDisk(status string) func(context.Context, *victim) error {
 	return func(_ context.Context, v *victim) error {
 		return v.world.kube.Edit(v.node(), func(content map[string]any) map[string]any {

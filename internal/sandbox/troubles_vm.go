@@ -19,19 +19,19 @@ const (
 func vmTroubles() []trouble {
 	return []trouble{
 		{
-			Incident: Incident{"orphan-vm", "a virtual machine exists that belongs to no Pod"},
+			Incident: Incident{"orphan-vm", "a virtual machine on the host belongs to no Pod"},
 			remember: nothing, cause: onMac(addOrphan), lasts: vmThere(orphanVM), cure: onMac(removeOrphan),
 		},
 		{
-			Incident: Incident{"push-in-progress", "tart pushes an image that was built on the host"},
+			Incident: Incident{"push-in-progress", "tart is pushing an image that was built on the host"},
 			remember: nothing, cause: onMac(startPush), lasts: pushRuns, cure: onMac(endPush),
 		},
 		{
-			Incident: Incident{"disk-full", "20 MB are free on the host's disk"},
+			Incident: Incident{"disk-full", "only 20 MB are free on the host's disk"},
 			remember: nothing, cause: onMac(fillDisk), lasts: diskFull, cure: emptyDisk,
 		},
 		{
-			Incident: Incident{"swapped-host", "another machine answers at the host's address, with the same files"},
+			Incident: Incident{"swapped-host", "another machine with the same files answers at the host's address"},
 			remember: rememberSerial, cause: changeSerial, lasts: serialChanged, cure: restoreSerial,
 		},
 	}
@@ -99,7 +99,7 @@ func rememberSerial(_ context.Context, v *victim) error {
 	return err
 }
 
-// otherSerial is the number of the machine that took the place.
+// otherSerial is the serial number of the machine that replaced it.
 func (v *victim) otherSerial() string {
 	return "H" + letters("swapped "+v.server.ID, "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789", 9)
 }

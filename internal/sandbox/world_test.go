@@ -145,7 +145,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestCloseHangsUp leaves connections open when the world is closed; goleak tells the rest.
+// TestCloseHangsUp leaves connections open when the world is closed. goleak checks that nothing keeps
+// running.
 func TestCloseHangsUp(t *testing.T) {
 	t.Parallel()
 	w, err := sandbox.Open(filepath.Join(t.TempDir(), "sandbox"), seed(2))
@@ -267,6 +268,6 @@ func TestTwoWorldsOnOneFolder(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".macfleet*"))
 	if err != nil || len(left) != 0 {
-		t.Errorf("left beside the world: %q %v", left, err)
+		t.Errorf("left next to the world: %q %v", left, err)
 	}
 }

@@ -1,5 +1,5 @@
-# $1 is the row's condition, $2 its script, the rest its arguments. The row works
-# in a folder of its own, which goes away with it.
+# $1 is the row's condition, $2 its script, the rest its arguments. The row works in a temporary
+# folder.
 condition=$1 script=$2
 shift 2
 folder=$(mktemp -d /tmp/macfleet-conformance.XXXXXX) || exit 97

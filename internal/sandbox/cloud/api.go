@@ -1,5 +1,5 @@
-// Package cloud is a simulated Scaleway: the part of its Apple-silicon API that macfleet uses,
-// with the traps that its real answers hold, over a folder of JSON files that a person may edit.
+// Package cloud simulates Scaleway: the part of its Apple-silicon API that macfleet uses, with the
+// traps of the real answers, over a folder of JSON files that a person may edit.
 package cloud
 
 import (
@@ -19,34 +19,34 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// Options say which world the API serves.
+// Options describe the world that the API serves.
 type Options struct {
 	SecretKey         string           // the only secret key that is accepted
 	ProjectID         string           // the only project the key may see
 	Zones             []string         // the zones that exist
-	RequestsPerSecond int              // beyond it the answer is 429; 0 = 50, as seen on the real API
+	RequestsPerSecond int              // above it the answer is 429; 0 = 50, as seen on the real API
 	Lock              *store.Locker    // guards the state between processes; nil = a lock in the folder
 	Now               func() time.Time // nil = time.Now
 }
 
-// API serves the simulated Scaleway. It is safe for use by several goroutines, and by several
-// processes on one folder.
+// API serves the simulated Scaleway. It is safe for concurrent use, also by several processes on one
+// folder.
 type API struct {
 	options Options
 	lock    *store.Locker
 	limit   *limiter
 	state   *state
-	rights  string // file of what the key may not do
+	rights  string // file with the rights that the key lacks
 	mux     *http.ServeMux
 
 	byAddress map[netip.Addr]string // server ids, guarded by lock
 }
 
-// New gives the API over the state in dir, whose servers are in dir/servers, one file each.
+// New returns the API over the state in dir, whose servers are in dir/servers, one file each.
 func New(dir string, options Options) (*API, error) {
 	servers := filepath.Join(dir, "servers")
 	if err := os.MkdirAll(servers, 0o700); err != nil {
-		return nil, fmt.Errorf("make the sandbox's Scaleway: %w", err)
+		return nil, fmt.Errorf("create the sandbox's Scaleway: %w", err)
 	}
 	if options.Now == nil {
 		options.Now = time.Now
@@ -68,8 +68,8 @@ func New(dir string, options Options) (*API, error) {
 	return api, nil
 }
 
-// routes fills the mux. A route's function returns the answer instead of writing it, so that the
-// lock is free again before a slow client reads.
+// routes fills the mux. A route's function returns the answer instead of writing it, so that the lock
+// is released before a slow client reads.
 func (a *API) routes() {
 	const zone = "/apple-silicon/v1alpha1/zones/{zone}"
 	for pattern, serve := range map[string]func(*http.Request) (any, *failure){
@@ -125,7 +125,7 @@ func (a *API) locked(r *http.Request, serve func(*http.Request) (any, *failure))
 	return serve(r)
 }
 
-// admit checks what every route has in common: who asks, and for which zone.
+// admit checks what all routes share: the client's key and the zone.
 func (a *API) admit(r *http.Request) *failure {
 	switch r.Header.Get("X-Auth-Token") {
 	case a.options.SecretKey:
@@ -148,7 +148,7 @@ func unknownRoute(r *http.Request) (any, *failure) {
 	return nil, notModelled(r)
 }
 
-// reply writes an answer. A client that went away is not this side's concern.
+// reply writes an answer. A disconnected client is ignored.
 func reply(w http.ResponseWriter, status int, body any) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -179,7 +179,7 @@ func readBody(r *http.Request) (map[string]json.RawMessage, *failure) {
 	return fields, nil
 }
 
-// requestID gives a random UUID, the form of the real API's request ids.
+// requestID returns a random UUID, like the real API's request ids.
 func requestID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

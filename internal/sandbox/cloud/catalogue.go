@@ -25,14 +25,14 @@ type OS struct {
 	Zone                 string        `json:"zone"`
 }
 
-// SupportedOn reports that an operating system runs on a server type.
+// SupportedOn reports whether an operating system runs on a server type.
 type SupportedOn struct {
 	ServerType            string `json:"server_type"`
 	FastDeliveryAvailable bool   `json:"fast_delivery_available"`
 }
 
-// Embedded gives the operating system of that name as it is inside a server: without the list
-// of types, which only the catalogue fills.
+// Embedded returns the operating system of that name as part of a server: without the list of types,
+// which only the catalogue has.
 func Embedded(name, zone string) (*OS, error) {
 	for _, os := range systems(zone) {
 		if os.Name == name {
@@ -43,8 +43,8 @@ func Embedded(name, zone string) (*OS, error) {
 	return nil, fmt.Errorf("the sandbox's catalogue has no operating system %q", name)
 }
 
-// systems gives the catalogue of a zone. Patch releases come and go in the real one: that 26.6.2
-// is the default of only one type is as recorded.
+// systems returns the catalogue of a zone. As recorded, 26.6.2 is the default of only one type: patch
+// releases come and go in the real catalogue.
 func systems(zone string) []OS {
 	const all = "M1-M M2-M M2-L M4-S M4-SP M4-M M4-XL"
 	const m1m2 = "M1-M M2-M M2-L"
@@ -96,7 +96,7 @@ func defaultOS(serverType string) string {
 	}
 }
 
-// derivedUUID gives a UUID that looks random and is the same in every world.
+// derivedUUID returns a UUID that looks random and is the same in every world.
 func derivedUUID(text string) string {
 	sum := sha256.Sum256([]byte("macfleet sandbox " + text))
 	return FormatUUID([16]byte(sum[:16]))
@@ -111,7 +111,7 @@ func (a *API) listOS(r *http.Request) (any, *failure) {
 	query := r.URL.Query()
 	name, serverType := query.Get("name"), query.Get("server_type")
 	all := slices.DeleteFunc(systems(r.PathValue("zone")), func(os OS) bool {
-		// The real filter finds 11.1.2 when asked for 11.1: it looks for the text anywhere.
+		// As in the real filter, 11.1 also finds 11.1.2.
 		return !strings.Contains(os.Name, name) || serverType != "" &&
 			!slices.ContainsFunc(os.SupportedServerTypes, func(s SupportedOn) bool { return s.ServerType == serverType })
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
 
-// TestPagingDuringRenames reads all pages through one process while another renames: no server
-// may be missing, doubled or half-written, since renames do not change the order.
+// TestPagingDuringRenames reads all pages in one process while another renames: no server may be
+// missing, repeated or half-written, since renames do not change the order.
 func TestPagingDuringRenames(t *testing.T) {
 	t.Parallel()
 	first := newWorld(t, 60, cloud.Options{})

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// failure is an error answer: the HTTP status and the body in the vendor's shape.
+// failure is an error answer: the HTTP status and the body in the vendor's format.
 type failure struct {
 	status int
 	body   any
@@ -17,7 +17,7 @@ func (f *failure) Error() string {
 
 type detail map[string]string
 
-// typedError holds every field that one of the error types in use has.
+// typedError has the fields of all error types in use.
 type typedError struct {
 	Details      []detail `json:"details,omitempty"`
 	Message      string   `json:"message"`
@@ -30,8 +30,8 @@ type typedError struct {
 	HelpMessage  string   `json:"help_message,omitempty"`
 }
 
-// denied is what the API answers for a server that is gone as well as for one out of reach; its
-// fields and their order are those of the recorded body.
+// denied is the API's answer for a deleted server as well as for one out of reach. Its fields are in
+// the order of the recorded body.
 func denied(action string) *failure {
 	return &failure{http.StatusForbidden, typedError{
 		Type:    "permissions_denied",
@@ -78,7 +78,7 @@ func preconditionFailed(help string) *failure {
 func tooManyRequests(limit int) *failure {
 	return &failure{http.StatusTooManyRequests, typedError{
 		Type:    "too_many_requests",
-		Message: fmt.Sprintf("more than %d requests in one second; wait as long as X-Ratelimit-Reset says", limit),
+		Message: fmt.Sprintf("more than %d requests in one second; wait for the seconds in X-Ratelimit-Reset", limit),
 	}}
 }
 

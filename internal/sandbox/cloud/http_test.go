@@ -15,7 +15,7 @@ import (
 
 const servers = "/apple-silicon/v1alpha1/zones/" + zone + "/servers"
 
-// ask sends one request and gives the answer and its body.
+// ask sends one request and returns the answer and its body.
 func (w *world) ask(t *testing.T, method, path, body string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, w.server.URL+path, strings.NewReader(body))
@@ -114,7 +114,7 @@ func TestEditedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, body := w.ask(t, "GET", servers, ""); !strings.Contains(body, "acme-by-hand") {
-		t.Errorf("a hand edit does not show: %s", body)
+		t.Errorf("an edit of the file has no effect: %s", body)
 	}
 	for name, broken := range map[string]string{
 		"cut off":       edited[:len(edited)/2],
@@ -156,6 +156,6 @@ func TestFolderBelowAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response, body := w.ask(t, "GET", servers, ""); response.StatusCode != 500 {
-		t.Errorf("with the folder gone: %d %s", response.StatusCode, body)
+		t.Errorf("without the folder: %d %s", response.StatusCode, body)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// Create writes the state of a new world with these servers into dir, which no API serves yet.
+// Create writes the state of a new world with these servers into dir, before any API serves it.
 func Create(dir string, servers []Server) error {
 	folder := filepath.Join(dir, "servers")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("make the sandbox's servers: %w", err)
+		return fmt.Errorf("create the sandbox's servers: %w", err)
 	}
 	for _, server := range servers {
 		data, err := store.Encode(server.normal())
@@ -23,13 +23,13 @@ func Create(dir string, servers []Server) error {
 		}
 		// Nothing reads the folder before it is complete, so no rename is needed.
 		if err := os.WriteFile(filepath.Join(folder, server.ID+".json"), data, 0o600); err != nil {
-			return fmt.Errorf("make the sandbox's servers: %w", err)
+			return fmt.Errorf("create the sandbox's servers: %w", err)
 		}
 	}
 	return nil
 }
 
-// Servers gives every server of the world, with its passwords.
+// Servers returns all servers of the world, with their passwords.
 func (a *API) Servers() ([]Server, error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *API) Servers() ([]Server, error) {
 	return a.state.all()
 }
 
-// Server gives one server of the world, with its passwords, if there is one with that id.
+// Server returns the server with an id, with its passwords, if there is one.
 func (a *API) Server(id string) (server Server, found bool, err error) {
 	if !ValidUUID(id) {
 		return Server{}, false, nil
@@ -52,14 +52,14 @@ func (a *API) Server(id string) (server Server, found bool, err error) {
 	return a.state.get(id)
 }
 
-// ServerAt gives the server with that public address, if there is one.
+// ServerAt returns the server with a public address, if there is one.
 func (a *API) ServerAt(address netip.Addr) (server Server, found bool, err error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
 		return Server{}, false, err
 	}
 	defer unlock()
-	// The index is only a hint: files change by hand and through other processes.
+	// The index is only a hint: people and other processes change the files.
 	if id, ok := a.byAddress[address]; ok {
 		server, found, err = a.state.get(id)
 		if err != nil || found && server.IP == address {
@@ -81,7 +81,7 @@ func (a *API) ServerAt(address netip.Addr) (server Server, found bool, err error
 	return all[i], true, nil
 }
 
-// Rename changes a server's name behind the API's back if change reports true for the present one.
+// Rename changes a server's name without the API, if change accepts the present one.
 func (a *API) Rename(id string, change func(present string) (name string, ok bool)) error {
 	return a.edit(id, func(server *Server) bool {
 		name, ok := change(server.Name)
@@ -93,7 +93,7 @@ func (a *API) Rename(id string, change func(present string) (name string, ok boo
 	})
 }
 
-// edit changes a server behind the API's back, if there is one and change reports so.
+// edit changes a server without the API, if there is one and change accepts it.
 func (a *API) edit(id string, change func(*Server) bool) error {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -107,10 +107,11 @@ func (a *API) edit(id string, change func(*Server) bool) error {
 	return a.state.put(server)
 }
 
-// Passwords are what the API discloses of a server to a client that asks for that one server.
+// Passwords are what the API discloses in a request for a single server.
 type Passwords struct{ Sudo, VNC string }
 
-// Disclose changes what the API reports of a server's passwords, if change accepts what it reports now. The Mac's own password is another matter.
+// Disclose changes the passwords that the API reports of a server, if change accepts the present ones.
+// The Mac's own password stays.
 func (a *API) Disclose(id string, change func(present Passwords) (Passwords, bool)) error {
 	return a.edit(id, func(server *Server) bool {
 		next, ok := change(Passwords{server.SudoPassword, server.VncURL})

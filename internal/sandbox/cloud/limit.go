@@ -16,8 +16,8 @@ type limiter struct {
 	used   int
 }
 
-// take counts one request at the time now, writes the rate headers and reports whether the request
-// is within the limit.
+// take counts one request, writes the rate headers and reports whether the request is within the
+// limit.
 func (l *limiter) take(now time.Time, header http.Header) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

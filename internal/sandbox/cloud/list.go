@@ -14,8 +14,8 @@ const (
 	maxPageSize     = 100
 )
 
-// page gives the part of all that the request's page and page_size ask for: empty past the end,
-// never null.
+// page returns the page of all that the request's page and page_size select: empty past the end, never
+// null.
 func page[T any](all []T, query url.Values) ([]T, *failure) {
 	number, failed := positive(query, "page", 1)
 	if failed != nil {
@@ -74,7 +74,7 @@ func (a *API) listServers(r *http.Request) (any, *failure) {
 		return s.Zone != zone || project != "" && s.ProjectID != project || organization != "" && s.OrganizationID != organization
 	})
 	slices.SortFunc(servers, func(x, y Server) int {
-		// The id makes the order of equally old servers the same on every page.
+		// The id orders servers of the same age, so that pages are stable.
 		order := cmp.Or(x.CreatedAt.Compare(y.CreatedAt), cmp.Compare(x.ID, y.ID))
 		if descending {
 			return -order

@@ -24,7 +24,7 @@ const (
 	otherZone = "fr-par-3"
 )
 
-// serverNumber gives a server; odd ones lie in the other zone.
+// serverNumber returns a server; odd ones are in the other zone.
 func serverNumber(i int) cloud.Server {
 	created := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Minute)
 	address := netip.AddrFrom4([4]byte{198, 51, byte(100 + i/250), byte(1 + i%250)})
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, servers int, options cloud.Options) *world {
 	return serve(t, dir, options)
 }
 
-// serve opens the folder once more, as another process would.
+// serve opens the folder again, as another process would.
 func serve(t *testing.T, dir string, options cloud.Options) *world {
 	t.Helper()
 	options.SecretKey, options.ProjectID, options.Zones = secretKey, project, []string{zone, otherZone}
@@ -76,7 +76,7 @@ func serve(t *testing.T, dir string, options cloud.Options) *world {
 	return &world{dir: dir, api: api, server: server}
 }
 
-// client gives the vendor's own client, ready for use by several goroutines.
+// client returns the vendor's client, safe for concurrent use.
 func (w *world) client(t *testing.T, secret string) *applesilicon.API {
 	t.Helper()
 	client, err := scw.NewClient(scw.WithAPIURL(w.server.URL), scw.WithAuth(accessKey, secret),

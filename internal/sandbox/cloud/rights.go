@@ -10,17 +10,17 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// rights are what the key lacks. The file is made by a person; without it the key may do everything in its whole
-// organization.
+// rights are the rights that the key lacks. A person creates the file; without it, the key has all
+// rights in its organization.
 type rights struct {
-	// List, Read and Update may be "denied": lists, single servers and changes. An update may also be "name-denied", only
-	// another name, as when the right is removed between two requests.
+	// List, Read and Update may be "denied": lists, single servers and changes. Update may also be
+	// "name-denied": only a new name is refused, as if the right was removed between two requests.
 	List   string `json:"list"`
 	Read   string `json:"read"`
 	Update string `json:"update"`
 	// Passwords may be "sealed": the key reads servers without them.
 	Passwords string `json:"passwords"`
-	// Scope may be "project": the key is of one project and may list nothing without naming it.
+	// Scope may be "project": the key belongs to one project and must name it in a list.
 	Scope string `json:"scope"`
 }
 
@@ -45,7 +45,7 @@ func (a *API) own() (rights, *failure) {
 	return own, nil
 }
 
-// mayList answers a list of a project's servers, or without a project of all, where a right is missing.
+// mayList answers a list of a project's servers, or of all without a project, if a right is missing.
 func (a *API) mayList(project string) *failure {
 	own, failed := a.own()
 	switch {
@@ -57,7 +57,7 @@ func (a *API) mayList(project string) *failure {
 	return nil
 }
 
-// mayRead answers a read of one server where a right is missing.
+// mayRead answers a read of one server if a right is missing.
 func (a *API) mayRead() *failure {
 	own, failed := a.own()
 	if failed == nil && own.Read == "denied" {
@@ -66,7 +66,7 @@ func (a *API) mayRead() *failure {
 	return failed
 }
 
-// disclosed gives a server as the key may see it.
+// disclosed returns a server as the key may see it.
 func (a *API) disclosed(server Server) (Server, *failure) {
 	own, failed := a.own()
 	if failed == nil && own.Passwords == "sealed" {
@@ -75,7 +75,7 @@ func (a *API) disclosed(server Server) (Server, *failure) {
 	return server, failed
 }
 
-// refused answers an update where a right is missing, before anything is changed.
+// refused answers an update if a right is missing, before anything changes.
 func (a *API) refused(fields map[string]json.RawMessage) *failure {
 	own, failed := a.own()
 	_, named := fields["name"]

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// sealed is what the API shows in place of a password wherever it does not disclose it.
+// sealed is what the API shows instead of a password that it does not disclose.
 const sealed = "<sealed>"
 
-// Sealed gives the placeholders that a server shows in place of its passwords.
+// Sealed returns the placeholders of a server's passwords.
 func Sealed() Passwords { return Passwords{sealed, sealed} }
 
-// Server is a Mac mini as the API knows it, field for field as the vendor's SDK decodes it. A
-// state file holds exactly this object, with the passwords in clear as far as the API discloses them.
+// Server is a Mac mini as the API represents it, field by field as the vendor's SDK decodes it. A
+// state file holds this object, with the passwords that the API discloses in plain text.
 type Server struct {
 	ID                            string      `json:"id"`
 	Type                          string      `json:"type"`
@@ -43,19 +43,19 @@ type Server struct {
 	KextEnabled                   bool        `json:"kext_enabled"`
 }
 
-// Commitment is how long a server is paid for.
+// Commitment is the period for which a server is paid.
 type Commitment struct {
 	Type      string `json:"type"`
 	Cancelled bool   `json:"cancelled"`
 }
 
-// sealed gives the server as lists and answers to writes show it.
+// sealed returns the server as lists and answers to writes show it.
 func (s Server) sealed() Server {
 	s.VncURL, s.SudoPassword = sealed, sealed
 	return s
 }
 
-// normal gives the server with what a hand-edited file may leave out and clients rely on.
+// normal returns the server with the fields that an edited file may lack and clients need.
 func (s Server) normal() Server {
 	if s.Tags == nil {
 		s.Tags = []string{}
@@ -66,8 +66,8 @@ func (s Server) normal() Server {
 	return s
 }
 
-// ValidUUID reports whether id has the shape of a UUID in lower case. It is also what keeps an id from a request
-// from naming a file outside of the state folder.
+// ValidUUID reports whether id is a lower-case UUID. It also prevents an id in a request from naming a
+// file outside the state folder.
 func ValidUUID(id string) bool {
 	if len(id) != 36 {
 		return false
@@ -82,7 +82,7 @@ func ValidUUID(id string) bool {
 	return true
 }
 
-// FormatUUID gives the version 4 UUID that is made of these bytes.
+// FormatUUID returns the version 4 UUID of these bytes.
 func FormatUUID(b [16]byte) string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// find gives the server a request is about. What is gone and what belongs to others look the same
-// from outside: a refusal, as recorded from the real API, not "not found".
+// find returns the server of a request. A deleted server and one of another owner look the same from
+// outside: a refusal, as recorded from the real API, not "not found".
 func (a *API) find(r *http.Request) (Server, *failure) {
 	id := r.PathValue("id")
 	if !ValidUUID(id) {
@@ -23,7 +23,7 @@ func (a *API) find(r *http.Request) (Server, *failure) {
 	return server, nil
 }
 
-// getServer is the one call that shows passwords.
+// getServer is the only call that shows passwords.
 func (a *API) getServer(r *http.Request) (any, *failure) {
 	server, failed := a.find(r)
 	if failed == nil {

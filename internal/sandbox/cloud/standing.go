@@ -2,14 +2,14 @@ package cloud
 
 import "time"
 
-// Standing is what the API says of a server as a whole, besides its name.
+// Standing is the API's state of a server, besides its name.
 type Standing struct {
 	Status            string
 	DeletionScheduled bool
 	DeletableAt       time.Time
 }
 
-// Stand changes what the API says of a server as a whole, if change accepts what it says now.
+// Stand changes the API's state of a server, if change accepts the present one.
 func (a *API) Stand(id string, change func(present Standing) (Standing, bool)) error {
 	return a.edit(id, func(server *Server) bool {
 		next, ok := change(standingOf(*server))

@@ -12,8 +12,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// settled is how old a file must be before its content is remembered: two writes within one tick
-// of the file system's clock would otherwise look the same.
+// settled is how old a file must be before its content is cached: two writes within one tick of the
+// file system's clock look the same.
 const settled = 100 * time.Millisecond
 
 // state is the folder of server files. Its methods are called with the API's lock held.
@@ -32,8 +32,8 @@ func (s *state) path(id string) string {
 	return filepath.Join(s.dir, id+".json")
 }
 
-// all gives every server there is. One broken file fails it: an inventory with a machine missing
-// would be a lie.
+// all returns every server. One broken file fails it: an inventory without that machine would be
+// wrong.
 func (s *state) all() ([]Server, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *state) all() ([]Server, error) {
 	return servers, nil
 }
 
-// get gives the server with that id, if there is one.
+// get returns the server with an id, if there is one.
 func (s *state) get(id string) (server Server, found bool, err error) {
 	info, err := os.Stat(s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func (s *state) read(id string) (Server, error) {
 		return Server{}, err
 	}
 	if server.ID != id || !ValidUUID(id) {
-		return Server{}, fmt.Errorf("%s: its id is %q; name the file after a UUID that is also its id", s.path(id), server.ID)
+		return Server{}, fmt.Errorf("%s: its id is %q; fix: name the file after its id, a UUID", s.path(id), server.ID)
 	}
 	if !server.IP.IsValid() {
 		return Server{}, fmt.Errorf(`%s: "ip" is missing; give the server an address`, s.path(id))

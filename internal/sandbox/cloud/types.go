@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// serverType is one kind of machine that the vendor offers.
+// serverType is a type of machine that the vendor offers.
 type serverType struct {
 	CPU                  cpu     `json:"cpu"`
 	Disk                 medium  `json:"disk"`
@@ -42,11 +42,11 @@ type network struct {
 	DefaultPublicBandwidth uint64   `json:"default_public_bandwidth"`
 }
 
-// giga serves for bytes and bits alike: the catalogue counts in decimal.
+// giga is used for bytes and bits: the catalogue counts in decimal.
 const giga = 1_000_000_000
 
-// serverTypes gives the catalogue of a zone: as recorded, everything that runs macOS is out of
-// stock, which is why machines are ordered ahead and adopted.
+// serverTypes returns the catalogue of a zone: as recorded, all macOS types are out of stock, which is
+// why machines are ordered ahead and adopted.
 func serverTypes(zone string) []serverType {
 	return []serverType{
 		macType(zone, "M1-M", "Apple M1", 8, 8, 256),
@@ -61,7 +61,7 @@ func serverTypes(zone string) []serverType {
 }
 
 func macType(zone, name, chip string, cores uint32, memoryGB, diskGB uint64, faster ...uint64) serverType {
-	os, _ := Embedded(defaultOS(name), zone) // the catalogue's own defaults are in it
+	os, _ := Embedded(defaultOS(name), zone) // the catalogue has its own defaults
 	return serverType{
 		CPU:                  cpu{Name: chip, CoreCount: cores, Sockets: 1, ThreadsPerCore: 1},
 		Disk:                 medium{diskGB * giga, "SSD"},
@@ -77,7 +77,7 @@ func macType(zone, name, chip string, cores uint32, memoryGB, diskGB uint64, fas
 	}
 }
 
-// asahi turns a Mac's type into that of the same machine with Linux, which has no lease.
+// asahi returns the type of the same machine with Linux, which has no lease.
 func asahi(t serverType) serverType {
 	t.Stock, t.MinimumLeaseDuration = "low_stock", "0s"
 	return t

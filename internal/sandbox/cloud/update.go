@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// updateServer changes what the request names and nothing else. Its answer is sealed: a client that takes a password from it gets the placeholder.
+// updateServer changes only what the request names. Its answer is sealed: a client that reads a
+// password from it gets the placeholder.
 func (a *API) updateServer(r *http.Request) (any, *failure) {
 	server, failed := a.find(r)
 	if failed != nil {
@@ -34,7 +35,7 @@ func (a *API) updateServer(r *http.Request) (any, *failure) {
 	return server.sealed(), nil
 }
 
-// after gives now, or the smallest later moment if the clock has not moved since before.
+// after returns now, or the next moment if the clock has not moved since before.
 func after(before, now time.Time) time.Time {
 	now = now.UTC().Truncate(time.Microsecond)
 	if now.After(before) {

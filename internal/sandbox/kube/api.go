@@ -1,6 +1,6 @@
-// Package kube is a simulated Kubernetes API server with the controllers of a cluster behind it:
-// the part of both that macfleet, kubectl and the kubelets of Mac minis use, over a folder of JSON
-// objects that a person may edit. What it does not model it refuses loudly.
+// Package kube simulates a Kubernetes API server and the controllers of its cluster: the part that
+// macfleet, kubectl and the kubelets of Mac minis use, over a folder of JSON objects that a person may
+// edit. It refuses loudly what it does not model.
 package kube
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// Options say which cluster the API serves.
+// Options describe the cluster that the API serves.
 type Options struct {
 	Token string           // the administrator's bearer token
 	Lock  *store.Locker    // guards the state between processes; nil = a lock in the folder
 	Now   func() time.Time // the cluster's clock; nil = time.Now
 }
 
-// API serves the simulated cluster. It is safe for use by several goroutines, and by several
-// processes on one folder.
+// API serves the simulated cluster. It is safe for concurrent use, also by several processes on one
+// folder.
 type API struct {
 	token string
 	lock  *store.Locker
@@ -35,14 +35,14 @@ type API struct {
 	kinds catalogue
 	state *state
 	keys  *signer
-	ready bool // what every cluster has from its start exists
+	ready bool // the objects of every new cluster exist
 
 	agents  cached[map[string][]agent.Kubelet]
 	tenants cached[map[string]bool]
-	beats   map[string]*beat // by Node; worked out again whenever the lock is taken
+	beats   map[string]*beat // by Node; recomputed whenever the lock is taken
 }
 
-// New gives the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.
+// New returns the API over the objects in dir: RESOURCE/NAME.json or RESOURCE/NAMESPACE/NAME.json.
 func New(dir string, options Options) (*API, error) {
 	kinds := newCatalogue()
 	if err := makeFolders(dir, kinds); err != nil {
@@ -67,17 +67,17 @@ func makeFolders(dir string, kinds catalogue) error {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Join(dir, k.resource), 0o700); err != nil {
-			return fmt.Errorf("make the sandbox's cluster: %w", err)
+			return fmt.Errorf("create the sandbox's cluster: %w", err)
 		}
 	}
 	return nil
 }
 
-// answer is what a request is answered with: it is written when the lock is free again.
+// answer is the answer to a request. It is written when the lock is released.
 type answer struct {
 	code int
 	body any    // an object, a list of objects, or a document
-	text string // in place of a body
+	text string // instead of a body
 }
 
 // ServeHTTP answers one request.
@@ -100,8 +100,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, answered)
 }
 
-// locked does what needs the state, after the cluster's controllers have done what was theirs to do
-// until now; they look once more after a write, so that they know when it was.
+// locked runs do with the state, after the cluster's controllers have caught up. They run again after
+// a write, so that they know its time.
 func (a *API) locked(do func(now time.Time) (answer, error)) (answer, error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -127,7 +127,7 @@ func (a *API) locked(do func(now time.Time) (answer, error)) (answer, error) {
 	return answered, err
 }
 
-// serve knows who asks, whether he may, and who answers.
+// serve authenticates and authorizes a request, and dispatches it.
 func (a *API) serve(r *request, now time.Time) (answer, error) {
 	r.now = now
 	var err error
@@ -211,6 +211,6 @@ func reply(w http.ResponseWriter, answered answer) {
 		w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
 	}
 	w.WriteHeader(answered.code)
-	// A client that went away is not this side's concern.
+	// A disconnected client is ignored.
 	_, _ = w.Write(data)
 }

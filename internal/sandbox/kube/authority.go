@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// authority gives the certificate of the cluster's authority, and makes it where there is none yet.
+// authority returns the certificate of the cluster's authority, and creates it on first use.
 func (a *API) authority() (string, error) {
 	path := filepath.Join(a.state.dir, "ca.crt")
 	data, err := os.ReadFile(path)
@@ -32,19 +32,19 @@ func (a *API) authority() (string, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return "", fmt.Errorf("make the certificate of the sandbox's cluster: %w", err)
+		return "", fmt.Errorf("create the certificate of the sandbox's cluster: %w", err)
 	}
 	form := certificate("kubernetes")
 	form.IsCA, form.BasicConstraintsValid, form.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
 	if err != nil {
-		return "", fmt.Errorf("make the certificate of the sandbox's cluster: %w", err)
+		return "", fmt.Errorf("create the certificate of the sandbox's cluster: %w", err)
 	}
 	secret, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return "", fmt.Errorf("make the certificate of the sandbox's cluster: %w", err)
+		return "", fmt.Errorf("create the certificate of the sandbox's cluster: %w", err)
 	}
-	// The certificate last: where it is, its key is too.
+	// The certificate last: where it exists, so does its key.
 	if err := store.WriteFile(filepath.Join(a.state.dir, "ca.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})); err != nil {
 		return "", err
 	}
@@ -59,8 +59,8 @@ func certificate(name string) *x509.Certificate {
 	}
 }
 
-// Certificate gives what a listener on loopback shows, and the certificate (PEM) of the cluster's
-// authority, which has signed it: kubectl sends no token over plain HTTP.
+// Certificate returns the certificate of a loopback listener, and that of the cluster's authority
+// (PEM), which signed it: kubectl sends no token over plain HTTP.
 func (a *API) Certificate() (shown tls.Certificate, authority string, err error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -76,13 +76,13 @@ func (a *API) Certificate() (shown tls.Certificate, authority string, err error)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, "", fmt.Errorf("make the certificate of the sandbox's API: %w", err)
+		return tls.Certificate{}, "", fmt.Errorf("create the certificate of the sandbox's API: %w", err)
 	}
 	form := certificate("kube-apiserver")
 	form.IPAddresses, form.ExtKeyUsage = []net.IP{net.IPv4(127, 0, 0, 1)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	der, err := x509.CreateCertificate(rand.Reader, form, pair.Leaf, &key.PublicKey, pair.PrivateKey)
 	if err != nil {
-		return tls.Certificate{}, "", fmt.Errorf("make the certificate of the sandbox's API: %w", err)
+		return tls.Certificate{}, "", fmt.Errorf("create the certificate of the sandbox's API: %w", err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority, nil
 }

@@ -13,11 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// message is an object that knows its form in protobuf, in which the typed clients send their
-// bodies unless configured otherwise.
+// message is an object that can be decoded from protobuf, which the typed clients send by default.
 type message interface{ Unmarshal(data []byte) error }
 
-// typed gives an empty object of the kind as the real server knows it, or nil for a kind that it knows only from a definition.
+// typed returns an empty object of a built-in kind, or nil for a kind from a definition.
 func (k *kind) typed() runtime.Object {
 	empty, err := scheme.Scheme.New(k.gvk())
 	if err != nil {
@@ -26,7 +25,7 @@ func (k *kind) typed() runtime.Object {
 	return empty
 }
 
-// read gives the object in a request's body.
+// read returns the object in a request's body.
 func (k *kind) read(r *request) (*object, error) {
 	switch r.contentType {
 	case runtime.ContentTypeJSON, "":
@@ -57,8 +56,8 @@ func (k *kind) read(r *request) (*object, error) {
 	}
 }
 
-// normal gives an object the form in which it is kept: of its kind, without fields that the kind
-// does not have. It refuses another kind and values of the wrong type.
+// normal returns an object in the form in which it is stored: of its kind, without unknown fields. It
+// refuses another kind and values of the wrong type.
 func (k *kind) normal(content map[string]any) (*object, error) {
 	o := &object{Object: content}
 	gvk := k.gvk()
@@ -90,7 +89,7 @@ func (k *kind) normal(content map[string]any) (*object, error) {
 	return o, nil
 }
 
-// bodyInto reads what is not an object of a kind, such as an eviction, in either of the two forms.
+// bodyInto reads a body that is not a stored object, such as an eviction, in either format.
 func bodyInto(r *request, into message) error {
 	if len(r.data) == 0 {
 		return nil
@@ -108,11 +107,11 @@ func bodyInto(r *request, into message) error {
 	}
 }
 
-// fromProtobuf takes a message out of its envelope: four bytes of magic and the raw object.
+// fromProtobuf removes the envelope of a message: four magic bytes and the raw object.
 func fromProtobuf(data []byte, into message) error {
 	raw, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
 	if !ok {
-		return apierrors.NewBadRequest("the body does not begin as a Kubernetes protobuf does")
+		return apierrors.NewBadRequest("the body does not start like a Kubernetes protobuf")
 	}
 	var envelope runtime.Unknown
 	if err := envelope.Unmarshal(raw); err != nil {

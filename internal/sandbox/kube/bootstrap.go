@@ -11,8 +11,7 @@ func builtInNamespaces() []string {
 	return []string{"default", "kube-node-lease", "kube-public", "kube-system"}
 }
 
-// bootstrap makes what every cluster has from its start and what is missing here, as the real server
-// does whenever it starts.
+// bootstrap creates the missing objects of every new cluster, as the real server does at each start.
 func (a *API) bootstrap(now time.Time) error {
 	for _, name := range builtInNamespaces() {
 		if err := a.ensure(namespaces, newNamespace(a.kinds, name, now)); err != nil {
@@ -31,8 +30,8 @@ func (a *API) bootstrap(now time.Time) error {
 	return a.ensure(configMaps, info)
 }
 
-// Server is the address under which the cluster says that it is reached. Nothing listens there: the
-// simulated Macs do not ask, and macfleet and kubectl are given an address on loopback.
+// Server is the address in the cluster's own information. Nothing listens there: the simulated Macs do
+// not connect, and macfleet and kubectl get a loopback address.
 const Server = "https://kubernetes.sandbox.internal:6443"
 
 const clusterInfo = `apiVersion: v1
@@ -48,7 +47,7 @@ preferences: {}
 users: null
 `
 
-// ensure writes an object unless there is one of its name.
+// ensure writes an object unless one of its name exists.
 func (a *API) ensure(resource string, o *object) error {
 	present, err := a.state.peek(resource, o.GetNamespace(), o.GetName())
 	if err != nil || present != nil {
@@ -57,7 +56,8 @@ func (a *API) ensure(resource string, o *object) error {
 	return a.state.put(resource, o)
 }
 
-// bootstrapRoles gives every named user the rights to see what the server is, and every client those to join: where the cluster is reached.
+// bootstrapRoles gives every named user the rights of discovery, and every client those to join: to
+// read where the cluster is reached.
 func (a *API) bootstrapRoles(now time.Time) error {
 	type rule = map[string]any
 	list := func(values ...string) []any {

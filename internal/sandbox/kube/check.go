@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// check refuses what the real server would not store: of what is in every object, and of what is
-// particular to the kinds that macfleet writes. The object before is nil for a new one.
+// check refuses what the real server would not store: in all objects, and in those of the kinds that
+// macfleet writes. before is nil for a new object.
 func (k *kind) check(o, before *object) error {
 	metadata := field.NewPath("metadata")
 	if o.GetName() == "" {
@@ -60,7 +60,7 @@ func invalid(k *kind, name string, causes ...*field.Error) error {
 	return apierrors.NewInvalid(k.gvk().GroupKind(), name, causes)
 }
 
-// checkFixed refuses changes of what is fixed once it is set.
+// checkFixed refuses changes of immutable fields.
 func (k *kind) checkFixed(o, before *object) field.ErrorList {
 	var errs field.ErrorList
 	fixed := func(path ...string) {
@@ -103,7 +103,7 @@ func (k *kind) checkFixed(o, before *object) field.ErrorList {
 	return errs
 }
 
-// fixedSpec gives the part of a Pod's specification that stays as it is.
+// fixedSpec returns the immutable part of a Pod's specification.
 func fixedSpec(pod *object) map[string]any {
 	spec, _ := pod.DeepCopy().Object["spec"].(map[string]any)
 	for _, list := range []string{"containers", "initContainers"} {
@@ -121,7 +121,7 @@ func fixedSpec(pod *object) map[string]any {
 func checkTaints(o *object) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[[2]any]bool{}
-	path := field.NewPath("metadata", "taints") // so the real server names it
+	path := field.NewPath("metadata", "taints") // as the real server names it
 	for i, taint := range itemsAt(o, "spec", "taints") {
 		key, _ := taint["key"].(string)
 		value, _ := taint["value"].(string)
@@ -161,7 +161,7 @@ func checkPod(o *object) field.ErrorList {
 	return errs
 }
 
-// maxData is how many bytes a Secret or a ConfigMap holds at most.
+// maxData is the maximum size of a Secret or ConfigMap in bytes.
 const maxData = 1 << 20
 
 func checkData(o *object) field.ErrorList {

@@ -79,10 +79,10 @@ func TestNodeLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if made.UID == "" || made.CreationTimestamp.IsZero() || len(made.Status.Conditions) != 1 {
-		t.Errorf("made %+v", made)
+		t.Errorf("created %+v", made)
 	}
 	if _, err := nodes.Create(t.Context(), node("acme-01"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a second of that name: %v", err)
+		t.Errorf("a second one with that name: %v", err)
 	}
 	patch := func(text string) (*corev1.Node, error) {
 		return nodes.Patch(t.Context(), "acme-01", types.MergePatchType, []byte(text), metav1.PatchOptions{})
@@ -95,7 +95,7 @@ func TestNodeLife(t *testing.T) {
 		t.Errorf("patched %+v", patched)
 	}
 	if len(patched.Status.Conditions) != 1 {
-		t.Error("a patch of the object reached its status")
+		t.Error("a patch of the object changed its status")
 	}
 	if version(t, patched) <= version(t, made) || patched.UID != made.UID {
 		t.Errorf("version %s after %s, uid %s after %s", patched.ResourceVersion, made.ResourceVersion, patched.UID, made.UID)
@@ -109,7 +109,7 @@ func TestNodeLife(t *testing.T) {
 	}
 	other := types.UID("other")
 	if err := nodes.Delete(t.Context(), "acme-01", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}}); !apierrors.IsConflict(err) {
-		t.Errorf("deletion of another uid: %v", err)
+		t.Errorf("deletion with another uid: %v", err)
 	}
 	if err := nodes.Delete(t.Context(), "acme-01", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &made.UID}}); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestNodeLife(t *testing.T) {
 	}
 }
 
-// TestJSONClient makes a Node with a client that was told to send JSON; by default it is protobuf.
+// TestJSONClient creates a Node with a client that sends JSON; the default is protobuf.
 func TestJSONClient(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -137,7 +137,7 @@ func TestJSONClient(t *testing.T) {
 	nodes := client.CoreV1().Nodes()
 	made, err := nodes.Create(t.Context(), node("acme-01"), metav1.CreateOptions{})
 	if err != nil || made.UID == "" || made.Labels["acme.dev/fleet"] != "runners" {
-		t.Errorf("made %+v, %v", made, err)
+		t.Errorf("created %+v, %v", made, err)
 	}
 	if err := nodes.Delete(t.Context(), "acme-01", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &made.ResourceVersion}}); err != nil {
 		t.Error(err)
@@ -205,7 +205,7 @@ func TestListLimitAndSelector(t *testing.T) {
 					break
 				}
 				if rest := int64(want - len(seen)); *list.RemainingItemCount != rest {
-					t.Fatalf("%d remain, said %d", rest, *list.RemainingItemCount)
+					t.Fatalf("%d remain, but the list reports %d", rest, *list.RemainingItemCount)
 				}
 			}
 			if len(seen) != want {

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Seed is what a new cluster holds: no Nodes, the namespaces every cluster has, and one Secret.
+// Seed is the content of a new cluster: no Nodes, the usual namespaces, and one Secret.
 type Seed struct {
-	ClusterUID string    // the uid of kube-system, by which a cluster is known
+	ClusterUID string    // the uid of kube-system, which identifies a cluster
 	CreatedAt  time.Time // of everything in it
 	Secret     *Secret   // nil = none
 }
@@ -23,14 +23,14 @@ type Secret struct {
 	Namespace, Name, Key, Value string
 }
 
-// Create writes the state of a new cluster into dir, which no API serves yet.
+// Create writes the state of a new cluster into dir, before any API serves it.
 func Create(dir string, seed Seed) error {
 	kinds := newCatalogue()
 	objects := newState(dir, kinds)
 	wanted := builtInNamespaces()
 	if s := seed.Secret; s != nil {
 		if !validFile(s.Namespace) || !validFile(s.Name) || kinds.named(secrets).validName(s.Name, false) != nil {
-			return fmt.Errorf("make the sandbox's cluster: %q in namespace %q cannot be the name of a Secret", s.Name, s.Namespace)
+			return fmt.Errorf("create the sandbox's cluster: %q in namespace %q cannot be the name of a Secret", s.Name, s.Namespace)
 		}
 		wanted = append(wanted, s.Namespace)
 	}
@@ -40,8 +40,8 @@ func Create(dir string, seed Seed) error {
 	return errors.Join(fill(objects, seed, wanted), objects.end())
 }
 
-// servePolicies makes the cluster one of Kubernetes 1.30 or later, which knows policies. One
-// without these folders is an older one. What a policy says is kept and not followed.
+// servePolicies makes the cluster one of Kubernetes 1.30 or later, which has policies; one without
+// these folders is older. Policies are stored, but not enforced.
 func servePolicies(dir string) error {
 	return errors.Join(os.MkdirAll(filepath.Join(dir, policies), 0o700), os.MkdirAll(filepath.Join(dir, policyBindings), 0o700))
 }
@@ -75,7 +75,7 @@ func newNamespace(kinds catalogue, name string, created time.Time) *object {
 	return o
 }
 
-// Secret gives the value under a key of a Secret, if there is one.
+// Secret returns the value under a key of a Secret, if it exists.
 func (a *API) Secret(namespace, name, key string) (value string, found bool, err error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *API) Secret(namespace, name, key string) (value string, found bool, err
 	return value, true, nil
 }
 
-// SecretFile gives the file that a Secret is in, or would.
+// SecretFile returns the path of a Secret's file, which may be missing.
 func (a *API) SecretFile(namespace, name string) string {
 	return a.state.path(secrets, namespace, name)
 }

@@ -22,7 +22,7 @@ func (a *API) delete(r *request) (answer, error) {
 	return a.end(r, present, options)
 }
 
-// deleteOptions reads the options of a deletion, which may be left out, or stand in the query.
+// deleteOptions reads the options of a deletion from the body or the query. Both may be missing.
 func deleteOptions(r *request) (metav1.DeleteOptions, error) {
 	var options metav1.DeleteOptions
 	if err := bodyInto(r, &options); err != nil {
@@ -41,8 +41,8 @@ func deleteOptions(r *request) (metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// end deletes an object, or notes that it is to go when those who hold it let go: its finalizers,
-// and of a Pod the kubelet of its Node.
+// end deletes an object, or marks it as deleted until its finalizers and, for a Pod, the kubelet of
+// its Node release it.
 func (a *API) end(r *request, present *object, options metav1.DeleteOptions) (answer, error) {
 	if err := r.kind.checkPreconditions(present, options.Preconditions); err != nil {
 		return answer{}, err
@@ -70,11 +70,11 @@ func (a *API) end(r *request, present *object, options metav1.DeleteOptions) (an
 	return answer{code: http.StatusOK, body: present}, a.state.put(r.resource, present)
 }
 
-// holdsContent reports whether objects of the kind go only when all that is in them has gone.
+// holdsContent reports whether objects of the kind remain until everything in them is deleted.
 func (k *kind) holdsContent() bool { return k.resource == namespaces }
 
-// grace gives how many seconds an object has left. Only a Pod that is bound to a Node and has not
-// ended has any.
+// grace returns how many seconds an object has left: 0 unless it is a Pod that is bound to a Node and
+// has not terminated.
 func (k *kind) grace(o *object, wanted *int64) int64 {
 	if k.resource != pods || textAt(o, "spec", "nodeName") == "" || finished(o) {
 		return 0
@@ -89,13 +89,14 @@ func (k *kind) grace(o *object, wanted *int64) int64 {
 	return seconds
 }
 
-// finished reports whether a Pod has ended.
+// finished reports whether a Pod has terminated.
 func finished(pod *object) bool {
 	phase := textAt(pod, "status", "phase")
 	return phase == "Succeeded" || phase == "Failed"
 }
 
-// mark notes on an object when it is deleted, and reports whether that is new. An earlier deadline can only be shortened.
+// mark records the deletion on an object, and reports whether that is new. An earlier deadline can
+// only be shortened.
 func mark(o *object, grace int64, now time.Time) bool {
 	from := now.Truncate(time.Second)
 	if already := o.GetDeletionTimestamp(); already != nil {
@@ -133,7 +134,7 @@ func (k *kind) checkPreconditions(present *object, wanted *metav1.Preconditions)
 	return nil
 }
 
-// deleteCollection deletes all that a list with the same selectors would show.
+// deleteCollection deletes all objects that a list with the same selectors would return.
 func (a *API) deleteCollection(r *request) (answer, error) {
 	options, err := deleteOptions(r)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// document answers a path that names no object: what the server is, and what it serves.
+// document answers a path without an object: the server's version and kinds.
 func (a *API) document(r *request) (answer, error) {
 	if r.verb != "get" {
 		return answer{}, notModelled(r)
@@ -46,7 +46,7 @@ func version() apiversion.Info {
 	return apiversion.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3-sandbox", Compiler: "gc", Platform: "linux/amd64"}
 }
 
-// groups gives the named groups of which at least one kind is served.
+// groups returns the named groups with at least one kind.
 func (a *API) groups() []metav1.APIGroup {
 	groups := []metav1.APIGroup{}
 	for _, k := range a.kinds {
@@ -59,7 +59,7 @@ func (a *API) groups() []metav1.APIGroup {
 	return groups
 }
 
-// resources gives the kinds of a group with their subresources.
+// resources returns the kinds of a group with their subresources.
 func (a *API) resources(gv schema.GroupVersion) metav1.APIResourceList {
 	list := metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// checkEscalation refuses to let someone give away, in a role or through a binding, rights that he
-// does not have himself, unless he has the right to escalate or to bind that role.
+// checkEscalation prevents a user from granting rights, in a role or through a binding, that the user
+// does not have, unless the user may escalate or bind that role.
 func (a *API) checkEscalation(r *request, before, after *object) error {
 	if r.group != rbacGroup || slices.Contains(r.user.groups, masters) {
 		return nil
@@ -20,7 +20,7 @@ func (a *API) checkEscalation(r *request, before, after *object) error {
 		return err
 	}
 	var wanted []rbacv1.PolicyRule
-	var way deed // the right that makes the question needless
+	var way deed // the right that makes the check unnecessary
 	if r.resource == roles || r.resource == clusterRoles {
 		if before != nil && string(encoded(before.Object["rules"])) == string(encoded(after.Object["rules"])) {
 			return nil
@@ -55,7 +55,7 @@ func (a *API) checkEscalation(r *request, before, after *object) error {
 		fmt.Errorf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", r.user.name, r.user.groups, strings.Join(missing, "\n")))
 }
 
-// uncovered describes which of the wanted rules the held ones do not cover.
+// uncovered describes the rules of wanted that held does not cover.
 func uncovered(held, wanted []rbacv1.PolicyRule) []string {
 	var missing []string
 	for _, rule := range wanted {
@@ -69,8 +69,8 @@ func uncovered(held, wanted []rbacv1.PolicyRule) []string {
 	return slices.Compact(missing)
 }
 
-// breakdown takes a rule apart into rules of one verb and one thing each. Such a rule is covered by
-// a single other one, or not.
+// breakdown splits a rule into rules of one verb and one resource each. One other rule covers such a
+// rule, or none does.
 func breakdown(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	names := [][]string{nil}
 	if len(rule.ResourceNames) > 0 {
@@ -95,7 +95,7 @@ func breakdown(rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return single
 }
 
-// covers reports whether a rule holds all that a broken down one does.
+// covers reports whether a rule includes a broken-down one.
 func covers(rule, single rbacv1.PolicyRule) bool {
 	if !hasOr(rule.Verbs, single.Verbs[0], rbacv1.VerbAll) {
 		return false
@@ -108,7 +108,7 @@ func covers(rule, single rbacv1.PolicyRule) bool {
 		(len(rule.ResourceNames) == 0 || len(single.ResourceNames) > 0 && slices.Contains(rule.ResourceNames, single.ResourceNames[0]))
 }
 
-// describe words a rule as the real server does.
+// describe formats a rule as the real server does.
 func describe(rule rbacv1.PolicyRule) string {
 	var parts []string
 	for _, part := range []struct {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// subresource answers for what is done to an object through a path below its own.
+// subresource answers a request for a path below an object.
 func (a *API) subresource(r *request) (answer, error) {
 	switch {
 	case r.verb != "create":
@@ -47,7 +47,7 @@ func (a *API) evict(r *request) (answer, error) {
 	if r.dryRun() {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	// A Pod that has ended, has not started or is being deleted disturbs nothing when it goes.
+	// A Pod that has terminated, has not started or is being deleted does not count against a budget.
 	phase := textAt(pod, "status", "phase")
 	if !finished(pod) && phase != "Pending" && pod.GetDeletionTimestamp() == nil {
 		if err := a.spend(pod, len(options.DryRun) > 0); err != nil {
@@ -97,7 +97,7 @@ func (a *API) spend(pod *object, dry bool) error {
 	}
 	stored, err := a.state.get(disruptionBudgets, pod.GetNamespace(), budget.Name)
 	if err != nil || at(stored, "status", "observedGeneration") == nil {
-		return err // what the controller computes is right again when the Pod has gone
+		return err // the controller computes the status again when the Pod is deleted
 	}
 	set(stored, int64(status.DisruptionsAllowed-1), "status", "disruptionsAllowed")
 	return a.state.put(disruptionBudgets, stored)
@@ -109,7 +109,7 @@ func tooMany(retry int, cause string) error {
 	return err
 }
 
-// budgetsOf gives the budgets that protect a Pod, with the status that the controller would give them.
+// budgetsOf returns the budgets that protect a Pod, with the status that the controller would compute.
 func (a *API) budgetsOf(pod *object) ([]policyv1.PodDisruptionBudget, error) {
 	all, err := a.state.list(disruptionBudgets, pod.GetNamespace())
 	if err != nil {
@@ -145,9 +145,8 @@ func budgetSelector(o *object) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 }
 
-// budgetStatus gives a budget with its status: what a client has written there, else what the
-// disruption controller would find. It counts the Pods that exist, not those that a controller
-// wants.
+// budgetStatus returns a budget with its status: the one that a client wrote, else the one that the
+// disruption controller would compute. It counts existing Pods, not those that a controller wants.
 func (a *API) budgetStatus(o *object) (*object, error) {
 	if at(o, "status", "observedGeneration") != nil {
 		return o, nil
@@ -184,7 +183,7 @@ func (a *API) budgetStatus(o *object) (*object, error) {
 	return shown, nil
 }
 
-// share gives a number or a share in per cent, rounded up, of a whole.
+// share returns a number or a percentage of a whole, rounded up.
 func share(value any, whole int) (int, bool) {
 	var parsed intstr.IntOrString
 	switch value := value.(type) {

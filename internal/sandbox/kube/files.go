@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files remembers what state files held when they were last read: 500 Nodes are read many times
-// and change seldom.
+// files caches state files: 500 Nodes are read often and change seldom.
 type files map[string]file
 
 type file struct {
@@ -19,7 +18,7 @@ type file struct {
 	held  *object
 }
 
-// stamp is what changes with a file's content.
+// stamp changes with a file's content.
 type stamp struct {
 	inode    uint64
 	size     int64
@@ -27,11 +26,11 @@ type stamp struct {
 	changed  int64 // ns
 }
 
-// settled is how long a file must have been unchanged before what was read counts for later: a
-// second write within one tick of the file system's clock would leave the same stamp.
+// settled is how long a file must be unchanged before it is cached: a second write within one tick of
+// the file system's clock would leave the same stamp.
 const settled = 50 * time.Millisecond
 
-// read gives what decode makes of the file at path, or nil if there is none.
+// read returns the decoded file at path, or nil if it is missing.
 func (f files) read(path string, decode func([]byte) (*object, error)) (*object, error) {
 	var status unix.Stat_t
 	if err := unix.Lstat(path, &status); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {

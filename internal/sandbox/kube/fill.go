@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// fill gives an object what the real server fills in where it is left out.
+// fill sets the defaults of the real server in an object.
 func (k *kind) fill(o *object) {
 	switch k.resource {
 	case secrets:
@@ -42,14 +42,14 @@ func (k *kind) fill(o *object) {
 	}
 }
 
-// fillIn puts a value where there is none.
+// fillIn sets a value if it is missing.
 func fillIn(o *object, value any, path ...string) {
 	if present := at(o, path...); present == nil || present == "" {
 		set(o, value, path...)
 	}
 }
 
-// secretValue gives the value under a key of a Secret, decoded.
+// secretValue returns the decoded value under a key of a Secret.
 func secretValue(secret *object, key string) (string, bool) {
 	encoded, ok := at(secret, "data", key).(string)
 	if !ok {

@@ -8,10 +8,10 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// Object is a thing of the cluster by its plural, namespace ("" where it has none) and name.
+// Object identifies an object of the cluster by its plural, namespace ("" if it has none) and name.
 type Object struct{ Resource, Namespace, Name string }
 
-// Read gives an object as it is stored, or nil if there is none.
+// Read returns an object as it is stored, or nil if it is missing.
 func (a *API) Read(o Object) (map[string]any, error) {
 	var content map[string]any
 	err := a.byHand(func(time.Time) error {
@@ -24,8 +24,8 @@ func (a *API) Read(o Object) (map[string]any, error) {
 	return content, err
 }
 
-// Edit changes an object, or makes it, as a person would who writes its file: nothing is checked.
-// Given nil, change gives the content of a new one; giving nil it deletes the object.
+// Edit changes or creates an object, as a person does who edits its file: nothing is checked. change
+// gets nil for a new object, and returns nil to delete it.
 func (a *API) Edit(o Object, change func(map[string]any) map[string]any) error {
 	return a.byHand(func(now time.Time) error {
 		present, err := a.state.get(o.Resource, o.Namespace, o.Name)
@@ -52,13 +52,13 @@ func (a *API) Edit(o Object, change func(map[string]any) map[string]any) error {
 	})
 }
 
-// byHand does something between two requests, and lets the controllers look at it.
+// byHand changes the state between two requests, and lets the controllers catch up.
 func (a *API) byHand(do func(now time.Time) error) error {
 	_, err := a.locked(func(now time.Time) (answer, error) { return answer{}, do(now) })
 	return err
 }
 
-// PutPod makes a Pod that is bound to a Node. An existing one stays as it is.
+// PutPod creates a Pod that is bound to a Node. An existing one is unchanged.
 func (a *API) PutPod(node, namespace, name string) error {
 	return a.byHand(func(now time.Time) error {
 		if err := a.ensure(namespaces, newNamespace(a.kinds, namespace, now)); err != nil {
@@ -78,7 +78,7 @@ func (a *API) newPod(node, namespace, name string, now time.Time) *object {
 	return pod
 }
 
-// AcceptsKubelet reports whether the cluster takes a kubelet's token and lets it have a Node.
+// AcceptsKubelet reports whether the cluster accepts a kubelet's token with the rights for a Node.
 func (a *API) AcceptsKubelet(k agent.Kubelet) (accepted bool, err error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -92,11 +92,11 @@ func (a *API) AcceptsKubelet(k agent.Kubelet) (accepted bool, err error) {
 	return a.judge(&member{Kubelet: k}, g, a.clock().UTC())
 }
 
-// ErrNoNode says that a server has no Node in the cluster.
+// ErrNoNode is returned for a server without a Node in the cluster.
 var ErrNoNode = errors.New("the host is not a Node: no kubelet of it has registered")
 
-// NodeOf gives the name of the Node that a server's kubelet has registered last, or ErrNoNode. The
-// Node itself may be gone.
+// NodeOf returns the name of the Node that a server's kubelet registered last, or ErrNoNode. The Node
+// itself may have been deleted.
 func (a *API) NodeOf(serverID string) (node string, err error) {
 	err = a.byHand(func(time.Time) error {
 		k, _, err := a.newest(serverID)
@@ -106,7 +106,7 @@ func (a *API) NodeOf(serverID string) (node string, err error) {
 	return node, err
 }
 
-// newest gives the run of a server's kubelet that has registered last, with all that is remembered.
+// newest returns the last registered run of a server's kubelet, with its recorded state.
 func (a *API) newest(serverID string) (agent.Kubelet, *memory, error) {
 	known, err := a.remembered()
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *API) newest(serverID string) (agent.Kubelet, *memory, error) {
 	return found, known, nil
 }
 
-// remember changes what is remembered of a server.
+// remember changes the recorded state of a server.
 func (a *API) remember(serverID string, change func(k agent.Kubelet, known *memory)) error {
 	return a.byHand(func(now time.Time) error {
 		k, known, err := a.newest(serverID)
@@ -143,13 +143,13 @@ func (a *API) remember(serverID string, change func(k agent.Kubelet, known *memo
 	})
 }
 
-// Silence keeps the heartbeats of the kubelet that runs on a server from arriving, from since on;
-// the zero time lets them arrive again. A kubelet that is started again is heard.
+// Silence drops the heartbeats of the kubelet that runs on a server from since on; the zero time ends
+// that. The heartbeats of a restarted kubelet arrive again.
 func (a *API) Silence(serverID string, since time.Time) error {
 	return a.remember(serverID, func(k agent.Kubelet, known *memory) { known.of(k).Silent = since })
 }
 
-// Silent reports whether the kubelet that registered last on a server is not heard.
+// Silent reports whether the heartbeats of a server's last kubelet are dropped.
 func (a *API) Silent(serverID string) (silent bool, err error) {
 	err = a.byHand(func(time.Time) error {
 		k, known, err := a.newest(serverID)
@@ -159,8 +159,8 @@ func (a *API) Silent(serverID string) (silent bool, err error) {
 	return silent, err
 }
 
-// PassOver lets a server's kubelets skip Pods that have ended, also where they are deleted, as
-// an old version did that read the phase first; or no longer.
+// PassOver makes a server's kubelets ignore terminated Pods even if they are deleted, as an old
+// version did that read the phase first; or ends that.
 func (a *API) PassOver(serverID string, does bool) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
 		if known.OldBug == nil {
@@ -172,8 +172,8 @@ func (a *API) PassOver(serverID string, does bool) error {
 	})
 }
 
-// Bare lets a server's kubelets write only the Node's status at their heartbeats, as an old version
-// did, so that labels and a taint that someone changes stay so until the kubelet starts again; or no longer.
+// Bare makes a server's kubelets write only the Node's status at heartbeats, as an old version did, so
+// that labels and a taint that someone changes stay until the kubelet restarts; or ends that.
 func (a *API) Bare(serverID string, does bool) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
 		if known.Bare == nil {
@@ -185,8 +185,7 @@ func (a *API) Bare(serverID string, does bool) error {
 	})
 }
 
-// FailVMs lets a server's kubelets fail to start virtual machines, for the reason that why gives;
-// "" lets them start.
+// FailVMs makes a server's kubelets fail to start virtual machines, with the reason why; "" ends that.
 func (a *API) FailVMs(serverID, why string) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
 		if known.NoVMs == nil {
@@ -198,7 +197,7 @@ func (a *API) FailVMs(serverID, why string) error {
 	})
 }
 
-// FailsVMs reports whether FailVMs was called.
+// FailsVMs reports whether FailVMs is in effect.
 func (a *API) FailsVMs(serverID string) (fails bool, err error) {
 	err = a.byHand(func(time.Time) error {
 		_, known, err := a.newest(serverID)
@@ -208,8 +207,8 @@ func (a *API) FailsVMs(serverID string) (fails bool, err error) {
 	return fails, err
 }
 
-// IdentityOf gives what makes the cluster take the token of a server's kubelet: its Secret and the
-// bindings of its ServiceAccount.
+// IdentityOf returns the objects behind the token of a server's kubelet: its Secret and the bindings
+// of its ServiceAccount.
 func (a *API) IdentityOf(serverID string) (parts []Object, err error) {
 	err = a.byHand(func(time.Time) error {
 		k, _, err := a.newest(serverID)
@@ -221,7 +220,7 @@ func (a *API) IdentityOf(serverID string) (parts []Object, err error) {
 			return err
 		}
 		if !ok || c.Secret == "" {
-			return fmt.Errorf("the kubelet of %s has a token that no Secret of the cluster holds", k.Node)
+			return fmt.Errorf("the kubelet of %s has a token without a Secret in the cluster", k.Node)
 		}
 		parts = append(parts, Object{secrets, c.Namespace, c.Secret})
 		bindings, err := a.state.list(clusterRoleBindings, "")
@@ -237,8 +236,8 @@ func (a *API) IdentityOf(serverID string) (parts []Object, err error) {
 	return parts, err
 }
 
-// Linger lets a server's kubelet skip the Pods that are deleted for that many looks, before it ends
-// one: a virtual machine takes its time. Below 0 it never ends any.
+// Linger makes a server's kubelet skip deleted Pods that many times before it ends one, since a
+// virtual machine takes time to stop; below 0 it never ends any.
 func (a *API) Linger(serverID string, looks int) error {
 	return a.remember(serverID, func(_ agent.Kubelet, known *memory) {
 		if known.Lingers == nil {
@@ -250,7 +249,7 @@ func (a *API) Linger(serverID string, looks int) error {
 	})
 }
 
-// Lingers reports whether a server's kubelet ends no Pod.
+// Lingers reports whether a server's kubelet ends no Pods.
 func (a *API) Lingers(serverID string) (does bool, err error) {
 	err = a.byHand(func(time.Time) error {
 		_, known, err := a.newest(serverID)
@@ -260,7 +259,7 @@ func (a *API) Lingers(serverID string) (does bool, err error) {
 	return does, err
 }
 
-// lingers reports whether a server's kubelet skips a Pod now, and counts that.
+// lingers reports whether a server's kubelet skips a Pod now, and counts it.
 func (m *memory) lingers(serverID string) bool {
 	left := m.Lingers[serverID]
 	switch {

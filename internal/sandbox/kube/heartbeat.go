@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// ownTaint is the key of the one taint of a kubelet's, which no flag changes.
+// ownTaint is the key of a kubelet's own taint, which no flag changes.
 const ownTaint = ownPrefix + "macos"
 
-// addOwnTaint gives a Node its kubelet's taint where it has none of that key. One with another value
-// or effect stays as it is.
+// addOwnTaint adds its kubelet's taint to a Node without that key. One with another value or effect
+// stays.
 func addOwnTaint(node *object) {
 	if hasOwnTaint(node) {
 		return
@@ -23,8 +23,8 @@ func hasOwnTaint(node *object) bool {
 	return slices.ContainsFunc(itemsAt(node, "spec", "taints"), func(one map[string]any) bool { return one["key"] == ownTaint })
 }
 
-// restores reports whether a heartbeat has arrived since someone else changed a Node's labels, or removed
-// its kubelet's taint: with each one the kubelet writes them again.
+// restores reports whether a heartbeat has arrived since someone else changed a Node's labels, or
+// removed its kubelet's taint: the kubelet rewrites them at each one.
 func (b *beat) restores(node *object) bool {
 	m := b.live
 	if m.bare || hasOwnTaint(node) && maps.Equal(node.GetLabels(), wantedLabels(node.GetLabels(), m)) {

@@ -26,8 +26,7 @@ func (f *fleet) taints(t testing.TB) (all []string) {
 	return all
 }
 
-// A heartbeat brings the kubelet's taint back where its key is missing, beside those of others, and changes no
-// value of it.
+// A heartbeat restores the kubelet's taint if its key is missing. It keeps other taints and values.
 func TestTaintAtHeartbeats(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
@@ -71,7 +70,7 @@ func TestBareHeartbeats(t *testing.T) {
 	}
 }
 
-// A Mac runs two virtual machines: a third Pod waits until one of them is gone.
+// A Mac runs two virtual machines: a third Pod waits until one of them has stopped.
 func TestThirdPod(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
@@ -94,7 +93,7 @@ func TestThirdPod(t *testing.T) {
 		t.Error(got)
 	}
 	if has, err := f.api.HasPods("server-acme-01"); err != nil || !has {
-		t.Errorf("the Mac is told of no Pods: %v", err)
+		t.Errorf("the Mac gets no Pods: %v", err)
 	}
 	if err := f.admin.CoreV1().Pods("ci").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -104,6 +103,6 @@ func TestThirdPod(t *testing.T) {
 	}
 	all, err := f.api.Pods("acme-01")
 	if want := (agent.Pod{Namespace: "ci", Name: "c", Runs: true}); err != nil || len(all) != 2 || all[1] != want {
-		t.Errorf("the Mac hears %+v, %v", all, err)
+		t.Errorf("the Mac gets %+v, %v", all, err)
 	}
 }

@@ -99,16 +99,16 @@ func TestEditedByHand(t *testing.T) {
 	write("nodes/acme-01.json", `{"metadata": {"name": "acme-01"}}`)
 	node, err := client.CoreV1().Nodes().Get(t.Context(), "acme-01", metav1.GetOptions{})
 	if err != nil || node.UID == "" || node.ResourceVersion == "" {
-		t.Fatalf("a node made by hand: %+v %v", node, err)
+		t.Fatalf("a node from a file: %+v %v", node, err)
 	}
 	again, err := client.CoreV1().Nodes().Patch(t.Context(), "acme-01", types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 	if err != nil || again.UID != node.UID {
-		t.Errorf("its uid does not last: %+v %v", again, err)
+		t.Errorf("its uid changes: %+v %v", again, err)
 	}
 	write("secrets/acme/token.json", `{"metadata": {"name": "token"}, "stringData": {"value": "plain"}}`)
 	secret, err := client.CoreV1().Secrets("acme").Get(t.Context(), "token", metav1.GetOptions{})
 	if err != nil || string(secret.Data["value"]) != "plain" || secret.Namespace != "acme" {
-		t.Errorf("a secret made by hand: %+v %v", secret, err)
+		t.Errorf("a secret from a file: %+v %v", secret, err)
 	}
 	for name, text := range map[string]string{"cut off": `{"metadata": {`, "no object": `7`, "other name": `{"metadata": {"name": "x"}}`, "empty": ``} {
 		path := write("nodes/acme-02.json", text)
@@ -135,7 +135,7 @@ func TestSecretInProcess(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses writes through two APIs on one folder: each write gets a version of its own.
+// TestTwoProcesses writes through two APIs on one folder: each write gets a new version.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	first := newCluster(t)

@@ -20,15 +20,15 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// signer makes and checks the tokens of ServiceAccounts with a key that is in the cluster's
-// folder. Its methods are called with the API's lock held.
+// signer creates and verifies the tokens of ServiceAccounts with a key in the cluster's folder. Its
+// methods are called with the API's lock held.
 type signer struct {
 	path    string
 	key     *ecdsa.PrivateKey
-	checked map[string]claims // tokens whose signature is known to be right
+	checked map[string]claims // tokens with a verified signature
 }
 
-// claims are what a token says, the old form of Secrets and the new one of token requests alike.
+// claims are the content of a token, of the old form in Secrets or of a token request.
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`
@@ -71,7 +71,7 @@ func newSigner(dir string) *signer {
 	return &signer{path: filepath.Join(dir, keyFile), checked: map[string]claims{}}
 }
 
-// private gives the key, and makes it where the cluster has none yet.
+// private returns the key, and creates it on first use.
 func (s *signer) private() (*ecdsa.PrivateKey, error) {
 	if s.key != nil {
 		return s.key, nil
@@ -85,10 +85,10 @@ func (s *signer) private() (*ecdsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, fmt.Errorf("%s: not a key in PEM form; delete it, all tokens of ServiceAccounts are void then", s.path)
+		return nil, fmt.Errorf("%s: not a PEM key; fix: delete it (all tokens of ServiceAccounts become invalid)", s.path)
 	}
 	if s.key, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
-		return nil, fmt.Errorf("%s: %w; delete it, all tokens of ServiceAccounts are void then", s.path, err)
+		return nil, fmt.Errorf("%s: %w; fix: delete it (all tokens of ServiceAccounts become invalid)", s.path, err)
 	}
 	return s.key, nil
 }
@@ -96,11 +96,11 @@ func (s *signer) private() (*ecdsa.PrivateKey, error) {
 func (s *signer) create() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the key of the sandbox's cluster: %w", err)
+		return nil, fmt.Errorf("create the key of the sandbox's cluster: %w", err)
 	}
 	data, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("make the key of the sandbox's cluster: %w", err)
+		return nil, fmt.Errorf("create the key of the sandbox's cluster: %w", err)
 	}
 	if err := store.WriteFile(s.path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: data})); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *signer) create() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// sign gives the token that says c.
+// sign returns the token with the claims c.
 func (s *signer) sign(c claims) (string, error) {
 	key, err := s.private()
 	if err != nil {
@@ -117,14 +117,14 @@ func (s *signer) sign(c claims) (string, error) {
 	}
 	body, err := json.Marshal(c)
 	if err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
+		return "", fmt.Errorf("create a token: %w", err)
 	}
 	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"sandbox"}`)) + "." +
 		base64.RawURLEncoding.EncodeToString(body)
 	sum := sha256.Sum256([]byte(signed))
 	r, t, err := ecdsa.Sign(rand.Reader, key, sum[:])
 	if err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
+		return "", fmt.Errorf("create a token: %w", err)
 	}
 	signature := make([]byte, 2*half)
 	r.FillBytes(signature[:half])
@@ -132,7 +132,7 @@ func (s *signer) sign(c claims) (string, error) {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-// read gives what a token says, if this cluster has signed it.
+// read returns a token's claims if this cluster has signed it.
 func (s *signer) read(token string) (claims, bool, error) {
 	if known, ok := s.checked[token]; ok {
 		return known, true, nil

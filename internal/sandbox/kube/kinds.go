@@ -11,33 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is one sort of object, and what the server does with it that it does not do with all. Its
-// plural is also the name of the folder it is in.
+// kind is a type of object, with the server's behaviour that is particular to it. Its plural is also
+// the name of its folder.
 type kind struct {
 	group, version   string
 	resource         string // plural
 	singular, name   string
 	short            []string
 	namespaced       bool
-	status           bool     // has a separate status that writes of the object do not reach
-	statusOnCreate   bool     // what creates it may tell its status, as a kubelet does of its Node
+	status           bool     // has a separate status that writes of the object do not change
+	statusOnCreate   bool     // the creator may set its status, as a kubelet does for its Node
 	generation       bool     // counts the changes of its spec
-	conditional      bool     // an update must say which version it was made from
-	optional         bool     // served only where its folder exists, as a definition in a cluster may be
-	only             []string // the verbs that it has; nil = all
+	conditional      bool     // an update must name the version it is based on
+	optional         bool     // served only if its folder exists, like a kind from a definition
+	only             []string // its verbs; nil = all
 	subresources     []subresource
-	selectable       []string // fields that a fieldSelector may name, next to metadata.name and metadata.namespace
+	selectable       []string // fields for a fieldSelector, besides metadata.name and metadata.namespace
 	validName        validation.ValidateNameFunc
 	columns          []column
-	protectsWithPath bool // its names may be anything that can stand in a path
+	protectsWithPath bool // its names may be any path segment
 }
 
-// subresource is one that a kind has next to its status.
+// subresource is a subresource besides the status.
 type subresource struct {
 	name, kind, group, version string
 }
 
-// The plurals that the code asks for by name.
+// The plurals that the code uses.
 const (
 	nodes               = "nodes"
 	namespaces          = "namespaces"
@@ -59,7 +59,7 @@ const (
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// catalogue is all kinds there are, in the order in which discovery lists them.
+// catalogue is all kinds, in the order of discovery.
 type catalogue []*kind
 
 func newCatalogue() catalogue {
@@ -75,8 +75,8 @@ func newCatalogue() catalogue {
 	return all
 }
 
-// pathSegment says why a name cannot stand in a URL by itself: all that the real
-// server asks of the names of roles and bindings.
+// pathSegment returns why a name cannot be a path segment: the real server's only rule for the names
+// of roles and bindings.
 func pathSegment(name string, _ bool) []string {
 	switch {
 	case name == "." || name == "..":
@@ -110,7 +110,7 @@ func coreKinds() catalogue {
 	}
 }
 
-// groupKinds gives the kinds of the named groups.
+// groupKinds returns the kinds of the named groups.
 func groupKinds() catalogue {
 	const admission, apps, capi = "admissionregistration.k8s.io", "apps", "cluster.x-k8s.io"
 	all := catalogue{
@@ -144,7 +144,7 @@ func (c catalogue) named(resource string) *kind {
 	return nil
 }
 
-// find gives the kind that a path means, if this cluster serves it.
+// find returns the kind of a path, if this cluster serves it.
 func (c catalogue) find(dir, group, version, resource string) *kind {
 	k := c.named(resource)
 	if k == nil || k.group != group || k.apiVersion() != version || !k.served(dir) {
@@ -153,7 +153,7 @@ func (c catalogue) find(dir, group, version, resource string) *kind {
 	return k
 }
 
-// served reports whether the cluster whose folder is dir knows the kind.
+// served reports whether the cluster in the folder dir has the kind.
 func (k *kind) served(dir string) bool {
 	if !k.optional {
 		return true
@@ -177,7 +177,7 @@ func (k *kind) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.group, Resource: k.resource}
 }
 
-// verbs gives what can be done with the kind.
+// verbs returns the verbs of the kind.
 func (k *kind) verbs() metav1.Verbs {
 	if k.only != nil {
 		return k.only
@@ -185,8 +185,8 @@ func (k *kind) verbs() metav1.Verbs {
 	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 
-// validFile reports whether name can be part of a file's name below the state folder. It is what keeps
-// a name from a request from naming a file outside of it.
+// validFile reports whether name can be part of a file name. It prevents a name in a request from
+// naming a file outside the state folder.
 func validFile(name string) bool {
 	if name == "" || len(name) > 240 || name[0] == '.' {
 		return false

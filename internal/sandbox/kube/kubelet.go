@@ -19,36 +19,36 @@ const (
 	statusEvery    = 30 * time.Second
 	leaseSeconds   = 40
 
-	// gracePeriod is how long a Node counts as Ready after its last heartbeat.
+	// gracePeriod is how long a Node stays Ready after its last heartbeat.
 	gracePeriod = 40 * time.Second
 )
 
-// member is one kubelet of a Node, with how the cluster judges it.
+// member is one kubelet of a Node, with the cluster's judgement.
 type member struct {
 	agent.Kubelet
 	run      *run
 	stopped  time.Time // zero: its heartbeats arrive
 	mayLease bool
 	mayPods  func(namespace string) (bool, error)
-	bare     bool // its heartbeats are only the status
+	bare     bool // its heartbeats write only the status
 }
 
 // beat is the newest heartbeat of a Node's kubelets.
 type beat struct {
 	last  time.Time
-	since time.Time // when the kubelet started that sent it
+	since time.Time // when the kubelet that sent it started
 	live  *member   // the newest one whose heartbeats arrive, or nil
 	lease bool
 }
 
-// sent is when the last of the heartbeats arrived that a kubelet sends at its start and
-// from then on at intervals.
+// sent returns when the last heartbeat arrived. A kubelet sends one at its start and then at
+// intervals.
 func (b *beat) sent(every time.Duration) time.Time {
 	return b.last.Add(-b.last.Sub(b.since) % every)
 }
 
-// settleKubelets does what the kubelets on the Macs and the controller of Nodes would have done
-// until now: Nodes register, labels are kept, Leases renewed, Nodes that are silent become unknown.
+// settleKubelets does what the Macs' kubelets and the Node controller have done until now: it
+// registers Nodes, restores labels, renews Leases, and sets silent Nodes to unknown.
 func (a *API) settleKubelets(now time.Time) error {
 	a.beats = map[string]*beat{}
 	published, err := a.kubelets()
@@ -88,7 +88,7 @@ func (a *API) settleKubelets(now time.Time) error {
 	return a.state.keep(memoryFile, known)
 }
 
-// members judges each kubelet by its token: one that is refused is as good as ended at that moment.
+// members judges each kubelet by its token: a refused one counts as stopped from then on.
 func (a *API) members(published []agent.Kubelet, known *memory, now time.Time) ([]*member, error) {
 	g, err := a.grants()
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *API) members(published []agent.Kubelet, known *memory, now time.Time) (
 	return members, nil
 }
 
-// judge reports whether the cluster takes a kubelet's token and lets it have a Node.
+// judge reports whether the cluster accepts a kubelet's token with the rights for a Node.
 func (a *API) judge(m *member, g *grants, now time.Time) (bool, error) {
 	who, ok, err := a.account(m.Token, now)
 	if err != nil || !ok {
@@ -147,7 +147,7 @@ func (a *API) judge(m *member, g *grants, now time.Time) (bool, error) {
 	return may(rules, "", nodes, "create") && may(rules, "", "nodes/status", "update", "patch"), nil
 }
 
-// settleMember lets a kubelet register, once in its life, and enters its heartbeat.
+// settleMember registers a kubelet once, and records its heartbeat.
 func (a *API) settleMember(m *member, own preferences, now time.Time) error {
 	node, err := a.state.peek(nodes, "", m.Node)
 	if err != nil {
@@ -180,8 +180,8 @@ func (a *API) settleMember(m *member, own preferences, now time.Time) error {
 	return nil
 }
 
-// register makes the Node, or takes over the one of its name. The id at the provider is set where
-// there is none, and never overwritten.
+// register creates the Node, or takes over an existing one. The provider ID is set if it is missing,
+// and never overwritten.
 func (a *API) register(m *member, present *object, now time.Time) error {
 	node := newObject(a.kinds.named(nodes), "", m.Node, now)
 	if present != nil {
@@ -200,8 +200,8 @@ func (a *API) register(m *member, present *object, now time.Time) error {
 	return a.state.put(nodes, node)
 }
 
-// settleNode writes what has changed since the last check: not each heartbeat, which readers are
-// shown, but what follows from one that came or did not come.
+// settleNode writes what has changed since the last call: not each heartbeat, which readers compute,
+// but the effect of one that arrived or is missing.
 func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	present, err := a.state.peek(nodes, "", name)
 	if err != nil {
@@ -238,8 +238,8 @@ func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	return a.settleLease(name, present, b)
 }
 
-// settleLease makes the Lease of a Node whose kubelet renews it, and keeps the last renewal of one
-// that has stopped, for when its Mac is forgotten.
+// settleLease creates the Lease of a Node whose kubelet renews it, and writes the last renewal of a
+// stopped one, for when its Mac is deleted.
 func (a *API) settleLease(name string, node *object, b *beat) error {
 	present, err := a.state.peek(leases, leaseNamespace, name)
 	if err != nil {
@@ -260,7 +260,7 @@ func (a *API) settleLease(name string, node *object, b *beat) error {
 	return nil
 }
 
-// dropLease does what the garbage collector does with the Lease of a Node that is gone.
+// dropLease deletes the Lease of a deleted Node, as the garbage collector does.
 func (a *API) dropLease(name string) error {
 	present, err := a.state.peek(leases, leaseNamespace, name)
 	if err != nil || present == nil {
@@ -269,16 +269,16 @@ func (a *API) dropLease(name string) error {
 	return a.state.remove(leases, present)
 }
 
-// ownPrefix begins the names of the labels and of the taint that are the kubelet's own.
+// ownPrefix is the prefix of the kubelet's own labels and taint.
 const ownPrefix = "tuist.dev/"
 
-// ownLabels are those that a kubelet sets whatever its flags say.
+// ownLabels are the labels that a kubelet always sets.
 func ownLabels(node string) map[string]string {
 	return map[string]string{"kubernetes.io/os": "darwin", "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": node, ownPrefix + "runtime": "tart"}
 }
 
-// wantedLabels gives a Node's labels as a kubelet leaves them: it owns its own prefix, and every one
-// that occurs in its --node-labels, as builds of it differ there; it prunes what it no longer carries.
+// wantedLabels returns a Node's labels as a kubelet leaves them: it owns its own prefix and, depending
+// on the build, the prefixes in its --node-labels, and removes labels that it no longer sets.
 func wantedLabels(present map[string]string, m *member) map[string]string {
 	owned := map[string]bool{strings.TrimSuffix(ownPrefix, "/"): true}
 	for name := range m.Labels {

@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// clock is the cluster's time, as a test sets it.
+// clock is the cluster's time, set by a test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -63,7 +63,7 @@ func newFleet(t testing.TB) *fleet {
 	return f
 }
 
-// identity makes a ServiceAccount, its Secret and its binding, and gives the token.
+// identity creates a ServiceAccount, its Secret and its binding, and returns the token.
 func (f *fleet) identity(t testing.TB, name, role string) string {
 	t.Helper()
 	core := f.admin.CoreV1()
@@ -96,7 +96,7 @@ func (f *fleet) bind(t testing.TB, name, role string) {
 	}
 }
 
-// start runs a kubelet on a Mac, in the place of the one that ran there.
+// start runs a kubelet on a Mac, and replaces the previous one.
 func (f *fleet) start(t testing.TB, node string, change func(*agent.Kubelet)) {
 	t.Helper()
 	server := "server-" + node
@@ -160,7 +160,7 @@ func ready(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// joined is a fleet of one Node.
+// joined returns a fleet of one Node.
 func joined(t testing.TB) *fleet {
 	t.Helper()
 	f := newFleet(t)
@@ -205,19 +205,19 @@ func TestSilentKubelet(t *testing.T) {
 	f.stop(t, "acme-01")
 	f.clock.pass(39 * time.Second)
 	if c := ready(f.node(t, "acme-01")); c.Status != "True" {
-		t.Errorf("before the grace has passed: %+v", c)
+		t.Errorf("within the grace period: %+v", c)
 	}
 	f.clock.pass(time.Second)
 	node := f.node(t, "acme-01")
 	if c := ready(node); c.Status != "Unknown" || c.Reason != "NodeStatusUnknown" || c.Message != "Kubelet stopped posting node status." {
-		t.Errorf("after the grace: %+v", c)
+		t.Errorf("after the grace period: %+v", c)
 	}
 	if len(node.Spec.Taints) != 3 {
 		t.Errorf("taints %v", node.Spec.Taints)
 	}
 	f.clock.pass(time.Hour)
 	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 1, 7, 0, time.UTC)) {
-		t.Errorf("the lease goes on: %v", renewed)
+		t.Errorf("the lease is still renewed: %v", renewed)
 	}
 	f.start(t, "acme-01", nil)
 	if node := f.node(t, "acme-01"); ready(node).Status != "True" || len(node.Spec.Taints) != 1 {
@@ -267,7 +267,7 @@ func TestRefusedToken(t *testing.T) {
 	unbound := f.identity(t, "tart-kubelet-acme-03", "none")
 	f.start(t, "acme-03", func(k *agent.Kubelet) { k.Token = unbound })
 	if list, err := f.admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
-		t.Errorf("nodes of kubelets that may not: %v %v", list, err)
+		t.Errorf("nodes of kubelets without rights: %v %v", list, err)
 	}
 	secret := f.identity(t, "tart-kubelet-acme-01", "agents")
 	f.start(t, "acme-01", func(k *agent.Kubelet) { k.Token = secret })
@@ -278,11 +278,11 @@ func TestRefusedToken(t *testing.T) {
 	}
 	f.clock.pass(time.Minute)
 	if c := ready(f.node(t, "acme-01")); c.Status != "Unknown" {
-		t.Errorf("a minute after its rights went: %+v", c)
+		t.Errorf("a minute after its rights were removed: %+v", c)
 	}
 	f.bind(t, "tart-kubelet-acme-01", "agents")
 	if c := ready(f.node(t, "acme-01")); c.Status != "True" {
-		t.Errorf("after they came back: %+v", c)
+		t.Errorf("after they were restored: %+v", c)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestPodsOfAKubelet(t *testing.T) {
 	}
 	create("stuck", "acme-01")
 	if pod := get("stuck"); pod.Status.Phase != "Pending" || pod.Status.Reason != "TartCreateFailed" || pod.Status.ContainerStatuses[0].State.Waiting.Reason != "TartCreateFailed" {
-		t.Errorf("where no virtual machine starts: %+v", pod.Status)
+		t.Errorf("without a virtual machine: %+v", pod.Status)
 	}
 	found, err := f.api.Pods("acme-01")
 	if err != nil || len(found) != 1 || found[0].Name != "stuck" {
@@ -366,7 +366,7 @@ func TestPodsOfAKubelet(t *testing.T) {
 	}
 }
 
-// BenchmarkList500 lists 500 Nodes whose kubelets are all alive.
+// BenchmarkList500 lists 500 Nodes with running kubelets.
 func BenchmarkList500(b *testing.B) {
 	f := newFleet(b)
 	for i := range 500 {

@@ -13,18 +13,17 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// ledger gives out resource versions. Between begin and end, with the lock held, it counts in
-// memory; what the file says is never behind what was given out, so that a process that is killed
-// leaves a gap and no version twice.
+// ledger assigns resource versions. Between begin and end, with the lock held, it counts in memory.
+// The file is never behind the assigned versions, so a killed process leaves a gap but no duplicates.
 type ledger struct {
 	path    string
 	version uint64 // of the newest write
-	written uint64 // what the file says
+	written uint64 // in the file
 	raised  bool   // since begin
 }
 
-// reserve is how many versions are taken at once where one does not suffice: 500 kubelets that
-// register write 1000 objects.
+// reserve is how many versions are reserved at once if one is not enough: 500 registering kubelets
+// write 1000 objects.
 const reserve = 1024
 
 func (l *ledger) begin() error {
@@ -45,7 +44,7 @@ func (l *ledger) begin() error {
 	return nil
 }
 
-// raise gives the next version.
+// raise returns the next version.
 func (l *ledger) raise() (uint64, error) {
 	again := l.raised
 	l.raised = true
@@ -65,7 +64,7 @@ func (l *ledger) write(version uint64) error {
 	return store.WriteFile(l.path, fmt.Appendln(nil, version))
 }
 
-// end returns the versions that were taken and not needed.
+// end returns the unused versions.
 func (l *ledger) end() error {
 	if l.written == l.version {
 		return nil
@@ -73,9 +72,9 @@ func (l *ledger) end() error {
 	return l.write(l.version)
 }
 
-// trust is what the cluster's controllers may rely on without looking at each file again: what this
-// process saw or wrote a moment ago, as long as no other process has written since. A person's edit
-// reaches the controllers a second later; requests always look at the files.
+// trust lets the cluster's controllers skip reading files: they use what this process read or wrote
+// just now, unless another process has written since. They see a person's edit a second later;
+// requests always read the files.
 type trust struct {
 	on      bool
 	since   time.Time
@@ -86,7 +85,7 @@ type trust struct {
 
 const trustFor = time.Second
 
-// trusting runs do with trust in what is known.
+// trusting runs do with trust in the cache.
 func (s *state) trusting(do func() error) error {
 	t := &s.trust
 	if t.version != s.version || time.Since(t.since) > trustFor {
@@ -125,7 +124,7 @@ func (t *trust) listed(folder string, names []string) {
 	}
 }
 
-// wrote notes what this process has written, nil for a deletion.
+// wrote records what this process has written; nil for a deletion.
 func (t *trust) wrote(path string, o *object, version uint64) {
 	t.saw(path, o)
 	t.version = version

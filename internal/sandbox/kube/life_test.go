@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// pod makes a Pod; a phase other than Pending is written to its status.
+// pod creates a Pod; a phase other than Pending is written to its status.
 func (f *fleet) pod(t *testing.T, name, node string, phase corev1.PodPhase, change func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	wanted := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "acme"}},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "vm", Image: "acme/macos"}}}}
-	wanted.Status.Phase = "Running" // which a create does not reach
+	wanted.Status.Phase = "Running" // which a create does not set
 	if change != nil {
 		change(wanted)
 	}
@@ -43,7 +43,7 @@ func (f *fleet) pod(t *testing.T, name, node string, phase corev1.PodPhase, chan
 	return made
 }
 
-// TestPodDeletion deletes Pods on a Node whose kubelet says nothing.
+// TestPodDeletion deletes Pods on a Node with a silent kubelet.
 func TestPodDeletion(t *testing.T) {
 	t.Parallel()
 	const finalizer = "tart-kubelet.tuist.dev/vm-cleanup"
@@ -121,16 +121,16 @@ func TestFinalizersOfADeletedObject(t *testing.T) {
 		t.Errorf("another finalizer: %v", err)
 	}
 	if err := patch(types.JSONPatchType, `[{"op":"test","path":"/metadata/finalizers/0","value":"acme.dev/x"}]`); !apierrors.IsInvalid(err) {
-		t.Errorf("a test that fails: %v", err)
+		t.Errorf("a failed test: %v", err)
 	}
 	if err := patch(types.JSONPatchType, `{}`); !apierrors.IsBadRequest(err) {
-		t.Errorf("no JSON patch: %v", err)
+		t.Errorf("not a JSON patch: %v", err)
 	}
 	if err := patch(types.StrategicMergePatchType, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["acme.dev/a"]}}`); err != nil {
 		t.Error(err)
 	}
 	if _, err := maps.Get(t.Context(), "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("when the last finalizer has gone: %v", err)
+		t.Errorf("after the last finalizer was removed: %v", err)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestEviction(t *testing.T) {
 		t.Errorf("beyond the budget: %v", err)
 	}
 	if err := evict("waiting"); err != nil {
-		t.Errorf("one that has not begun: %v", err)
+		t.Errorf("one that has not started: %v", err)
 	}
 	budget("second", 2)
 	if err := evict("one"); err == nil || !strings.Contains(err.Error(), "more than one PodDisruptionBudget") {
@@ -225,10 +225,10 @@ func TestNamespaceDeletion(t *testing.T) {
 	}
 	held.Name = "late"
 	if _, err := core.ConfigMaps(name).Create(t.Context(), held, metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		t.Errorf("something new in it: %v", err)
+		t.Errorf("a new object in it: %v", err)
 	}
 	if got, err := core.Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err != nil || got.Status.Phase != corev1.NamespaceTerminating {
-		t.Errorf("while something is held: %v %v", got, err)
+		t.Errorf("while a finalizer holds an object: %v %v", got, err)
 	}
 	if _, err := core.ConfigMaps(name).Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	}
 }
 
-// TestWatch watches through what happens before and after it begins.
+// TestWatch watches what happens before and after its start.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -31,7 +31,7 @@ type cluster struct {
 
 func newCluster(t testing.TB) *cluster { return newClusterAt(t, nil) }
 
-// newClusterAt makes a cluster with a clock of its own.
+// newClusterAt creates a cluster with a separate clock.
 func newClusterAt(t testing.TB, now func() time.Time) *cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func newClusterAt(t testing.TB, now func() time.Time) *cluster {
 	return serveAt(t, dir, now)
 }
 
-// serve opens the folder once more, as another process would.
+// serve opens the folder again, as another process would.
 func serve(t testing.TB, dir string) *cluster { return serveAt(t, dir, nil) }
 
 func serveAt(t testing.TB, dir string, now func() time.Time) *cluster {
@@ -60,7 +60,7 @@ func serveAt(t testing.TB, dir string, now func() time.Time) *cluster {
 	return &cluster{dir: dir, api: api, server: server}
 }
 
-// client gives the real typed client.
+// client returns the real typed client.
 func (c *cluster) client(t testing.TB, bearer string) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfigAndClient(
@@ -71,7 +71,7 @@ func (c *cluster) client(t testing.TB, bearer string) kubernetes.Interface {
 	return client
 }
 
-// bearerTransport adds the token; a client of one's own leaves that to one's own transport.
+// bearerTransport adds the token; a client with its own transport must do that itself.
 type bearerTransport struct {
 	token string
 	next  http.RoundTripper
@@ -85,7 +85,7 @@ func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// ask sends one request and gives the answer's status and body.
+// ask sends one request and returns the answer's status and body.
 func (c *cluster) ask(t testing.TB, method, path, contentType, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.server.URL+path, strings.NewReader(body))
@@ -108,7 +108,7 @@ func (c *cluster) ask(t testing.TB, method, path, contentType, body string) (int
 	return response.StatusCode, string(data)
 }
 
-// accept gives the body of what is read in the form that a header asks for.
+// accept returns the body of an answer in the format of a header.
 func (c *cluster) accept(t testing.TB, path, accept string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL+path, nil)

@@ -16,34 +16,35 @@ import (
 )
 
 const (
-	agentsFile      = "agents.json"      // what the Macs publish: server id -> the runs of its kubelets
-	memoryFile      = "controllers.json" // what the cluster's controllers and the kubelets remember
-	preferencesFile = "preferences.json" // how the cluster behaves where clusters are reported to differ
+	agentsFile      = "agents.json"      // written by the Macs: server id -> the runs of its kubelets
+	memoryFile      = "controllers.json" // state of the cluster's controllers and the kubelets
+	preferencesFile = "preferences.json" // behaviour that varies between clusters
 )
 
-// memory is what happened and can be seen in no object.
+// memory is the state that no object shows.
 type memory struct {
-	Runs map[string]*run `json:"runs,omitempty"` // by runKey; of those that the Macs publish
+	Runs map[string]*run `json:"runs,omitempty"` // by runKey; of those that the Macs report
 
 	// By server id: incidents.
-	OldBug map[string]bool   `json:"old_bug,omitempty"` // its kubelet skips Pods that have ended, also where they are deleted
-	NoVMs  map[string]string `json:"no_vms,omitempty"`  // why its kubelet can start no virtual machine
-	Bare   map[string]bool   `json:"bare,omitempty"`    // its kubelet writes only the Node's status at its heartbeats, as old builds do
-	// how often its kubelet still skips Pods that are deleted before it ends them; below 0: it never does
+	OldBug map[string]bool   `json:"old_bug,omitempty"` // its kubelet ignores terminated Pods, even deleted ones
+	NoVMs  map[string]string `json:"no_vms,omitempty"`  // why its kubelet cannot start virtual machines
+	Bare   map[string]bool   `json:"bare,omitempty"`    // its kubelet's heartbeats write only the Node's status, as old builds do
+	// How often its kubelet still skips deleted Pods before it ends them; below 0: always.
 	Lingers map[string]int `json:"lingers,omitempty"`
 }
 
-// run is one process of a kubelet as the cluster knows it.
+// run is one process of a kubelet as the cluster sees it.
 type run struct {
-	Registered bool      `json:"registered,omitempty"` // it has made or taken over its Node
-	Refused    time.Time `json:"refused,omitzero"`     // since when its token is not taken, or not enough
-	Silent     time.Time `json:"silent,omitzero"`      // since when its heartbeats do not arrive
-	Strange    time.Time `json:"strange,omitzero"`     // since when its Node's labels and taints are others than it leaves at a heartbeat
+	Registered bool      `json:"registered,omitempty"` // it has created or taken over its Node
+	Refused    time.Time `json:"refused,omitzero"`     // since when its token is invalid or lacks rights
+	Silent     time.Time `json:"silent,omitzero"`      // since when its heartbeats are dropped
+	Strange    time.Time `json:"strange,omitzero"`     // since when someone's changes to its Node's labels and taints await its heartbeat
 }
 
 // preferences are for a person to edit.
 type preferences struct {
-	// DeletedNodeReturns is "at-restart" of its kubelet, or "at-heartbeat". Both are reported of tart-kubelet.
+	// DeletedNodeReturns is "at-restart" of its kubelet, or "at-heartbeat". Both are reported for
+	// tart-kubelet.
 	DeletedNodeReturns string `json:"deleted_node_returns"`
 	// VMFinalizer is the finalizer that a kubelet sets on its Pods.
 	VMFinalizer string `json:"vm_finalizer"`
@@ -57,13 +58,13 @@ func runKey(k agent.Kubelet) string {
 	return fmt.Sprintf("%s/%s/%d/%d", k.ServerID, k.Job, k.PID, k.Started.UnixNano())
 }
 
-// cached is a file of JSON that is read again only when it has changed.
+// cached is a JSON file that is read again only after a change.
 type cached[T any] struct {
 	stamp stamp
 	value T
 }
 
-// read gives what the file at path holds, or the value that none stands for.
+// read returns the content of the file at path, or none() if it is missing.
 func (c *cached[T]) read(path string, none func() T) (T, error) {
 	var status unix.Stat_t
 	if err := unix.Lstat(path, &status); errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +88,7 @@ func (c *cached[T]) read(path string, none func() T) (T, error) {
 	return value, nil
 }
 
-// kubelets gives the runs that the Macs publish, by server and in the order in which they started.
+// kubelets returns the runs that the Macs report, by server and in the order of their start.
 func (a *API) kubelets() ([]agent.Kubelet, error) {
 	byServer, err := a.agents.read(filepath.Join(a.state.dir, agentsFile), func() map[string][]agent.Kubelet { return nil })
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *API) kubelets() ([]agent.Kubelet, error) {
 	return all, nil
 }
 
-// remembered gives the memory, for the caller to change.
+// remembered returns the memory for the caller to change.
 func (a *API) remembered() (*memory, error) {
 	known := &memory{}
 	return known, a.state.memo(memoryFile, known)
@@ -124,7 +125,7 @@ func (m *memory) of(k agent.Kubelet) *run {
 	return known
 }
 
-// forget drops the runs that no Mac publishes any more, and reports whether there were any.
+// forget removes the runs that no Mac reports any more, and reports whether there were any.
 func (m *memory) forget(present []agent.Kubelet) bool {
 	if len(m.Runs) <= len(present) {
 		return false

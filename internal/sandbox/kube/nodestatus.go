@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// writeStatus gives a Node the status that its kubelet reports with each heartbeat.
+// writeStatus sets the status that a kubelet reports with each heartbeat.
 func writeStatus(node *object, m *member, now time.Time) {
 	resources := capacity(m)
 	set(node, resources, "status", "capacity")
@@ -26,7 +26,7 @@ func writeStatus(node *object, m *member, now time.Time) {
 
 const readyReason = "TartKubeletReady"
 
-// nodeVersion is what every build of a tart-kubelet reports of itself.
+// nodeVersion is the version that every build of tart-kubelet reports.
 const nodeVersion = "tart-kubelet-v0"
 
 func capacity(m *member) map[string]any {
@@ -40,7 +40,7 @@ func addresses(m *member) []any {
 	}
 }
 
-// upToDate reports whether a Node's status says what its kubelet would report.
+// upToDate reports whether a Node has the status that its kubelet would report.
 func upToDate(node *object, m *member) bool {
 	ready := condition(node, "Ready")
 	resources, _ := at(node, "status", "capacity").(map[string]any)
@@ -51,7 +51,7 @@ func upToDate(node *object, m *member) bool {
 		maps.Equal(resources, capacity(m))
 }
 
-// The taints that the controller of Nodes keeps on them, with what they follow from.
+// The taints of the Node controller, with their causes.
 const (
 	unreachableTaint   = "node.kubernetes.io/unreachable"
 	unschedulableTaint = "node.kubernetes.io/unschedulable"
@@ -70,7 +70,7 @@ func wantedTaints(node *object, silent bool) []taint {
 	return wanted
 }
 
-// staleTaints reports whether a Node's taints of the controller are others than they should be.
+// staleTaints reports whether a Node's controller taints are not what they should be.
 func staleTaints(node *object, silent bool) bool {
 	var present []taint
 	for _, one := range itemsAt(node, "spec", "taints") {
@@ -86,7 +86,7 @@ func staleTaints(node *object, silent bool) bool {
 	return slices.ContainsFunc(wanted, func(t taint) bool { return !slices.Contains(present, t) })
 }
 
-// keepTaints does what the controller does: it says when it added a taint.
+// keepTaints updates them as the controller does, with the time.
 func keepTaints(node *object, silent bool, now time.Time) {
 	var kept []any
 	there := make(map[taint]any)
@@ -113,8 +113,8 @@ func keepTaints(node *object, silent bool, now time.Time) {
 	set(node, kept, "spec", "taints")
 }
 
-// shownNode gives a Node with the newest heartbeat of its kubelet, which is not written: 500 Nodes
-// would be 500 files at each read.
+// shownNode returns a Node with its kubelet's newest heartbeat, which is not written: 500 Nodes would
+// be 500 files at each read.
 func shownNode(node *object, b *beat, now time.Time) *object {
 	if b == nil || b.live == nil && now.Sub(b.last) >= gracePeriod {
 		return node
@@ -133,7 +133,7 @@ func shownNode(node *object, b *beat, now time.Time) *object {
 	})
 }
 
-// shownLease gives a Lease as it was last renewed.
+// shownLease returns a Lease with its last renewal.
 func shownLease(lease *object, b *beat) *object {
 	if b == nil || b.live == nil || !b.lease {
 		return lease
@@ -141,7 +141,7 @@ func shownLease(lease *object, b *beat) *object {
 	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.sent(leaseEvery)) })
 }
 
-// with gives a copy of an object in which one part was changed; all else is shared with it.
+// with returns a copy of an object with one part changed; the rest is shared.
 func with(o *object, part string, change func(map[string]any)) *object {
 	content := maps.Clone(o.Object)
 	fields, _ := content[part].(map[string]any)

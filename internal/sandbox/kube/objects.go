@@ -23,7 +23,7 @@ func jsonObject(data []byte) (map[string]any, error) {
 	return content, nil
 }
 
-// at gives what is at a path, or nil.
+// at returns the value at a path, or nil.
 func at(o *object, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
 	return value
@@ -39,7 +39,7 @@ func numberAt(o *object, path ...string) int64 {
 	return number
 }
 
-// itemsAt gives the objects of a list.
+// itemsAt returns the objects of a list.
 func itemsAt(o *object, path ...string) []map[string]any {
 	list, _ := at(o, path...).([]any)
 	return mapsOf(list)
@@ -55,13 +55,12 @@ func mapsOf(list []any) []map[string]any {
 	return found
 }
 
-// set puts a value at a path, and makes what is missing on the way.
+// set sets the value at a path, and creates missing parents.
 func set(o *object, value any, path ...string) {
 	_ = unstructured.SetNestedField(o.Object, value, path...)
 }
 
-// mergeStringData does to a Secret what the real server does on a write: plain values become base64
-// ones.
+// mergeStringData encodes a Secret's plain values, as the real server does on a write.
 func mergeStringData(o *object) {
 	plain, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
 	for key, value := range plain {
@@ -70,7 +69,7 @@ func mergeStringData(o *object) {
 	unstructured.RemoveNestedField(o.Object, "stringData")
 }
 
-// newObject gives an object of a kind as the cluster itself makes it.
+// newObject returns an object of a kind, as the cluster creates it.
 func newObject(k *kind, namespace, name string, created time.Time) *object {
 	o := &object{Object: map[string]any{}}
 	o.SetGroupVersionKind(k.gvk())
@@ -81,19 +80,19 @@ func newObject(k *kind, namespace, name string, created time.Time) *object {
 	return o
 }
 
-// stampText gives a moment as objects hold it, to the second.
+// stampText formats a time as objects do, to the second.
 func stampText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// microText gives a moment as Leases hold it.
+// microText formats a time as Leases do.
 func microText(t time.Time) string { return t.UTC().Format(metav1.RFC3339Micro) }
 
-// timeAt gives the moment at a path, or the zero time.
+// timeAt returns the time at a path, or the zero time.
 func timeAt(o *object, path ...string) time.Time {
 	t, _ := time.Parse(time.RFC3339, textAt(o, path...))
 	return t
 }
 
-// condition gives a condition of an object's status, or nil.
+// condition returns a condition of an object's status, or nil.
 func condition(o *object, kind string) map[string]any {
 	for _, c := range itemsAt(o, "status", "conditions") {
 		if c["type"] == kind {
@@ -103,8 +102,8 @@ func condition(o *object, kind string) map[string]any {
 	return nil
 }
 
-// setCondition puts a condition in place of the one of its type. Its last transition is now, unless
-// the status stays.
+// setCondition replaces the condition of the same type. Its last transition is now, unless the status
+// is unchanged.
 func setCondition(o *object, wanted map[string]any, now time.Time) {
 	wanted["lastTransitionTime"] = stampText(now)
 	list, _ := at(o, "status", "conditions").([]any)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestClusterAPI serves the kinds of the Cluster API where their folder is there.
+// TestClusterAPI serves the kinds of the Cluster API if their folder exists.
 func TestClusterAPI(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -33,11 +33,11 @@ func TestClusterAPI(t *testing.T) {
 		t.Errorf("patch: %d %s", code, body)
 	}
 	if code, _ := c.ask(t, "PATCH", machines+"/m1", "application/strategic-merge-patch+json", `{}`); code != 415 {
-		t.Errorf("a strategic patch of a kind that only a definition tells of: %d", code)
+		t.Errorf("a strategic patch of a kind from a definition: %d", code)
 	}
 }
 
-// TestForms asks for metadata alone and for tables.
+// TestForms requests metadata only, and tables.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

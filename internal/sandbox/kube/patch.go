@@ -31,7 +31,7 @@ func (a *API) patch(r *request) (answer, error) {
 	return a.replace(r, present, wanted)
 }
 
-// patched gives the object with a patch applied to it. Server-side apply is not modelled.
+// patched returns the object after a patch. Server-side apply is not modelled.
 func (k *kind) patched(form types.PatchType, original, patch []byte) ([]byte, error) {
 	switch form {
 	case types.MergePatchType:
@@ -82,7 +82,7 @@ func merge(target, patch any) any {
 	return object
 }
 
-// jsonPatched applies an RFC 6902 patch; a test that fails is a 422, as on the real server.
+// jsonPatched applies an RFC 6902 patch; a failed test is a 422, as on the real server.
 func jsonPatched(original, patch []byte) ([]byte, error) {
 	steps, err := jsonpatch.DecodePatch(patch)
 	if err != nil {

@@ -53,7 +53,8 @@ func node() *rapid.Generator[*object] {
 	})
 }
 
-// TestMergePatchLeadsThere makes patches as clients do and looks whether they lead where they should.
+// TestMergePatchLeadsThere creates patches as clients do and checks that they have the expected
+// result.
 func TestMergePatchLeadsThere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,8 +93,8 @@ func TestStrategicPatchLeadsThere(t *testing.T) {
 	})
 }
 
-// TestJSONPatchTests draws a patch with a test of one finalizer and its removal: what is not as the
-// test says stays as it is.
+// TestJSONPatchTests draws a patch with a test of one finalizer and its removal: if the test fails,
+// nothing changes.
 func TestJSONPatchTests(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +132,7 @@ func same(t *rapid.T, got, want []byte) {
 	}
 }
 
-// FuzzPatches feeds the patches what a client may send.
+// FuzzPatches tries arbitrary patches.
 func FuzzPatches(f *testing.F) {
 	for _, seed := range []string{`{}`, `null`, `[]`, `{"metadata":{"labels":null}}`, `[{"op":"remove","path":"/spec"}]`, `{"spec":{"$patch":"replace"}}`, `{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}`} {
 		f.Add([]byte(seed))

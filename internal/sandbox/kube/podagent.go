@@ -13,14 +13,14 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// settlePods does what the kubelets do with the Pods of their Nodes: start them, and let those go
-// that are deleted. A Pod whose kubelet is silent stays as it is.
+// settlePods does what the kubelets do with the Pods of their Nodes: start them, and end deleted ones.
+// A Pod of a silent kubelet is unchanged.
 func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	all, err := a.state.list(pods, "")
 	if err != nil {
 		return err
 	}
-	runs := map[string]int{} // by Node: how many virtual machines its Pods have
+	runs := map[string]int{} // by Node: the number of its Pods' virtual machines
 	for _, pod := range all {
 		if running(pod) {
 			runs[textAt(pod, "spec", "nodeName")]++
@@ -30,14 +30,14 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	for _, pod := range all {
 		node := textAt(pod, "spec", "nodeName")
 		b := a.beats[node]
-		// Pods of several containers, or with ones that run before, are skipped silently.
+		// Pods with several containers or init containers are ignored.
 		if b == nil || b.live == nil || len(itemsAt(pod, "spec", "containers")) != 1 || len(itemsAt(pod, "spec", "initContainers")) > 0 {
 			continue
 		}
 		if may, err := b.live.mayPods(pod.GetNamespace()); err != nil {
 			return err
 		} else if !may {
-			continue // the kubelet sees the Pod, and whatever it writes is refused
+			continue // the kubelet sees the Pod, but its writes are refused
 		}
 		tenants[b.live.ServerID] = true
 		switch {
@@ -68,10 +68,10 @@ func (a *API) settlePods(known *memory, own preferences, now time.Time) error {
 	return a.noteTenants(tenants)
 }
 
-// running reports whether a Pod's virtual machine runs, as far as its kubelet has said.
+// running reports whether a Pod's virtual machine runs, according to its kubelet.
 func running(pod *object) bool { return textAt(pod, "status", "phase") == "Running" }
 
-// tenantsFile says on which servers kubelets have Pods: a Mac looks there before it asks for them.
+// tenantsFile lists the servers whose kubelets have Pods: a Mac reads it before it asks for them.
 const tenantsFile = "tenants.json"
 
 func (a *API) noteTenants(tenants map[string]bool) error {
@@ -82,15 +82,15 @@ func (a *API) noteTenants(tenants map[string]bool) error {
 	return a.state.keep(tenantsFile, tenants)
 }
 
-// HasPods reports, without a lock, whether a server's kubelet had Pods when the cluster last looked.
+// HasPods reports, without a lock, whether a server's kubelet had Pods at the cluster's last update.
 func (a *API) HasPods(serverID string) (bool, error) {
 	var noted map[string]bool
 	err := a.state.memo(tenantsFile, &noted)
 	return noted[serverID], err
 }
 
-// endPod stops the virtual machine of a Pod, drops the finalizer that kept the Pod until then, and
-// deletes it with no grace left.
+// endPod stops the virtual machine of a Pod, removes the finalizer that kept the Pod, and deletes it
+// at once.
 func (a *API) endPod(pod *object, own preferences) error {
 	rest := slices.DeleteFunc(slices.Clone(pod.GetFinalizers()), func(name string) bool { return ownFinalizer(name, own) })
 	if len(rest) == 0 {
@@ -106,12 +106,12 @@ func (a *API) endPod(pod *object, own preferences) error {
 	return a.state.put(pods, left)
 }
 
-// ownFinalizer reports whether a finalizer is the kubelet's: builds of it differ in the prefix.
+// ownFinalizer reports whether a finalizer is the kubelet's: its prefix depends on the build.
 func ownFinalizer(name string, own preferences) bool {
 	return name == own.VMFinalizer || strings.HasSuffix(name, "/vm-cleanup")
 }
 
-// startPod runs a Pod as a virtual machine, or says in its status why it cannot.
+// startPod starts a Pod's virtual machine, or sets the reason for the failure in the Pod's status.
 func (a *API) startPod(pod *object, m *member, why string, own preferences, now time.Time) error {
 	phase, reason := textAt(pod, "status", "phase"), textAt(pod, "status", "reason")
 	if why == "" && phase == "Running" || why != "" && (phase == "Running" || reason == createFailed && textAt(pod, "status", "message") == why) {
@@ -148,16 +148,16 @@ func (a *API) startPod(pod *object, m *member, why string, own preferences, now 
 	return a.state.put(pods, started)
 }
 
-// createFailed is the reason that tart-kubelet gives for a Pod whose virtual machine did not start.
+// createFailed is tart-kubelet's reason for a Pod whose virtual machine did not start.
 const createFailed = "TartCreateFailed"
 
-// podIP gives the address of a Pod's virtual machine in the network of the Mac.
+// podIP returns the address of a Pod's virtual machine in the Mac's network.
 func podIP(pod *object) string {
 	sum := sha256.Sum256([]byte(key(pod)))
 	return fmt.Sprintf("192.168.64.%d", 2+int(sum[0])%250)
 }
 
-// Pods gives the Pods of a Node, as its Mac needs to know them.
+// Pods returns the Pods of a Node for its Mac.
 func (a *API) Pods(node string) ([]agent.Pod, error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deed is what someone wants to do, in the words of RBAC.
+// deed is a request in the terms of RBAC.
 type deed struct {
 	verb                  string
 	group, resource, name string // resource may be "pods/eviction"
 	namespace             string // "" = the cluster's scope
-	path                  string // in place of a resource
+	path                  string // instead of a resource
 }
 
 func (r *request) deed() deed {
@@ -30,7 +30,7 @@ func (r *request) deed() deed {
 	return d
 }
 
-// authorize refuses, in the real server's words, what the user has no right to.
+// authorize refuses, in the real server's words, requests that the user has no right to.
 func (a *API) authorize(r *request) error {
 	d := r.deed()
 	allowed, err := a.allowed(r.user, d)
@@ -54,7 +54,7 @@ func forbidden(who user, d deed, resource string) error {
 		fmt.Errorf("User %q cannot %s resource %q in API group %q %s", who.name, d.verb, d.resource, d.group, scope))
 }
 
-// allowed reports whether a user's roles allow him a deed.
+// allowed reports whether a user's roles allow a deed.
 func (a *API) allowed(who user, d deed) (bool, error) {
 	if slices.Contains(who.groups, masters) {
 		return true, nil
@@ -66,8 +66,8 @@ func (a *API) allowed(who user, d deed) (bool, error) {
 	return grants.allow(who, d)
 }
 
-// grants are all bindings of the cluster by their subject. They are gathered once for a request, as
-// 500 kubelets have as many bindings.
+// grants are all bindings of the cluster by subject. They are collected once per request, since 500
+// kubelets have as many bindings.
 type grants struct {
 	state   *state
 	cluster map[subject][]roleRef
@@ -120,7 +120,7 @@ func referenceOf(binding *object) roleRef {
 	return roleRef{roles, binding.GetNamespace(), textAt(binding, "roleRef", "name")}
 }
 
-// of gives the rules that a role consists of; none where the role is missing.
+// of returns the rules of a role, or none if it is missing.
 func (g *grants) of(ref roleRef) ([]rbacv1.PolicyRule, error) {
 	if known, ok := g.rules[ref]; ok {
 		return known, nil
@@ -143,7 +143,7 @@ func (g *grants) of(ref roleRef) ([]rbacv1.PolicyRule, error) {
 	return rules.rules, nil
 }
 
-// ruled is what a role means. It is worked out again once the role is another object.
+// ruled caches the rules of a role until the role changes.
 type ruled struct {
 	of    *object
 	rules []rbacv1.PolicyRule
@@ -157,7 +157,7 @@ func rulesOf(role *object) ([]rbacv1.PolicyRule, error) {
 	return typed.Rules, nil
 }
 
-// held gives the rules that a user has in a namespace, or ("") in the whole cluster.
+// held returns the rules of a user in a namespace, or ("") in the whole cluster.
 func (g *grants) held(who user, namespace string) ([]rbacv1.PolicyRule, error) {
 	subjects := []subject{{rbacv1.UserKind, who.name}}
 	for _, group := range who.groups {
@@ -197,8 +197,8 @@ func hasOr(list []string, wanted, all string) bool {
 	return slices.Contains(list, wanted) || slices.Contains(list, all)
 }
 
-// coversResource reports whether resources, as a rule lists them, hold one: "*" holds all, "*/status"
-// that subresource of all.
+// coversResource reports whether a rule's resources include one: "*" includes all, "*/status" that
+// subresource of all.
 func coversResource(resources []string, wanted string) bool {
 	if hasOr(resources, wanted, rbacv1.ResourceAll) {
 		return true
@@ -207,7 +207,7 @@ func coversResource(resources []string, wanted string) bool {
 	return found && slices.Contains(resources, "*/"+sub)
 }
 
-// coversPath reports whether a path of a rule, in which "*" at the end stands for anything, holds one.
+// coversPath reports whether a rule's path includes one; "*" at its end matches anything.
 func coversPath(allowed, wanted string) bool {
 	if prefix, ok := strings.CutSuffix(allowed, "*"); ok {
 		return strings.HasPrefix(wanted, prefix)

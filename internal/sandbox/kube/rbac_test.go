@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// member gives a client of a ServiceAccount that has the given rules in the whole cluster.
+// member returns a client of a ServiceAccount with the given rules in the whole cluster.
 func (f *fleet) member(t *testing.T, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
@@ -33,7 +33,7 @@ func rule(group, resource, name string, verbs ...string) rbacv1.PolicyRule {
 	return r
 }
 
-// TestRights asks what a ServiceAccount may do, through the review and by doing it.
+// TestRights checks a ServiceAccount's rights, through the review and by using them.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -121,7 +121,7 @@ func TestRoleInANamespace(t *testing.T) {
 	}
 }
 
-// TestEscalation lets somebody who manages roles try to give away more than he has.
+// TestEscalation checks that a user who manages roles cannot grant rights beyond the user's own.
 func TestEscalation(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -132,11 +132,11 @@ func TestEscalation(t *testing.T) {
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	}
 	if _, err := manager.ClusterRoles().Create(t.Context(), role("fits", rule("", "nodes", "x", "get")), metav1.CreateOptions{}); err != nil {
-		t.Errorf("a role within his own: %v", err)
+		t.Errorf("a role within the user's rights: %v", err)
 	}
 	_, err := manager.ClusterRoles().Create(t.Context(), role("more", rule("", "secrets", "", "get", "list")), metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `is attempting to grant RBAC permissions not currently held:`) {
-		t.Errorf("a role beyond his own: %v", err)
+		t.Errorf("a role beyond the user's rights: %v", err)
 	}
 	for name, want := range map[string]bool{"agents": true, "fits": true, "cluster-admin": false} {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "of-" + name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name},
@@ -161,7 +161,7 @@ func TestSecretTokens(t *testing.T) {
 	}}
 	made, err := core.Secrets("default").Create(t.Context(), wanted, metav1.CreateOptions{})
 	if err != nil || len(made.Data) > 0 {
-		t.Fatalf("the answer to its creation: %v %v", made, err)
+		t.Fatalf("the answer to the creation: %v %v", made, err)
 	}
 	filled, err := core.Secrets("default").Get(t.Context(), "a-token", metav1.GetOptions{})
 	if err != nil || string(filled.Data["namespace"]) != "default" || !strings.HasPrefix(string(filled.Data["ca.crt"]), "-----BEGIN CERTIFICATE-----") ||
@@ -183,19 +183,19 @@ func TestSecretTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if knows() {
-		t.Error("the token outlives its Secret")
+		t.Error("the token is valid without its Secret")
 	}
 	if _, err := core.Secrets("default").Create(t.Context(), wanted, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if knows() {
-		t.Error("a Secret made again takes the token of the one before")
+		t.Error("a new Secret accepts the token of the old one")
 	}
 	if err := core.ServiceAccounts("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := core.Secrets("default").Get(t.Context(), "a-token", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the Secret outlives its ServiceAccount: %v", err)
+		t.Errorf("the Secret exists without its ServiceAccount: %v", err)
 	}
 	wanted.Annotations = nil
 	if _, err := core.Secrets("default").Create(t.Context(), wanted, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
@@ -212,11 +212,11 @@ func TestTokenRequests(t *testing.T) {
 		return accounts.CreateToken(t.Context(), "default", wanted, metav1.CreateOptions{})
 	}
 	if _, err := request(599); !apierrors.IsInvalid(err) {
-		t.Errorf("too short a life: %v", err)
+		t.Errorf("too short a lifetime: %v", err)
 	}
 	long, err := request(10 * 365 * 86400)
 	if err != nil || !long.Status.ExpirationTimestamp.Time.Equal(f.clock.Now().Add(365*24*time.Hour)) {
-		t.Errorf("too long a life: %v %v", long, err)
+		t.Errorf("too long a lifetime: %v %v", long, err)
 	}
 	made, err := request(600)
 	if err != nil {

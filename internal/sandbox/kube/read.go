@@ -50,7 +50,7 @@ func (a *API) list(r *request) (answer, error) {
 	return a.listed(r, objects)
 }
 
-// selected gives the objects that a list or a watch asks for.
+// selected returns the objects of a list or a watch.
 func (a *API) selected(r *request) ([]*object, error) {
 	matches, err := r.kind.selector(r.query)
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *API) listed(r *request, objects []*object) (answer, error) {
 	return answer{code: http.StatusOK, body: list}, nil
 }
 
-// selector returns which objects a labelSelector and a fieldSelector mean.
+// selector returns the filter of a labelSelector and a fieldSelector.
 func (k *kind) selector(query url.Values) (func(*object) bool, error) {
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
@@ -110,13 +110,13 @@ func (k *kind) selector(query url.Values) (func(*object) bool, error) {
 	}, nil
 }
 
-// fieldsOf lets a field selector look into an object.
+// fieldsOf gives a field selector access to an object.
 type fieldsOf struct{ *object }
 
-// Has reports whether the object has the field; one that is empty counts as there.
+// Has reports whether the object has the field, possibly empty.
 func (f fieldsOf) Has(string) bool { return true }
 
-// Get gives the field as text.
+// Get returns the field as text.
 func (f fieldsOf) Get(name string) string {
 	value := at(f.object, strings.Split(name, ".")...)
 	if name == "source" {
@@ -135,15 +135,15 @@ func (f fieldsOf) Get(name string) string {
 	}
 }
 
-// position is what a continue token holds: the key of the last object given.
+// position is the content of a continue token: the key of the last object returned.
 type position struct {
 	After string `json:"after"`
 }
 
 func key(o *object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-// cut gives the page that limit and continue ask for, and enters in the list where the next begins.
-// A position by name survives objects that come and go between two pages.
+// cut returns the page that limit and continue select, and sets the list's continue token. A position
+// by name is stable when objects are created or deleted between two pages.
 func (l *objectList) cut(objects []*object, query url.Values) ([]*object, error) {
 	if token := query.Get("continue"); token != "" {
 		var from position

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// render gives an answer the form that the client accepts first of those there are: as it is, only its metadata, or a table for people.
+// render converts an answer to the format that the client prefers: the objects, only their metadata,
+// or a table.
 func render(r *request, answered answer) (answer, error) {
 	form := accepted(r.Header.Get("Accept"))
 	if r.kind == nil || form == "" || answered.code >= http.StatusBadRequest {
@@ -48,7 +49,7 @@ const (
 	formPartialList = "PartialObjectMetadataList"
 )
 
-// accepted gives the form that an Accept header prefers, or "" for objects as they are.
+// accepted returns the format that an Accept header prefers, or "" for objects.
 func accepted(header string) string {
 	for part := range strings.SplitSeq(header, ",") {
 		kind, options, err := mime.ParseMediaType(strings.TrimSpace(part))
@@ -66,7 +67,8 @@ func accepted(header string) string {
 	return ""
 }
 
-// partial gives an object's metadata, which is all that someone may learn who must not see a Secret.
+// partial returns an object's metadata, which is all that a user without the right to a Secret may
+// read.
 func partial(o *object) map[string]any {
 	return map[string]any{"kind": formPartial, "apiVersion": "meta.k8s.io/v1", "metadata": maps.Clone(o.Object["metadata"].(map[string]any))}
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// request is one question with what its path and method mean: the same attributes that the real
-// server authorises by.
+// request is a request with the meaning of its path and method: the attributes that the real server
+// uses for authorization.
 type request struct {
 	*http.Request
 	data        []byte // the body
@@ -26,16 +26,16 @@ type request struct {
 
 	verb            string
 	group, version  string
-	resource        string // "" = a path that names no object
+	resource        string // "" = a path without an object
 	namespace, name string
 	sub             string // status, eviction, token
-	kind            *kind  // nil = no object, or a kind that is not served
+	kind            *kind  // nil = no object, or an unknown kind
 }
 
-// maxBody is the real server's limit of a request.
+// maxBody is the real server's limit.
 const maxBody = 3 << 20
 
-// newRequest reads the body, which may take its time, before anything is locked.
+// newRequest reads the body, which may take time, before anything is locked.
 func (a *API) newRequest(r *http.Request) (*request, error) {
 	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *API) newRequest(r *http.Request) (*request, error) {
 	return req, nil
 }
 
-// parse takes the path apart: /api/V/… or /apis/G/V/…, then namespaces/NS/ where there is one, then
+// parse splits the path: /api/V/… or /apis/G/V/…, then namespaces/NS/ if there is one, then
 // RESOURCE[/NAME[/SUBRESOURCE]].
 func (r *request) parse() error {
 	r.verb = strings.ToLower(r.Method)
@@ -118,15 +118,15 @@ func (r *request) setVerb() {
 		if r.Method == http.MethodDelete {
 			r.verb = "deletecollection"
 		}
-		// A list of one name counts as a question for that name, so that a right to it suffices.
+		// A list of one name counts as a request for that name, so that a right to it suffices.
 		if selector, err := fields.ParseSelector(r.query.Get("fieldSelector")); err == nil && selector != nil {
 			r.name, _ = selector.RequiresExactMatch("metadata.name")
 		}
 	}
 }
 
-// objectNamespace gives the namespace that the object is in; of a Namespace it is none, though
-// the request counts as one in it.
+// objectNamespace returns the object's namespace. A Namespace has none, though the request counts as
+// one in it.
 func (r *request) objectNamespace() string {
 	if r.kind.namespaced {
 		return r.namespace
@@ -134,5 +134,5 @@ func (r *request) objectNamespace() string {
 	return ""
 }
 
-// dryRun reports whether the request is only to be tried.
+// dryRun reports whether the request must not change anything.
 func (r *request) dryRun() bool { return slices.Contains(r.query["dryRun"], "All") }

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// settle lets the cluster's controllers do what was theirs to do until now. There is no daemon:
-// what they would have done since the last request is worked out at this one.
+// settle lets the cluster's controllers catch up. There is no daemon: what they would have done since
+// the last request is computed at this one.
 func (a *API) settle(now time.Time) error {
 	if !a.ready {
 		if err := a.bootstrap(now); err != nil {
@@ -22,11 +22,11 @@ func (a *API) settle(now time.Time) error {
 	return a.settleKubelets(now)
 }
 
-// observe lets those look that must know when something was written: a kubelet whose token was
-// removed has ended at that moment, not when someone asks next.
+// observe updates the controllers that depend on the time of a write: a kubelet whose token was
+// removed stops at that moment, not at the next request.
 func (a *API) observe(now time.Time) error { return a.settleKubelets(now) }
 
-// settleNamespaces gives each namespace what every namespace has, and empties those that are to go.
+// settleNamespaces adds what every namespace has, and empties the deleted ones.
 func (a *API) settleNamespaces(now time.Time) error {
 	all, err := a.state.list(namespaces, "")
 	if err != nil {
@@ -45,7 +45,7 @@ func (a *API) settleNamespaces(now time.Time) error {
 	return nil
 }
 
-// furnish gives a namespace its default ServiceAccount and the certificate of the cluster.
+// furnish adds the default ServiceAccount and the cluster's certificate to a namespace.
 func (a *API) furnish(namespace string, now time.Time) error {
 	account, err := a.state.peek(serviceAccounts, namespace, "default")
 	if err == nil && account == nil {
@@ -67,8 +67,8 @@ func (a *API) furnish(namespace string, now time.Time) error {
 	return a.state.put(configMaps, root)
 }
 
-// emptyNamespace deletes what is in a namespace that is to go. What a finalizer holds stays, and
-// the namespace with it.
+// emptyNamespace deletes the content of a deleted namespace. Objects with finalizers remain, and with
+// them the namespace.
 func (a *API) emptyNamespace(namespace *object) error {
 	held := false
 	for _, k := range a.kinds {
@@ -98,7 +98,7 @@ func (a *API) emptyNamespace(namespace *object) error {
 	return a.state.remove(namespaces, namespace)
 }
 
-// shown gives an object as its readers see it, with what is worked out and not written.
+// shown returns an object with its computed fields, as readers see it.
 func (a *API) shown(resource string, o *object, now time.Time) (*object, error) {
 	switch resource {
 	case disruptionBudgets:

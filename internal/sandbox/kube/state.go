@@ -20,8 +20,8 @@ import (
 
 // state is the folder of objects. Its methods are called with the API's lock held.
 //
-// What peek and list give is shared with later readers: it is never written to. Who means to change
-// an object takes it with get, or copies it.
+// The results of peek and list are shared and must not be changed. To change an object, use get or
+// copy it.
 type state struct {
 	dir   string
 	kinds catalogue
@@ -35,12 +35,12 @@ func newState(dir string, kinds catalogue) *state {
 	return &state{dir: dir, kinds: kinds, files: files{}, rules: map[roleRef]ruled{}, ledger: ledger{path: filepath.Join(dir, "resource-version")}}
 }
 
-// path gives the file of an object. The names come checked by validFile.
+// path returns the file of an object. validFile has checked the names.
 func (s *state) path(resource, namespace, name string) string {
 	return filepath.Join(s.dir, resource, namespace, name+".json")
 }
 
-// get gives an object of the caller's own, or nil if there is none.
+// get returns a copy of an object, or nil if it is missing.
 func (s *state) get(resource, namespace, name string) (*object, error) {
 	shared, err := s.peek(resource, namespace, name)
 	if err != nil || shared == nil {
@@ -49,7 +49,7 @@ func (s *state) get(resource, namespace, name string) (*object, error) {
 	return shared.DeepCopy(), nil
 }
 
-// peek gives an object that must not be changed, or nil if there is none.
+// peek returns an object that must not be changed, or nil if it is missing.
 func (s *state) peek(resource, namespace, name string) (*object, error) {
 	if !validFile(name) || namespace != "" && !validFile(namespace) {
 		return nil, nil
@@ -67,24 +67,23 @@ func (s *state) peek(resource, namespace, name string) (*object, error) {
 	return found, err
 }
 
-// decode gives the object that a file holds, completed by what a person who writes one by hand
-// leaves out and a server never does.
+// decode returns the object in a file, with the fields that a person may leave out.
 func (s *state) decode(path string, data []byte, resource, namespace, name string) (*object, error) {
 	content, err := jsonObject(data)
 	if err != nil {
 		var strict map[string]any
 		if err := store.Decode(path, data, &strict); err != nil {
-			return nil, err // it names the line
+			return nil, err // the error names the line
 		}
-		return nil, fmt.Errorf("%s: %w; correct the file or delete it", path, err)
+		return nil, fmt.Errorf("%s: %w; fix: correct the file or delete it", path, err)
 	}
 	if _, ok := content["metadata"].(map[string]any); !ok {
-		return nil, fmt.Errorf("%s: not a Kubernetes object: it has no metadata; correct the file or delete it", path)
+		return nil, fmt.Errorf("%s: not a Kubernetes object: it has no metadata; fix: correct the file or delete it", path)
 	}
 	found := &object{Object: content}
 	found.SetGroupVersionKind(s.kinds.named(resource).gvk())
 	if found.GetName() != name {
-		return nil, fmt.Errorf("%s: its name is %q; name the file after the object", path, found.GetName())
+		return nil, fmt.Errorf("%s: the object's name is %q; fix: name the file after the object", path, found.GetName())
 	}
 	complete(found, resource, namespace)
 	return found, nil
@@ -104,8 +103,8 @@ func complete(o *object, resource, namespace string) {
 	}
 }
 
-// list gives the objects of a resource, of one namespace or ("") of all, in the order of their keys.
-// They must not be changed.
+// list returns the objects of a resource in one namespace, or ("") in all, sorted by key. They must
+// not be changed.
 func (s *state) list(resource, namespace string) ([]*object, error) {
 	folders := []string{namespace}
 	if s.kinds.named(resource).namespaced && namespace == "" {
@@ -135,7 +134,7 @@ func (s *state) list(resource, namespace string) ([]*object, error) {
 	return objects, nil
 }
 
-// names gives the names in a folder, without suffix, that validFile allows; none if the folder is missing.
+// names returns the valid names in a folder without suffix; none if the folder is missing.
 func (s *state) names(folder string, want func(fs.FileMode) bool, suffix string) ([]string, error) {
 	if known, ok := s.trust.names(folder); ok {
 		return known, nil
@@ -156,7 +155,7 @@ func (s *state) names(folder string, want func(fs.FileMode) bool, suffix string)
 	return found, nil
 }
 
-// put writes an object under the next resource version.
+// put writes an object with the next resource version.
 func (s *state) put(resource string, o *object) error {
 	version, err := s.raise()
 	if err != nil {
@@ -175,7 +174,7 @@ func (s *state) put(resource string, o *object) error {
 	return store.WriteJSON(path, o.Object)
 }
 
-// remove deletes an object, and notes for watchers that it existed.
+// remove deletes an object, and records it for watchers.
 func (s *state) remove(resource string, o *object) error {
 	version, err := s.raise()
 	if err != nil {
@@ -190,7 +189,7 @@ func (s *state) remove(resource string, o *object) error {
 	return s.bury(resource, o, version)
 }
 
-// memo reads a file of the cluster's own that is not an object; a missing one leaves v as it is.
+// memo reads a file of the cluster that is not an object; a missing one leaves v unchanged.
 func (s *state) memo(name string, v any) error {
 	err := store.ReadJSON(filepath.Join(s.dir, name), v)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +202,7 @@ func (s *state) keep(name string, v any) error {
 	return store.WriteJSON(filepath.Join(s.dir, name), v)
 }
 
-// encoded is the JSON of a value that was decoded from JSON, which cannot fail.
+// encoded returns the JSON of a value that was decoded from JSON, which cannot fail.
 func encoded(v any) []byte {
 	data, _ := json.Marshal(v)
 	return data

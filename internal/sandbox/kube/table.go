@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// column is one of the columns in which kubectl shows objects of a kind.
+// column is a column of kubectl's output for a kind.
 type column struct {
 	name string
 	wide bool // shown only on request
@@ -30,7 +30,7 @@ type row struct {
 	Object any   `json:"object"`
 }
 
-// newTable gives objects in the form of a table, each with the metadata that kubectl sorts by.
+// newTable formats objects as a table, each with the metadata that kubectl sorts by.
 func newTable(r *request, objects []*object) *table {
 	columns := r.kind.columns
 	if columns == nil {

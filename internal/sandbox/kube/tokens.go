@@ -16,7 +16,7 @@ import (
 
 const (
 	minExpiry     = 600         // seconds
-	maxExpiry     = 365 * 86400 // seconds: what this cluster grants at most; longer requests are cut
+	maxExpiry     = 365 * 86400 // seconds: this cluster's maximum; longer requests are cut
 	defaultExpiry = 3600        // seconds
 )
 
@@ -63,7 +63,7 @@ func (a *API) issue(r *request) (answer, error) {
 	return answer{code: http.StatusCreated, body: wanted}, nil
 }
 
-// bind ties a token to the life of a Secret or a Pod, where the request names one.
+// bind ties a token to the life of a Secret or a Pod, if the request names one.
 func (a *API) bind(r *request, ref *authenticationv1.BoundObjectReference) (*boundClaims, error) {
 	bound := &boundClaims{}
 	if ref == nil {
@@ -92,8 +92,8 @@ func (a *API) bind(r *request, ref *authenticationv1.BoundObjectReference) (*bou
 	return bound, nil
 }
 
-// fillTokens does what the cluster's token controller does: a Secret that asks for the token of a
-// ServiceAccount gets it, and goes when the ServiceAccount does.
+// fillTokens does the work of the cluster's token controller: a Secret for the token of a
+// ServiceAccount gets it, and is deleted with the ServiceAccount.
 func (a *API) fillTokens() error {
 	all, err := a.state.list(secrets, "")
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *API) fillToken(secret *object) error {
 	return a.state.put(secrets, filled)
 }
 
-// review answers what someone asks about himself.
+// review answers a user's question about the user's own rights.
 func (a *API) review(r *request) (answer, error) {
 	if r.verb != "create" {
 		return answer{}, apierrors.NewMethodNotSupported(r.kind.groupResource(), r.verb)

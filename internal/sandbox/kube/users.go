@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// user is who asks.
+// user is the authenticated user.
 type user struct {
 	name, uid string
 	groups    []string
@@ -31,7 +31,7 @@ func accountUser(namespace, name, uid string) user {
 	}
 }
 
-// authenticate returns who a request's Authorization header stands for.
+// authenticate returns the user of a request's Authorization header.
 func (a *API) authenticate(header string, now time.Time) (user, error) {
 	token, ok := strings.CutPrefix(header, "Bearer ")
 	if !ok || token == "" {
@@ -47,9 +47,9 @@ func (a *API) authenticate(header string, now time.Time) (user, error) {
 	return who, err
 }
 
-// account returns which ServiceAccount a token stands for, if the cluster takes the token. What the
-// token is bound to must still exist: deleting the Secret or the ServiceAccount revokes it, and
-// one made again under the same name is another.
+// account returns the ServiceAccount of a token if the cluster accepts the token. The objects that the
+// token is bound to must still exist: deleting the Secret or the ServiceAccount revokes it, and a new
+// one with the same name has a different uid.
 func (a *API) account(token string, now time.Time) (user, bool, error) {
 	c, ok, err := a.keys.read(token)
 	if err != nil || !ok {

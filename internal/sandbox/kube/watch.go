@@ -22,23 +22,23 @@ const (
 	// watchPause is how long a watch waits between two reads of the state.
 	watchPause = 50 * time.Millisecond
 
-	// watchLimit ends a watch for which its client set no time.
+	// watchLimit ends a watch whose client set no timeout.
 	watchLimit = 30 * time.Minute
 
 	graveFile = "deleted.jsonl"
-	// graveSize is how many bytes of deletions are remembered, at least half of it at any time.
+	// graveSize limits the file of deletions in bytes. At least half of it is kept.
 	graveSize = 256 << 10
 )
 
-// grave is a deletion that watchers may not have seen yet. One without an object is where the
-// cluster's memory begins.
+// grave is a deletion that watchers may not have seen yet. One without an object marks the start of
+// the recorded deletions.
 type grave struct {
 	Version  uint64         `json:"version"`
 	Resource string         `json:"resource,omitempty"`
 	Object   map[string]any `json:"object,omitempty"`
 }
 
-// bury notes the deletion of an object, without what may be secret in it.
+// bury records the deletion of an object, without secret data.
 func (s *state) bury(resource string, o *object, version uint64) error {
 	rest := o.DeepCopy()
 	for _, name := range []string{"data", "status"} {
@@ -72,7 +72,7 @@ func (s *state) bury(resource string, o *object, version uint64) error {
 	return store.WriteFile(path, kept)
 }
 
-// graves gives the deletions that are remembered, the oldest first.
+// graves returns the recorded deletions, the oldest first.
 func (s *state) graves() ([]grave, error) {
 	file, err := os.Open(filepath.Join(s.dir, graveFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,14 +87,14 @@ func (s *state) graves() ([]grave, error) {
 	lines.Buffer(nil, maxBody)
 	for lines.Scan() {
 		var one grave
-		if json.Unmarshal(lines.Bytes(), &one) == nil { // a torn line is of a process that was killed
+		if json.Unmarshal(lines.Bytes(), &one) == nil { // a killed process left an incomplete line
 			all = append(all, one)
 		}
 	}
 	return all, lines.Err()
 }
 
-// checkWatch refuses a watch before it begins.
+// checkWatch refuses an invalid watch before it starts.
 func (a *API) checkWatch(r *request) error {
 	if _, err := r.kind.selector(r.query); err != nil {
 		return err
@@ -116,7 +116,7 @@ type event struct {
 	Object any    `json:"object"`
 }
 
-// watcher knows what its client has received.
+// watcher records what its client has received.
 type watcher struct {
 	api     *API
 	r       *request
@@ -126,8 +126,8 @@ type watcher struct {
 	first   bool
 }
 
-// watch sends a client what exists and then what changes, until its time is over or it leaves. It
-// reads the state again and again: other processes may write to it.
+// watch sends a client the existing objects and then the changes, until its timeout or disconnection.
+// It polls the state, since other processes may write to it.
 func (a *API) watch(w http.ResponseWriter, r *request) {
 	matches, err := r.kind.selector(r.query)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *API) watch(w http.ResponseWriter, r *request) {
 	}
 }
 
-// look gives the events since the last check.
+// look returns the events since the last call.
 func (w *watcher) look() ([]event, error) {
 	var events []event
 	var err error
@@ -188,7 +188,7 @@ func (w *watcher) look() ([]event, error) {
 	return events, failed
 }
 
-// changes compares what exists with what the client knows.
+// changes compares the state with what the client has received.
 func (w *watcher) changes(version uint64) ([]event, error) {
 	present, err := w.api.selected(w.r)
 	if err != nil {
@@ -229,7 +229,7 @@ func (w *watcher) changes(version uint64) ([]event, error) {
 	return events, nil
 }
 
-// missed gives the deletions since the version that the client names.
+// missed returns the deletions since the client's version.
 func (w *watcher) missed() ([]event, error) {
 	graves, err := w.api.state.graves()
 	var events []event
@@ -247,7 +247,7 @@ func (w *watcher) event(kind string, o *object) event {
 	return event{kind, renderObject(w.r, accepted(w.r.Header.Get("Accept")), o)}
 }
 
-// bookmark reports that everything from the start was sent.
+// bookmark reports that all initial objects were sent.
 func (w *watcher) bookmark(version uint64) event {
 	o := &object{Object: map[string]any{}}
 	o.SetGroupVersionKind(w.r.kind.gvk())

@@ -63,7 +63,7 @@ func (a *API) create(r *request) (answer, error) {
 	return answer{code: http.StatusCreated, body: o}, err
 }
 
-// place gives a new object its name and namespace, and refuses a namespace that is missing.
+// place sets a new object's name and namespace, and refuses a missing namespace.
 func (a *API) place(r *request, o *object) error {
 	if given := o.GetNamespace(); given != "" && given != r.objectNamespace() {
 		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -111,7 +111,7 @@ func (a *API) update(r *request) (answer, error) {
 	return a.replace(r, present, wanted)
 }
 
-// replace writes wanted in the place of present, as far as a request reaches.
+// replace writes wanted over present, within the scope of the request.
 func (a *API) replace(r *request, present, wanted *object) (answer, error) {
 	if wanted.GetName() != present.GetName() {
 		return answer{}, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.GetName(), present.GetName()))
@@ -124,7 +124,7 @@ func (a *API) replace(r *request, present, wanted *object) (answer, error) {
 	}
 	r.kind.restore(wanted, present, r.sub)
 	r.kind.fill(wanted)
-	// What a person has written by hand lacks what the server fills in: that is no difference.
+	// An object that a person wrote lacks the server's defaults: that is not a change.
 	before, err := r.kind.normal(present.DeepCopy().Object)
 	if err != nil {
 		return answer{}, err
@@ -136,7 +136,7 @@ func (a *API) replace(r *request, present, wanted *object) (answer, error) {
 	if err := a.checkEscalation(r, present, wanted); err != nil {
 		return answer{}, err
 	}
-	// A write that changes nothing is none: the resource version stays.
+	// A write without a change keeps the resource version.
 	if r.dryRun() || reflect.DeepEqual(wanted.Object, before.Object) {
 		return answer{code: http.StatusOK, body: wanted}, nil
 	}
@@ -145,13 +145,13 @@ func (a *API) replace(r *request, present, wanted *object) (answer, error) {
 	}
 	grace := present.GetDeletionGracePeriodSeconds()
 	if present.GetDeletionTimestamp() != nil && len(wanted.GetFinalizers()) == 0 && (grace == nil || *grace == 0) {
-		// The last finalizer has gone, and with it what held the object.
+		// The last finalizer was removed from a deleted object.
 		return answer{code: http.StatusOK, body: wanted}, a.state.remove(r.resource, present)
 	}
 	return answer{code: http.StatusOK, body: wanted}, a.state.put(r.resource, wanted)
 }
 
-// checkVersion refuses a write that was made for another state or another object of that name.
+// checkVersion refuses a write based on another version, or on another object of that name.
 func (k *kind) checkVersion(present, wanted *object) error {
 	if version := wanted.GetResourceVersion(); version != "" && version != present.GetResourceVersion() {
 		return apierrors.NewConflict(k.groupResource(), present.GetName(),
@@ -165,7 +165,7 @@ func (k *kind) checkVersion(present, wanted *object) error {
 	return nil
 }
 
-// restore takes back what a write cannot change: the object's identity and life, and either its
+// restore reverts what a write cannot change: the object's identity and lifecycle, and either its
 // status or all but that.
 func (k *kind) restore(wanted, present *object, sub string) {
 	metadata, _ := present.Object["metadata"].(map[string]any)
@@ -196,7 +196,7 @@ func (k *kind) restore(wanted, present *object, sub string) {
 	}
 }
 
-// target gives the object that a request names.
+// target returns the object of a request.
 func (a *API) target(r *request) (*object, error) {
 	present, err := a.state.get(r.resource, r.objectNamespace(), r.name)
 	if err == nil && present == nil {
@@ -211,7 +211,7 @@ func newUID() types.UID {
 	return types.UID(cloud.FormatUUID(b))
 }
 
-// randomSuffix gives the five characters that end a generated name.
+// randomSuffix returns the five characters at the end of a generated name.
 func randomSuffix() string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	var suffix strings.Builder

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrDown says that a machine is starting and nobody answers yet.
+// ErrDown reports that a machine is starting and nobody answers yet.
 var ErrDown = errors.New("the machine is starting")
 
 // power tells what runs on a machine that it goes down. It knows this process alone; connections of
@@ -22,7 +22,7 @@ type power struct {
 	off context.CancelFunc
 }
 
-// up gives a context that ends when the machine goes down.
+// up returns a context that ends when the machine goes down.
 func (p *power) up() context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ func (p *proc) runCode(name string, head []byte) int {
 // errKilled is what the kernel does to a program whose signature does not hold.
 var errKilled = errors.New("killed")
 
-// load gives the text of a script, or the beginning of a program, that the kernel lets run.
+// load returns the text of a script, or the beginning of a program, that the kernel lets run.
 func (p *proc) load(name string) (text []byte, code bool, err error) {
 	err = p.visit(func(v *visit) error {
 		n, err := v.find(p.user, "/", name, true)

@@ -41,7 +41,7 @@ func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan
 	_ = channel.Close() // closed already unless nothing ever ran
 }
 
-// execLine gives the command of an exec request. Terminals, shells and subsystems are refused, and
+// execLine returns the command of an exec request. Terminals, shells and subsystems are refused, and
 // so is the environment.
 func execLine(request *ssh.Request) (string, bool) {
 	var payload struct{ Command string }
@@ -127,7 +127,7 @@ func (s *session) loginUser() user {
 	return who
 }
 
-// piped gives a pipe that holds a short text and its end: that costs no file.
+// piped returns a pipe that holds a short text and its end: that costs no file.
 func piped(text []byte) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

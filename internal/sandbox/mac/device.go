@@ -21,7 +21,7 @@ func (deviceInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
 func (deviceInfo) IsDir() bool        { return false }
 func (deviceInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
 
-// device gives the devices that have a place in the tree. The screen belongs to whom its session
+// device returns the devices that have a place in the tree. The screen belongs to whom its session
 // belongs to.
 func (v *visit) device(name string) (n node, ok bool, err error) {
 	switch name {

@@ -50,7 +50,7 @@ func (v *visit) open(p *proc, name string, flag int, mode fs.FileMode) (*os.File
 	return v.session.root.OpenFile(relative(n.path), flag&^(os.O_CREATE|os.O_EXCL), 0o644)
 }
 
-// settle makes a bare folder of the system on the disk, because something comes into it.
+// settle creates a bare folder of the system on the disk, because something comes into it.
 func (v *visit) settle(folder string) error {
 	if !v.session.machine.bare[folder] {
 		return nil
@@ -83,7 +83,7 @@ func (v *visit) create(p *proc, n node, mode fs.FileMode) (*os.File, error) {
 // groupIn is the group of what is new in a folder: on a Mac the folder's.
 func (v *visit) groupIn(folder string) int { return v.ownerOf(folder, true).GID }
 
-// writable says whether a user may add to and take from a folder.
+// writable reports whether a user may add to and take from a folder.
 func (v *visit) writable(who user, folder string) error {
 	n, err := v.at(folder)
 	switch {
@@ -99,7 +99,7 @@ func (v *visit) writable(who user, folder string) error {
 	return nil
 }
 
-// removable says whether a user may take this out of its folder.
+// removable reports whether a user may take this out of its folder.
 func (v *visit) removable(who user, n node) error {
 	folder := path.Dir(n.path)
 	if err := v.writable(who, folder); err != nil {
@@ -115,7 +115,7 @@ func (v *visit) removable(who user, n node) error {
 	return nil
 }
 
-// read gives a file's content as a user sees it.
+// read returns a file's content as a user sees it.
 func (v *visit) read(p *proc, name string) ([]byte, error) {
 	file, err := v.open(p, name, os.O_RDONLY, 0)
 	if err != nil {
@@ -170,7 +170,7 @@ func (v *visit) mkdir(p *proc, n node, mode fs.FileMode) error {
 	return nil
 }
 
-// mkdirAll makes a folder with its parents.
+// mkdirAll creates a folder with its parents.
 func (v *visit) mkdirAll(p *proc, name string, mode fs.FileMode) error {
 	n, err := v.resolve(p.user, p.dir, name, true)
 	switch {
@@ -222,7 +222,7 @@ func (v *visit) removeAll(who user, n node) error {
 	return v.remove(who, n)
 }
 
-// list gives what is in a folder, by name.
+// list returns what is in a folder, by name.
 func (v *visit) list(who user, folder node) ([]node, error) {
 	if !who.may(folder.owner, true, toRead) {
 		return nil, syscall.EACCES
@@ -244,7 +244,7 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 	return children, nil
 }
 
-// entries gives what stands in a folder, by name: bare folders and the system's programs too.
+// entries returns what stands in a folder, by name: bare folders and the system's programs too.
 func (v *visit) entries(folder string) ([]fs.DirEntry, error) {
 	if folder == deviceFolder {
 		return []fs.DirEntry{fs.FileInfoToDirEntry(deviceInfo{"console"})}, nil
@@ -275,7 +275,7 @@ func (v *visit) entries(folder string) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// why gives the words in which a tool of macOS reports an error.
+// why returns the words in which a tool of macOS reports an error.
 func why(err error) string {
 	var number syscall.Errno
 	if !errors.As(err, &number) {

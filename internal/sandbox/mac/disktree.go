@@ -96,7 +96,7 @@ func (v *visit) chmod(who user, n node, change func(owner) owner) error {
 	return nil
 }
 
-// link gives a file a second name.
+// link returns a file a second name.
 func (v *visit) link(p *proc, from, to node) error {
 	switch {
 	case to.exists():
@@ -117,7 +117,7 @@ func (v *visit) link(p *proc, from, to node) error {
 	return nil
 }
 
-// symlink makes a link that holds a text.
+// symlink creates a link that holds a text.
 func (v *visit) symlink(p *proc, text string, to node) error {
 	if to.exists() {
 		return syscall.EEXIST
@@ -135,7 +135,7 @@ func (v *visit) symlink(p *proc, text string, to node) error {
 	return nil
 }
 
-// into gives the place that a move or copy means: within the target when that is a folder.
+// into returns the place that a move or copy means: within the target when that is a folder.
 func (v *visit) into(p *proc, source, target string) (node, error) {
 	to, err := v.resolve(p.user, p.dir, target, true)
 	if err != nil {

@@ -29,7 +29,7 @@ type downloads struct {
 
 var downloadsRecord = inFirmware("downloads")
 
-// Downloaded gives how many bytes the machine has downloaded so far.
+// Downloaded returns how many bytes the machine has downloaded so far.
 func (m *Machine) Downloaded() (int64, error) {
 	var d downloads
 	err := m.asRoot(func(v *visit, _ *proc) error { return v.recall(downloadsRecord, &d) })

@@ -30,7 +30,7 @@ func newEnviron(p *proc) *environ {
 	return e
 }
 
-// Get gives a variable.
+// Get returns a variable.
 func (e *environ) Get(name string) expand.Variable {
 	if !e.ready {
 		switch name {
@@ -54,7 +54,7 @@ func (e *environ) Each(f func(name string, v expand.Variable) bool) {
 	}
 }
 
-// exported gives what a command started by the shell finds in its environment.
+// exported returns what a command started by the shell finds in its environment.
 func exported(env expand.Environ) map[string]string {
 	all := map[string]string{}
 	for name, v := range env.Each {
@@ -67,7 +67,7 @@ func exported(env expand.Environ) map[string]string {
 	return all
 }
 
-// umaskOf gives the umask of the shell with these variables.
+// umaskOf returns the umask of the shell with these variables.
 func umaskOf(env expand.Environ) (uint64, bool) {
 	n, err := strconv.ParseUint(env.Get(umaskName).String(), 8, 12)
 	return n, err == nil

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ReadFile gives the content of a file of the machine. The name is an absolute path there.
+// ReadFile returns the content of a file of the machine. The name is an absolute path there.
 func (m *Machine) ReadFile(name string) ([]byte, error) {
 	var data []byte
 	err := m.asRoot(func(v *visit, p *proc) (err error) {

@@ -7,7 +7,7 @@ type hardware struct {
 	memory int // GB
 }
 
-// hardwareOf gives the hardware of a server type; one that nobody names is an M2-M.
+// hardwareOf returns the hardware of a server type; one that nobody names is an M2-M.
 func hardwareOf(serverType string) hardware {
 	known := map[string]hardware{
 		"M1-M": {"Macmini9,1", 8, 8}, "M2-M": {"Mac14,3", 8, 16}, "M2-L": {"Mac14,12", 10, 16},

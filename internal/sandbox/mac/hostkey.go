@@ -41,7 +41,7 @@ func (m *Machine) hostKey() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// RotateHostKey gives the machine a new SSH host key, as a reinstallation does. The first key is
+// RotateHostKey returns the machine a new SSH host key, as a reinstallation does. The first key is
 // kept for RestoreHostKey, however often it is called.
 func (m *Machine) RotateHostKey() error {
 	err := m.withKeys(func(key, former string) error {

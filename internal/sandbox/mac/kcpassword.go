@@ -33,7 +33,7 @@ func openKcpassword(data []byte) (password string, ok bool) {
 	return string(before), ok
 }
 
-// newKcpassword gives the file's content for a password, padded with NUL to a multiple of size.
+// newKcpassword returns the file's content for a password, padded with NUL to a multiple of size.
 func newKcpassword(password string, size int) []byte {
 	text := append([]byte(password), 0)
 	for len(text)%size != 0 {

@@ -38,7 +38,7 @@ type kubeconfig struct {
 	} `json:"contexts"`
 }
 
-// token gives the token of the current context. Its server and its certificate authority must be
+// token returns the token of the current context. Its server and its certificate authority must be
 // there as well.
 func (k kubeconfig) token() (string, error) {
 	for _, named := range k.Contexts {

@@ -98,7 +98,7 @@ type kubeletNotes struct {
 
 var kubeletsRecord = inFirmware("kubelets")
 
-// announced gives the kubelets as they were last announced; a record that cannot be read counts as
+// announced returns the kubelets as they were last announced; a record that cannot be read counts as
 // none.
 func (v *visit) announced() (last kubeletNotes) {
 	if v.recall(kubeletsRecord, &last) != nil {
@@ -156,7 +156,7 @@ func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
 	return append(running, ended...)
 }
 
-// Kubelets gives the kubelets of the machine: those that run, and those that have ended since the
+// Kubelets returns the kubelets of the machine: those that run, and those that have ended since the
 // last start of one.
 func (m *Machine) Kubelets() (all []agent.Kubelet, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
@@ -188,7 +188,7 @@ func kubeletSwitches() []Switch {
 	return []Switch{{refusesSwitch, "which version of the kubelet crashes on this Mac, a second after each start", []string{refusesNone, "VERSION"}}}
 }
 
-// RefusedKubelet gives the version of the kubelet that crashes on this machine, "" where none does.
+// RefusedKubelet returns the version of the kubelet that crashes on this machine, "" where none does.
 func (m *Machine) RefusedKubelet() (version string, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		if version = v.switched(refusesSwitch); version == refusesNone {

@@ -75,7 +75,7 @@ func (h *kubeletHost) later(d time.Duration) {
 	}
 }
 
-// page gives a value of launchctl print for the kubelet's job, "" where the line is missing.
+// page returns a value of launchctl print for the kubelet's job, "" where the line is missing.
 func (h *kubeletHost) page(key string) string {
 	h.Helper()
 	for line := range strings.Lines(h.root("launchctl print " + kubeletLabel)) {
@@ -209,7 +209,7 @@ func TestSignatureCache(t *testing.T) {
 	if got := h.page("state"); got != "running" {
 		t.Errorf("after a new inode: state = %s", got)
 	}
-	if err := h.SpoilSignature("/usr/local/bin/tart-kubelet"); err != nil {
+	if err := h.BreakSignature("/usr/local/bin/tart-kubelet"); err != nil {
 		t.Fatal(err)
 	}
 	h.root("launchctl kickstart -k " + kubeletLabel)

@@ -96,7 +96,7 @@ func (j *job) state() string {
 	return "not running"
 }
 
-// launchd gives what launchd holds in memory as it stands now.
+// launchd returns what launchd holds in memory as it stands now.
 func (v *visit) launchd() (*manager, time.Time, error) {
 	m, now := &manager{}, v.session.now()
 	held, err := decoded[manager](v.session.machine, launchdRecord, json.Unmarshal)
@@ -112,7 +112,7 @@ func (v *visit) launchd() (*manager, time.Time, error) {
 
 var launchdRecord = inMemory("launchd")
 
-// clone gives one that may be changed. What a job was loaded with never changes.
+// clone returns one that may be changed. What a job was loaded with never changes.
 func (m *manager) clone() *manager {
 	c := *m
 	c.Unloaded = slices.Clone(m.Unloaded)
@@ -146,7 +146,7 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 	return v.announce(m)
 }
 
-// pending gives the jobs without the machine's lock, or nil where nothing was ever loaded: the one
+// pending returns the jobs without the machine's lock, or nil where nothing was ever loaded: the one
 // question that every look at the machine costs.
 func (m *Machine) pending() (*manager, error) {
 	held, err := decoded[manager](m, launchdRecord, json.Unmarshal)

@@ -8,7 +8,7 @@ type launchCode int
 // Error is the text that launchctl shows for the number.
 func (c launchCode) Error() string { return fmt.Sprintf("%d: %s", int(c), launchText(int(c))) }
 
-// launchText gives the words for a number: those of the kernel's errors, and launchd's own from
+// launchText returns the words for a number: those of the kernel's errors, and launchd's own from
 // 107 on.
 func launchText(code int) string {
 	known := map[int]string{

@@ -16,7 +16,7 @@ type JobState struct {
 	Old     bool // the property list on the disk says something else already
 }
 
-// Job gives what launchd knows of a job, such as system/com.example.d; ok is false where no such
+// Job returns what launchd knows of a job, such as system/com.example.d; ok is false where no such
 // job is loaded.
 func (m *Machine) Job(target string) (state JobState, ok bool, err error) {
 	err = m.asRoot(func(v *visit, p *proc) error {
@@ -104,7 +104,7 @@ func (m *Machine) SetSerial(serial string) error {
 	return nil
 }
 
-// Serial gives the machine's serial number.
+// Serial returns the machine's serial number.
 func (m *Machine) Serial() (string, error) {
 	id, err := m.identity()
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxStarts bounds how many jobs one look at the machine starts.
+// maxStarts limits how many jobs one look at the machine starts.
 const maxStarts = 200
 
-// maxStartsOver bounds how often a machine restarts at one look, where its own jobs restart it.
+// maxStartsOver limits how often a machine restarts at one look, where its own jobs restart it.
 const maxStartsOver = 3
 
 // settleLock is held by the process that runs what has become due, so that each thing happens once.

@@ -60,7 +60,7 @@ func (l *launch) sleep(d time.Duration, depth int) bool {
 	return false
 }
 
-// stay makes a daemon of a job: it runs on, and nothing more of it is seen.
+// stay creates a daemon of a job: it runs on, and nothing more of it is seen.
 func (l *launch) stay() {
 	l.stays.Store(true)
 	l.stop()

@@ -37,7 +37,7 @@ func isStock(label string) bool {
 	return slices.ContainsFunc(stockServices(), func(s stockService) bool { return s.label == label })
 }
 
-// stockPath gives the label of the service whose property list this is.
+// stockPath returns the label of the service whose property list this is.
 func stockPath(name string) (string, bool) {
 	all := stockServices()
 	i := slices.IndexFunc(all, func(s stockService) bool { return path.Clean(name) == stockFolder+"/"+s.file })

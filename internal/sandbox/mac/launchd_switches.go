@@ -40,14 +40,14 @@ func launchdSwitches() []Switch {
 	}
 }
 
-// codeSwitched gives a switch's value that is an exit code.
+// codeSwitched returns a switch's value that is an exit code.
 func (v *visit) codeSwitched(name string) int {
 	// The values are constants of this file.
 	n, _ := strconv.Atoi(strings.TrimSpace(v.switched(name)))
 	return n
 }
 
-// timeSwitched gives a switch's value that is a time.
+// timeSwitched returns a switch's value that is a time.
 func (v *visit) timeSwitched(name string) time.Duration {
 	d, _ := time.ParseDuration(v.switched(name))
 	return d

@@ -74,7 +74,7 @@ func expect(t testing.TB, m *Machine, who string, want row) {
 	}
 }
 
-// field gives a line of launchctl print.
+// field returns a line of launchctl print.
 func field(t testing.TB, m *Machine, target, key string) string {
 	t.Helper()
 	stdout, _, _ := run(t, m, "root", "launchctl print "+target)

@@ -62,7 +62,7 @@ func decodeLedger(data []byte) (map[string]owner, error) {
 	return owners, nil
 }
 
-// current gives the ledger as it is now. The machine's lock must be held; the record in memory is
+// current returns the ledger as it is now. The machine's lock must be held; the record in memory is
 // only used when neither the counter in the lock file nor the file itself has changed.
 func (m *Machine) current(lock *os.File) (ledger, error) {
 	var counter [8]byte

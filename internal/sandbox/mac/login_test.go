@@ -61,7 +61,7 @@ func FuzzKcpassword(f *testing.F) {
 	})
 }
 
-// tries gives how often each tool was right and wrong, such as "sudo:wrong loginwindow:right".
+// tries returns how often each tool was right and wrong, such as "sudo:wrong loginwindow:right".
 func tries(t *testing.T, m *Machine) string {
 	t.Helper()
 	all, err := m.PasswordTries()

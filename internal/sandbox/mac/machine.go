@@ -73,7 +73,7 @@ type identity struct {
 	Booted       time.Time `json:"booted"`
 }
 
-// Create makes a machine in the folder dir, which must not exist yet. A machine that can't be
+// Create creates a machine in the folder dir, which must not exist yet. A machine that can't be
 // made whole leaves no folder behind.
 func Create(dir string, f Factory) (*Machine, error) {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func Create(dir string, f Factory) (*Machine, error) {
 	return Open(dir)
 }
 
-// Open gives the machine of a folder that Create has made.
+// Open returns the machine of a folder that Create has made.
 func Open(dir string) (*Machine, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -108,7 +108,7 @@ func Open(dir string) (*Machine, error) {
 	return m, nil
 }
 
-// Root gives the folder that holds the machine's files.
+// Root returns the folder that holds the machine's files.
 func (m *Machine) Root() string { return m.root }
 
 func (m *Machine) identity() (identity, error) {

@@ -42,7 +42,7 @@ func newMachine(t testing.TB, change ...func(*Factory)) *Machine {
 	return m
 }
 
-// run gives what a script prints on both streams, and its exit status.
+// run returns what a script prints on both streams, and its exit status.
 func run(t testing.TB, m *Machine, user, script string) (stdout, stderr string, exit int) {
 	t.Helper()
 	r, err := m.Run(t.Context(), user, script)

@@ -21,7 +21,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return c.buf.Write(p)
 }
 
-// bytes gives what was collected so far.
+// bytes returns what was collected so far.
 func (c *capture) bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

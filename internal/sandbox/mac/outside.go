@@ -25,10 +25,10 @@ type Outside struct {
 	MayHavePods func() bool
 }
 
-// ErrNoHost says that a name leads to no host.
+// ErrNoHost reports that a name leads to no host.
 var ErrNoHost = errors.New("could not resolve host")
 
-// Connect gives the machine the world around it. It is called before anything else.
+// Connect returns the machine the world around it. It is called before anything else.
 func (m *Machine) Connect(to Outside) { m.outside = to }
 
 // Announce tells the world which kubelets run, where something has changed while nobody was there

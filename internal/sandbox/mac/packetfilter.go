@@ -91,7 +91,7 @@ func (f *filter) complete() {
 
 func (v *visit) setFilter(live *filter) error { return v.keep(inMemory("pf"), live) }
 
-// ruleset gives an anchor's rules, made when there are none yet.
+// ruleset returns an anchor's rules, made when there are none yet.
 func (f *filter) ruleset(anchor string) *ruleset {
 	if f.Rulesets[anchor] == nil {
 		f.Rulesets[anchor] = &ruleset{}
@@ -103,7 +103,7 @@ func (f *filter) ruleset(anchor string) *ruleset {
 	return r
 }
 
-// of gives the rules of some kinds in their order.
+// of returns the rules of some kinds in their order.
 func (r *ruleset) of(kinds ...ruleKind) []pfRule {
 	var found []pfRule
 	for _, kind := range kinds {
@@ -143,7 +143,7 @@ func (f *filter) tidy() {
 	maps.DeleteFunc(f.Rulesets, func(anchor string, r *ruleset) bool { return anchor != "" && r.empty() })
 }
 
-// anchors gives every anchor there is: those with rules, those that a point leads to, and those
+// anchors returns every anchor there is: those with rules, those that a point leads to, and those
 // above them.
 func (f *filter) anchors() []string {
 	found := map[string]bool{}
@@ -171,7 +171,7 @@ func pointed(anchor, point string) string {
 	return path.Join(anchor, point)
 }
 
-// evaluated gives the anchors whose filter rules a packet meets: those that a point of an evaluated
+// evaluated returns the anchors whose filter rules a packet meets: those that a point of an evaluated
 // ruleset leads to. A point that ends in /* leads to all anchors right below.
 func (f *filter) evaluated() []string {
 	met := map[string]bool{"": true}

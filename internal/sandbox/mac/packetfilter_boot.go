@@ -68,7 +68,7 @@ anchor "200.AirDrop/*"
 anchor "250.ApplicationFirewall/*"
 `
 
-// factoryRules gives the files of pf of a new Mac.
+// factoryRules returns the files of pf of a new Mac.
 func factoryRules(name string) ([]byte, error) {
 	for _, s := range pfStock() {
 		if s.data != nil && (name == s.path || "/private"+name == s.path) {

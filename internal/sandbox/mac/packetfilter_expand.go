@@ -65,7 +65,7 @@ func (c *pfClause) hasPorts() bool {
 	return len(c.protocols) > 0 && !slices.ContainsFunc(c.protocols, func(name string) bool { return name != "tcp" && name != "udp" })
 }
 
-// rule gives one combination as the kernel has it; ok is false for a mix of address families.
+// rule returns one combination as the kernel has it; ok is false for a mix of address families.
 func (c *pfClause) rule(choice pfChoice) (one pfRule, ok bool) {
 	family := c.family
 	for _, also := range []string{choice.source.family, choice.target.family, c.poolOf} {

@@ -68,7 +68,7 @@ func pfTokens(text string, line int) ([]pfToken, error) {
 	return tokens, nil
 }
 
-// pfComment gives the comment that a text begins with. A backslash does not continue it.
+// pfComment returns the comment that a text begins with. A backslash does not continue it.
 func pfComment(text string) string {
 	comment, _, _ := strings.Cut(text, "\n")
 	return comment

@@ -35,7 +35,7 @@ func (m *Machine) ArmCut(reboot bool) error {
 	})
 }
 
-// DisarmCut gives the line back.
+// DisarmCut returns the line back.
 func (m *Machine) DisarmCut(reboot bool) error {
 	return m.asRoot(func(v *visit, _ *proc) error { return v.keep(cutPlace(reboot), lineCut{}) })
 }
@@ -47,7 +47,7 @@ func (m *Machine) CutArmed(reboot bool) (bool, error) {
 	return c.Armed, err
 }
 
-// ownRules gives the evaluated rules of anchors that are not the system's, with their tables.
+// ownRules returns the evaluated rules of anchors that are not the system's, with their tables.
 func (f *filter) ownRules() string {
 	var b strings.Builder
 	for _, anchor := range f.evaluated() {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cutLine gives a machine with a loaded anchor that waits for other rules, and what runs a command over
+// cutLine returns a machine with a loaded anchor that waits for other rules, and what runs a command over
 // its connection.
 func cutLine(t *testing.T, reboot bool) (*Machine, func(line string) (string, error)) {
 	t.Helper()

@@ -31,7 +31,7 @@ type loadError struct {
 
 func (e *loadError) Error() string { return strings.Join(e.lines, "\n") }
 
-// maxLoads bounds how deep files may load each other.
+// maxLoads limits how deep files may load each other.
 const maxLoads = 16
 
 // load reads a file's text into an anchor, "" for the main ruleset, and gives what pf is then.
@@ -174,7 +174,7 @@ func (l *loading) inKernel(anchor, name string) table {
 	return table{}
 }
 
-// explain gives the lines for stderr of a load that failed.
+// explain returns the lines for stderr of a load that failed.
 func explain(err error) (lines []string, unmodelled bool) {
 	var known *loadError
 	if errors.As(err, &known) {

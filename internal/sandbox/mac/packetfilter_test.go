@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// listing gives what pfctl shows of a text of rules, or its faults.
+// listing returns what pfctl shows of a text of rules, or its faults.
 func listing(text string) string {
 	file, faults, lacks := parsePF(text)
 	var shown []string

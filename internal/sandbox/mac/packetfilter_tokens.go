@@ -8,10 +8,10 @@ func (t pfToken) is(sign string) bool { return t.kind == pfSign && t.text == sig
 // word reports whether the token can be a name.
 func (t pfToken) word() bool { return t.kind == pfWord || t.kind == pfQuoted }
 
-// maxExpansions bounds how often the macros of a file are replaced: one may name itself.
+// maxExpansions limits how often the macros of a file are replaced: one may name itself.
 const maxExpansions = 10_000
 
-// peek gives the next token, with macros replaced by what they stand for.
+// peek returns the next token, with macros replaced by what they stand for.
 func (p *pfParser) peek() pfToken {
 	for {
 		if len(p.tokens) == 0 {

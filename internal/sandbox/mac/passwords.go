@@ -127,14 +127,14 @@ func (m *Machine) lookAtAccount(look func(*visit, account)) error {
 	return nil
 }
 
-// PasswordTries gives every check of the login user's password so far, the latest last.
+// PasswordTries returns every check of the login user's password so far, the latest last.
 func (m *Machine) PasswordTries() ([]PasswordTry, error) {
 	var tries []PasswordTry
 	err := m.lookAtAccount(func(_ *visit, a account) { tries = slices.Clone(a.Tries) })
 	return tries, err
 }
 
-// Password gives the login user's password as it is now.
+// Password returns the login user's password as it is now.
 func (m *Machine) Password() (string, error) {
 	var password string
 	err := m.lookAtAccount(func(_ *visit, a account) { password = a.Password })

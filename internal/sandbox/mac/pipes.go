@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// endPipesApart makes a subshell of every pipe's last command. The interpreter runs it in the
+// endPipesApart creates a subshell of every pipe's last command. The interpreter runs it in the
 // shell itself, as zsh does; in bash and dash a variable that it sets is lost, and its exit ends
 // nothing else.
 func endPipesApart(file *syntax.File) {

@@ -68,7 +68,7 @@ func (v *visit) writePlist(name string, values map[string]any, o owner) error {
 	return v.replace(n, data, o)
 }
 
-// dict gives the dictionary at a key, or an empty one that is not yet part of values.
+// dict returns the dictionary at a key, or an empty one that is not yet part of values.
 func dict(values map[string]any, key string) map[string]any {
 	if d, ok := values[key].(map[string]any); ok {
 		return d

@@ -23,7 +23,7 @@ const (
 	exitKilled     = 128 + 9
 )
 
-// maxDepth bounds how deep commands may start commands, as macOS bounds a user's processes.
+// maxDepth limits how deep commands may start commands, as macOS bounds a user's processes.
 const maxDepth = 64
 
 // proc is one simulated process.
@@ -121,7 +121,7 @@ func (p *proc) create(name string, flag int) (io.WriteCloser, error) {
 	return file, nil
 }
 
-// device gives the devices that can be written to.
+// device returns the devices that can be written to.
 func (p *proc) device(name string) (sink, bool) {
 	switch name {
 	case os.DevNull:

@@ -46,7 +46,7 @@ type noted struct {
 	decoded any // what the data mean, once someone has asked; nobody changes it
 }
 
-// remembers gives what is kept at a place, or nil where nothing is. Nobody may change it.
+// remembers returns what is kept at a place, or nil where nothing is. Nobody may change it.
 func (m *Machine) remembers(at place) ([]byte, error) {
 	r, err := m.look(at)
 	return r.data, err
@@ -87,7 +87,7 @@ func (r *records) keep(at place, one noted) {
 	r.known[at] = one
 }
 
-// decoded gives the meaning of what is kept at a place, which is worked out once and which nobody
+// decoded returns the meaning of what is kept at a place, which is worked out once and which nobody
 // may change, or nil where nothing is kept.
 func decoded[T any](m *Machine, at place, decode func([]byte, any) error) (*T, error) {
 	r, err := m.look(at)

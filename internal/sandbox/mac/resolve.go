@@ -153,7 +153,7 @@ func (v *visit) find(who user, dir, name string, follow bool) (node, error) {
 	return n, err
 }
 
-// split gives the parts of a path that mean anything.
+// split returns the parts of a path that mean anything.
 func split(name string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(name, "/") {

@@ -15,7 +15,7 @@ type Screen struct {
 	AutoLogin   bool   // whether that file and the settings would let the login user in
 }
 
-// Screen gives what a person in front of the machine would find.
+// Screen returns what a person in front of the machine would find.
 func (m *Machine) Screen() (Screen, error) {
 	var s Screen
 	err := m.asRoot(func(v *visit, p *proc) error {

@@ -14,7 +14,7 @@ import (
 // hundreds of them run the same text; a parsed script is only read, and is no machine's state.
 var parsed = newScripts(128, 4<<20)
 
-// maxNesting bounds how deep a script may nest, because the parser recurses.
+// maxNesting limits how deep a script may nest, because the parser recurses.
 const maxNesting = 2_000
 
 // scripts is a bounded store of parsed scripts by their text.
@@ -36,7 +36,7 @@ func newScripts(max, maxBytes int) *scripts {
 	return &scripts{entries: map[string]*list.Element{}, recent: list.New(), max: max, maxBytes: maxBytes}
 }
 
-// parse gives the syntax tree of a script of a kind of shell, which must not be changed.
+// parse returns the syntax tree of a script of a kind of shell, which must not be changed.
 func (s *scripts) parse(kind, text string) (*syntax.File, error) {
 	name := text
 	if kind == "zsh" {
@@ -93,7 +93,7 @@ func (s *scripts) keep(text string, file *syntax.File) {
 	}
 }
 
-// nesting gives a bound of how deep brackets nest in a text.
+// nesting returns a bound of how deep brackets nest in a text.
 func nesting(text string) int {
 	depth, deepest := 0, 0
 	for i := range len(text) {

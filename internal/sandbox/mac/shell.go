@@ -197,7 +197,7 @@ func (sh *shell) refuse(err error) int {
 
 var errTooDeep = errors.New("maximum nesting level exceeded")
 
-// status gives the exit status for the way in which a script ended.
+// status returns the exit status for the way in which a script ended.
 func (sh *shell) status(err error) int {
 	var exit interp.ExitStatus
 	switch {

@@ -80,7 +80,7 @@ func hasLine(text []byte, line string) bool {
 	return false
 }
 
-// codeValue gives what a program says of itself under a key, or "".
+// codeValue returns what a program says of itself under a key, or "".
 func codeValue(head []byte, key string) string {
 	for one := range bytes.Lines(head) {
 		if value, ok := strings.CutPrefix(strings.TrimRight(string(one), "\r\n"), key+"="); ok {
@@ -179,13 +179,13 @@ func (v *visit) released(n node) {
 	}
 }
 
-// SpoilSignature lets the kernel believe that other bytes were executed from a file's inode before:
+// BreakSignature lets the kernel believe that other bytes were executed from a file's inode before:
 // as after a program was overwritten in place, the bytes on the disk are whole, codesign finds them
 // valid, and every new process of them is killed. The name is an absolute path on the machine.
-func (m *Machine) SpoilSignature(name string) error {
+func (m *Machine) BreakSignature(name string) error {
 	err := m.revouch(name, func(known map[string]vouched, inode string) { known[inode] = vouched{Sum: "other bytes"} })
 	if err != nil {
-		return fmt.Errorf("spoil the signature of %s on the machine: %w", name, err)
+		return fmt.Errorf("break the signature of %s on the machine: %w", name, err)
 	}
 	return nil
 }
@@ -206,8 +206,8 @@ func (m *Machine) revouch(name string, change func(known map[string]vouched, ino
 	})
 }
 
-// SignatureSpoiled reports whether the kernel would kill a new process of a file.
-func (m *Machine) SignatureSpoiled(name string) (killed bool, err error) {
+// SignatureBroken reports whether the kernel would kill a new process of a file.
+func (m *Machine) SignatureBroken(name string) (killed bool, err error) {
 	err = m.asRoot(func(v *visit, p *proc) error {
 		n, err := v.find(p.user, "/", name, true)
 		if err != nil {

@@ -40,7 +40,7 @@ func (m *Machine) SetFree(bytes int64) error {
 	return nil
 }
 
-// Free gives how many bytes are free on the disk.
+// Free returns how many bytes are free on the disk.
 func (m *Machine) Free() (free int64, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		free, err = v.free()
@@ -132,7 +132,7 @@ func (p *proc) lostOutput(status int) int {
 	return status
 }
 
-// room says whether a file of that size fits on the disk.
+// room reports whether a file of that size fits on the disk.
 func (v *visit) room(size int) error {
 	if data, err := v.session.machine.remembers(spaceRecord); data == nil || err != nil {
 		return err
@@ -144,7 +144,7 @@ func (v *visit) room(size int) error {
 	return err
 }
 
-// EmptyDisk gives the disk back the room that a new machine's has.
+// EmptyDisk returns the disk back the room that a new machine's has.
 func (m *Machine) EmptyDisk() error {
 	err := m.asRoot(func(*visit, *proc) error {
 		err := os.Remove(filepath.Join(m.dir, string(spaceRecord)))

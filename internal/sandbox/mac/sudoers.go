@@ -110,7 +110,7 @@ func (y *policy) fault(name string, at sudoersFault) {
 	y.warn("unable to initialize policy plugin")
 }
 
-// sudoersText gives a policy file, or why sudo leaves it out.
+// sudoersText returns a policy file, or why sudo leaves it out.
 func (v *visit) sudoersText(name string) (text, complaint string) {
 	root := v.session.users()[0]
 	n, err := v.find(root, "/", name, true)
@@ -131,7 +131,7 @@ func (v *visit) sudoersText(name string) (text, complaint string) {
 	return string(data), ""
 }
 
-// sudoersIn gives the files of a folder that count, without those whose names mark them as an
+// sudoersIn returns the files of a folder that count, without those whose names mark them as an
 // editor's or a package manager's leavings.
 func (v *visit) sudoersIn(name string) []string {
 	root := v.session.users()[0]

@@ -44,7 +44,7 @@ func switchOf(name string) (Switch, error) {
 	return known, nil
 }
 
-// SetSwitch makes the machine behave in one of the ways that a switch offers.
+// SetSwitch creates the machine behave in one of the ways that a switch offers.
 func (m *Machine) SetSwitch(name, value string) error {
 	known, err := switchOf(name)
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *Machine) SetSwitch(name, value string) error {
 	})
 }
 
-// switched gives a switch's present value. The name is a constant of this package.
+// switched returns a switch's present value. The name is a constant of this package.
 func (v *visit) switched(name string) string {
 	known, err := switchOf(name)
 	if err != nil {
@@ -82,7 +82,7 @@ func (v *visit) switched(name string) string {
 	return known.Values[0]
 }
 
-// Switched gives the present value of every switch, in the order of Switches.
+// Switched returns the present value of every switch, in the order of Switches.
 func (m *Machine) Switched() ([]string, error) {
 	var values []string
 	err := m.asRoot(func(v *visit, _ *proc) error {

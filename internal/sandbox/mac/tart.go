@@ -124,7 +124,7 @@ func (v *visit) vm(who user, home, name string) (node, error) {
 	return n, err
 }
 
-// make makes a virtual machine or an image with small files.
+// make creates a virtual machine or an image with small files.
 func (c tartCall) make(v *visit, name string, config tartConfig) error {
 	data, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {

@@ -97,7 +97,7 @@ func (c tartCall) showList(all []listed, format string, quiet bool) error {
 	return usageError("The value '" + format + "' is invalid for '--format <format>'")
 }
 
-// listed gives the local virtual machines, then the images of the cache.
+// listed returns the local virtual machines, then the images of the cache.
 func (c tartCall) listed(v *visit, source string) ([]listed, error) {
 	var all []listed
 	if source != "oci" {

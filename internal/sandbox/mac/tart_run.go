@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// running gives the process of a virtual machine that runs.
+// running returns the process of a virtual machine that runs.
 func (v *visit) running(home, name string) (guest, bool, error) {
 	all, err := v.guests()
 	i := slices.IndexFunc(all, func(g guest) bool { return g.runs() && g.VM == name && g.Home == home })

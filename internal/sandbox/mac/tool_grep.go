@@ -160,7 +160,7 @@ func extended(basic string) string {
 	return b.String()
 }
 
-// closing gives the end of a bracket expression, in which classes have brackets of their own.
+// closing returns the end of a bracket expression, in which classes have brackets of their own.
 func closing(text string, start int) int {
 	i := start + 1
 	if i < len(text) && text[i] == '^' {

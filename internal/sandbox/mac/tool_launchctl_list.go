@@ -56,7 +56,7 @@ func (c launchctlCall) list() int {
 	return 0
 }
 
-// pidOr gives the pid of the job's process, or a text where it has none.
+// pidOr returns the pid of the job's process, or a text where it has none.
 func (j *job) pidOr(none string) string {
 	if j.PID == 0 {
 		return none

@@ -154,7 +154,7 @@ func chown(p *proc) int {
 	})
 }
 
-// chown gives a file away, which only root may; its owner may choose among his groups.
+// chown returns a file away, which only root may; its owner may choose among his groups.
 func (v *visit) chown(who user, n node, uid, gid int) error {
 	o := n.owner
 	if uid >= 0 {

@@ -7,7 +7,7 @@ import (
 
 const namesPlist = "/Library/Preferences/SystemConfiguration/preferences.plist"
 
-// namePath gives the dictionaries in which one of the Mac's own names is kept.
+// namePath returns the dictionaries in which one of the Mac's own names is kept.
 func namePath(name string) ([]string, bool) {
 	switch name {
 	case "ComputerName", "HostName":
@@ -47,7 +47,7 @@ func scutil(p *proc) int {
 	return p.unmodelled(strings.Join(args, " "))
 }
 
-// macName gives one of the Mac's own names; "" when it is not set.
+// macName returns one of the Mac's own names; "" when it is not set.
 func (p *proc) macName(name string) (text string, err error) {
 	err = p.visit(func(v *visit) error {
 		text, err = v.macName(name)

@@ -87,7 +87,7 @@ func (c *pfctlCall) say(format string, args ...any) {
 	fmt.Fprintf(&c.stderr, format+"\n", args...)
 }
 
-// done says what was done, unless it should be quiet.
+// done reports what was done, unless it should be quiet.
 func (c *pfctlCall) done(format string, args ...any) {
 	if !c.options.has('q') {
 		c.say(format, args...)
@@ -161,7 +161,7 @@ func (c *pfctlCall) enableCounted() int {
 	return 0
 }
 
-// release gives a reference back; with the last one pf is disabled.
+// release returns a reference back; with the last one pf is disabled.
 func (c *pfctlCall) release() int {
 	token, err := strconv.ParseUint(c.options['X'], 10, 64)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *pfctlCall) release() int {
 	return 0
 }
 
-// only gives the lists that a load replaces, where it does not replace all: with -R those that filter,
+// only returns the lists that a load replaces, where it does not replace all: with -R those that filter,
 // with -N those that translate.
 func (c *pfctlCall) only() (kinds []ruleKind) {
 	if c.options.has('R') {

@@ -53,7 +53,7 @@ func (c *pfctlCall) shown() int {
 	return c.fail(exitUnmodelled, "option not modelled: -s %s", what)
 }
 
-// there gives the ruleset that -a names. The kernel knows no anchor with an asterisk in its name.
+// there returns the ruleset that -a names. The kernel knows no anchor with an asterisk in its name.
 func (c *pfctlCall) there() (*ruleset, bool) {
 	if c.anchor == "" || slices.Contains(c.live.anchors(), c.anchor) {
 		return c.live.ruleset(c.anchor), true

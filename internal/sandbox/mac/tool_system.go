@@ -16,7 +16,7 @@ func systemSwitches() []Switch {
 	return []Switch{{macosSwitch, "which macOS runs: the one that was first installed, or a version that it was updated to", []string{macosInstalled, "VERSION"}}}
 }
 
-// osVersion gives the version of macOS that runs.
+// osVersion returns the version of macOS that runs.
 func (p *proc) osVersion() string {
 	version := p.session.id.OSVersion
 	_ = p.visit(func(v *visit) error { // where nothing can be read, nothing was set either
@@ -47,7 +47,7 @@ func swVers(p *proc) int {
 	return 0
 }
 
-// darwin gives the kernel's version: from macOS 26 on its major number is one less.
+// darwin returns the kernel's version: from macOS 26 on its major number is one less.
 func darwin(version string) string {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -169,7 +169,7 @@ func (v *visit) throughLink(who user, base, name string) error {
 	return nil
 }
 
-// clear makes the folder of an entry and removes what stands in its place; folders and links it
+// clear creates the folder of an entry and removes what stands in its place; folders and links it
 // makes whole.
 func (c *tarCall) clear(v *visit, head *tar.Header, target string) error {
 	folder := path.Dir(target)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// lines gives the lines of all inputs without their ends.
+// lines returns the lines of all inputs without their ends.
 func (p *proc) lines(names []string, failed int) (lines []string, status int) {
 	status = p.inputs(names, failed, func(_ string, r io.Reader) {
 		data, _ := io.ReadAll(r)

@@ -17,7 +17,7 @@ var toolNames = sync.OnceValue(func() map[string][]string {
 	return all
 })
 
-// toolbox gives the system's programs by name, and the shell's builtins that are answered here.
+// toolbox returns the system's programs by name, and the shell's builtins that are answered here.
 func toolbox() map[string]tool {
 	all := map[string]tool{}
 	for folder, tools := range map[string]map[string]func(*proc) int{

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tools gives the names of everything that a simulated Mac can run: programs and the shell's
+// Tools returns the names of everything that a simulated Mac can run: programs and the shell's
 // builtins that are answered here, each once, in order.
 func Tools() []string {
 	var names []string

@@ -59,7 +59,7 @@ func (s *session) user(name string) (user, bool) {
 	return user{}, false
 }
 
-// userName gives the name of a uid, or the number where nobody has it.
+// userName returns the name of a uid, or the number where nobody has it.
 func (s *session) userName(uid int) string {
 	for _, u := range s.users() {
 		if u.uid == uid {

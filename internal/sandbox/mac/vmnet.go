@@ -83,7 +83,7 @@ func (f *filter) startVMNet(v *visit) {
 	f.ruleset(sharedAnchor).Rules = []pfRule{{Kind: natRule, Text: "nat on en0 inet from " + v.bridgeNetwork().String() + " to any -> (en0:0) extfilter ei"}}
 }
 
-// endVMNet gives the reference back, and removes what it has a ticket of: a point that someone's load
+// endVMNet returns the reference back, and removes what it has a ticket of: a point that someone's load
 // has put back stays.
 func (f *filter) endVMNet(now time.Time) {
 	if f.VMNet == nil {
@@ -97,7 +97,7 @@ func (f *filter) endVMNet(now time.Time) {
 	f.tidy()
 }
 
-// release gives a reference back and reports whether there was one. pf ends with the last, also where
+// release returns a reference back and reports whether there was one. pf ends with the last, also where
 // someone had enabled it without one.
 func (f *filter) release(token uint64, now time.Time) bool {
 	i := slices.IndexFunc(f.References, func(r reference) bool { return r.Token == token })

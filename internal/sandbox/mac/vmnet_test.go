@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// newGuestMac gives a Mac with Tart and a session on which virtual machines run.
+// newGuestMac returns a Mac with Tart and a session on which virtual machines run.
 func newGuestMac(t *testing.T, switches map[string]string) *Machine {
 	t.Helper()
 	m := newMachine(t)

@@ -41,7 +41,7 @@ func (m *Machine) asLogin(what string, f func(*visit, tartCall) error) error {
 	return nil
 }
 
-// VMs gives the virtual machines of the login user, by name.
+// VMs returns the virtual machines of the login user, by name.
 func (m *Machine) VMs() (all []VM, err error) {
 	err = m.asLogin("list the virtual machines", func(v *visit, c tartCall) error {
 		local, err := c.listed(v, "local")
@@ -53,12 +53,12 @@ func (m *Machine) VMs() (all []VM, err error) {
 	return all, err
 }
 
-// AddVM makes a virtual machine of the login user that does not run.
+// AddVM creates a virtual machine of the login user that does not run.
 func (m *Machine) AddVM(name string) error {
 	return m.asLogin("make a virtual machine", func(v *visit, c tartCall) error { return c.make(v, name, newVM()) })
 }
 
-// StartVM makes a virtual machine of the login user, if there is none, and starts it as a kubelet
+// StartVM creates a virtual machine of the login user, if there is none, and starts it as a kubelet
 // does. It fails where tart would: without tart, without the user's session, next to two others.
 func (m *Machine) StartVM(name string) error { return m.startVM(name, nil) }
 
@@ -140,7 +140,7 @@ func (m *Machine) EndPushes(ref string) error {
 	})
 }
 
-// Pushes gives the pushes that run or have ended since the last boot, in the order of their start.
+// Pushes returns the pushes that run or have ended since the last boot, in the order of their start.
 func (m *Machine) Pushes() (all []Push, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		guests, err := v.guests()

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Locker is an exclusive lock between goroutines and processes, tied to a file. The operating
-// system drops it when its holder dies, so it never has to be cleared by hand.
+// Locker is an exclusive lock between goroutines and processes, tied to a file. The operating system
+// releases it when its holder dies, so it is never stale.
 type Locker struct {
 	path string
 	mu   sync.Mutex
 }
 
-// NewLocker gives the lock that the file at path stands for; Lock makes the file when needed.
+// NewLocker returns the lock of the file at path. Lock creates the file.
 func NewLocker(path string) *Locker {
 	return &Locker{path: path}
 }
 
-// Lock waits for the lock and gives the function that lets it go.
+// Lock waits for the lock and returns the function that releases it.
 func (l *Locker) Lock() (unlock func(), err error) {
-	// The mutex comes first so that the goroutines of one process wait in Go, not each in a
-	// system call with its own thread.
+	// The mutex comes first so that the goroutines of one process wait in Go, not each in a system
+	// call with its own thread.
 	l.mu.Lock()
 	file, err := lockFile(l.path)
 	if err != nil {
@@ -32,8 +32,8 @@ func (l *Locker) Lock() (unlock func(), err error) {
 		return nil, err
 	}
 	return func() {
-		// Closing the only descriptor is what releases the lock; there is nothing to be lost by
-		// a failure, since nothing was written through it.
+		// Closing the only descriptor releases the lock. An error is harmless, since nothing was
+		// written.
 		_ = file.Close()
 		l.mu.Unlock()
 	}, nil

@@ -1,6 +1,6 @@
-// Package store keeps the sandbox's state as JSON files that a person may read and edit: it
-// writes them whole or not, says which file is at fault when one cannot be read, and
-// guards them with a lock that holds between processes.
+// Package store keeps the sandbox's state as JSON files that a person may read and edit. It writes
+// them atomically, names the file and line that cannot be read, and guards them with a lock between
+// processes.
 package store
 
 import (
@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// ReadJSON decodes the file at path into v. A field that v does not know is an error, because a
-// mistyped name in a hand-edited file would otherwise be lost silently.
+// ReadJSON decodes the file at path into v. An unknown field is an error, because a mistyped name in
+// an edited file would otherwise be lost silently.
 func ReadJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -23,22 +23,22 @@ func ReadJSON(path string, v any) error {
 	return Decode(path, data, v)
 }
 
-// Decode decodes data, the content of the file at path, into v as strictly as ReadJSON does.
+// Decode decodes data, the content of the file at path, as strictly as ReadJSON.
 func Decode(path string, data []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	decoder.UseNumber()
 	if err := decoder.Decode(v); err != nil {
-		return fmt.Errorf("%s:%d: not valid sandbox state: %w; correct the file or delete it", path, lineOf(data, decoder, err), err)
+		return fmt.Errorf("%s:%d: not valid sandbox state: %w; fix: correct the file or delete it", path, lineOf(data, decoder, err), err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s:%d: not valid sandbox state: more text after the end of the object; correct the file or delete it",
+		return fmt.Errorf("%s:%d: not valid sandbox state: more text after the end of the object; fix: correct the file or delete it",
 			path, 1+bytes.Count(data[:decoder.InputOffset()], []byte("\n")))
 	}
 	return nil
 }
 
-// lineOf finds the line of a decoding error, as well as encoding/json reports where it was.
+// lineOf returns the line of a decoding error, as precisely as encoding/json reports it.
 func lineOf(data []byte, decoder *json.Decoder, err error) int {
 	offset := decoder.InputOffset()
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -50,7 +50,7 @@ func lineOf(data []byte, decoder *json.Decoder, err error) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// Encode gives v as the indented JSON that the state files hold.
+// Encode returns v as indented JSON.
 func Encode(v any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -62,7 +62,7 @@ func Encode(v any) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// WriteJSON replaces the file at path by v as indented JSON, whole or not.
+// WriteJSON atomically replaces the file at path with v as indented JSON.
 func WriteJSON(path string, v any) error {
 	data, err := Encode(v)
 	if err != nil {
@@ -71,7 +71,7 @@ func WriteJSON(path string, v any) error {
 	return WriteFile(path, data)
 }
 
-// WriteFile replaces the file at path by data, whole or not.
+// WriteFile atomically replaces the file at path with data.
 func WriteFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

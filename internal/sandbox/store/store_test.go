@@ -84,7 +84,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockExcludes counts under two lockers of one file, which stand for two processes.
+// TestLockExcludes counts with two lockers of one file, which stand for two processes.
 func TestLockExcludes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

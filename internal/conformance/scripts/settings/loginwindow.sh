@@ -1,4 +1,4 @@
-# Starts loginwindow anew, which ends the session at the screen.
+# Restarts loginwindow, which ends the GUI session.
 begin
 before=$(pgrep -x loginwindow | head -n 1)
 launchctl kickstart -k system/com.apple.loginwindow

@@ -1,4 +1,4 @@
-# Shows pf as it is, and takes one reference and gives it back.
+# Prints the state of pf, then takes a reference and releases it.
 begin
 say info "$(pfctl -s info 2>/dev/null | head -n 1)"
 say references "$(references)"

@@ -1,5 +1,5 @@
-# Takes back all that the experiments made. It may run at any time, and twice. An experiment whose connection broke goes on:
-# it is told to stop, and nothing is taken back before it has.
+# Reverts all experiments. It may run at any time, and twice. An experiment whose connection broke
+# continues, so it is stopped first.
 : >"$home/stop"
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
   [ -e "$home/process" ] || break

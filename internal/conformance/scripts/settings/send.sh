@@ -1,2 +1,2 @@
-# Takes a file, which comes on standard input. $1 is its name.
+# Saves a file from standard input. $1 is its name.
 cat >"$home/$1"

@@ -1,5 +1,5 @@
-# Loads a job, puts another build in the place of its program, kickstarts it, and then loads it anew. The two builds
-# were sent before.
+# Loads a job, replaces its program with another build, kickstarts it, and then loads it again. The
+# two builds were sent before.
 begin
 cat >"$plist" <<END
 <?xml version="1.0" encoding="UTF-8"?>
@@ -13,7 +13,7 @@ END
 chown root:wheel "$plist"
 chmod 0644 "$plist"
 page() { launchctl print "system/$label" 2>&1; }
-# judged names how the job is: running, or what ended it.
+# judged prints the state of the job: running, or why it exited.
 judged() {
   page >"$home/page"
   if grep -q '^	state = running' "$home/page"; then
@@ -55,7 +55,7 @@ step
 launchctl bootstrap system "$plist"
 sleep 3
 step
-say 'loaded anew' "$(judged)"
+say 'loaded again' "$(judged)"
 launchctl kickstart -k "system/$label"
 sleep 3
 say 'kickstart of the same bytes' "$(judged)"

@@ -1,5 +1,5 @@
-# Follows pf's references and vmnet's points through the life of a virtual machine, and a full load of the main
-# ruleset while it runs. $1 is the virtual machine that a copy is made of.
+# Records pf's references and vmnet's anchors during the life of a virtual machine, and a full load of
+# the main ruleset while it runs. $1 is the virtual machine to copy.
 if [ -z "$1" ]; then
   say skipped 'no virtual machine was named: VM=name of one with a network'
   exit 0

@@ -1,5 +1,5 @@
-# What each experiment begins with. $1 is the login user, the rest is the experiment's own. All that is made lies
-# in one folder, so that restore.sh finds it, also after an experiment that was cut off.
+# The start of each experiment. $1 is the login user, the rest is the experiment's own. All files are
+# in one folder, so that restore.sh also finds those of an aborted experiment.
 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 LC_ALL=C
 export PATH LC_ALL
@@ -16,13 +16,14 @@ as_user() { sudo -n -H -u "$user" "$@"; }
 references() { pfctl -s References 2>/dev/null | grep -c '[0-9][0-9]* *[0-9]' || :; }
 points() { { pfctl -sr; pfctl -sn; } 2>/dev/null | grep -c 'com.apple.internet-sharing' || :; }
 pf_state() { pfctl -s info 2>/dev/null | head -n 1 | cut -d ' ' -f 2; }
-# pf that somebody enabled without a reference goes off with the last reference: what notes it lets it be enabled again.
+# Releasing the last reference disables a pf that was enabled without one. note_pf records that it was
+# enabled, so that back_pf can enable it again.
 note_pf() { [ "$(pf_state)" != Enabled ] || : >"$home/pf-was-on"; }
 back_pf() {
   if [ -f "$home/pf-was-on" ] && [ "$(pf_state)" != Enabled ]; then pfctl -e >/dev/null 2>&1; fi
 }
-# begin is what an experiment begins with. A broken connection does not end it: restore.sh makes a file, which it looks
-# at before each step, and waits until it has ended.
+# A broken connection does not end an experiment: it checks for restore.sh's stop file before each
+# step, and restore.sh waits until it has exited.
 begin() {
   [ -f "$home/build-2" ] || exit 1 # all was taken back before it began
   echo "$$" >"$home/process"
