@@ -28,6 +28,7 @@ type Result struct {
 	Deferred *plan.Trouble
 
 	closed, opened bool // for one host: this run cordoned its Node; it uncordoned it already
+	halted         bool // for one host: its drain was stopped with the run
 }
 
 // Failure is an action that failed.
@@ -286,7 +287,14 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
 		}
-		e.ended(&r, e.act(ctx, host, a, do))
+		end := e.act(ctx, host, a, do)
+		if end.Err == errStoppedDrain { // if it is wrapped, there is more to report: that is a failure
+			r.halted = true
+			r.NotStarted++
+			e.emit(Event{Type: Skipped, Host: host, Action: a})
+			continue
+		}
+		e.ended(&r, end)
 	}
 	return r
 }

@@ -52,11 +52,17 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 		return err
 	}
 	var trouble *plan.Trouble
-	if !errors.As(err, &trouble) {
-		err = w.notDrained(a, err)
+	switch {
+	case errors.As(err, &trouble):
+		return err
+	case w.engine.Stop.Err() != nil:
+		return errStoppedDrain
 	}
-	return err
+	return w.notDrained(a, err)
 }
+
+// errStoppedDrain ends an action whose drain was stopped with the run. Nothing was changed, so it counts as not started.
+var errStoppedDrain = errors.New("the run was stopped during the drain")
 
 // reopen uncordons the Node that this run cordoned, if the action failed before it changed
 // anything on the host.
@@ -66,19 +72,15 @@ func (w *worker) reopen(ctx context.Context, err error) error {
 	}
 	open := w.engine.open(ctx, w.host)
 	if w.closed, w.opened = open != nil, open == nil; open != nil {
-		return fmt.Errorf("%w; its Node stays cordoned: %w", err, open)
+		return fmt.Errorf("%w; its Node stays cordoned: %w", err, open) // this counts as a failure, also of a stopped drain
 	}
 	return err
 }
 
 func (w *worker) notDrained(a plan.Action, err error) error {
 	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
-	t := plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
+	return &plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
 		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; --force-busy " + name + " kills the running work instead"}
-	if w.engine.Stop.Err() != nil {
-		t.Text, t.Remedy = what+" not started: the run was stopped during the drain", "apply again"
-	}
-	return &t
 }
 
 // makeIdle drains the host's Node, if it has a working kubelet, and then waits until the host

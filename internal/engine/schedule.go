@@ -158,7 +158,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	switch {
 	case j.opening:
 		s.opened(j, h, len(r.Failures) > 0)
-	case len(r.Failures) > 0:
+	case len(r.Failures) > 0, r.halted:
 		s.hostEnded(h)
 		s.rollout.Failed(id)
 		s.leaveClosed(j, h, r.opened)

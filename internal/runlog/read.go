@@ -207,7 +207,7 @@ func (b begun) note(e Entry) {
 	case e.Action == nil || e.Uncertain:
 	case e.Type == engine.Started:
 		b[e.Action.Key()] = e
-	case e.Type == engine.Done, e.Type == engine.Failed:
+	case e.Type == engine.Done, e.Type == engine.Failed, e.Type == engine.Skipped: // skipped: the drain before it was stopped
 		delete(b, e.Action.Key())
 	}
 }
