@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/lock"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
@@ -155,9 +156,10 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 			})
 			env.stream.Applied(r)
 		}
-		env.ended(idle, r, err)
+		left := env.record.Load().Unfinished(r)
+		env.ended(idle, r, left, err)
 		if !idle || len(r.Failures) > 0 {
-			env.outText().Applied(p, r)
+			env.outText().Applied(p, r, left)
 		}
 		if err == nil && s.Rollback {
 			env.outText().Say("The configuration still names the newer version, so the next apply without --rollback installs it again; pin the older version there to keep it.")
@@ -167,11 +169,11 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 }
 
 // ended notes what a run came to, for the line that ends the command. With an error it is unknown what is left.
-func (env *Env) ended(idle bool, r engine.Result, err error) {
+func (env *Env) ended(idle bool, r engine.Result, left []runlog.LeftHost, err error) {
 	if env.ending == nil {
 		return
 	}
-	env.ending.Changed, env.ending.Result = true, r
+	env.ending.Changed, env.ending.Result, env.ending.Left = true, r, left
 	switch {
 	case err != nil:
 		env.ending.What = "not verified"
@@ -209,7 +211,7 @@ func (env *Env) conclude(code int, err error) {
 		e.What = "error"
 	}
 	if code == ExitLeft || err != nil && !e.Changed {
-		e.Result = engine.Result{}
+		e.Result, e.Left = engine.Result{}, nil
 	}
 	e.Took, e.Exit = time.Since(env.this.Started), code
 	env.outText().Result(*e)

@@ -1,7 +1,9 @@
 package runlog
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
@@ -20,9 +22,9 @@ type LeftHost struct {
 // urgency orders the states of a host's actions: the first of them that occurs is the host's.
 var urgency = []State{StateFailed, StateUncertain, StateNotStarted, StateNotWaited}
 
-// leftBy returns the hosts that a run did not finish, each once: those whose actions did not succeed, then those
-// that the last comparison did not find in sync.
-func (r Record) leftBy(result engine.Result) []LeftHost {
+// LeftBy returns the hosts that a run did not finish, each once: those whose actions did not succeed, then those
+// that its last comparison did not find in sync. The record is that of the run, as far as it is written.
+func (r Record) LeftBy(result engine.Result) []LeftHost {
 	out := []LeftHost{}
 	known := make(map[string]bool) // names in out
 	add := func(h LeftHost) {
@@ -41,6 +43,9 @@ func (r Record) leftBy(result engine.Result) []LeftHost {
 	for _, f := range result.Failures { // some have no event, such as a marker that could not be written
 		add(LeftHost{Host: f.Action.Host, Fleet: f.Action.Fleet, State: StateFailed})
 	}
+	for _, l := range result.Left {
+		add(LeftHost{Host: l.Host, Fleet: l.Fleet, State: StateNotStarted})
+	}
 	after := result.After
 	if after == nil {
 		return out
@@ -56,39 +61,66 @@ func (r Record) leftBy(result engine.Result) []LeftHost {
 		}
 	}
 	for _, l := range after.Lost {
-		add(LeftHost{l.Name, l.Fleet, StateRefused, l.Code, l.Text, l.Remedy})
+		add(LeftHost{l.Name, l.Fleet, StateLost, l.Code, l.Text, l.Remedy})
 	}
 	return out
 }
 
-// stateAfter returns how a comparison found a host: StateDone when nothing is left to do there.
+// stateAfter returns how a comparison found a host, and why: StateDone when nothing is left to do there.
 func stateAfter(h *plan.Host, actions []plan.Action) (State, plan.Trouble) {
-	refused := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Refusal != nil })
-	deferred := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Deferral != nil })
-	switch {
-	case h.Unknown != nil && h.Unknown.Code == plan.CodeUnreachable:
+	switch h.Verdict(actions) {
+	case plan.Unreachable:
 		return StateUnreachable, *h.Unknown
-	case h.Unknown != nil:
-		return StateNotCompared, *h.Unknown
-	case slices.ContainsFunc(actions, byHold):
-		return StateHeld, *actions[slices.IndexFunc(actions, byHold)].Refusal
-	case h.Refused != nil:
-		return StateRefused, *h.Refused
-	case slices.ContainsFunc(actions, plan.Action.Runs):
-		return StateNotConverged, plan.Trouble{}
-	case refused >= 0:
-		return StateRefused, *actions[refused].Refusal
-	case len(h.Unread) > 0:
-		return StateNotCompared, plan.Trouble{Code: plan.CodeUnread, Text: h.Unread[0].Why}
-	case h.NotJudged() != nil:
-		return StateNotCompared, *h.NotJudged()
-	case deferred >= 0:
-		return StateDeferred, *actions[deferred].Deferral
+	case plan.Uncompared:
+		switch {
+		case h.Unknown != nil:
+			return StateNotCompared, *h.Unknown
+		case len(h.Unread) > 0:
+			return StateNotCompared, plan.Trouble{Code: plan.CodeUnread, Text: h.Unread[0].Why}
+		case h.NotJudged() != nil:
+			return StateNotCompared, *h.NotJudged()
+		}
+		return StateNotCompared, plan.Trouble{}
+	case plan.Blocked:
+		return StateRefused, refusal(h, actions)
+	case plan.HeldBack:
+		return StateHeld, refusal(h, actions)
+	case plan.ToAdd, plan.ToFix, plan.ToUpdate:
+		return StateNotConverged, toChange(actions)
+	case plan.LeftForLater:
+		for _, a := range actions {
+			if a.Deferral != nil {
+				return StateDeferred, *a.Deferral
+			}
+		}
 	}
 	return StateDone, plan.Trouble{}
 }
 
-func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == plan.CodeHeld }
+// toChange names the actions that would run on a host.
+func toChange(actions []plan.Action) plan.Trouble {
+	var labels []string
+	var code plan.Code
+	for _, a := range actions {
+		if a.Runs() {
+			labels, code = append(labels, ActionOf(a).Label()), cmp.Or(code, a.Reason.Code)
+		}
+	}
+	return plan.Trouble{Code: code, Text: "still to change: " + strings.Join(slices.Compact(labels), ", ")}
+}
+
+// refusal returns why nothing is changed on a host.
+func refusal(h *plan.Host, actions []plan.Action) plan.Trouble {
+	if h.Refused != nil {
+		return *h.Refused
+	}
+	for _, a := range actions {
+		if a.Refusal != nil {
+			return *a.Refusal
+		}
+	}
+	return plan.Trouble{}
+}
 
 // leftHosts returns the hosts that the run left, as its record says. A record without that, of a run that was
 // interrupted, knows what happened to the actions and which hosts its plan could not change.
@@ -96,7 +128,7 @@ func (r Record) leftHosts() []LeftHost {
 	if i := slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Type == TypeLeft }); i >= 0 {
 		return r.Entries[i].Left
 	}
-	out := r.leftBy(engine.Result{})
+	out := r.LeftBy(engine.Result{})
 	if r.End != nil && r.End.Exit == 0 {
 		return out
 	}

@@ -53,7 +53,7 @@ func TestLeft(t *testing.T) {
 		}, []engine.Event{{Type: engine.Failed, Action: step("one", "power"), Err: errors.New("no")}, {Type: engine.Done, Action: step("two", "power")}},
 			3, map[string]runlog.State{"one": runlog.StateFailed, "blocked": runlog.StateRefused, "down": runlog.StateUnreachable, "strange": runlog.StateNotCompared,
 				"partly": runlog.StateNotCompared, "refused": runlog.StateRefused, "held": runlog.StateHeld, "later": runlog.StateDeferred,
-				"drifted": runlog.StateNotConverged, "lost": runlog.StateRefused},
+				"drifted": runlog.StateNotConverged, "lost": runlog.StateLost},
 			[]string{"one", "blocked", "down", "strange", "partly", "refused", "held", "drifted", "lost"}},
 		"only deferred": {&plan.Plan{Hosts: []plan.Host{at("later")}, Actions: []plan.Action{acted("later", later)}},
 			[]engine.Event{{Type: engine.Done, Action: step("one", "power")}, {Type: engine.Done, Action: step("one", "hostname")}, {Type: engine.Done, Action: step("two", "power")}},

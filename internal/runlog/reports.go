@@ -25,12 +25,13 @@ const (
 const (
 	StateNotConverged State = "not converged" // the last comparison still found something to change
 	StateUnreachable  State = "unreachable"   // it did not answer
+	StateLost         State = "lost"          // its server is not in the inventory
 	StateNotCompared  State = "not compared"  // some or all of it could not be read
 	StateHeld         State = "held"          // a person's hold keeps changes off it
 )
 
 // LeftStates are the states of hosts that a run did not finish, the most urgent first.
-var LeftStates = []State{StateFailed, StateUncertain, StateNotStarted, StateNotWaited, StateNotConverged, StateRefused, StateUnreachable, StateNotCompared,
+var LeftStates = []State{StateFailed, StateUncertain, StateNotStarted, StateNotWaited, StateNotConverged, StateRefused, StateUnreachable, StateLost, StateNotCompared,
 	StateHeld, StateDeferred}
 
 // HostReport is what a run did on one host and, if the run did not finish it, why. The host without a name is the cluster.

@@ -191,6 +191,13 @@ func (w *Writer) Open() []Entry {
 	return w.open.inOrder()
 }
 
+// Unfinished returns the hosts that the run did not finish.
+func (w *Writer) Unfinished(result engine.Result) []LeftHost {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.record.LeftBy(result)
+}
+
 // Write adds a line. A line that is not an event is synced to disk.
 func (w *Writer) Write(e Entry) error {
 	e.Version = Version
@@ -221,9 +228,7 @@ func (w *Writer) Write(e Entry) error {
 // End writes which hosts the run did not finish, then the last line, and closes the record. The error is the first that
 // any line met.
 func (w *Writer) End(end End, result engine.Result) error {
-	w.mu.Lock()
-	left := w.record.leftBy(result)
-	w.mu.Unlock()
+	left := w.Unfinished(result)
 	var err error
 	if len(left) > 0 {
 		err = w.Write(Entry{Event: engine.Event{Type: TypeLeft}, Left: left})

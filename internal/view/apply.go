@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -63,21 +63,21 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 		given(drains != "", "Drained: %s.", drains), given(len(forced) > 0, "By force, without waiting until idle: %s.", strings.Join(forced, ", ")))
 }
 
-// Applied shows what a run left behind: what failed, what was not started and why, and what else is not as wanted. before is
-// the plan that was performed: what it has said already is not said again. Of a run that converged there is nothing to say.
-func (t *Text) Applied(before *plan.Plan, r engine.Result) {
+// Applied shows what a run left behind: what failed, what was not started and why, and what else is not in sync. before is the
+// plan that was performed, whose troubles are only named again. left are the hosts that the run did not finish. After a run that
+// converged there is nothing to show.
+func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHost) {
 	before = cmp.Or(before, r.After, &plan.Plan{})
 	names := before.Names()
-	t.unfinished(r)
+	t.unfinished(r, left)
 	t.failures(r.Failures, names)
 	t.leftHosts(r.Left, names)
+	t.leftOver(before, left, names)
 	t.closed(r.Closed, names)
-	if r.After != nil { // else nobody could look
-		if c, was := r.After.Coverage(), before.Coverage(); len(c.NotCompared)+len(c.Partly) > 0 && !reflect.DeepEqual(c, was) {
-			t.uncovered(c)
-		}
-		if !r.Finished() && !r.Interrupted { // else it is the rest of the plan that was shown
-			t.remainder(before, r)
+	if r.After != nil { // else the result could not be verified
+		t.unread(before.Coverage(), r.After.Coverage())
+		if n := objectsToChange(r.After); n > 0 && !r.Interrupted {
+			t.line(2, markFailed, "cluster  "+count(n, "object")+" still to change; macfleet plan shows them")
 		}
 		if r.After.Summarise().Deferred > 0 {
 			t.Say(deferredTo(r.After))
@@ -93,52 +93,31 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result) {
 	}
 }
 
-// unfinished counts the hosts on which something is left.
-func (t *Text) unfinished(r engine.Result) {
-	failed := by(r.Failures, func(f engine.Failure) string { return f.Action.Host })
-	_, cluster := failed[""]
-	delete(failed, "")
-	text := listed(", ", given(cluster, "work on the cluster failed"), given(len(failed) > 0, "%s failed", count(len(failed), "host")), given(len(r.Left) > 0, "%s not started", count(len(r.Left), "host")),
-		given(r.NotWaited > 0, "%s not waited for", count(r.NotWaited, "Node")), given(len(r.Closed) > 0, "%s left cordoned", count(len(r.Closed), "host")))
+// unfinished counts the hosts that the run did not finish.
+func (t *Text) unfinished(r engine.Result, left []runlog.LeftHost) {
+	cluster := slices.ContainsFunc(r.Failures, func(f engine.Failure) bool { return f.Action.Host == "" })
+	of := countOf(left)
+	hosts := unfinished(of)
+	if of(runlog.StateDeferred) == len(left) { // deferredTo reports these
+		hosts = ""
+	}
+	text := listed("; ", listed(", ", given(cluster, "work on the cluster failed"), hosts), given(len(r.Closed) > 0, "%s left cordoned", count(len(r.Closed), "host")))
 	if text != "" {
 		t.blank()
 		t.heading(text + ".")
 	}
 }
 
-// remainder shows what is left on hosts of which nothing was said yet. What was blocked or unreachable before the run is so
-// still, and the plan has said it.
-func (t *Text) remainder(before *plan.Plan, r engine.Result) {
-	said, blocked, troubled := make(map[string]bool), make(map[string]bool), make(map[string]bool)
-	for _, f := range r.Failures {
-		said[f.Action.Host] = true
+// unread shows parts of the cluster that only the last comparison could not read.
+func (t *Text) unread(before, after plan.Coverage) {
+	if len(after.ClusterUnread) > 0 && !slices.Equal(before.ClusterUnread, after.ClusterUnread) {
+		t.uncovered(plan.Coverage{ClusterUnread: after.ClusterUnread})
 	}
-	for _, l := range r.Left {
-		said[l.Host] = true
-	}
-	for _, a := range before.Actions {
-		blocked[a.Address()] = !a.Runs()
-	}
-	inTrouble := func(h plan.Host) bool { return h.Unknown != nil || h.Refused != nil || len(h.Unread) > 0 }
-	for _, h := range before.Hosts {
-		troubled[h.Server.ID] = inTrouble(h)
-	}
-	rest := plan.Plan{Owner: r.After.Owner, Fleets: r.After.Fleets}
-	work := make(map[string]bool) // by server id
-	for _, a := range r.After.Actions {
-		if !said[a.Host] && (a.Runs() || !blocked[a.Address()]) {
-			rest.Actions, work[a.ServerID] = append(rest.Actions, a), true
-		}
-	}
-	for _, h := range r.After.Hosts {
-		if !said[h.Name] && (work[h.Server.ID] || inTrouble(h) && !troubled[h.Server.ID]) {
-			rest.Hosts = append(rest.Hosts, h)
-		}
-	}
-	if len(rest.Actions)+len(rest.Hosts) > 0 {
-		t.section("Did not converge")
-		t.differences(&rest)
-	}
+}
+
+// objectsToChange counts the actions on the cluster that a plan would run.
+func objectsToChange(p *plan.Plan) int {
+	return len(slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !a.OfCluster() || !a.Runs() || a.Host != "" }))
 }
 
 // newWarnings shows the warnings that the plan before did not have.

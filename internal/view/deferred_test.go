@@ -58,7 +58,7 @@ func TestDeferred(t *testing.T) {
 	}
 	b.Reset()
 	p.Actions = p.Actions[5:]
-	text.Applied(nil, engine.Result{Done: 5, After: p})
+	showApplied(text, engine.Result{Done: 5, After: p})
 	if got := b.String(); !strings.Contains(got, "1 host deferred to a later run (too-many-disrupted)") || strings.Contains(got, "Did not converge") {
 		t.Errorf("after the run:\n%s", got)
 	}
@@ -70,7 +70,7 @@ func TestLeftNamesHosts(t *testing.T) {
 	var got []string
 	for _, why := range []rollout.Reason{rollout.CanaryFailed, rollout.TrialFailed, rollout.BudgetSpent, rollout.RepairsFailing} {
 		var b bytes.Buffer
-		view.NewText(&b, 0, false).Applied(nil, engine.Result{NotStarted: 1, Left: []engine.Left{{Host: "h2", Fleet: "runners", Why: why, Of: []string{"h1"}}}})
+		showApplied(view.NewText(&b, 0, false), engine.Result{NotStarted: 1, Left: []engine.Left{{Host: "h2", Fleet: "runners", Why: why, Of: []string{"h1"}}}})
 		for _, line := range strings.Split(b.String(), "\n") {
 			if strings.Contains(line, string(why)) || strings.HasPrefix(line, "      or") {
 				got = append(got, strings.TrimSpace(line))

@@ -6,24 +6,26 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Ending is what a run came to.
+// Ending is the result of a run.
 type Ending struct {
-	What    string        // in a word or two, where the counts do not say it
+	What    string        // in a word or two, if the counts do not say it
 	Changed bool          // something may have been changed
-	Result  engine.Result // of the run, where it was performed; After is the plan alone where nothing was to be done
+	Result  engine.Result // After is the plan itself if there was nothing to do
+	Left    []runlog.LeftHost
 	Took    time.Duration
 	Exit    int
 }
 
-// Result prints the one line that ends a run, whatever came of it.
+// Result prints the one line that ends a run, whatever its result.
 func (t *Text) Result(e Ending) {
 	r := e.Result
-	hosts, nodes := "", ""
+	hosts, nodes := unfinished(countOf(e.Left)), ""
 	if r.After != nil {
-		hosts, nodes = convergedCount(r.After), ""
+		hosts = convergedCount(r.After, e.Left)
 		if joining, late := nodesOf(r); joining > 0 {
 			nodes = fmt.Sprintf("%d/%d Nodes Ready", joining-len(late), joining)
 		}
@@ -39,7 +41,26 @@ func (t *Text) Cancelled(err error) {
 	t.Say(strings.Join(mapped(nonempty(first, rest), func(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }), " "))
 }
 
-// convergedCount says how many hosts are as they are wanted, and how the others are.
-func convergedCount(p *plan.Plan) string {
-	return tallyOf(p).result(given(p.Coverage().Limited(), "selected "), given(len(p.Steps) > 0, " in %s", strings.Join(words(p.Steps), ", ")))
+// convergedCount counts the hosts that are in sync at the end of a run, and the others by why they are not. A host on which
+// something failed counts as failed, whatever the comparison found.
+func convergedCount(p *plan.Plan, left []runlog.LeftHost) string {
+	selected, in := given(p.Coverage().Limited(), "selected "), given(len(p.Steps) > 0, " in %s", strings.Join(words(p.Steps), ", "))
+	t := tallyOf(p)
+	if len(left) == 0 {
+		return t.result(selected, in)
+	}
+	states := make(map[string]runlog.State) // by host
+	for _, l := range left {
+		states[l.Host] = l.State
+	}
+	actions := byHost(p)
+	for _, h := range p.Hosts {
+		if states[h.Name] != "" && h.Verdict(actions[h.Server.ID]) == plan.InSync {
+			t.InSync--
+		}
+	}
+	of := countOf(left)
+	parts := mapped(runlog.LeftStates, func(s runlog.State) string { return some(of(s), stateText(s)) })
+	return listed(", ", fmt.Sprintf("%d/%d %shosts converged%s", t.InSync, t.Hosts, selected, in), listed(", ", parts...),
+		given(t.NeedsAttention == 1, "1 needs attention"), given(t.NeedsAttention > 1, "%d need attention", t.NeedsAttention), t.others())
 }

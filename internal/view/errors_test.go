@@ -550,7 +550,7 @@ func disturbed(t *testing.T) []disturbance {
 	}
 	failed := func(code string, f engine.Failure) {
 		out = append(out, disturbance{code, []picture{
-			shown("apply", func(v *view.Text) { v.Applied(nil, engine.Result{Failures: []engine.Failure{f}}) })}})
+			shown("apply", func(v *view.Text) { showApplied(v, engine.Result{Failures: []engine.Failure{f}}) })}})
 	}
 	for _, x := range append(gateTroubles(), boundTroubles()...) {
 		failed(x.Code.String(), engine.Failure{Err: &x, Action: plan.Action{Kind: plan.AwaitNode, Host: memberOf}})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 )
 
@@ -60,39 +61,39 @@ func pictures(t *testing.T) []picture {
 		"limited": func(v *view.Text) {
 			v.Plan(limited(clean()), view.PlanForm{})
 			v.Plan(limited(everything()), view.PlanForm{})
-			v.Applied(nil, engine.Result{Done: 4, After: limited(clean())})
+			showApplied(v, engine.Result{Done: 4, After: limited(clean())})
 			v.Hosts(limited(clean()), narrow)
 		},
 		"silent": func(v *view.Text) {
 			v.Plan(silent(), view.PlanForm{})
-			v.Applied(nil, engine.Result{Done: 4, After: silent()})
+			showApplied(v, engine.Result{Done: 4, After: silent()})
 			v.Hosts(silent(), narrow)
 		},
 		"joining":      func(v *view.Text) { v.Plan(joining(), view.PlanForm{}) },
 		"joininghosts": func(v *view.Text) { v.Hosts(joining(), narrow) },
-		"joined":       func(v *view.Text) { v.Applied(nil, waited()) },
+		"joined":       func(v *view.Text) { showApplied(v, waited()) },
 		"nodes":        func(v *view.Text) { v.Plan(nodes(), view.PlanForm{}) },
 		"crashing":     crashing,
 		"hosts":        func(v *view.Text) { v.Hosts(everything(), narrow) },
 		"wide":         func(v *view.Text) { v.Hosts(everything(), wide) },
 		"applied": func(v *view.Text) {
-			v.Applied(nil, failed)
-			v.Result(view.Ending{Changed: true, Result: failed, Took: 192 * time.Second, Exit: 3})
+			showApplied(v, failed)
+			v.Result(view.Ending{Changed: true, Result: failed, Left: runlog.Record{}.LeftBy(failed), Took: 192 * time.Second, Exit: 3})
 		},
 		"stopped": func(v *view.Text) {
-			v.Applied(nil, stopped)
+			showApplied(v, stopped)
 			v.Remaining(everything().Actions, everything().Names(), "macfleet apply")
-			v.Result(view.Ending{What: "stopped", Changed: true, Result: stopped, Took: time.Hour, Exit: 3})
+			v.Result(view.Ending{What: "stopped", Changed: true, Result: stopped, Left: runlog.Record{}.LeftBy(stopped), Took: time.Hour, Exit: 3})
 		},
 		"stats": func(v *view.Text) { v.Stats(cost()) },
 		"done": func(v *view.Text) {
 			done := engine.Result{Done: 4, After: clean()}
-			v.Applied(nil, done)
+			showApplied(v, done)
 			v.Result(view.Ending{Changed: true, Result: done, Took: 2 * time.Second})
 			v.Result(view.Ending{What: "cancelled", Took: time.Second, Exit: 1})
 			v.Cancelled(errors.New(`cancelled: you typed "y"; nothing was changed`))
 		},
-		"unproven": func(v *view.Text) { v.Applied(nil, unproven) },
+		"unproven": func(v *view.Text) { showApplied(v, unproven) },
 		"explain": func(v *view.Text) {
 			for _, x := range explanations() {
 				v.Explain(x, "")

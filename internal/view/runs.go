@@ -68,18 +68,7 @@ func leftCount(end *runlog.End) string {
 		return listed(", ", given(end.Failed > 0, "%s failed", count(end.Failed, "action")), given(end.NotStarted > 0, "%s not started", count(end.NotStarted, "action")),
 			given(end.NotWaited > 0, "%s not waited for", count(end.NotWaited, "host")), given(end.Deferred > 0, "%s deferred", count(end.Deferred, "host")))
 	}
-	var parts []string
-	for _, state := range runlog.LeftStates {
-		if n := end.Hosts[state]; n > 0 {
-			parts = append(parts, given(len(parts) == 0, "%s ", count(n, "host"))+given(len(parts) > 0, "%d ", n)+stateText(state))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// stateText is the word for a state of an action or a host.
-func stateText(s runlog.State) string {
-	return cmp.Or(map[runlog.State]string{runlog.StateRefused: "blocked", runlog.StateUncertain: "possibly half done"}[s], string(s))
+	return unfinished(func(s runlog.State) int { return end.Hosts[s] })
 }
 
 // Run shows one run: what it came to, then what failed, then what happened on the other hosts.
@@ -188,7 +177,7 @@ func markOf(h runlog.HostReport) string {
 	if h.Left != nil {
 		mark = markWaiting
 		switch h.Left.State {
-		case runlog.StateFailed, runlog.StateUncertain, runlog.StateRefused, runlog.StateUnreachable, runlog.StateNotCompared, runlog.StateNotConverged:
+		case runlog.StateFailed, runlog.StateUncertain, runlog.StateRefused, runlog.StateUnreachable, runlog.StateLost, runlog.StateNotCompared, runlog.StateNotConverged:
 			return markFailed
 		}
 	}

@@ -178,7 +178,7 @@ func crashing(v *view.Text) {
 	step := plan.Action{Kind: plan.RunStep, Host: p.Hosts[3].Name, ServerID: p.Hosts[3].Server.ID, Step: "tart_kubelet"}
 	lost, loops := step, step
 	loops.Host, loops.ServerID = p.Hosts[0].Name, p.Hosts[0].Server.ID
-	v.Applied(nil, engine.Result{Done: 2, After: p, Failures: []engine.Failure{
+	showApplied(v, engine.Result{Done: 2, After: p, Failures: []engine.Failure{
 		{Action: loops, OfNode: true, Err: errors.New("tart_kubelet-run failed with exit code 70: tart-kubelet does not stay up"),
 			Remedy: "read /var/log/tart-kubelet.log on the host; macfleet apply --rollback --on name=" + loops.Host + " --step tart_kubelet brings back 0.4.0, which the host has kept"},
 		{Action: lost, OfNode: true, Err: errors.New("the connection broke")}}})

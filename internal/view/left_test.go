@@ -1,0 +1,41 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// showApplied shows what a run left behind that has no record.
+func showApplied(t *view.Text, r engine.Result) { t.Applied(nil, r, runlog.Record{}.LeftBy(r)) }
+
+// TestLeftOver: at the end of a run each host that it did not finish is named. The cause of what the plan has shown is not repeated.
+func TestLeftOver(t *testing.T) {
+	t.Parallel()
+	blocked := func(cause string) *plan.Plan {
+		p := clean()
+		p.Hosts[0].Refused = &plan.Trouble{Code: plan.CodeUnread, Text: cause, Remedy: "look"}
+		return p
+	}
+	shown := func(before *plan.Plan) string {
+		var b strings.Builder
+		after := blocked("it is strange")
+		left := runlog.Record{}.LeftBy(engine.Result{After: after})
+		text := view.NewText(&b, 0, false)
+		text.Applied(before, engine.Result{Done: 1, After: after}, left)
+		text.Result(view.Ending{Changed: true, Result: engine.Result{Done: 1, After: after}, Left: left, Exit: 3})
+		return b.String()
+	}
+	const compact, result = "  · blocked: acme-production-runners-m2-00002  [unread]\n", "Result  1/2 hosts converged, 1 blocked, 1 action done, 0s, exit 3\n"
+	if got := shown(blocked("it is strange")); !strings.Contains(got, "\n1 host blocked.\n"+compact) || !strings.HasSuffix(got, result) {
+		t.Errorf("blocked before:\n%s", got)
+	}
+	const whole = "  ✗ acme-production-runners-m2-00002  blocked: it is strange  [unread]\n      fix   look\n"
+	if got := shown(clean()); !strings.Contains(got, whole) || !strings.HasSuffix(got, result) {
+		t.Errorf("blocked by now:\n%s", got)
+	}
+}
