@@ -25,8 +25,8 @@ The next apply without --rollback installs the configured version again; pin the
 older version in the configuration to keep it.
 
 --rotate-tokens gives each selected host's kubelet a new cluster token and
-restarts it, within the limits of the rollout. Virtual machines keep running. The
-old token is revoked once the new one is in use.
+restarts it, within the limits of the rollout. Virtual machines keep running.
+The old token is revoked once the new one is in use.
 
 Exit codes: 0 everything allowed was done and verified, 1 error or not approved,
 3 a host failed, was blocked, interrupted or did not converge.`,
@@ -65,8 +65,9 @@ not in sync, use macfleet apply --on name=HOST instead.
 Jobs: ` + strings.Join(app.Jobs(), ", ") + `
 
 Exit codes: 0 restarted and verified, 1 error or not approved, 3 not verified.`,
-		Example: `  macfleet restart acme-production-runners-m2-0bccd tart_kubelet`,
-		RunE:    func(c *cobra.Command, _ []string) error { return app.Restart(c.Context(), env, o) }}
+		Example: `  macfleet restart acme-production-runners-m2-0bccd tart_kubelet
+  macfleet restart runners/0bccd tart_kubelet --auto-approve`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.Restart(c.Context(), env, o) }}
 	verboseFlag(c.Flags(), env)
 	lockFlags(c.Flags(), &o.Locking)
 	approveFlag(c.Flags(), &o.Approve)
@@ -122,30 +123,36 @@ uncordoned or drained.`,
 	return c
 }
 
+func initCmd(env *app.Env) *cobra.Command {
+	c := group("init", "Set up prerequisites", initClusterCmd(env))
+	c.Example = "  macfleet init cluster -e production"
+	return c
+}
+
 func initClusterCmd(env *app.Env) *cobra.Command {
 	var o app.InitClusterOptions
 	c := &cobra.Command{Use: "cluster", Short: "Prepare the cluster that the hosts join", Args: cobra.NoArgs,
-		Long: `Checks what macfleet needs in the cluster, asks, and creates what is missing: the
-namespace, the store of pinned host keys, the role of the kubelets, and macfleet's
-own account with its rights. If ssh.private_key names a Secret of that namespace,
-it creates the hosts' SSH key. With a capi block it prepares the Cluster API.
-It needs an administrator's kubeconfig. Running it again changes nothing that is
-correct.
+		Long: `Checks what macfleet needs in the cluster, asks, and creates what is missing:
+the namespace, the store of pinned host keys, the role of the kubelets, and
+macfleet's own account with its rights. If ssh.private_key names a Secret of
+that namespace, it creates the hosts' SSH key. With a capi block it prepares the
+Cluster API. It needs an administrator's kubeconfig. Running it again changes
+nothing that is correct.
 
 A new SSH key is created only if no host can trust an older one. If there are
 hosts but no key, it stops: --ssh-key FILE restores the key, --new-ssh-key
 creates a new one.
 
-The namespace records which cluster it belongs to, so a backup restored elsewhere
-or a wrong context is an error. If this cluster replaces the other one, pass its
-uid here, then move the hosts with the same flag of plan and apply
+The namespace records which cluster it belongs to, so a backup restored
+elsewhere or a wrong context is an error. If this cluster replaces the other
+one, pass its uid here, then move the hosts with the same flag of plan and apply
 (docs/kubernetes.md).
 
 Exit codes: 0 prepared, 1 error or not approved, 3 something is still wrong.`,
 		Example: `  macfleet init cluster -e production
   macfleet init cluster --export-ssh-key fleet-ssh.key
   macfleet init cluster --ssh-key fleet-ssh.key
-  macfleet init cluster --moved-from-cluster 5a4d6b3c-0000-4000-8000-000000000002`,
+  macfleet init cluster --moved-from-cluster UID`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.InitCluster(c.Context(), env, o) }}
 	f := c.Flags()
 	approveFlag(f, &o.Approve)

@@ -73,13 +73,37 @@ func shells(root *cobra.Command) {
 		return
 	}
 	c.Short = "Print a shell completion script (bash, zsh, fish)"
-	c.Long = "Prints the script that completes macfleet's commands, flags and names in a shell.\n" +
-		"The help of each shell's command says where to put the script."
+	c.Long = "Prints the script that completes macfleet's commands, flags and names in a\nshell. Its help says where to put the script."
+	c.Example = "  source <(macfleet completion bash)\n  macfleet completion zsh > \"${fpath[1]}/_macfleet\"\n  macfleet completion fish | source"
 	c.Args, c.Annotations = cobra.NoArgs, map[string]string{groupMark: "yes"}
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	for _, shell := range c.Commands() {
-		if shell.Name() == "powershell" {
+		text, known := shellHelp[shell.Name()]
+		if !known {
 			c.RemoveCommand(shell)
+			continue
+		}
+		shell.Short, shell.Long, shell.Example = "Print the completion script for "+shell.Name(), text.long, text.example
+		if f := shell.Flags().Lookup("no-descriptions"); f != nil {
+			f.Usage = "complete to words only, without what they do"
 		}
 	}
+}
+
+// shellHelp says for each shell how its script is loaded.
+var shellHelp = map[string]struct{ long, example string }{
+	"bash": {"Prints the completion script for bash. It needs the package bash-completion.\n" +
+		"Source the script in a running shell, or save it for every new one.",
+		"  source <(macfleet completion bash)\n" +
+			"  macfleet completion bash > /etc/bash_completion.d/macfleet\n" +
+			"  macfleet completion bash > \"$(brew --prefix)/etc/bash_completion.d/macfleet\""},
+	"zsh": {"Prints the completion script for zsh. Completion must be on: ~/.zshrc needs the\n" +
+		"line \"autoload -U compinit; compinit\". Source the script in a running shell, or\n" +
+		"save it for every new one.",
+		"  source <(macfleet completion zsh)\n" +
+			"  macfleet completion zsh > \"${fpath[1]}/_macfleet\"\n" +
+			"  macfleet completion zsh > \"$(brew --prefix)/share/zsh/site-functions/_macfleet\""},
+	"fish": {"Prints the completion script for fish. Source it in a running shell, or save it\nfor every new one.",
+		"  macfleet completion fish | source\n" +
+			"  macfleet completion fish > ~/.config/fish/completions/macfleet.fish"},
 }

@@ -89,5 +89,5 @@ func approveFlag(f *pflag.FlagSet, approve *bool) {
 }
 
 func annotationsFlag(f *pflag.FlagSet, o *app.Annotations) {
-	f.StringVar((*string)(o), "annotations", "", "print annotations for lines of the configuration on standard error, in the `FORMAT` github")
+	f.StringVar((*string)(o), "annotations", "", "annotate lines of the configuration on standard error: `FORMAT` is github")
 }

@@ -49,7 +49,7 @@ func helpOf(c *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimRight(cmp.Or(c.Long, c.Short), "\n") + "\n")
 	if c.Runnable() || c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUsage: %s\n", usageLine(c))
+		fmt.Fprintf(&b, "\nUsage: %s\n", strings.ReplaceAll(usageLine(c), "\n", "\n       "))
 	}
 	if c.HasParent() {
 		section(&b, "Commands", commandList(c.Commands()))
@@ -64,14 +64,23 @@ func helpOf(c *cobra.Command) string {
 	return b.String()
 }
 
-// usageLine is how a command is called. A command that only has others below it needs one of them.
+// usageLine is how a command is called, on one line for each way. A command that only has others below it needs one of them.
 func usageLine(c *cobra.Command) string {
-	switch {
-	case isGroup(c):
+	if isGroup(c) {
 		return c.CommandPath() + " COMMAND [flags]"
 	}
-	return c.CommandPath() + strings.TrimPrefix(c.Use, c.Name()) + " [flags]"
+	path, args := c.CommandPath(), strings.TrimPrefix(c.Use, c.Name())
+	if other := c.Annotations[otherUse]; other != "" {
+		return path + args + " [flags]\n" + path + " " + other + " [flags]"
+	}
+	if command, ok := strings.CutPrefix(args, " -- "); ok { // flags behind it are the other command's
+		return path + " [flags] -- " + command
+	}
+	return path + args + " [flags]"
 }
+
+// otherUse is the annotation of a command that can be called in a second way.
+const otherUse = "use"
 
 func section(b *strings.Builder, title, text string) {
 	if text != "" {
@@ -137,35 +146,73 @@ const flagColumn = 30
 
 // flagLines are the flags with their texts, broken at helpWidth.
 func flagLines(flags []*pflag.Flag) []string {
-	column := 0
+	var rows [][2]string
 	for _, f := range flags {
-		if n := len(flagName(f)); n+4 <= flagColumn {
-			column = max(column, n+4)
+		rows = append(rows, [2]string{flagName(f), strings.ReplaceAll(flagText(f), "(default ", "(default"+unbroken)})
+	}
+	return columns(rows, flagColumn)
+}
+
+// columns prints a name and a text in each row, with texts that begin at most at column most. A longer name has its text below it.
+func columns(rows [][2]string, most int) []string {
+	column := 0
+	for _, row := range rows {
+		if n := len(row[0]) + 4; n <= most {
+			column = max(column, n)
 		}
 	}
+	if column == 0 {
+		column = most
+	}
 	var lines []string
-	for _, f := range flags {
-		line := "  " + flagName(f)
+	for _, row := range rows {
+		line := "  " + row[0]
 		if len(line)+2 > column {
 			lines = append(lines, line)
 			line = ""
 		}
 		line = fmt.Sprintf("%-*s", column, line)
-		for _, word := range strings.Fields(flagText(f)) {
-			if len(line) > column && len(line)+len(word) >= helpWidth {
+		for _, word := range strings.Fields(row[1]) {
+			if len(line) > column && len(line)+len(word) > helpWidth {
 				lines = append(lines, strings.TrimRight(line, " "))
 				line = strings.Repeat(" ", column)
 			}
-			line += word + " "
+			line += strings.ReplaceAll(word, unbroken, " ") + " "
 		}
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	return lines
 }
 
+// unbroken is a space at which no line is broken.
+const unbroken = "\u00a0"
+
+// placeholderOf is the annotation of a flag that holds its placeholder.
+const placeholderOf = "placeholder"
+
+// plainTexts moves the placeholders of all flags from their texts into annotations, as shells complete to the bare texts.
+func plainTexts(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		plainTexts(sub)
+	}
+	for _, flags := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if f.Annotations[placeholderOf] != nil {
+				return
+			}
+			name, text := pflag.UnquoteUsage(f)
+			f.Usage = text
+			if f.Annotations == nil {
+				f.Annotations = make(map[string][]string)
+			}
+			f.Annotations[placeholderOf] = []string{name}
+		})
+	}
+}
+
 // flagName is how a flag is written: "-e, --environment ENVIRONMENT".
 func flagName(f *pflag.Flag) string {
-	placeholder, _ := pflag.UnquoteUsage(f)
+	placeholder := strings.Join(f.Annotations[placeholderOf], "")
 	switch {
 	case f.Value.Type() == "bool":
 		placeholder = ""
@@ -182,12 +229,11 @@ func flagName(f *pflag.Flag) string {
 
 // flagText is what a flag does, with its default.
 func flagText(f *pflag.Flag) string {
-	_, text := pflag.UnquoteUsage(f)
 	switch f.DefValue {
 	case "", "0", "false", "[]", "0s":
-		return text
+		return f.Usage
 	}
-	return text + " (default " + shortDuration(f.DefValue) + ")"
+	return f.Usage + " (default " + shortDuration(f.DefValue) + ")"
 }
 
 // shortDuration writes 24h0m0s as 24h.
@@ -205,14 +251,17 @@ func shortDuration(text string) string {
 func footer(c *cobra.Command) string {
 	switch {
 	case !c.HasParent():
-		return "\nHelp topics: macfleet help " + strings.Join(topicNames(), ", ") + ".\n" +
-			"\"macfleet COMMAND --help\" describes a command, \"macfleet options\" the flags of every command.\n"
+		return "\nTopics: macfleet help " + strings.Join(topicNames(), " | ") + "\n" + moreHelp(c)
 	case c.HasAvailableSubCommands():
-		return fmt.Sprintf("\n\"%s COMMAND --help\" describes a command, \"macfleet options\" the flags of every command.\n", c.CommandPath())
+		return "\n" + moreHelp(c)
 	case c.Runnable() && c.Name() != "options":
 		return "\n\"macfleet options\" lists the flags of every command.\n"
 	}
 	return ""
+}
+
+func moreHelp(c *cobra.Command) string {
+	return fmt.Sprintf("\"%s COMMAND --help\" describes a command.\n\"macfleet options\" lists the flags of every command.\n", c.CommandPath())
 }
 
 // optionsCmd lists the flags of every command, which no other help repeats.
@@ -247,11 +296,11 @@ func helpCmd() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			of, rest, err := c.Root().Find(args)
-			if err == nil && len(rest) > 0 && isGroup(of) {
-				return wrongArgs(of, rest)
-			}
-			if err != nil {
-				return err
+			switch {
+			case err != nil || of == c.Root() && len(rest) > 0:
+				return fmt.Errorf("there is no help for %q; %s", strings.Join(args, " "), topicHint(c.Root(), args[0]))
+			case len(rest) > 0 && isGroup(of):
+				return fmt.Errorf("there is no help for %q; %s", strings.Join(args, " "), commandHint(of, rest[0]))
 			}
 			return of.Help()
 		}}

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,20 +63,16 @@ func TestHelpTexts(t *testing.T) {
 	flagText, short := regexp.MustCompile(`^[a-z0-9"]|^OpenSSH|^ENVIRONMENT`), regexp.MustCompile(`^[A-Z].*[^.]$`)
 	everyCommand(func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			_, text := pflag.UnquoteUsage(f)
-			if !flagText.MatchString(text) || strings.HasSuffix(text, ".") {
-				t.Errorf("%s --%s: %q", c.CommandPath(), f.Name, text)
+			if !flagText.MatchString(f.Usage) || strings.ContainsAny(f.Usage, "`\t") || strings.HasSuffix(f.Usage, ".") {
+				t.Errorf("%s --%s: %q", c.CommandPath(), f.Name, f.Usage)
 			}
 		})
-		if c.Parent() != nil && c.Parent().Name() == "completion" {
-			return // cobra's own
-		}
 		if !short.MatchString(c.Short) || len(c.Short) > 66 {
 			t.Errorf("%s: %q", c.CommandPath(), c.Short)
 		}
-		for line := range strings.Lines(c.Long) {
-			if len(strings.TrimRight(line, "\n")) > 82 && c.Name() != "inject" {
-				t.Errorf("%s: a line of its help has %d columns: %s", c.CommandPath(), len(line), line)
+		for line := range strings.Lines(helpOf(c)) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth && !strings.HasPrefix(line, "  macfleet ") {
+				t.Errorf("%s: a line of its help has %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
 	})
@@ -84,8 +82,7 @@ func TestHelpTexts(t *testing.T) {
 func TestHelpExamples(t *testing.T) {
 	t.Parallel()
 	everyCommand(func(c *cobra.Command) {
-		plain := isGroup(c) || !c.Runnable() || strings.HasPrefix(c.CommandPath(), "macfleet completion") || c.Name() == "version" || c.Name() == "options"
-		if c.Example == "" && !plain {
+		if c.Example == "" && c.Runnable() && c.HasParent() && c.Name() != "lock" && c.Name() != "options" {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
@@ -108,7 +105,7 @@ func TestHelpExamples(t *testing.T) {
 
 // misread says why macfleet does not take a command line of a shell, or "".
 func misread(line string) string {
-	found := regexp.MustCompile(`macfleet ([^|<)]*)`).FindStringSubmatch(line)
+	found := regexp.MustCompile(`macfleet ([^|<>)]*)`).FindStringSubmatch(line)
 	if found == nil {
 		return "it does not run macfleet"
 	}
@@ -134,42 +131,32 @@ func unparsed(words []string) string {
 	return ""
 }
 
-// What people type who know other tools, and what they are told.
+// The topic names every command with an exit code of its own.
+func TestExitCodesTopic(t *testing.T) {
+	t.Parallel()
+	own := regexp.MustCompile(`(?s)Exit codes.*\b[23] `)
+	everyCommand(func(c *cobra.Command) {
+		name := strings.TrimPrefix(c.CommandPath(), "macfleet ")
+		if c.HasParent() && c.Runnable() && own.MatchString(c.Long) && !regexp.MustCompile(`(?m)^  ([a-z]+, )*`+name+`\b`).MatchString(exitCodes) {
+			t.Errorf("%s is not in macfleet help exit-codes", name)
+		}
+	})
+}
+
+// testdata/typed.txt lists what people type who know other tools, and what the error must contain.
 func TestHints(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ line, says string }{
-		{"get", "use macfleet hosts"},
-		{"get -o wide", "use macfleet hosts"},
-		{"ls", "use macfleet hosts"},
-		{"describe x", "use macfleet explain HOST"},
-		{"ssh x", "macfleet has no ssh yet"},
-		{"force-unlock", "use macfleet lock release"},
-		{"plna", "did you mean macfleet plan?"},
-		{"lock relase", "did you mean macfleet lock release?"},
-		{"help nonsense", `unknown command "nonsense"`},
-		{"hosts trust x", "use macfleet hosts forget-key HOST"},
-		{"plan --target x", "use --on SELECTOR"},
-		{"plan -l x", "use --on SELECTOR"},
-		{"plan --limit runners", "use --on SELECTOR"},
-		{"plan -out x", "did you mean --out?"},
-		{"plan -out=x", "did you mean --out?"},
-		{"plan -var runners=1", "did you mean --var?"},
-		{"plan -expires 3h", "did you mean --expires?"},
-		{"plan --detailed", "did you mean --detailed-exitcode?"},
-		{"plan --exlude x", "did you mean --exclude?"},
-		{"apply -auto-approve", "did you mean --auto-approve?"},
-		{"apply --yes", "use --auto-approve"},
-		{"apply --check", "use macfleet plan"},
-		{"apply --lock-timeout x", `--lock-timeout must be a duration such as 90s, 15m or 2h; "x" is not`},
-		{"plan runners", `macfleet plan takes no arguments (got "runners"); to limit it to one host, add --on name=runners`},
-		{"doctor", "macfleet doctor needs HOST"},
-		{"doctor a b", `macfleet doctor takes HOST only (got "b")`},
-		{"--sandbox world plan", "--sandbox=DIR"},
-	} {
+	rows, err := os.ReadFile("testdata/typed.txt")
+	must(t, err)
+	for row := range strings.Lines(string(rows)) {
+		line, hint, found := strings.Cut(strings.TrimSpace(row), " -> ")
+		if !found {
+			continue // a comment
+		}
 		var said bytes.Buffer
-		code := run(t.Context(), strings.Fields(test.line), app.Streams{In: strings.NewReader(""), Out: &said, Err: &said})
-		if code != 1 || !strings.Contains(said.String(), test.says) {
-			t.Errorf("macfleet %s: exit %d\n%swanted: %s", test.line, code, &said, test.says)
+		code := run(t.Context(), strings.Fields(line), app.Streams{In: strings.NewReader(""), Out: &said, Err: &said})
+		if code != 1 || !strings.Contains(said.String(), hint) {
+			t.Errorf("macfleet %s: exit %d\n%swanted: %s", line, code, &said, hint)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,8 +45,19 @@ Exit codes: 0 formatted, 1 a file could not be read, parsed or written,
 func versionCmd(env *app.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Example: `  macfleet version
+  macfleet version --json`,
 		RunE: func(*cobra.Command, []string) error { return app.Version(env, asJSON) }}
 	jsonFlag(c.Flags(), &asJSON)
+	return c
+}
+
+func artifactsCmd(env *app.Env) *cobra.Command {
+	c := group("artifacts", "Lock and list the files that hosts receive", artifactsLockCmd(env), artifactsStatusCmd(env))
+	c.Long = `Artifacts are the files that hosts receive, such as Tart and the kubelet. Their
+digests are in the configuration. See docs/artifacts.md.`
+	c.Example = `  macfleet artifacts lock
+  macfleet artifacts status`
 	return c
 }
 
@@ -78,22 +88,28 @@ func artifactsStatusCmd(env *app.Env) *cobra.Command {
 	return c
 }
 
+// incidentColumn is where the texts of incidents begin at the latest.
+const incidentColumn = 26
+
 func sandboxCmd(env *app.Env) *cobra.Command {
-	var incidents strings.Builder
+	var incidents [][2]string
 	for _, i := range app.Incidents() {
-		fmt.Fprintf(&incidents, "  %-22s %s\n", i.Name, i.Summary)
+		incidents = append(incidents, [2]string{i.Name, i.Summary})
 	}
 	c := group("sandbox", "Inspect and disturb the simulated world",
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
-			Example: `  macfleet sandbox list --sandbox`,
-			RunE:    func(*cobra.Command, []string) error { return app.SandboxList(env) }},
+			Example: `  macfleet sandbox list --sandbox
+  macfleet sandbox list --sandbox=DIR`,
+			RunE: func(*cobra.Command, []string) error { return app.SandboxList(env) }},
 		&cobra.Command{Use: "path HOST", Short: "Print the directory that holds a simulated host's file system", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ASimulatedHost),
-			Example: `  ls "$(macfleet sandbox path acme-pool-03 --sandbox)/etc"`,
-			RunE:    func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
+			Example: `  macfleet sandbox path runners/0bccd --sandbox
+  ls "$(macfleet sandbox path acme-pool-03 --sandbox)/etc"`,
+			RunE: func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
 		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Inject an incident into a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
-			Long: "Injects an incident into a simulated host. Incidents:\n\n" + incidents.String(),
+			Long: "Injects an incident into a simulated host; macfleet sandbox heal undoes it. See\ndocs/incidents.md. Incidents:\n\n" +
+				strings.Join(columns(incidents, incidentColumn), "\n"),
 			Example: `  macfleet sandbox inject acme-production-runners-m2-0bccd unreachable --sandbox
-  macfleet sandbox inject acme-production-runners-m2-0bccd sleep-enabled --sandbox`,
+  macfleet sandbox inject runners/0bccd sleep-enabled --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxInject(env) }},
 		&cobra.Command{Use: "heal [HOST [INCIDENT]]", Short: "Undo incidents", Args: cobra.MaximumNArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
 			Example: `  macfleet sandbox heal --sandbox
@@ -119,6 +135,7 @@ func sandboxRunCmd(env *app.Env) *cobra.Command {
 	return &cobra.Command{Use: "run -- COMMAND [ARGUMENT...]", Short: "Run a command, such as kubectl, against the simulated cluster", Args: cobra.MinimumNArgs(1),
 		Long: `Serves the simulated world while COMMAND runs. KUBECONFIG points to its cluster
 and MACFLEET_SANDBOX to the world. It exits with COMMAND's exit code.`,
-		Example: `  macfleet sandbox run --sandbox -- kubectl get nodes`,
-		RunE:    func(c *cobra.Command, _ []string) error { return app.SandboxRun(c.Context(), env) }}
+		Example: `  macfleet sandbox run --sandbox -- kubectl get nodes
+  macfleet sandbox run --sandbox -- sh`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.SandboxRun(c.Context(), env) }}
 }

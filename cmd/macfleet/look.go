@@ -104,8 +104,9 @@ func explainCmd(env *app.Env) *cobra.Command {
 apply would do and why, and every value with the file and line that set it. It
 changes nothing.
 
-With --schema it describes the configuration language instead: all blocks, or the
-block or attribute at a PATH such as fleet.group.type.`,
+With --schema it describes the configuration language instead: all blocks, or
+the block or attribute at a PATH such as fleet.group.type.`,
+		Annotations: map[string]string{otherUse: "--schema [PATH]"},
 		Example: `  macfleet explain acme-production-runners-m2-0bccd
   macfleet explain runners/0bccd tart_kubelet --script
   macfleet explain --schema fleet.group.type`,
@@ -148,16 +149,17 @@ Exit codes with --wait: 0 all Ready, 1 error, 3 some are not Ready in time.`,
 
 func forgetKeyCmd(env *app.Env) *cobra.Command {
 	var o app.ForgetKeyOptions
-	c := &cobra.Command{Use: "forget-key HOST...", Short: "Replace the pinned SSH key of a host with the key it offers now", Args: cobra.MinimumNArgs(1),
+	c := &cobra.Command{Use: "forget-key HOST...", Short: "Forget a host's pinned SSH key and pin the one it offers now", Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: arguments(env, app.HostsByName),
-		Long: `Shows the pinned key and the key that the host offers, asks, and pins the
-offered key. Use it for a host that was reinstalled on purpose (wrong-host-key)
-or for a member without a pin (host-key-unknown). Compare the fingerprint with
-one from a trusted source first. It also removes the pin of a deleted server.
+		Long: `Shows the pinned key of a host and the key it offers, asks, then forgets the
+first and pins the second. Use it for a host that was reinstalled on purpose
+(wrong-host-key) or a member without a pin (host-key-unknown). Compare the
+fingerprint with one from a trusted source first. Of a deleted server it only
+forgets the pin.
 
 Exit codes: 0 pinned, 1 error or not accepted.`,
 		Example: `  macfleet hosts forget-key acme-production-runners-m2-0bccd
-  macfleet hosts forget-key acme-production-runners-m2-0bccd --fingerprint SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU`,
+  macfleet hosts forget-key runners/0bccd --fingerprint SHA256:…`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.ForgetKey(c.Context(), env, o) }}
 	c.Flags().StringVar(&o.Fingerprint, "fingerprint", "", "accept only the key with this `FINGERPRINT`, without asking (one host)")
 	return c

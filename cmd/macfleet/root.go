@@ -21,6 +21,9 @@ func run(ctx context.Context, args []string, s app.Streams) int {
 	return app.Run(ctx, s, args, func(ctx context.Context, env *app.Env) error {
 		root := rootCmd(env)
 		root.SetArgs(args)
+		if err := oneDash(root, args); err != nil {
+			return err
+		}
 		err := root.ExecuteContext(ctx)
 		if slices.Contains(args, "--sandbox") && errors.As(err, new(tooMany)) {
 			err = fmt.Errorf("%w\nUse \"=\" to choose a sandbox directory: --sandbox=DIR", err)
@@ -34,8 +37,7 @@ func rootCmd(env *app.Env) *cobra.Command {
 		planCmd(env), applyCmd(env), driftCmd(env), hostsCmd(env), explainCmd(env), doctorCmd(env),
 		showCmd(env), runsCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), restartCmd(env), lockCmd(env),
 		validateCmd(env), fmtCmd(env), sandboxCmd(env), versionCmd(env), optionsCmd(),
-		group("init", "Set up prerequisites", initClusterCmd(env)),
-		group("artifacts", "Lock and list the files that hosts receive", artifactsLockCmd(env), artifactsStatusCmd(env)))
+		initCmd(env), artifactsCmd(env))
 	root.Long = "macfleet compares fleets of rented Mac minis with your HCL, shows the\ndifferences and fixes them."
 	root.Version = fleet.Version
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -43,7 +45,7 @@ func rootCmd(env *app.Env) *cobra.Command {
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetFlagErrorFunc(flagFault)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagFault(env, c, err) })
 	globalFlags(root.PersistentFlags(), &env.Global)
 	root.AddCommand(topicCmds()...)
 	completions(env, root)
@@ -51,7 +53,8 @@ func rootCmd(env *app.Env) *cobra.Command {
 	root.SetHelpCommand(helpCmd())
 	root.InitDefaultHelpCmd()
 	useHelp(root)
-	explainArgs(root)
+	explainArgs(env, root)
+	plainTexts(root)
 	return root
 }
 

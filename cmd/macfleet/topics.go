@@ -21,29 +21,35 @@ var topics = []topic{
 const exitCodes = `Exit codes:
   0    success
   1    error: invalid configuration, missing credentials, a provider that does
-       not answer, or an apply that was not approved
+       not answer, not approved, or interrupted before anything was changed
   2    differences were found (only the commands below)
   3    incomplete: something failed, was blocked or could not be compared
   130  aborted by a second Ctrl-C
 
-By command:
+By command (the others exit 0 or 1):
   plan                      0 done, whether or not there are changes
   plan --detailed-exitcode  0 no changes, 2 changes, 3 something could not be
                             compared; if both apply, the exit code is 2
   apply                     0 everything allowed was done and verified, 3 a host
                             failed, was blocked, interrupted or did not converge
+  apply --fail-on-deferred  also 3 if a limit deferred hosts to a later run
   drift                     0 everything compared and no drift, 2 drift,
                             3 incomplete; if both apply, the exit code is 2
+  drift --exit-zero         0 also with drift and when incomplete
+  doctor                    0 all checks ok, 3 a problem, warning or unknown
   hosts --wait ready        0 all Ready, 3 some are not Ready in time
-  doctor                    0 all checks ok, 3 a problem, a warning or an unknown
-  hold, unhold, cordon      0 done, 3 some hosts could not be reached
+  hold, unhold              0 done, 3 some hosts are not held, or still held
+  cordon                    0 done, 3 some Nodes are not cordoned, uncordoned or
+                            drained
+  restart                   0 restarted and verified, 3 not verified or blocked
+  init cluster              0 prepared, 3 something is still wrong
   fmt --check               0 formatted, 2 some files would change
   artifacts lock --check    0 up to date, 2 some digests would change
   sandbox run               the exit code of the command that it runs
 `
 
 const environmentVariables = `Flags:
-  MACFLEET_<FLAG>        value of any flag, e.g. MACFLEET_ENVIRONMENT=production,
+  MACFLEET_<FLAG>        value of any flag: MACFLEET_ENVIRONMENT=production,
                          MACFLEET_LOCK_TIMEOUT=0s, MACFLEET_SANDBOX=1
   MACFLEET_VAR_<name>    value of a variable of the configuration (its name as
                          written); --var-file and --var override it
@@ -56,41 +62,42 @@ Credentials:
   SSH_AUTH_SOCK          ssh agent
 
 Output:
-  NO_COLOR               disable colours, as --no-color does; wins over the others
+  NO_COLOR               disable colours, as --no-color does; overrides the rest
   FORCE_COLOR, CLICOLOR_FORCE
                          use colours without a terminal, e.g. CI (0: none)
   CLICOLOR=0             no colours
   TERM=dumb              no colours and no live progress
-  LC_ALL, LC_CTYPE, LANG the first one set decides: without UTF-8, output is ASCII
+  LC_ALL, LC_CTYPE, LANG the first one set decides; without UTF-8, output is
+                         ASCII
   CI                     no live progress and no prompts
 
-In CI, GITHUB_ACTIONS, GITLAB_CI and BUILDKITE name the job in locks and records.
-With GITHUB_ACTIONS=true apply prints its plan and its progress as groups.
+In CI, GITHUB_ACTIONS, GITLAB_CI and BUILDKITE name the job in locks and
+records. With GITHUB_ACTIONS=true, apply prints its plan and progress as groups.
 `
 
 const selectors = `
 VALUE may hold the wildcards *, ? and [...]. ready is true or false. A repeated
 --on adds hosts; --exclude removes hosts from the result.
 
-  --on fleet=runners                     all hosts of one fleet
-  --on fleet=runners,zone=fr-par-1       those in one zone
-  --on name=0bccd --on fleet=macos       one host and all hosts of a fleet
-  --exclude ready=false                  skip hosts that are not Ready
+  --on fleet=runners                  all hosts of one fleet
+  --on fleet=runners,zone=fr-par-1    those in one zone
+  --on name=0bccd --on fleet=macos    one host and all hosts of a fleet
+  --exclude ready=false               skip hosts that are not Ready
 
 A HOST, and the value of name, can be written in several ways:
 
-  acme-production-runners-m2-0bccd       the full name
-  runners/0bccd                          fleet and suffix, as screens show it
-  0bccd                                  the end of one name, 4 characters or more
-  'runners/*'                            a pattern, where several hosts may match
+  acme-production-runners-m2-0bccd    the full name
+  runners/0bccd                       fleet and suffix, as screens show it
+  0bccd                               the end of one name, 4 or more characters
+  'runners/*'                         a pattern, where several hosts may match
 
 A fleet, group, name, type or zone that no host has is an error, so a typo never
-looks like a clean fleet. ready=true and ready=false may match no host: then there
-is nothing to do.
+looks like a clean fleet. ready=true and ready=false may match no host; then
+there is nothing to do.
 
-ready is the condition of the host's Node, as kubectl shows it. It is read before
-any host is contacted. Column NODE of macfleet hosts also uses what the kubelet
-reports, so for a minute it can show "not Ready" for a host with ready=true.
+ready is the condition of the host's Node, as kubectl shows it. It is read
+before any host is contacted. Column NODE of macfleet hosts also uses what the
+kubelet reports, so it can show "not Ready" up to a minute earlier.
 `
 
 // topicCmds are the topics as commands that cannot be run: macfleet help NAME prints them.

@@ -136,6 +136,19 @@ func (env *Env) selectorsFrom(begun string) []string {
 	return out
 }
 
+// SelectorFor is the selector that a word without a key probably means: a fleet, group, type or zone of that name, else a host.
+func SelectorFor(env *Env, word string) string {
+	for _, key := range []string{"fleet", "group", "type", "zone"} {
+		if slices.Contains(env.selectorValues(key), word) {
+			return key + "=" + word
+		}
+	}
+	if strings.Contains(word, "=") {
+		return word
+	}
+	return "name=" + word
+}
+
 func (env *Env) selectorValues(key string) []string {
 	switch n := env.outline(); key {
 	case "fleet":
