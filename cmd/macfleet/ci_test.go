@@ -165,7 +165,7 @@ func TestPullRequest(t *testing.T) {
 
 	// Faults stand on their lines.
 	h.edit("fleets.fleet.hcl", "  power {", "  power{")
-	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=1,title=macfleet::It is not laid out")
+	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=1,title=macfleet::The file is not formatted")
 	h.edit("fleets.fleet.hcl", "  power{", "  power {\n    slep = 1")
 	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=", "slep")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// noDrift says that everything that was looked for was compared, and has not drifted.
+// noDrift says that nothing drifted, and how much was compared.
 func noDrift(p *plan.Plan, s plan.Summary) string {
 	if p.Coverage().Limited() {
 		return "No drift" + selected(p, s) + "."
@@ -19,7 +19,7 @@ func noDrift(p *plan.Plan, s plan.Summary) string {
 	return fmt.Sprintf("No drift. %s of %s compared.", all(s), ownerTitle(p))
 }
 
-// movedRow says of a value that moved what was seen and what is wanted.
+// movedRow says what was seen of a value that changed, and what is wanted.
 func movedRow(f drift.Field, seen, wanted string) row {
 	return row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, seen, wanted)}
 }
@@ -29,7 +29,7 @@ func (t *Text) since(r drift.Report) {
 		return
 	}
 	c := r.Since
-	t.sayf("Since the look before: %d new, %d as before, %d recovered, %d not known now.", len(c.New), len(c.Stays), len(c.Recovered), len(c.Kept))
+	t.sayf("Since the earlier report: %d new, %d unchanged, %d recovered, %d not compared.", len(c.New), len(c.Stays), len(c.Recovered), len(c.Kept))
 	each := func(what string, items []drift.Item) {
 		for _, i := range items {
 			t.line(4, "", fmt.Sprintf("%s: %s %s (%s)", what, i.Host, i.Step, i.Code))
@@ -37,14 +37,14 @@ func (t *Text) since(r drift.Report) {
 	}
 	each("new", c.New)
 	each("recovered", c.Recovered)
-	each("not known now", c.Kept)
+	each("not compared", c.Kept)
 }
 
-// remarks says what is to be done about ignore blocks, and what else is worth knowing.
+// remarks says what to do about ignore blocks, and what else is worth knowing.
 func (t *Text) remarks(r drift.Report) {
 	for _, x := range r.Remarks {
 		if x.Code == plan.CodeApplyInProgress {
-			continue // it stands among the warnings
+			continue // it is among the warnings
 		}
 		sign := ""
 		if x.Severity == plan.Warning {
@@ -54,10 +54,10 @@ func (t *Text) remarks(r drift.Report) {
 	}
 }
 
-// DriftDocument is a plan with the drift in it, as one JSON object.
+// DriftDocument is a plan with its drift, as one JSON object.
 type DriftDocument struct {
 	wire.Plan
-	Drift *drift.Report `json:"drift,omitempty"` // what alarms go by; of drift alone
+	Drift *drift.Report `json:"drift,omitempty"` // what alarms use; only in the document of drift
 }
 
 // WriteDrift prints a drift as one JSON object: the plan, and the report on it.
@@ -73,7 +73,7 @@ func WriteDrift(out io.Writer, p *plan.Plan, r drift.Report) error {
 // metrics writes the text format of Prometheus: the samples of a name under its help.
 type metrics struct {
 	out   strings.Builder
-	owner []string // labels of every sample, so that files of several configurations may lie side by side
+	owner []string // labels of every sample, so that the files of several configurations can be collected together
 	name  string   // of the samples that follow
 	seen  map[string]bool
 }
@@ -83,8 +83,8 @@ func (m *metrics) gauge(name, help string) {
 	fmt.Fprintf(&m.out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 }
 
-// sample adds one line. Labels are names and values by turns. What comes twice is written
-// once: a reader refuses a whole file for one series that is there twice.
+// sample adds one line; labels are names and values by turns. A duplicate is left out: Prometheus refuses a whole file for one
+// duplicate series.
 func (m *metrics) sample(value float64, labels ...string) {
 	var pairs []string
 	for label := range slices.Chunk(slices.Concat(m.owner, labels), 2) {
@@ -113,41 +113,41 @@ func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 			m.sample(1, "host", i.Host, "fleet", i.Fleet, "step", i.Step, "code", i.Code.String(), "severity", string(i.Severity))
 		}
 	}
-	m.gauge("macfleet_drift", "1 for each thing that changed behind our back and is not ignored.")
+	m.gauge("macfleet_drift", "1 for each thing that changed outside macfleet and is not ignored.")
 	items(r.Items)
 	if r.Since != nil {
-		m.gauge("macfleet_drift_kept", "1 for each drift of the look before that nobody can say whether it is still there.")
+		m.gauge("macfleet_drift_kept", "1 for each drift item of the earlier report that could not be compared this time.")
 		items(r.Since.Kept)
 	}
-	m.gauge("macfleet_drift_info", "1, with the fingerprint of all drift that is not ignored: clean and unknown are two.")
+	m.gauge("macfleet_drift_info", "1, labelled with the fingerprint of all drift that is not ignored, or with clean or unknown.")
 	m.sample(1, "fingerprint", r.Fingerprint)
-	m.gauge("macfleet_unknown", "1 for each host, or step of one, that could not be compared. Without a host: all.")
+	m.gauge("macfleet_unknown", "1 for each host, or step of a host, that could not be compared. Without a host: all of them.")
 	for _, u := range r.Unseen { // one step may have several answers that cannot be read
 		m.sample(1, "host", u.Host, "fleet", u.Fleet, "step", u.Step, "code", u.Code.String(), "severity", string(u.Severity))
 	}
-	m.single("macfleet_left_out", "Hosts that --on and --exclude leave out: nobody looked at them.", float64(r.Coverage.LeftOut))
+	m.single("macfleet_left_out", "Hosts that --on and --exclude leave out; they were not contacted.", float64(r.Coverage.LeftOut))
 	m.gauge("macfleet_hosts", "Hosts of a fleet by state; each is counted once.")
 	for _, h := range r.Hosts {
 		for _, s := range drift.HostStates() {
 			m.sample(float64(*h.Of(s)), "fleet", h.Fleet, "state", string(s))
 		}
 	}
-	m.single("macfleet_ignored", "Drift that is ignored for now. apply mends it all the same.", float64(len(r.Ignored)))
-	m.gauge("macfleet_ignore", "1 for each ignore block, with what it is good for: active, unused, expired, too-long.")
+	m.single("macfleet_ignored", "Drift items that are ignored for now; apply fixes them all the same.", float64(len(r.Ignored)))
+	m.gauge("macfleet_ignore", "1 for each ignore block, with its state: active, unused, expired or too-long.")
 	for _, i := range r.Ignores {
 		m.sample(1, "name", i.Name, "owner", i.Owner, "state", string(i.State))
 	}
-	m.gauge("macfleet_ignore_expires_timestamp_seconds", "When an ignore block ends, in seconds since 1970.")
+	m.gauge("macfleet_ignore_expires_timestamp_seconds", "When an ignore block expires, in seconds since 1970.")
 	for _, i := range r.Ignores {
 		m.sample(float64(i.Expires.Unix()), "name", i.Name, "owner", i.Owner)
 	}
 	truth := map[bool]float64{true: 1}
 	applies := slices.ContainsFunc(r.Remarks, func(x drift.Remark) bool { return x.Code == plan.CodeApplyInProgress })
-	m.single("macfleet_complete", "1 when everything could be compared, 0 when drift may be unseen.", truth[r.Complete])
-	m.single("macfleet_apply_in_progress", "1 while somebody applies: what is seen may be half done.", truth[applies])
-	m.single("macfleet_orphans", "Hosts of ours without a place in the configuration, ignored or not.", float64(r.Orphans))
-	m.single("macfleet_pending", "Differences of configuration that was never applied. They are no drift.", float64(r.Pending))
-	m.single("macfleet_drift_run_timestamp_seconds", "When it was looked, in seconds since 1970.", float64(r.At.UnixMilli())/1000)
+	m.single("macfleet_complete", "1 if everything could be compared, 0 if there may be drift that was not seen.", truth[r.Complete])
+	m.single("macfleet_apply_in_progress", "1 while an apply is running: what was observed may be half done.", truth[applies])
+	m.single("macfleet_orphans", "Orphaned members, ignored or not.", float64(r.Orphans))
+	m.single("macfleet_pending", "Differences of configuration that was never applied; they are not drift.", float64(r.Pending))
+	m.single("macfleet_drift_run_timestamp_seconds", "When the hosts were observed, in seconds since 1970.", float64(r.At.UnixMilli())/1000)
 	if _, err := io.WriteString(out, m.out.String()); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"io"
 	"path"
 	"slices"
@@ -13,23 +12,18 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/drift"
-	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// What fits where it is shown. LeastMarkdown is the smallest limit of a Markdown document:
-// its head must fit, and what says that the rest did not.
+// How much GitHub shows.
 const (
-	LeastMarkdown = 2000   // bytes
-	mostNotes     = 10     // of one level, from a step of a job
-	mostTitles    = 5      // parts of a title
-	mostCell      = 200    // characters of a text in a table
-	mostMarkdown  = 60_000 // bytes of a drift: an issue takes 65,536 characters, and who posts it adds some
-	tail          = 200    // of these, for saying what was left out
-	cutNote       = "\n_Cut here: the rest is too long._\n"
+	mostNotes    = 10     // of one level, from a step of a job
+	mostCell     = 200    // characters of a text in a table
+	mostMarkdown = 60_000 // bytes of a drift: an issue takes 65,536 characters, and whoever posts it adds some
+	tail         = 200    // of these, for saying what was left out
 )
 
-// note is a note of GitHub's on a line of a file; one without a file has no place.
+// note is a GitHub annotation of a line of a file, or of no file.
 type note struct {
 	level string // error, warning, notice
 	file  string
@@ -37,8 +31,8 @@ type note struct {
 	text  string
 }
 
-// writeNotes prints notes, level by level. Of more than GitHub takes the last one says how
-// many there are, in the words of more.
+// writeNotes prints notes, level by level. If there are more than GitHub takes, the last one says how many are left out, in the
+// words of more.
 func writeNotes(out io.Writer, all []note, more string) error {
 	var b strings.Builder
 	for _, level := range []string{"error", "warning", "notice"} {
@@ -55,13 +49,13 @@ func writeNotes(out io.Writer, all []note, more string) error {
 	return err
 }
 
-// What would end a text's place in a command to GitHub's runner.
+// What would end a text in a command to GitHub's runner.
 var (
 	commandText = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property    = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// GitHubFaults prints the faults of a configuration as notes of GitHub's on their lines.
+// GitHubFaults prints the errors of a configuration as annotations of their lines.
 // dir is the configuration's folder as the repository has it.
 func GitHubFaults(out io.Writer, diags hcl.Diagnostics, dir string) error {
 	return writeNotes(out, mapped(diags, func(d *hcl.Diagnostic) note {
@@ -73,17 +67,15 @@ func GitHubFaults(out io.Writer, diags hcl.Diagnostics, dir string) error {
 	}), " And %d more, which macfleet validate lists.")
 }
 
-// GitHubLayout prints notes of GitHub's on files that fmt would change, named as the
-// repository has them.
+// GitHubLayout prints annotations of files that fmt would change, named as the repository has them.
 func GitHubLayout(out io.Writer, names []string) error {
 	return writeNotes(out, mapped(names, func(name string) note {
-		return note{"error", name, 1, "It is not laid out in the canonical way; run macfleet fmt."}
+		return note{"error", name, 1, "The file is not formatted. fix: macfleet fmt"}
 	}), " And %d more files.")
 }
 
-// GitHubAnnotations prints what a plan would do as notes of GitHub's on the lines of
-// the configuration that want it: the value's own, else its block's. What is the same of
-// several hosts is one note; a value that nobody wrote has no line, and none.
+// GitHubAnnotations prints what a plan would do as annotations of the lines of the configuration that want it: the line of the
+// value, else of its block. What is the same of several hosts is one note; a default has no line, and no note.
 func GitHubAnnotations(out io.Writer, p *plan.Plan, cfg *fleet.Config, dir string) error {
 	var all []note
 	hosts := make(map[note][]string)
@@ -101,7 +93,7 @@ func GitHubAnnotations(out io.Writer, p *plan.Plan, cfg *fleet.Config, dir strin
 		names := hosts[n]
 		who := strings.Join(names[:min(len(names), 3)], ", ") + given(len(names) > 3, ", and %d more", len(names)-3)
 		return note{n.level, path.Join(dir, n.file), n.line, n.text + ": " + who}
-	})...), "; and %d more such notes, which stand in the plan alone")
+	})...), "; and %d more notes, which only the plan shows")
 }
 
 // annotations returns the notes of one action, one for each line that wants something of it.
@@ -109,7 +101,7 @@ func annotations(a plan.Action, cfg *fleet.Config) []note {
 	sources := cfg.SourcesOf(a.Host, a.Fleet, a.Group)
 	level, behind := "notice", given(a.Disruption > plan.NoDisruption, " (%s)", a.Disruption)
 	if a.Refusal != nil {
-		behind = "; not done: " + a.Refusal.Code.String()
+		behind = "; blocked: " + a.Refusal.Code.String()
 	} else if a.Deferral != nil {
 		behind = "; deferred to a later run: " + a.Deferral.Code.String()
 	}
@@ -142,159 +134,19 @@ func annotations(a plan.Action, cfg *fleet.Config) []note {
 	return out
 }
 
-// Markdown writes plans for a comment on a change, in so many bytes.
-type Markdown int
-
-// NewMarkdown returns a writer of documents of at most so many bytes.
-func NewMarkdown(limit int) (Markdown, error) {
-	if limit < LeastMarkdown {
-		return 0, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
-	}
-	return Markdown(limit), nil
-}
-
-// Plan prints a plan: a head that stands for itself, and below it the hosts, folded away.
-// What does not fit is counted; what a host or a file says is in fences that it cannot end.
-func (m Markdown) Plan(out io.Writer, p *plan.Plan) error { return m.write(out, p, "") }
-
-// PlanFile prints a plan file.
-func (m Markdown) PlanFile(out io.Writer, f wire.PlanFile) error {
-	return m.write(out, f.Plan, fmt.Sprintf("Made %s by %s, good until %s; it approves %s.\n\n",
-		moment(f.MadeAt), code(f.MadeBy), moment(f.ExpiresAt), count(len(f.Actions()), "action")))
-}
-
-func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
-	s := p.Summarise()
-	var b strings.Builder
-	fmt.Fprintf(&b, "### macfleet plan: %s\n\n%s", ownerTitle(p), made)
-	if p.ClusterID != nil {
-		fmt.Fprintf(&b, "Cluster: %s, uid %s.\n\n", code(p.ClusterID.Name()), code(p.ClusterID.UID))
-	}
-	for _, text := range uncovered(p.Coverage()) {
-		fmt.Fprintf(&b, "- %s\n", text)
-	}
-	if len(uncovered(p.Coverage())) > 0 {
-		b.WriteString("\n")
-	}
-	if s.Finished() && s.Deferred == 0 {
-		fmt.Fprintf(&b, "%s\n", noChanges(p, s))
-	} else {
-		b.WriteString(strings.TrimSpace("**"+planLine(p)+"** "+cost(p)) + "\n")
-		for _, line := range inThisRun(p) {
-			fmt.Fprintf(&b, "\n%s\n", line)
-		}
-	}
-	folded := markdownParts(p)
-	rest := func(n int) string {
-		return fmt.Sprintf("\n_Not shown, as this is as long as it may be: %s of the plan. `macfleet plan` shows all._\n", count(n, "part"))
-	}
-	room := int(m) - b.Len() - len(rest(len(folded)))
-	for i, f := range folded {
-		text := f.text(room)
-		if text == "" {
-			b.WriteString(rest(len(folded) - i))
-			break
-		}
-		room -= len(text)
-		b.WriteString(text)
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// part is what is folded away together.
-type part struct {
-	heading string // above it; empty: that of the part before
-	title   string
-	body    string // lines
-}
-
-// text is a part in at most room bytes: whole, cut between two lines, or "".
-func (f part) text(room int) string {
-	body, note := f.body, ""
-	for {
-		fence := "```"
-		for strings.Contains(body, fence) { // a line of the body would end it
-			fence += "`"
-		}
-		out := given(f.heading != "", "\n#### %s\n", f.heading) +
-			fmt.Sprintf("\n<details><summary>%s</summary>\n\n%stext\n%s%s\n%s\n</details>\n", code(f.title), fence, body, fence, note)
-		if len(out) <= room {
-			return out
-		}
-		over := len(out) - room
-		end := strings.LastIndexByte(body[:max(0, len(body)-over-len(cutNote))], '\n')
-		if end <= 0 || note != "" {
-			return ""
-		}
-		body, note = body[:end+1], cutNote
-	}
-}
-
-// code is a text that stands for nothing but itself, and calls nobody by name.
-func code(text string) string { return "<code>" + html.EscapeString(printable(text)) + "</code>" }
-
-func markdownParts(p *plan.Plan) []part {
-	var out []part
-	add := func(heading, title string, print func(*Text)) {
-		var b strings.Builder
-		print(NewText(&b, 0, false))
-		if body := strings.Trim(b.String(), "\n"); body != "" {
-			out = append(out, part{heading, title, body + "\n"})
-		}
-	}
-	add("", "Cluster", func(t *Text) { t.cluster(p, objectRows) })
-	actions := byHost(p)
-	for _, f := range p.Fleets {
-		heading := "Fleet " + f
-		for _, b := range fold(fleetBlocks(p, f, actions)) {
-			add(heading, title(b), func(t *Text) { t.block(b) })
-			heading = ""
-		}
-	}
-	add("", "Orphaned members", func(t *Text) { t.orphans(p, anyOrphan) })
-	add("", "In doubt", func(t *Text) { t.doubts(p) })
-	add("", "Not taken from the pool", func(t *Text) { t.rejected(p) })
-	add("", "Notes", func(t *Text) {
-		t.held(p, true)
-		t.notes(p)
-	})
-	return out
-}
-
-// title says in short what a block holds.
-func title(b block) string {
-	who := count(len(b.hosts), "host")
-	if len(b.hosts) == 1 {
-		who, _, _ = strings.Cut(b.hosts[0], "  ")
-	}
-	var what []string
-	for _, r := range b.body {
-		if r.depth > 0 || len(what) > mostTitles {
-			continue
-		}
-		label, _, _ := strings.Cut(strings.ReplaceAll(r.text, ": ", " ("), " (")
-		what = append(what, strings.TrimSpace(r.sign+" "+label))
-	}
-	if len(what) > mostTitles {
-		what[mostTitles] = "…"
-	}
-	return b.sign + " " + listed(": ", who, strings.Join(what, ", "))
-}
-
-// WriteDriftMarkdown prints a drift as the text of one issue, whose title is the first line.
+// WriteDriftMarkdown prints a drift report as the text of one issue; its first line is the title.
 func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	m := &markdown{}
 	m.line("# %s\n\n<!-- macfleet-drift fingerprint=%s complete=%t -->", driftTitle(r), r.Fingerprint, r.Complete)
 	if r.Blind != "" {
-		m.line("\n**Nothing could be compared**: %s", cell(r.Blind))
+		m.line("\n**Nothing was compared**: %s", cell(r.Blind))
 	} else if !r.Complete {
-		m.line("\n**Not everything could be compared**, and drift may be unseen there:")
+		m.line("\n**Some of it could not be compared**, so there may be drift that is not listed:")
 	}
 	m.uncovered(r)
 	m.items("", r.Items)
 	if r.Since != nil {
-		m.items("Not known now, as it was before", r.Since.Kept)
+		m.items("Not compared this time; reported before", r.Since.Kept)
 		m.items("Recovered", r.Since.Recovered)
 	}
 	m.table("Not compared", "host | step | code | why", mapped(r.Unseen, func(u drift.Unseen) []string {
@@ -303,12 +155,12 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	ignored := mapped(r.Ignored, func(i drift.Ignored) []string {
 		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
 	})
-	m.table("Ignored for now; `macfleet apply` mends it all the same", "host | step | code | until, by whom", ignored)
+	m.table("Ignored for now; `macfleet apply` fixes it all the same", "host | step | code | until, by whom", ignored)
 	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string {
 		return []string{span(x.Code.String()), cell(x.Text)}
 	}))
 	if r.Pending > 0 {
-		m.line("\nPending configuration, which is no drift: %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
+		m.line("\nConfiguration that was never applied (not drift): %s. `macfleet plan` shows them.", count(r.Pending, "difference"))
 	}
 	if _, err := io.WriteString(out, m.out.String()); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
@@ -323,9 +175,9 @@ func driftTitle(r drift.Report) string {
 	case any:
 		return fmt.Sprintf("Drift of %s: %s on %s, %s", of, count(len(r.Items), "difference"), count(len(hosts), "host"), worst)
 	case r.Since != nil && len(r.Since.Kept) > 0:
-		return fmt.Sprintf("Drift of %s: %s not known now", of, count(len(r.Since.Kept), "difference"))
+		return fmt.Sprintf("Drift of %s: %s reported before, not compared now", of, count(len(r.Since.Kept), "difference"))
 	case !r.Complete:
-		return fmt.Sprintf("Drift of %s: not everything could be compared", of)
+		return fmt.Sprintf("Drift of %s: some of it could not be compared", of)
 	}
 	c := r.Coverage
 	return fmt.Sprintf("No drift of %s", of) + given(c.LeftOut > 0, " on %d of %s", c.Hosts, count(c.LeftOut+c.Hosts, "host")) +
@@ -343,13 +195,13 @@ func (m *markdown) uncovered(r drift.Report) {
 	}
 }
 
-// markdown collects lines as long as there is room.
+// markdown collects lines while there is room.
 type markdown struct {
 	out  strings.Builder
 	full bool
 }
 
-// line adds a line where there is room; after the first that is left out there is none.
+// line adds a line if there is room; after the first that does not fit, nothing is added.
 func (m *markdown) line(format string, args ...any) bool {
 	text := fmt.Sprintf(format, args...) + "\n"
 	m.full = m.full || m.out.Len()+len(text) > mostMarkdown-tail
@@ -364,14 +216,14 @@ func (m *markdown) items(title string, items []drift.Item) {
 		moved := mapped(i.Fields, func(f drift.Field) string { return movedRow(f, f.Before, f.After).text })
 		what := cmp.Or(strings.Join(moved, "; "), i.Text)
 		if i.Step == string(plan.ReplaceNode) || i.Step == "server" {
-			what = cmp.Or(i.Text, what) // it says who, and since when
+			what = cmp.Or(i.Text, what) // the text says who, and since when
 		}
-		what += given(i.Refused != (plan.Code{}), "; apply does not mend it: %s", i.Refused)
+		what += given(i.Refused != (plan.Code{}), "; apply does not fix it: %s", i.Refused)
 		return []string{string(i.Severity), span(i.Host), span(i.Step), span(i.Code.String()), cell(what), span(i.Fingerprint)}
 	}))
 }
 
-// table adds a table with as many rows as fit, and says how many did not.
+// table adds a table with as many rows as fit, and says how many do not.
 func (m *markdown) table(title, head string, rows [][]string) {
 	title, line := given(title != "", "\n**%s**\n", title), strings.Repeat(" --- |", strings.Count(head, "|")+1)
 	if len(rows) == 0 || !m.line("%s\n| %s |\n|%s", title, head, line) {
@@ -379,14 +231,14 @@ func (m *markdown) table(title, head string, rows [][]string) {
 	}
 	for i, row := range rows {
 		if !m.line("| %s |", strings.Join(row, " | ")) {
-			const more = "\nThe text is too long: %d more rows, and what follows, are left out. `macfleet drift` shows all.\n"
+			const more = "\n_Not shown, because the size is limited: %d rows, and everything below. `macfleet drift` shows everything._\n"
 			fmt.Fprintf(&m.out, more, len(rows)-i)
 			return
 		}
 	}
 }
 
-// span writes a name so that nothing in it is read as Markdown.
+// span writes a text so that nothing in it is read as Markdown.
 func span(text string) string {
 	text = strings.NewReplacer("`", "'", "|", `\|`).Replace(printable(text))
 	if text == "" {
@@ -395,8 +247,8 @@ func span(text string) string {
 	return "`" + text + "`"
 }
 
-// cell writes text that a host or a provider said into a table: it starts no
-// markup, calls nobody by name, links to no issue and ends no comment.
+// cell writes text of a host or a provider into a table: it starts no markup, mentions nobody, links to no issue and ends no
+// comment.
 func cell(text string) string {
 	text = printable(text)
 	if runes := []rune(text); len(runes) > mostCell {
@@ -405,7 +257,7 @@ func cell(text string) string {
 	return cellEscapes.Replace(text)
 }
 
-// cellEscapes hold a word joiner, which nobody sees, where a name or an address would begin.
+// cellEscapes put an invisible word joiner where a mention or an address would begin.
 var cellEscapes = strings.NewReplacer("@", "@\u2060", "www.", "www\u2060.", "&", "&#38;", "<", "&#60;", ">", "&#62;",
 	":", "&#58;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`,
 	"#", `\#`, "+", `\+`, "!", `\!`, "|", `\|`, "~", `\~`, "$", `\$`)
