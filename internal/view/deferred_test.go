@@ -47,7 +47,7 @@ func TestDeferred(t *testing.T) {
 	text.Plan(p, view.PlanForm{})
 	text.Plan(p, view.PlanForm{Full: true})
 	for _, want := range []string{
-		"tart: one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners  [too-many-disrupted]\n",
+		"tart; one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners  [config-changed, too-many-disrupted]\n",
 		"\nPlan: 3 hosts to change (5 actions, 1 deferred).",
 		"    deferred to a later run: tart: too-many-disrupted: one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners\n",
 		"Actions: 0 to add, 5 to change, 0 to remove; 1 host deferred.\n",

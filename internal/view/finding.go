@@ -85,13 +85,18 @@ var (
 // What stands for what is each host's own where several hosts share a row.
 const (
 	ownAddress = "its address"
+	ownServer  = "its server's name"
 	ownKey     = "its key"
 )
 
 // general is a text of a host without what is the host's own.
 func (f finding) general(text, own string) string {
 	if h := f.host; h != nil {
-		for _, word := range [][2]string{{h.Server.ProviderID(), ownID}, {h.Name, own}, {h.Server.Name, own}} {
+		server := own
+		if h.Server.Name != h.Name && own == ownName {
+			server = ownServer
+		}
+		for _, word := range [][2]string{{h.Server.ProviderID(), ownID}, {h.Name, own}, {h.Server.Name, server}} {
 			if word[0] != "" {
 				text = strings.ReplaceAll(text, word[0], word[1])
 			}
@@ -149,11 +154,7 @@ func joinSteps(steps []group) group {
 	for _, next := range steps[1:] {
 		g.text += ", then " + listed(": ", next.what, next.text)
 		g.at = append(g.at, next.at...)
-		for _, c := range next.codes {
-			if !slices.Contains(g.codes, c) {
-				g.codes = append(slices.Clip(g.codes), c)
-			}
-		}
+		g.codes = unique(slices.Concat(g.codes, next.codes))
 	}
 	return g
 }

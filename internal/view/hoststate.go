@@ -67,13 +67,13 @@ func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (who
 		whole, brief = ofTrouble(actions[refused].Refusal)
 		return label(actions[refused]) + ": " + whole, brief
 	case drift >= 0:
-		return firstDifference(h, actions, drift)
+		return firstDifference(actions, drift)
 	case moved >= 0:
 		return ofTrouble(&h.Warnings[moved].Trouble)
 	case r.ReadyWhy != "":
 		return "not Ready: " + strings.TrimPrefix(r.ReadyWhy, "Ready is "), []string{"not Ready"}
 	case len(actions) > 0:
-		return firstDifference(h, actions, 0)
+		return firstDifference(actions, 0)
 	case len(r.NodeTroubles) > 0:
 		return ofTrouble(&r.NodeTroubles[0])
 	case len(h.Unread) > 0:
@@ -110,15 +110,15 @@ func ofHold(h plan.Held, now time.Time) (whole string, brief []string) {
 }
 
 // firstDifference says what the action at i would change, and how many more there are.
-func firstDifference(h plan.Host, actions []plan.Action, i int) (whole string, brief []string) {
+func firstDifference(actions []plan.Action, i int) (whole string, brief []string) {
 	a := actions[i]
 	short := fmt.Sprintf("%s (%s)", label(a), a.Reason.Code)
 	whole = short
 	switch {
 	case len(a.Fields) > 0 && a.Origin.Drift:
-		whole = fmt.Sprintf("%s: %s %s (%s)", label(a), a.Fields[0].Name, value(h, a.Fields[0].Before), a.Reason.Code)
+		whole = fmt.Sprintf("%s: %s %s (%s)", label(a), a.Fields[0].Name, value(a.Fields[0].Before), a.Reason.Code)
 	case len(a.Fields) > 0:
-		whole = fmt.Sprintf("%s: %s %s → %s (%s)", label(a), a.Fields[0].Name, value(h, a.Fields[0].Before), value(h, a.Fields[0].After), a.Reason.Code)
+		whole = fmt.Sprintf("%s: %s %s → %s (%s)", label(a), a.Fields[0].Name, value(a.Fields[0].Before), value(a.Fields[0].After), a.Reason.Code)
 	case a.Reason.Text != "":
 		whole = fmt.Sprintf("%s: %s (%s)", label(a), a.Reason.Text, a.Reason.Code)
 	}

@@ -149,7 +149,7 @@ func TestGitHubAnnotations(t *testing.T) {
 	if err := view.GitHubAnnotations(&b, p, cfg, "."); err != nil {
 		t.Fatal(err)
 	}
-	if text := b.String(); strings.Count(text, "\n") != 10 || !strings.Contains(text, "and 15 more such notes") {
+	if text := b.String(); strings.Count(text, "\n") != 10 || !strings.Contains(text, "and 15 more notes") {
 		t.Errorf("%s", text)
 	}
 }

@@ -172,7 +172,7 @@ func actionRows(h plan.Host, a plan.Action) []row {
 	}
 	if a.Disruption < plan.Wipe || a.Refusal == nil || byHold(a) {
 		for _, f := range a.Fields {
-			detail(fmt.Sprintf("%s: %s → %s", f.Name, value(h, f.Before), value(h, f.After)))
+			detail(fmt.Sprintf("%s: %s → %s", f.Name, value(f.Before), value(f.After)))
 		}
 		detail(idleText(a))
 		detail(given(a.Undo() != "", "undo: %s", a.Undo()))
@@ -238,13 +238,8 @@ func reason(a plan.Action) string {
 	return fmt.Sprintf(" (%s)", listed(", ", a.Reason.Code.String(), origin))
 }
 
-// value is one side of a field. A host that wants its own name is like all others.
-func value(h plan.Host, v string) string {
-	if v != "" && v == h.Name {
-		return ownName
-	}
-	return cmp.Or(v, "not set")
-}
+// value is one side of a field.
+func value(v string) string { return cmp.Or(v, "not set") }
 
 // actionLine counts what a plan does by its actions.
 func actionLine(p *plan.Plan) string {

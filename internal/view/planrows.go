@@ -95,20 +95,15 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 	case h.Unknown != nil:
 		f.trouble(catNotCompared, h, "", "", h.Unknown)
 	case h.Refused != nil && f.saidAbove(h.Refused):
-		f.awaitsCluster(catBlocked, h)
+		f.awaitsCluster(h)
 	case h.Refused != nil:
 		f.trouble(catBlocked, h, "", "", h.Refused)
 	}
 	f.held(h, actions)
 	var setUp []plan.Action
-	late := make(map[plan.Trouble][]plan.Action)
-	refused := make(map[plan.Trouble][]plan.Action)
 	for _, a := range actions {
 		switch {
-		case a.Refusal != nil:
-			refused[*a.Refusal] = append(refused[*a.Refusal], a)
-		case a.Deferral != nil:
-			late[*a.Deferral] = append(late[*a.Deferral], a)
+		case !a.Runs():
 		case firstSetup(h, a):
 			setUp = append(setUp, a)
 		case a.Kind != plan.ClaimServer: // the group's row says it
@@ -116,8 +111,8 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 		}
 	}
 	f.firstSetup(h, setUp)
-	f.kept(h, catBlocked, actions, refused)
-	f.kept(h, catDeferred, actions, late)
+	f.blocked(h, actions)
+	f.deferred(h, actions)
 	for _, u := range h.Unread {
 		f.add(finding{category: catNotCompared, host: h, what: string(u.Step), text: u.Probe + ": " + u.Why, codes: []string{plan.CodeUnread.String()}})
 	}
@@ -179,32 +174,44 @@ func labelsOf(actions []plan.Action) string {
 	return strings.Join(slices.Compact(mapped(actions, label)), ", ")
 }
 
-// kept adds what is wanted on a host and not done, by why not.
-func (f *findings) kept(h *plan.Host, c category, order []plan.Action, of map[plan.Trouble][]plan.Action) {
-	for _, a := range order {
-		why := a.Refusal
-		if c == catDeferred {
-			why = a.Deferral
-		}
-		if why == nil || of[*why] == nil {
-			continue
-		}
-		same := of[*why]
-		delete(of, *why)
-		switch {
-		case byHold(a): // the row of the hold says it
+// blocked adds what is wanted on a host and refused, by why.
+func (f *findings) blocked(h *plan.Host, actions []plan.Action) {
+	refused := slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Refusal == nil })
+	for _, same := range grouped(refused, func(a plan.Action) plan.Trouble { return *a.Refusal }) {
+		switch why := same[0].Refusal; {
+		case byHold(same[0]): // the row of the hold says it
 		case h.Unknown != nil && *why == *h.Unknown, h.Refused != nil && *why == *h.Refused: // the host's own row says it
 		case f.saidAbove(why): // the cluster's row says it
-			f.awaitsCluster(c, h)
+			f.awaitsCluster(h)
 		default:
-			f.trouble(c, h, "", labelsOf(same), why)
+			f.trouble(catBlocked, h, "", labelsOf(same), why)
 		}
 	}
 }
 
+// deferred adds what a limit leaves for a later run: the differences, and the limit.
+func (f *findings) deferred(h *plan.Host, actions []plan.Action) {
+	late := slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Refusal != nil || a.Deferral == nil })
+	for _, same := range grouped(late, func(a plan.Action) plan.Trouble { return *a.Deferral }) {
+		why := same[0].Deferral
+		x := finding{category: catDeferred, host: h, fix: why.Remedy, counted: true}
+		if firstSetup(h, same[0]) {
+			x.text, x.codes = "set up: "+labelsOf(same), []string{plan.CodeFirstSetup.String()}
+		} else {
+			for _, a := range same {
+				x.text = listed(", then ", x.text, listed(": ", label(a), differenceText(a)))
+				x.codes = append(x.codes, a.Reason.Code.String())
+			}
+		}
+		x.text += "; " + why.Text
+		x.codes = append(unique(x.codes), why.Code.String())
+		f.add(x)
+	}
+}
+
 // awaitsCluster adds that a host waits for what the cluster lacks, which has a row of its own.
-func (f *findings) awaitsCluster(c category, h *plan.Host) {
-	f.add(finding{category: c, host: h, text: "waits for the cluster objects above", codes: []string{plan.CodeClusterNotPrepared.String()}})
+func (f *findings) awaitsCluster(h *plan.Host) {
+	f.add(finding{category: catBlocked, host: h, text: "waits for the cluster objects above", codes: []string{plan.CodeClusterNotPrepared.String()}})
 }
 
 // saidAbove reports whether a row of the cluster says what stands against a host.
@@ -214,12 +221,9 @@ func (f *findings) saidAbove(x *plan.Trouble) bool {
 
 // action adds what one action does to a host.
 func (f *findings) action(h *plan.Host, a plan.Action) {
-	x := finding{category: catConfig, host: h, what: label(a), text: a.Reason.Text, codes: []string{a.Reason.Code.String()}}
+	x := finding{category: catConfig, host: h, what: label(a), text: differenceText(a), codes: []string{a.Reason.Code.String()}}
 	if a.Drift {
 		x.category = catDrift
-	}
-	if a.Kind.OfStep() && len(a.Fields) > 0 {
-		x.text = fieldsText(h, a)
 	}
 	if f.cfg != nil && a.Pending {
 		x.at = placesOf(f.cfg, a)
@@ -227,23 +231,56 @@ func (f *findings) action(h *plan.Host, a plan.Action) {
 	f.add(x)
 }
 
+// differenceText says in short what an action changes.
+func differenceText(a plan.Action) string {
+	if a.Kind.OfStep() && len(a.Fields) > 0 {
+		return fieldsText(a)
+	}
+	return a.Reason.Text
+}
+
+// unique keeps each text once, in its first place.
+func unique(all []string) []string {
+	return mapped(grouped(all, func(s string) string { return s }), func(same []string) string { return same[0] })
+}
+
 // aDigest is the short digest behind a version.
 var aDigest = regexp.MustCompile(` \([0-9a-f]{12}\)$`)
 
-// fieldsText says what moves in a step, in short: of a version that moves the digest is left out.
-func fieldsText(h *plan.Host, a plan.Action) string {
-	out := mapped(a.Fields[:min(len(a.Fields), mostFields)], func(x plan.Field) string {
-		before, after := value(*h, x.Before), value(*h, x.After)
+// fieldsText says what changes in a step, in short.
+func fieldsText(a plan.Action) string {
+	out := mapped(a.Fields[:min(len(a.Fields), mostFields)], fieldText)
+	return strings.Join(out, ", ") + given(len(a.Fields) > mostFields, " and %d more", len(a.Fields)-mostFields)
+}
+
+// fieldText says what changes in a field: of a version without its digest, and of a list only the items that differ.
+func fieldText(x plan.Field) string {
+	if x.Name == "version" || x.Name == "bundle" {
+		before, after := value(x.Before), value(x.After)
 		if b, c := aDigest.ReplaceAllString(before, ""), aDigest.ReplaceAllString(after, ""); b != c {
 			before, after = b, c
 		}
-		name := x.Name + " "
-		if x.Name == "version" || x.Name == "bundle" {
-			name = ""
-		}
-		return name + before + " → " + after
-	})
-	return strings.Join(out, ", ") + given(len(a.Fields) > mostFields, " and %d more", len(a.Fields)-mostFields)
+		return before + " → " + after
+	}
+	before, after := strings.Split(x.Before, ","), strings.Split(x.After, ",")
+	lacks := func(of []string) func(string) bool {
+		return func(item string) bool { return !slices.Contains(of, item) }
+	}
+	gone, fresh := only(before, lacks(after)), only(after, lacks(before))
+	switch {
+	case max(len(before), len(after)) == 1 || len(gone) == len(before) || len(gone)+len(fresh) == 0:
+		return x.Name + " " + value(x.Before) + " → " + value(x.After)
+	case len(gone) == 0:
+		return x.Name + " adds " + strings.Join(fresh, ",")
+	case len(fresh) == 0:
+		return x.Name + " drops " + strings.Join(gone, ",")
+	}
+	return x.Name + " " + strings.Join(gone, ",") + " → " + strings.Join(fresh, ",")
+}
+
+// only keeps what a test is true of.
+func only[T any](all []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !keep(x) })
 }
 
 // placesOf returns the lines of the configuration that want what an action changes.
@@ -280,21 +317,21 @@ func (f *findings) groups() {
 		f.trouble(catBlocked, nil, s.Fleet+"."+s.Group, "", &x)
 	}
 	for _, l := range p.Lost {
-		f.trouble(catLost, nil, l.Name, "", &l.Trouble)
+		f.trouble(catLost, &plan.Host{Name: l.Name, Fleet: l.Fleet}, "", "", &l.Trouble)
 	}
 	for _, o := range p.Orphans {
 		x := o.Trouble
 		x.Text += given(o.Runs() != "", " (%s)", o.Runs())
-		f.trouble(catOrphaned, nil, o.Name, "", &x)
+		f.trouble(catOrphaned, &plan.Host{Name: o.Name, Fleet: o.Fleet, Server: o.Server}, "", "", &x)
 	}
 	for _, same := range grouped(p.Rejected, func(r plan.Rejected) string { return r.Server.ID }) {
-		f.trouble(catSkipped, nil, same[0].Server.Name, "", &same[0].Trouble)
+		f.trouble(catSkipped, &plan.Host{Name: same[0].Server.Name}, "", "", &same[0].Trouble)
 	}
 	for _, u := range p.NotContacted {
 		f.add(finding{category: catNotCompared, subject: u.Fleet + "." + u.Group, text: u.String()})
 	}
 	for _, s := range p.Strays {
-		f.add(finding{category: catUnmanaged, subject: s.Name, text: "in no pool and no fleet: never touched"})
+		f.add(finding{category: catUnmanaged, host: &plan.Host{Name: s.Name}, text: "in no pool and no fleet: never touched"})
 	}
 }
 
@@ -310,7 +347,7 @@ func (f *findings) claimText(same []plan.Action) string {
 
 // How many names a row lists.
 const (
-	mostNames   = 8 // hosts
+	mostNames   = 8 // hosts, over all fleets
 	mostServers = 3 // servers of the pool
 )
 

@@ -71,6 +71,8 @@ func (n names) label(g group) string {
 		return n.Short(g.subject)
 	case k == 1:
 		return n.Short(g.hosts[0].Name)
+	case g.noun() != "host":
+		return count(k, g.noun())
 	case k == n.hosts:
 		return fmt.Sprintf("all %d hosts", k)
 	case n.wholeFleet(g):
@@ -80,32 +82,48 @@ func (n names) label(g group) string {
 	}
 }
 
+// noun is what a row counts: hosts of the plan, or what is none of it.
+func (c category) noun() string {
+	switch c {
+	case catOrphaned:
+		return "member"
+	case catLost, catSkipped, catUnmanaged:
+		return "server"
+	}
+	return "host"
+}
+
 // wholeFleet reports whether a row is about all hosts of one fleet.
 func (n names) wholeFleet(g group) bool {
 	of := g.hosts[0].Fleet
-	return len(g.hosts) == n.fleets[of] && !slices.ContainsFunc(g.hosts, func(h *plan.Host) bool { return h.Fleet != of })
+	return g.noun() == "host" && len(g.hosts) == n.fleets[of] && !slices.ContainsFunc(g.hosts, func(h *plan.Host) bool { return h.Fleet != of })
 }
 
 // list names the hosts of a row that its label only counts, by fleet.
 func (n names) list(g group) string {
-	if len(g.hosts) < 2 || len(g.hosts) == n.hosts || n.wholeFleet(g) {
+	if len(g.hosts) < 2 || g.noun() == "host" && len(g.hosts) == n.hosts || n.wholeFleet(g) {
 		return ""
 	}
 	return n.listed(mapped(g.hosts, func(h *plan.Host) string { return n.Short(h.Name) }), mostNames)
 }
 
-// listed lists short names by their fleets, and counts those that are too many.
+// listed lists short names by their fleets: at most so many in all, at least one of each fleet, and the others of each fleet
+// counted behind them.
 func (n names) listed(all []string, most int) string {
-	if len(all) > most {
-		most--
-	}
 	fleetOf := func(short string) string {
 		fleet, _, ok := strings.Cut(short, "/")
 		return given(ok, "%s", fleet)
 	}
-	parts := mapped(grouped(all[:min(len(all), most)], fleetOf), func(of []string) string {
+	fleets := grouped(all, fleetOf)
+	if len(all) > most {
+		most = max(most-1, len(fleets))
+	}
+	return strings.Join(mapped(fleets, func(of []string) string {
+		fleets = fleets[1:]
+		shown := min(len(of), most-len(fleets))
+		most -= shown
 		fleet := fleetOf(of[0])
-		return given(fleet != "", "%s: ", fleet) + joined(of, func(short string) string { return strings.TrimPrefix(short, fleet+"/") })
-	})
-	return strings.Join(parts, "; ") + given(len(all) > most, " and %d more", len(all)-most)
+		names := joined(of[:shown], func(short string) string { return strings.TrimPrefix(short, fleet+"/") })
+		return given(fleet != "", "%s: ", fleet) + names + given(len(of) > shown, " and %d more", len(of)-shown)
+	}), "; ")
 }
