@@ -421,7 +421,7 @@ func TestShellsNobody(t *testing.T) {
 	r := shells()[0].ask(t, DefaultPrologue, "no-such-user", 10, []question{login("a.user", "id -un"), {id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}}})
 	want := plan.Facts{"a.user": unread("needs root"), "a.root": unread("needs root")}
 	if isRoot() {
-		want = plan.Facts{"a.user": said(126, "", "watchdog: no-such-user cannot be asked\n"), "a.root": said(0, "root\n", "")}
+		want = plan.Facts{"a.user": said(126, "", "watchdog: cannot become no-such-user\n"), "a.root": said(0, "root\n", "")}
 	}
 	if diff := cmp.Diff(want, r.facts, whole); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)

@@ -1,7 +1,7 @@
-# Asks the questions of an exchange one after the other, and guards each: it runs in a process group of its own, ends
-# with all that it started, and gets no longer than the limit. Arguments: a prologue, and five for a question: its id,
-# root or user, the number of its arguments, 1 if it reads input, its script. Stdin: a line each of the mark, the login
-# user and the limit in seconds, then each argument and input with a line of its length in front.
+# Runs the questions of an exchange one by one. Each runs in a separate process group, which is killed with all that it
+# started after its end or after the limit. Arguments: a prologue, and five for each question: its id, root or user, the
+# number of its arguments, 1 if it reads input, its script. Stdin: one line each for the mark, the login user and the
+# limit in seconds, then each argument and input, preceded by a line with its length.
 use strict;
 binmode STDIN;
 sub line { my $line = <STDIN>; exit 91 unless defined $line && chomp $line; $line }
@@ -46,7 +46,7 @@ sub ask {
   if ($pid == 0) {
     setpgrp 0, 0;
     defined $input ? open STDIN, "<&", $from : open STDIN, "<", "/dev/null" or exit failed("stdin: $!");
-    exit failed("$user cannot be asked") if $change && !become;
+    exit failed("cannot become $user") if $change && !become;
     exec { $command[0] } @command or exit failed("exec $command[0]: $!");
   }
   setpgrp $pid, $pid;

@@ -7,7 +7,7 @@ import (
 
 func needsPassword(f *Factory) { f.PasswordlessSudo = false }
 
-// unlectured is a Mac whose sudo asks for a password and says nothing else.
+// unlectured is a Mac whose sudo only asks for a password.
 func unlectured(t *testing.T) *Machine {
 	t.Helper()
 	m := newMachine(t, needsPassword)
@@ -35,14 +35,14 @@ func TestLockout(t *testing.T) {
 		}
 		wrong(last - 1)
 		if !right() {
-			t.Errorf("limit %s: a right password does not reset the tally", limit)
+			t.Errorf("limit %s: a correct password does not reset the tally", limit)
 		}
 		wrong(last)
 		if right() {
 			t.Errorf("limit %s: not locked", limit)
 		}
 		if _, _, exit := run(t, m, "m1", "dscl . -authonly m1 swordfish"); exit == 0 {
-			t.Errorf("limit %s: dscl takes the password of a locked account", limit)
+			t.Errorf("limit %s: dscl accepts the password of a locked account", limit)
 		}
 		all, err := m.PasswordTries()
 		if err != nil || len(all) != 3*last+2 {
@@ -69,7 +69,7 @@ func TestLockout(t *testing.T) {
 	}
 }
 
-// TestTriesAreBounded keeps a loop of tries from filling the disk.
+// TestTriesAreBounded checks that a loop of tries does not fill the disk.
 func TestTriesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -140,7 +140,7 @@ func TestSudoAsks(t *testing.T) {
 		{script: "sudo -A true", stderr: "sudo: option not modelled: -A\n", exit: 64},
 		{script: "sudo -k; echo swordfish | sudo -k -S -p '' -v"},
 		{script: "echo swordfish | sudo -S -p 'Word: ' id -u", stdout: "0\n", stderr: "Word: "},
-		// What follows a wrong password on the stream is tried as one too.
+		// The input after a wrong password is tried as a password too.
 		{script: "printf 'wrong\\nsecret payload\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nSorry, try again.\nsudo: no password was provided\nsudo: 2 incorrect password attempts\n", exit: 1},
 	} {
 		stdout, stderr, exit := run(t, m, "m1", want.script)
@@ -149,11 +149,11 @@ func TestSudoAsks(t *testing.T) {
 		}
 	}
 	ok(t, m.WriteFile("/etc/sudoers.d/m1", []byte("m1 ALL=(ALL) NOPASSWD: ALL\n"), 0, 0, 0o440))
-	// Nobody asks for the password, so its line becomes the command's.
+	// sudo does not ask for the password, so its line becomes the command's.
 	if got := must(t, m, "m1", "printf 'swordfish\\nrest' | sudo -S -p '' cat"); got != "swordfish\nrest" {
 		t.Errorf("got %q", got)
 	}
-	// -v asks all the same: the rule of the group does not spare him.
+	// -v asks anyway: the rule of the group has no NOPASSWD.
 	if _, stderr, exit := run(t, m, "m1", "sudo -n -v"); exit != 1 || stderr != "sudo: a password is required\n" {
 		t.Errorf("sudo -n -v: %d %q", exit, stderr)
 	}
@@ -202,7 +202,7 @@ func TestSudoersSyntax(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{
 		"m1 ALL=(ALL) NOPASSWD: ALL": true, "m1 ALL = NOPASSWD: /bin/ls, PASSWD: /bin/cat -u, !/bin/sh": true, "%admin ALL=(ALL:ALL) ALL # all of them": true,
-		"m1, m2 ALL=(root, nobody) NOPASSWD:SETENV: ALL": true, "#501 ALL=ALL": true, "Defaults:m1 !requiretty": true, "User_Alias ADMINS = m1, m2": true,
+		"m1, m2 ALL=(root, daemon) NOPASSWD:SETENV: ALL": true, "#501 ALL=ALL": true, "Defaults:m1 !requiretty": true, "User_Alias ADMINS = m1, m2": true,
 		"m1 ALL=(ALL) \\\n NOPASSWD: ALL": true, "": true, "# m1 what": true, "#includedir /nope": true,
 		"m1": false, "m1 ALL": false, "m1 ALL=": false, "m1 ALL=(ALL": false, "m1 ALL=(ALL) NOPASSWD ALL": false, "m1 ALL=(ALL) NOPASWD: ALL": false,
 		"m1 ALL=(ALL) NOPASSWD: ls": false, "m1 ALL=(ALL) NOPASSWD: ALL,": false, "what is this": false, "Defaults": false, "@nonsense": false,

@@ -6,20 +6,21 @@ import (
 	"syscall"
 )
 
-// Since macOS 13 an app that was launched is protected from all others, root included, unless remote users have full
-// disk access (App Management). What it covers of a bundle in /usr/local differs in what is told.
+// Since macOS 13 an app that was launched is protected from all others, root included, unless remote
+// users have full disk access (App Management). Reports differ on what this covers of a bundle in
+// /usr/local.
 const protectSwitch = "app-management"
 
-// appSwitches are the doubts about this protection.
+// appSwitches are the uncertain behaviours of this protection.
 func appSwitches() []Switch {
-	return []Switch{{protectSwitch, "what macOS forbids of an app's bundle that was launched, over SSH: nothing, to remove it, or to move it as well",
+	return []Switch{{protectSwitch, "what macOS forbids over SSH for the bundle of a launched app: nothing, its removal, or moving it too",
 		[]string{"off", "removal", "all"}}}
 }
 
-// launchedRecord are the bundles that were launched, by inode.
+// launchedRecord are the launched bundles, by inode.
 var launchedRecord = inFirmware("launched")
 
-// launched notes the bundle of a program that is executed.
+// launched records the bundle of a program that is executed.
 func (v *visit) launched(name string) error {
 	bundle, _, inside := strings.Cut(name, ".app/Contents/MacOS/")
 	if !inside || v.switched(protectSwitch) == "off" {
@@ -37,7 +38,7 @@ func (v *visit) launched(name string) error {
 	return v.keep(launchedRecord, known)
 }
 
-// protectedApp refuses to remove, or to move, what belongs to a bundle that was launched.
+// protectedApp refuses to remove or move files of a launched bundle.
 func (v *visit) protectedApp(n node, moves bool) error {
 	how := v.switched(protectSwitch)
 	if how == "off" && !moves && strings.HasSuffix(n.path, ".app") {
@@ -62,7 +63,7 @@ func (v *visit) protectedApp(n node, moves bool) error {
 	return nil
 }
 
-// forgetApp forgets a bundle that goes: the disk gives its inode's number to another folder, which APFS never does.
+// forgetApp forgets a removed bundle: the disk reuses its inode number, which APFS never does.
 func (v *visit) forgetApp(n node) error {
 	known := map[string]bool{}
 	if err := v.recall(launchedRecord, &known); err != nil || !known[inodeOf(n)] {

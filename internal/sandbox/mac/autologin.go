@@ -11,22 +11,22 @@ const (
 	sealSwitch    = "sealed-kcpassword"
 	respawnSwitch = "loginwindow-after-kill"
 	comingSwitch  = "launchctl-session-coming-up"
-	comesUp       = 3 * time.Second // how long a session's domain is coming up
+	comesUp       = 3 * time.Second // how long the domain of a session takes to appear
 
-	sealsFailure = "after-a-failure" // loginwindow seals a password that did not let it in
-	sealsAll     = "by-design"       // it moves a right one elsewhere and seals it too
+	sealsFailure = "after-a-failure" // loginwindow seals a password that failed
+	sealsAll     = "by-design"       // it moves a correct one elsewhere and seals it too
 )
 
-// loginSwitches are the doubts about loginwindow and automatic login.
+// loginSwitches are the uncertain behaviours of loginwindow and automatic login.
 func loginSwitches() []Switch {
 	return []Switch{
-		{sealSwitch, "when loginwindow puts <sealed> into /etc/kcpassword", []string{sealsFailure, sealsAll}},
-		{respawnSwitch, "what launchd does when loginwindow was killed", []string{"nothing", "starts-it"}},
-		{comingSwitch, "how launchctl print ends for a session's domain in its first three seconds", []string{"0", "5", "36"}},
+		{sealSwitch, "when loginwindow writes <sealed> into /etc/kcpassword", []string{sealsFailure, sealsAll}},
+		{respawnSwitch, "what launchd does after loginwindow was killed", []string{"nothing", "starts-it"}},
+		{comingSwitch, "exit code of launchctl print for a session's domain in its first three seconds", []string{"0", "5", "36"}},
 	}
 }
 
-// Where automatic login is asked for and forbidden.
+// The settings that enable and disable automatic login.
 const (
 	loginwindowPlist    = "/Library/Preferences/com.apple.loginwindow.plist"
 	managedLoginwindow  = "/Library/Managed Preferences/com.apple.loginwindow.plist"
@@ -40,8 +40,8 @@ type keptSecret struct {
 	Password string `json:"password"`
 }
 
-// restartLoginwindow is what a boot and a kick do: the present session dies with everything in it,
-// and loginwindow tries the automatic login.
+// restartLoginwindow does what a boot and a kickstart do: it ends the session with all its processes,
+// and loginwindow tries automatic login.
 func (s *session) restartLoginwindow(_ *proc) error {
 	return s.visit(func(v *visit) error {
 		if err := errors.Join(v.logOut(), v.setLoginwindow(true)); err != nil {
@@ -55,7 +55,7 @@ func (s *session) restartLoginwindow(_ *proc) error {
 	})
 }
 
-// automaticLogin gives whom loginwindow logs in on its own, if anyone.
+// automaticLogin returns the user that loginwindow logs in by itself, if any.
 func (v *visit) automaticLogin() (who user, ok bool, err error) {
 	if encrypted, err := v.fileVault(); err != nil || encrypted {
 		return user{}, false, err
@@ -77,16 +77,16 @@ func (v *visit) automaticLogin() (who user, ok bool, err error) {
 		return v.sealedLogin(who)
 	}
 	if !whole {
-		password += "\x00" // nobody's: no password holds this byte
+		password += "\x00" // a wrong one: no password contains this byte
 	}
 	return v.tryLogin(who, password)
 }
 
-// autoLoginUser gives who should be logged in without anyone at the keys.
+// autoLoginUser returns the user of automatic login.
 func (v *visit) autoLoginUser() (user, bool) {
 	settings, err := v.readPlist(loginwindowPlist)
 	if err != nil {
-		return user{}, false // a damaged file is to cfprefsd a domain without keys
+		return user{}, false // cfprefsd treats a damaged file as a domain without keys
 	}
 	managed, err := v.readPlist(managedLoginwindow)
 	if err != nil {
@@ -100,7 +100,7 @@ func (v *visit) autoLoginUser() (user, bool) {
 	return who, ok && who.uid == loginUID
 }
 
-// tryLogin tries a password out of the file. One that does not fit is replaced by the mark.
+// tryLogin tries a password from the file. A wrong one is replaced by the mark.
 func (v *visit) tryLogin(who user, password string) (user, bool, error) {
 	ok, err := v.authenticate("loginwindow", who, password)
 	if err != nil {
@@ -116,7 +116,7 @@ func (v *visit) tryLogin(who user, password string) (user, bool, error) {
 	return who, ok, errors.Join(v.keep(inFirmware("autologin"), kept), v.writeKcpassword(sealedKcpassword()))
 }
 
-// sealedLogin meets a sealed file: there is nothing to try unless the password was moved elsewhere.
+// sealedLogin handles a sealed file: it has no password unless loginwindow has moved one elsewhere.
 func (v *visit) sealedLogin(who user) (user, bool, error) {
 	var kept keptSecret
 	if err := v.recall(inFirmware("autologin"), &kept); err != nil {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ErrDown reports that a machine is starting and nobody answers yet.
+// ErrDown is returned while a machine is starting and does not answer.
 var ErrDown = errors.New("the machine is starting")
 
-// power tells what runs on a machine that it goes down. It knows this process alone; connections of
-// another one end at their next command.
+// power signals to everything on a machine that it goes down. It covers only this process; connections
+// of another process end at their next command.
 type power struct {
 	mu  sync.Mutex
 	on  context.Context
@@ -41,8 +41,8 @@ func (p *power) cut() {
 	p.on, p.off = nil, nil
 }
 
-// Reboot restarts the machine: what is in memory is lost, connections end, and the jobs of the disk
-// start.
+// Reboot restarts the machine: the content of memory is lost, connections end, and the jobs on the
+// disk start.
 func (m *Machine) Reboot(ctx context.Context) error {
 	if err := m.asRoot(func(v *visit, _ *proc) error { return v.shutDown() }); err != nil {
 		return fmt.Errorf("restart the machine in %s: %w", m.dir, err)
@@ -54,8 +54,8 @@ func (m *Machine) Reboot(ctx context.Context) error {
 	return nil
 }
 
-// shutDown notes that the machine restarts, which happens when someone next reads it. What runs
-// until then is ended at once only by power.cut, with the machine no longer locked.
+// shutDown records that the machine restarts, which happens at the next read. What runs is ended at
+// once only by power.cut, after the machine is unlocked.
 func (v *visit) shutDown() error {
 	return v.changeLaunchd(func(m *manager, now time.Time) error {
 		if m.Halt == nil {
@@ -79,7 +79,7 @@ func (s *session) goUp() (booted bool, err error) {
 		return v.boot(m.Halt.Until)
 	})
 	if booted {
-		s.machine.power.cut() // the process that shut it down may have left that to this one
+		s.machine.power.cut() // the process that shut it down may not have done this
 	}
 	return booted, err
 }
@@ -120,7 +120,7 @@ func (v *visit) clearRun() error {
 	return err
 }
 
-// changeIdentity changes what the machine is. Sessions that stand keep what they have read.
+// changeIdentity changes the machine's identity. Open sessions keep what they have read.
 func (v *visit) changeIdentity(change func(*identity)) error {
 	m := v.session.machine
 	id, err := m.identity()
@@ -135,7 +135,7 @@ func (v *visit) changeIdentity(change func(*identity)) error {
 	return replaceFile(filepath.Join(m.dir, identityFile), append(data, '\n'))
 }
 
-// booted is when the machine started.
+// booted returns when the machine started.
 func (s *session) booted() time.Time {
 	if id, err := s.machine.identity(); err == nil {
 		return id.Booted
@@ -146,9 +146,9 @@ func (s *session) booted() time.Time {
 // outlived reports whether the machine has restarted since the session started.
 func (s *session) outlived() bool { return !s.booted().Equal(s.id.Booted) }
 
-// itemsFile is the database of background items, and itemsLimit a size at which the daemon that
-// reads it was seen to run out of its memory on every try. No daemon of /Library is loaded at a
-// start then, until someone moves the file aside.
+// itemsFile is the database of background items. Above itemsLimit, the daemon that reads it was seen
+// to run out of memory on every try. No daemon of /Library is then loaded at a start until someone
+// moves the file.
 const (
 	itemsFile  = "/private/var/db/com.apple.backgroundtaskmanagement/BackgroundItems-v16.btm"
 	itemsLimit = 4_000_000
@@ -159,8 +159,8 @@ func (v *visit) brokenItems() bool {
 	return err == nil && n.info.Size() >= itemsLimit
 }
 
-// BreakBackgroundItems lets the database of background items grow beyond what its daemon can read.
-// Removing the file heals it; both count from the next start on.
+// BreakBackgroundItems grows the database of background items beyond what its daemon can read.
+// Removing the file heals it. Both take effect at the next start.
 func (m *Machine) BreakBackgroundItems() error {
 	if err := m.WriteFile(itemsFile, []byte("bplist00"), 0, 0, 0o600); err != nil {
 		return err

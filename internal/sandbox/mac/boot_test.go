@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// TestBootOrder is what a restart loses, keeps and starts.
+// TestBootOrder checks what a restart loses, keeps and starts.
 func TestBootOrder(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -53,18 +53,18 @@ func TestRestartTools(t *testing.T) {
 	expect(t, m, "root", row{script: "shutdown -h now", stderr: "shutdown: option not modelled: -h now\n", exit: 64})
 	for _, script := range []string{"reboot", "shutdown -r now"} {
 		before := must(t, m, "root", "sysctl -n kern.boottime")
-		// The script that asked for it is cut off, also one with sudo in between.
+		// The script that requests it is killed, also one with sudo in between.
 		_, _, exit := run(t, m, "m1", "sudo -n "+script+"; echo x >/tmp/after")
 		if exit != exitTerminated {
 			t.Errorf("%s: exit %d", script, exit)
 		}
 		if after := must(t, m, "root", "[ ! -e /tmp/after ] && sysctl -n kern.boottime"); after == before {
-			t.Errorf("%s: the machine runs on", script)
+			t.Errorf("%s: the machine is still up", script)
 		}
 	}
 }
 
-// TestRestartTakesTime insists that nobody answers until the machine is up.
+// TestRestartTakesTime checks that the machine does not answer until it is up.
 func TestRestartTakesTime(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -83,8 +83,8 @@ func TestRestartTakesTime(t *testing.T) {
 	must(t, m, "root", "true")
 }
 
-// TestRestartEndsConnections insists that those of this process break at once, whatever runs there,
-// and those of another one at their next command.
+// TestRestartEndsConnections checks that connections of this process break at once, whatever runs
+// there, and those of another one at their next command.
 func TestRestartEndsConnections(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -129,8 +129,8 @@ func TestRestartEndsConnections(t *testing.T) {
 	}
 }
 
-// TestRestartThatIsNoted insists that a restart ends what still runs, where whoever asked for it did
-// not.
+// TestRestartThatIsNoted checks that a restart ends what still runs, even if the process that
+// requested it did not.
 func TestRestartThatIsNoted(t *testing.T) {
 	t.Parallel()
 	m, client := login(t, &events{})
@@ -141,12 +141,12 @@ func TestRestartThatIsNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := client.Wait(); err == nil {
-		t.Error("the connection ended in peace")
+		t.Error("the connection ended cleanly")
 	}
 	must(t, m, "root", "true")
 }
 
-// TestBrokenBackgroundItems is a database that its daemon cannot read.
+// TestBrokenBackgroundItems checks a database that its daemon cannot read.
 func TestBrokenBackgroundItems(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -162,7 +162,7 @@ func TestBrokenBackgroundItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, m, "root", row{script: "sfltool dumpbtm", stderr: "sfltool: backgroundtaskmanagementd does not answer\n", exit: 1})
-	must(t, m, "root", "launchctl bootstrap system /Library/LaunchDaemons/acme.plist") // by hand it goes on working
+	must(t, m, "root", "launchctl bootstrap system /Library/LaunchDaemons/acme.plist") // loaded by hand it works
 	for _, c := range []struct {
 		script string
 		exit   int
@@ -193,9 +193,9 @@ func TestClock(t *testing.T) {
 		t.Errorf("the clock moved by %s", d)
 	}
 	if err := m.Advance(-time.Second); err == nil {
-		t.Error("the clock goes back")
+		t.Error("the clock moved back")
 	}
-	// Nothing is loaded, so looking at the machine leaves nothing behind.
+	// Nothing is loaded, so reading the machine leaves nothing behind.
 	if err := m.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +204,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestJobsThatRestart insists that a job may restart the machine, and that one that does so at every
-// start leaves a machine that nobody reaches and no look at it that never ends.
+// TestJobsThatRestart checks that a job may restart the machine, and that with one that does so at
+// every start the machine stays down, but a read of it returns.
 func TestJobsThatRestart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -216,7 +216,7 @@ func TestJobsThatRestart(t *testing.T) {
 	}
 	expect(t, m, "root", row{script: "ls /tmp; launchctl print system/once | grep runs", stdout: "once\n\truns = 1\n"})
 	if after := must(t, m, "root", "sysctl -n kern.boottime"); after == before {
-		t.Error("the machine runs on")
+		t.Error("the machine is still up")
 	}
 	scriptJob(t, m, "always", atLoad, "reboot")
 	if err := m.Reboot(t.Context()); err != nil {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// disallowedRecord lists the labels of jobs that someone has turned off among the background items.
+// disallowedRecord lists the labels of jobs whose background item someone has turned off.
 var disallowedRecord = inFirmware("background")
 
 const btmSwitch = "background-item-allowed-by"
 
-// btmSwitches are the doubts about background items.
+// btmSwitches are the uncertain behaviours of background items.
 func btmSwitches() []Switch {
-	return []Switch{{btmSwitch, "what lets a job start again whose background item is disallowed: sfltool resetbtm and a restart alone, or also a bootout and a bootstrap",
+	return []Switch{{btmSwitch, "what lets a job with a disallowed background item start again: only sfltool resetbtm and a restart, or also a bootout and a bootstrap",
 		[]string{"reset", "bootstrap"}}}
 }
 
@@ -41,8 +41,7 @@ func (v *visit) setDisallowed(label string, off bool) error {
 	return v.keep(disallowedRecord, others)
 }
 
-// register is what loading a job by hand does to its background item. It reports whether the job may
-// start.
+// register does what loading a job does to its background item. It reports whether the job may start.
 func (v *visit) register(label string) (allowed bool, err error) {
 	off, err := v.disallowed(label)
 	if err != nil || !off {
@@ -54,8 +53,8 @@ func (v *visit) register(label string) (allowed bool, err error) {
 	return true, v.setDisallowed(label, false)
 }
 
-// DisallowItem turns the background item of a daemon off, as a click in the settings does: its
-// process ends and does not start again.
+// DisallowItem turns the background item of a daemon off, as a click in the settings does: its process
+// ends and does not start again.
 func (m *Machine) DisallowItem(label string) error {
 	return m.setItem(label, true, func(j *job, now time.Time) {
 		j.Off = true
@@ -103,7 +102,7 @@ func (m *Machine) ItemDisallowed(label string) (off bool, err error) {
 	return off, err
 }
 
-// resetItems forgets which items were turned off; it counts from the next start on.
+// resetItems clears which items were turned off, from the next start on.
 func (v *visit) resetItems() error {
 	var labels []string
 	if err := v.recall(disallowedRecord, &labels); err != nil || len(labels) == 0 {
@@ -112,15 +111,14 @@ func (v *visit) resetItems() error {
 	return v.keep(disallowedRecord, []string{})
 }
 
-// folderItemOff reports whether a daemon's file is left out at a start because its item is turned
-// off.
+// folderItemOff reports whether a daemon's file is skipped at a start because its item is turned off.
 func (v *visit) folderItemOff(d domain, file string) (bool, error) {
 	if d.kind != "system" {
 		return false, nil
 	}
 	about, _, err := v.describeFile(v.session.users()[0], file)
 	if err != nil {
-		return false, nil // it describes no job
+		return false, nil // it is not a job
 	}
 	return v.disallowed(about.Label)
 }

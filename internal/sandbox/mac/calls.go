@@ -10,8 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Tools that stand for builtins of the shell. No command line can name them, for lack of the
-// slash's meaning: the names are looked up before any path.
+// Tools for builtins of the shell. No command line can name them, because their names contain a slash.
 const (
 	ownRefuse  = "/builtin/refuse"
 	ownEcho    = "/builtin/echo"
@@ -25,11 +24,11 @@ const (
 
 const (
 	checkEvery = 64     // calls between two checks of the depth
-	maxFrames  = 20_000 // of Go, a thousand levels of the shell or so
+	maxFrames  = 20_000 // of Go, about a thousand levels of the shell
 )
 
-// call sees every simple command, also builtins and functions, before it runs. It takes over the
-// builtins that would look at the real machine.
+// call runs before every simple command, also before builtins and functions. It replaces the builtins
+// that would read the real machine.
 func (sh *shell) call(ctx context.Context, args []string) ([]string, error) {
 	if sh.proc.session.calls.Add(1)%checkEvery == 0 {
 		var frame [1]uintptr
@@ -71,7 +70,7 @@ func (sh *shell) takeOver(hc interp.HandlerContext, args []string) []string {
 		return sh.checked(args)
 	case ".", "source":
 		if len(args) > 1 && !strings.Contains(args[1], "/") {
-			// A name without a slash would be looked for along PATH on the real disk.
+			// A name without a slash would be looked up along PATH on the real disk.
 			return []string{ownRefuse, args[0] + " without a path"}
 		}
 	}
@@ -91,8 +90,7 @@ func (sh *shell) command(hc interp.HandlerContext, args []string) []string {
 	return append([]string{"command"}, sh.takeOver(hc, args[1:])...)
 }
 
-// lookups asks for what names mean. Only the interpreter knows the functions, so it is asked for
-// those first.
+// lookups resolves names. Only the interpreter knows the functions, so it is queried first.
 func lookups(own string, names []string) []string {
 	if len(names) == 1 && syntax.ValidName(names[0]) {
 		found := "printf '%s\\n' " + names[0]
@@ -115,7 +113,7 @@ func (sh *shell) umask(args []string) []string {
 	return []string{ownRefuse, strings.Join(args, " ")}
 }
 
-// checked refuses text that is run later and holds what is not modelled.
+// checked refuses text that is run later and contains what is not modelled.
 func (sh *shell) checked(args []string) []string {
 	text := strings.Join(args[1:], " ")
 	if args[0] == "trap" {

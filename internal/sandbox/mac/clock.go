@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// clock is how far a machine's clock is ahead of the real one, and since when.
+// clock is how far a machine's clock is ahead of the real one, with its changes.
 type clock struct {
 	Ahead time.Duration `json:"ahead_ns"`
 	Moved []move        `json:"moved,omitempty"`
 }
 
-// move is a moment of the real clock at which the machine's was moved.
+// move is a time of the real clock at which the machine's clock was changed.
 type move struct {
 	At    time.Time     `json:"at"`
-	Ahead time.Duration `json:"ahead_ns"` // from then on
+	Ahead time.Duration `json:"ahead_ns"` // from this time on
 }
 
-// now is the machine's clock. It may be asked with the machine locked and without.
+// now returns the machine's time, with or without the machine's lock.
 func (s *session) now() time.Time { return time.Now().Add(s.machine.ahead()) }
 
-// now is the machine's clock as a process sees it: one that launchd has started sleeps without
-// waiting, and then finds that time has passed.
+// now returns the machine's time as a process sees it: a process of launchd sleeps without waiting,
+// and then finds that time has passed.
 func (p *proc) now() time.Time { return p.session.now().Add(p.under.asleep()) }
 
 func (m *Machine) ahead() time.Duration { return m.clock().Ahead }
 
-// clock counts one that cannot be read as one that nobody has moved. It is asked all the time, and
-// grows with every move, so it is read again only where the file is another.
+// clock treats an unreadable file like an unchanged clock. It is read often and grows with every
+// change, so the file is read again only after a change.
 func (m *Machine) clock() clock {
 	c, err := decoded[clock](m, clockRecord, json.Unmarshal)
 	if c == nil || err != nil {
@@ -41,7 +41,7 @@ func (m *Machine) clock() clock {
 
 var clockRecord = inFirmware("clock")
 
-// aheadAt is how far the clock was ahead at a moment of the real one.
+// aheadAt returns how far the clock was ahead at a time of the real one.
 func (m *Machine) aheadAt(real time.Time) time.Duration {
 	c, ahead := m.clock(), time.Duration(0)
 	for _, moved := range c.Moved {
@@ -52,14 +52,13 @@ func (m *Machine) aheadAt(real time.Time) time.Duration {
 	return ahead
 }
 
-// between is how long it was on the machine's clock from one moment of the real one to another.
+// between returns the time on the machine's clock between two times of the real one.
 func (m *Machine) between(from, to time.Time) time.Duration {
 	return to.Sub(from) + m.aheadAt(to) - m.aheadAt(from)
 }
 
-// Advance moves the machine's clock forward. What becomes due in that time happens when someone
-// next reads the machine. Times of files stay as the real disk has them; stat tells when one
-// was changed on the machine's clock.
+// Advance moves the machine's clock forward. What becomes due in that time happens at the next read of
+// the machine. Files keep the times of the real disk; stat converts them to the machine's clock.
 func (m *Machine) Advance(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("move the clock of the machine in %s: %s is in the past", m.dir, d)
@@ -78,15 +77,15 @@ func (v *visit) advance(d time.Duration) error {
 	return v.keep(clockRecord, c)
 }
 
-// tick waits for the disk's clock, which moves in steps of some milliseconds, to move on: what was
-// changed before is older than its time, and what is changed from now on is not.
+// tick waits for the disk's clock, which moves in steps of some milliseconds: earlier changes get an
+// older time than later ones.
 func (m *Machine) tick() (time.Time, error) {
 	file, err := os.CreateTemp(m.dir, ".tick-")
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer os.Remove(file.Name()) // one that stays harms nobody
-	defer file.Close()           // nothing of it is kept
+	defer os.Remove(file.Name()) // a leftover is harmless
+	defer file.Close()           // its content is not used
 	var first, now time.Time
 	for range 100 {
 		if _, err := file.WriteString("."); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// runCode becomes a program that is no script.
+// runCode runs a program that is not a script.
 func (p *proc) runCode(name string, head []byte) int {
 	switch {
 	case isTart(name, head):
@@ -20,16 +20,16 @@ func (p *proc) runCode(name string, head []byte) int {
 		p.printf("%s %s\n", path.Base(name), codeValue(head, "version"))
 		return 0
 	case p.under != nil:
-		p.under.stay() // most programs that a job starts and nobody models are daemons
+		p.under.stay() // most programs of jobs that are not modelled are daemons
 		return exitTerminated
 	}
 	return p.shellFail(exitNoExec, "%s: cannot execute binary file", p.argv[0])
 }
 
-// errKilled is what the kernel does to a program whose signature does not hold.
+// errKilled is how the kernel ends a program with an invalid signature.
 var errKilled = errors.New("killed")
 
-// load returns the text of a script, or the beginning of a program, that the kernel lets run.
+// load returns the text of a script, or the start of a program, if the kernel lets it run.
 func (p *proc) load(name string) (text []byte, code bool, err error) {
 	err = p.visit(func(v *visit) error {
 		n, err := v.find(p.user, "/", name, true)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// command serves one session channel: at most one command runs in it. free is called before the
-// client learns of the command's end, since it may start the next one at once.
+// command serves one session channel, which runs at most one command. free is called before the client
+// learns that the command has ended, since it may start the next one at once.
 func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request, free func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -32,17 +32,17 @@ func (l *link) command(ctx context.Context, channel ssh.Channel, requests <-chan
 			l.execute(ctx, channel, line, free)
 		}()
 	}
-	// The client has closed the channel, or the connection died.
+	// The client closed the channel, or the connection broke.
 	if l.severed.Load() {
 		<-done
 	}
 	cancel()
 	<-done
-	_ = channel.Close() // closed already unless nothing ever ran
+	_ = channel.Close() // usually closed already
 }
 
-// execLine returns the command of an exec request. Terminals, shells and subsystems are refused, and
-// so is the environment.
+// execLine returns the command of an exec request. Terminals, shells, subsystems and environment
+// variables are refused.
 func execLine(request *ssh.Request) (string, bool) {
 	var payload struct{ Command string }
 	if request.Type != "exec" || ssh.Unmarshal(request.Payload, &payload) != nil {
@@ -51,14 +51,14 @@ func execLine(request *ssh.Request) (string, bool) {
 	return payload.Command, true
 }
 
-// answer answers a request. That it can't means that the connection is gone.
+// answer answers a request. An error means that the connection is gone.
 func answer(request *ssh.Request, ok bool) {
 	if request.WantReply {
 		_ = request.Reply(ok, nil)
 	}
 }
 
-// execute runs a command line in the login shell and reports its end.
+// execute runs a command line in the login shell and sends its exit status.
 func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, free func()) {
 	defer channel.Close() // the client may have closed it first
 	up := l.session.machine.power.up()
@@ -67,11 +67,11 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 		_, _ = fmt.Fprintf(channel.Stderr(), "sshd: %s\n", err)
 	}
 	if errors.Is(err, ErrDown) || l.session.outlived() {
-		_ = l.cut() // the machine has gone down with it
+		_ = l.cut() // the machine went down with it
 		return
 	}
 	if err := l.session.severIfCut(); err != nil || l.severed.Load() {
-		return // the rules were loaded in another way than over this connection
+		return // the rules were not loaded over this connection
 	}
 	faults := l.faults()
 	faults.starting = l.starting
@@ -89,19 +89,19 @@ func (l *link) execute(ctx context.Context, channel ssh.Channel, line string, fr
 	stdout.end()
 	stderr.end()
 	if up.Err() != nil {
-		_ = l.cut() // nobody is left who could tell how it ended
+		_ = l.cut() // its exit status is unknown
 		return
 	}
 	free()
-	// All of this fails only when the connection is gone.
+	// Errors mean that the connection is gone.
 	_ = channel.CloseWrite()
 	_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
 }
 
-// executeHalf runs a command line to its end and breaks the connection in the middle of its output.
+// executeHalf runs a command line and breaks the connection in the middle of its output.
 func (l *link) executeHalf(ctx context.Context, channel ssh.Channel, line string, faults Faults) {
 	stdout := &capture{}
-	// However it ended, nobody sees it.
+	// The client never sees its exit status.
 	_, _ = l.run(ctx, channel, line, faults, stdout, io.Discard)
 	text := stdout.bytes()
 	_, _ = channel.Write(text[:len(text)/2])
@@ -109,14 +109,14 @@ func (l *link) executeHalf(ctx context.Context, channel ssh.Channel, line string
 }
 
 func (l *link) run(ctx context.Context, stdin io.Reader, line string, faults Faults, stdout, stderr io.Writer) (status int, err error) {
-	// Read to its end first: all processes of the command share it by offset, which takes a file,
-	// and a pipe would stay open when nobody reads it.
+	// The whole output is read first: all processes of the command share a file by offset, and a pipe
+	// without a reader would stay open.
 	file, err := spool(&struckInput{from: stdin, link: l})
 	if err != nil {
 		return 0, err
 	}
 	if file != nil {
-		defer file.Close() // only read from
+		defer file.Close() // it is only read
 	}
 	who := l.session.loginUser()
 	return l.session.start(ctx, who, []string{who.shell, "-c", line}, faults, file, stdout, stderr), nil
@@ -127,7 +127,7 @@ func (s *session) loginUser() user {
 	return who
 }
 
-// piped returns a pipe that holds a short text and its end: that costs no file.
+// piped returns a pipe with a short text, without a file.
 func piped(text []byte) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -140,10 +140,10 @@ func piped(text []byte) (*os.File, error) {
 	return r, nil
 }
 
-// spool copies a stream to its end, so that processes can share it by its offset: to a pipe or a
-// nameless file. It gives nil when the stream is empty.
+// spool copies a whole stream to a pipe or a nameless file, so that processes can share it by its
+// offset. It returns nil if the stream is empty.
 func spool(stream io.Reader) (*os.File, error) {
-	first := make([]byte, 4096) // what every pipe holds
+	first := make([]byte, 4096) // every pipe holds as much
 	n, err := io.ReadFull(stream, first)
 	switch {
 	case n == 0 && errors.Is(err, io.EOF):

@@ -2,13 +2,13 @@ package mac
 
 import "time"
 
-// console is the session at the screen: loginwindow's alone (nobody's), or a user's Aqua session.
+// console is the session at the screen: the login window, or a user's Aqua session.
 type console struct {
 	User  string    `json:"user"`  // "" = the login window
 	Since time.Time `json:"since"` // when the session started
 }
 
-// console gives who is logged in at the screen.
+// console returns the session at the screen.
 func (v *visit) console() (console, error) {
 	var c console
 	err := v.recall(inMemory("console"), &c)
@@ -17,7 +17,7 @@ func (v *visit) console() (console, error) {
 
 func (v *visit) setConsole(c console) error { return v.keep(inMemory("console"), c) }
 
-// consoleUser is who owns the screen: root where nobody is logged in.
+// consoleUser returns the owner of the screen: root if no user is logged in.
 func (v *visit) consoleUser() (user, error) {
 	c, err := v.console()
 	if who, ok := v.session.user(c.User); ok {
@@ -26,9 +26,9 @@ func (v *visit) consoleUser() (user, error) {
 	return v.session.users()[0], err
 }
 
-// loginwindow is the process that shows the login window and carries the session.
+// loginwindow is the process that shows the login window and runs the session.
 type loginwindow struct {
-	Gone bool `json:"gone"` // it has exited, and launchd did not start it again
+	Gone bool `json:"gone"` // it has exited, and launchd did not restart it
 }
 
 // loginwindowAlive reports whether the process runs. After a boot it does.
@@ -42,7 +42,7 @@ func (v *visit) setLoginwindow(alive bool) error {
 	return v.keep(inMemory("loginwindow"), loginwindow{Gone: !alive})
 }
 
-// logIn begins a user's session at the screen.
+// logIn starts a user's session at the screen.
 func (v *visit) logIn(who user) error {
 	if err := v.setConsole(console{User: who.name, Since: v.session.now().UTC()}); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (v *visit) logIn(who user) error {
 	return v.startAgents(who)
 }
 
-// logOut ends the session at the screen with everything in it.
+// logOut ends the session at the screen with all its processes.
 func (v *visit) logOut() error {
 	c, err := v.console()
 	if err != nil || c.User == "" {
@@ -70,16 +70,16 @@ func (v *visit) logOut() error {
 	if held, err := v.session.machine.pending(); held == nil || err != nil {
 		return err
 	}
-	// A kubelet tells the cluster that it can start no virtual machine any more.
+	// A kubelet reports to the cluster that it cannot start virtual machines any more.
 	return v.changeLaunchd(func(*manager, time.Time) error { return nil })
 }
 
-// disk is what is known of the disk before it is mounted.
+// disk is what is known about the disk before it is mounted.
 type disk struct {
 	FileVault bool `json:"filevault"`
 }
 
-// fileVault reports whether the disk is encrypted, which rules automatic login out.
+// fileVault reports whether the disk is encrypted, which prevents automatic login.
 func (v *visit) fileVault() (bool, error) {
 	var d disk
 	err := v.recall(inFirmware("disk"), &d)

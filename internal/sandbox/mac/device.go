@@ -11,7 +11,7 @@ const (
 	consoleDevice = "/dev/console"
 )
 
-// deviceInfo is a device: there to be read.
+// deviceInfo is a device that can be read.
 type deviceInfo struct{ name string }
 
 func (i deviceInfo) Name() string     { return i.name }
@@ -21,8 +21,7 @@ func (deviceInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
 func (deviceInfo) IsDir() bool        { return false }
 func (deviceInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
 
-// device returns the devices that have a place in the tree. The screen belongs to whom its session
-// belongs to.
+// device returns the devices in the tree. The screen belongs to the user of its session.
 func (v *visit) device(name string) (n node, ok bool, err error) {
 	switch name {
 	case deviceFolder:

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// open opens a file as a user. A new file belongs to him and has mode, less his umask.
+// open opens a file as a user. A new file belongs to the user and has the mode, less the umask.
 func (v *visit) open(p *proc, name string, flag int, mode fs.FileMode) (*os.File, error) {
 	n, err := v.resolve(p.user, p.dir, name, true)
 	if err != nil {
@@ -50,7 +50,7 @@ func (v *visit) open(p *proc, name string, flag int, mode fs.FileMode) (*os.File
 	return v.session.root.OpenFile(relative(n.path), flag&^(os.O_CREATE|os.O_EXCL), 0o644)
 }
 
-// settle creates a bare folder of the system on the disk, because something comes into it.
+// settle creates a bare folder of the system on the disk, because a file is put into it.
 func (v *visit) settle(folder string) error {
 	if !v.session.machine.bare[folder] {
 		return nil
@@ -80,10 +80,10 @@ func (v *visit) create(p *proc, n node, mode fs.FileMode) (*os.File, error) {
 	return file, nil
 }
 
-// groupIn is the group of what is new in a folder: on a Mac the folder's.
+// groupIn returns the group of a new file in a folder: on a Mac the folder's.
 func (v *visit) groupIn(folder string) int { return v.ownerOf(folder, true).GID }
 
-// writable reports whether a user may add to and take from a folder.
+// writable reports whether a user may add and remove files in a folder.
 func (v *visit) writable(who user, folder string) error {
 	n, err := v.at(folder)
 	switch {
@@ -99,7 +99,7 @@ func (v *visit) writable(who user, folder string) error {
 	return nil
 }
 
-// removable reports whether a user may take this out of its folder.
+// removable reports whether a user may remove this from its folder.
 func (v *visit) removable(who user, n node) error {
 	folder := path.Dir(n.path)
 	if err := v.writable(who, folder); err != nil {
@@ -121,11 +121,11 @@ func (v *visit) read(p *proc, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // only read from
+	defer file.Close() // it is only read
 	return io.ReadAll(file)
 }
 
-// replace writes a file whole or not, through a new one that takes its place.
+// replace writes a file atomically, through a new one that replaces it.
 func (v *visit) replace(n node, data []byte, o owner) error {
 	if n.exists() && !n.plain() {
 		return syscall.EISDIR
@@ -152,7 +152,7 @@ func (v *visit) replace(n node, data []byte, o owner) error {
 	return nil
 }
 
-// mkdir makes one folder.
+// mkdir creates one folder.
 func (v *visit) mkdir(p *proc, n node, mode fs.FileMode) error {
 	if n.exists() {
 		return syscall.EEXIST
@@ -222,7 +222,7 @@ func (v *visit) removeAll(who user, n node) error {
 	return v.remove(who, n)
 }
 
-// list returns what is in a folder, by name.
+// list returns the content of a folder, by name.
 func (v *visit) list(who user, folder node) ([]node, error) {
 	if !who.may(folder.owner, true, toRead) {
 		return nil, syscall.EACCES
@@ -244,7 +244,7 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 	return children, nil
 }
 
-// entries returns what stands in a folder, by name: bare folders and the system's programs too.
+// entries returns the content of a folder, by name, with bare folders and the system's programs.
 func (v *visit) entries(folder string) ([]fs.DirEntry, error) {
 	if folder == deviceFolder {
 		return []fs.DirEntry{fs.FileInfoToDirEntry(deviceInfo{"console"})}, nil
@@ -275,7 +275,7 @@ func (v *visit) entries(folder string) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// why returns the words in which a tool of macOS reports an error.
+// why returns the message for an error as macOS's tools print it.
 func why(err error) string {
 	var number syscall.Errno
 	if !errors.As(err, &number) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// rename moves a file or folder to another place, where it replaces what rename(2) would replace.
+// rename moves a file or folder, and replaces what rename(2) would replace.
 func (v *visit) rename(p *proc, from, to node) error {
 	if err := v.removable(p.user, from); err != nil {
 		return err
@@ -60,7 +60,7 @@ type moved struct {
 	folder bool
 }
 
-// ownersBelow gives whose everything in a folder is, so that it stays so in another place.
+// ownersBelow returns the owners of everything in a folder, which a move keeps.
 func (v *visit) ownersBelow(n node) (map[moved]owner, error) {
 	owners := map[moved]owner{}
 	err := v.walk(n, func(n2 node) error {
@@ -96,7 +96,7 @@ func (v *visit) chmod(who user, n node, change func(owner) owner) error {
 	return nil
 }
 
-// link returns a file a second name.
+// link gives a file a second name.
 func (v *visit) link(p *proc, from, to node) error {
 	switch {
 	case to.exists():
@@ -135,7 +135,7 @@ func (v *visit) symlink(p *proc, text string, to node) error {
 	return nil
 }
 
-// into returns the place that a move or copy means: within the target when that is a folder.
+// into returns the target of a move or copy: within the target if that is a folder.
 func (v *visit) into(p *proc, source, target string) (node, error) {
 	to, err := v.resolve(p.user, p.dir, target, true)
 	if err != nil {
@@ -150,9 +150,9 @@ func (v *visit) into(p *proc, source, target string) (node, error) {
 	if strings.HasSuffix(target, "/") && !to.exists() {
 		return node{}, syscall.ENOENT
 	}
-	// What replaces a link replaces the link itself, not what it leads to.
+	// A link is replaced itself, not its target.
 	return v.resolve(p.user, p.dir, strings.TrimSuffix(target, "/"), false)
 }
 
-// missing reports whether an error says that something is missing.
+// missing reports whether an error is about a missing file.
 func missing(err error) bool { return errors.Is(err, syscall.ENOENT) }

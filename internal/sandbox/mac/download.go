@@ -8,14 +8,14 @@ import (
 	"net/http"
 )
 
-// downloadSwitch is how downloads go.
+// downloadSwitch is how downloads behave.
 const downloadSwitch = "download"
 
 func downloadSwitches() []Switch {
 	return []Switch{
-		{downloadSwitch, "how a download goes: it breaks once at its half, is too slow, brings other bytes, finds nothing (404), meets nobody (7), is reset at its half each time (56), or meets a server that cannot resume (33)",
+		{downloadSwitch, "how a download behaves: it breaks once halfway, is too slow, returns wrong bytes, returns 404, cannot connect (7), is reset halfway each time (56), or cannot be resumed (33)",
 			[]string{"steady", "breaks-once", "slow", "wrong-bytes", "gone", "refused", "resets", "no-ranges"}},
-		{wholeSwitch, "how curl -f -C - ends where the whole file is there already and the server answers 416", []string{"0", "22"}},
+		{wholeSwitch, "exit code of curl -f -C - if the file is complete and the server answers 416", []string{"0", "22"}},
 	}
 }
 
@@ -24,7 +24,7 @@ const wholeSwitch = "curl-resume-of-whole"
 // downloads is what a machine has downloaded.
 type downloads struct {
 	Bytes  int64           `json:"bytes"`
-	Broken map[string]bool `json:"broken,omitempty"` // addresses of which one download has broken already
+	Broken map[string]bool `json:"broken,omitempty"` // addresses of which a download has broken
 }
 
 var downloadsRecord = inFirmware("downloads")
@@ -39,27 +39,27 @@ func (m *Machine) Downloaded() (int64, error) {
 	return d.Bytes, nil
 }
 
-// reply is what a server answers to one request.
+// reply is a server's answer to one request.
 type reply struct {
 	status int
 	size   int64 // of the whole file
-	from   int64 // where the body begins in it
+	from   int64 // where the body starts in the file
 	body   io.ReadCloser
-	breaks int64 // how many bytes of the body come before the connection breaks; -1: all
+	breaks int64 // bytes of the body before the connection breaks; -1: all
 	slow   bool
 	reset  bool // it breaks with a reset
 }
 
-// curlError is a failure with curl's own number.
+// curlError is a failure with curl's exit code.
 type curlError struct {
 	code int
 	text string
 }
 
-// Error is the text behind the number.
+// Error returns curl's message.
 func (e curlError) Error() string { return e.text }
 
-// request asks for a file from a byte on.
+// request requests a file from an offset on.
 func (p *proc) request(address, host string, from int64) (reply, error) {
 	how := ""
 	broken := false
@@ -127,10 +127,10 @@ func served(file io.ReadSeekCloser, how string, from int64, broken bool) (reply,
 	return a, nil
 }
 
-// garbling changes the last bit of every byte that it reads.
+// garbling flips the last bit of every byte.
 type garbling struct{ io.ReadCloser }
 
-// Read reads other bytes than there are.
+// Read reads the changed bytes.
 func (g *garbling) Read(data []byte) (int, error) {
 	n, err := g.ReadCloser.Read(data)
 	for i := range data[:n] {
@@ -139,7 +139,7 @@ func (g *garbling) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// received counts what came, and that a download of an address has broken.
+// received counts downloaded bytes, and records broken downloads.
 func (p *proc) received(address string, bytes int64, broken bool) error {
 	return p.visit(func(v *visit) error {
 		var d downloads

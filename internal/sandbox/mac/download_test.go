@@ -37,7 +37,7 @@ func TestDownloads(t *testing.T) {
 			{script: "cd /tmp; printf 0123 >t; " + get + "; cat t", stdout: "206\n0123456789"},
 			{script: "curl -s https://dl.acme.dev/tool", stdout: "0123456789"},
 			{script: "curl -fsS https://dl.acme.dev/none", stderr: "curl: (22) The requested URL returned error: 404\n", exit: 22},
-			{script: "curl -fsS https://nowhere.acme.dev/x", stderr: "curl: (6) Could not resolve host: nowhere.acme.dev\n", exit: 6},
+			{script: "curl -fsS https://missing.acme.dev/x", stderr: "curl: (6) Could not resolve host: missing.acme.dev\n", exit: 6},
 			{script: "curl -fs https://127.0.0.1/x", exit: 7},
 			{script: "curl -fsSI https://dl.acme.dev/tool | grep -c 'content-length: 10'", stdout: "1\n"},
 			{script: "curl --data x https://dl.acme.dev/tool", stderr: "curl: option not modelled: --data\n", exit: 64},

@@ -6,12 +6,12 @@ import (
 	"mvdan.cc/sh/v3/expand"
 )
 
-// umaskName carries the umask among the shell's variables, because those are what the
-// interpreter copies for a subshell. It is not exported.
+// umaskName holds the umask among the shell's variables, because the interpreter copies those for a
+// subshell. It is not exported.
 const umaskName = "__umask"
 
-// environ is what a shell starts with. While the interpreter is being set up it also answers
-// what the interpreter would otherwise ask the real machine for.
+// environ is a shell's initial environment. During its setup it also answers the interpreter's queries
+// of the real machine.
 type environ struct {
 	vars  map[string]expand.Variable
 	ready bool
@@ -35,7 +35,7 @@ func (e *environ) Get(name string) expand.Variable {
 	if !e.ready {
 		switch name {
 		case "TMPDIR":
-			// The interpreter opens its own pipes in this folder past all handlers; no path with a
+			// The interpreter opens its own pipes in this folder without the handlers; no path with a
 			// NUL byte can be opened.
 			return expand.Variable{Set: true, Kind: expand.String, Str: "/\x00"}
 		case "HOME":
@@ -54,7 +54,7 @@ func (e *environ) Each(f func(name string, v expand.Variable) bool) {
 	}
 }
 
-// exported returns what a command started by the shell finds in its environment.
+// exported returns the environment of a command of the shell.
 func exported(env expand.Environ) map[string]string {
 	all := map[string]string{}
 	for name, v := range env.Each {

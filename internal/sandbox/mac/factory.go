@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// stock is one file, folder or link of a new Mac. Without mode it is what a file not listed in the
-// ledger counts as.
+// stock is a file, folder or link of a new Mac. Without mode it has the mode of a file that is not in
+// the ledger.
 type stock struct {
 	path  string
 	owner owner
@@ -87,8 +87,7 @@ func links() []stock {
 	}
 }
 
-// folders are the folders of a new Mac that are made at once, parents first: those with something
-// in them.
+// folders are the folders of a new Mac that are created at once, parents first: those with content.
 func folders(home string) []stock {
 	private := owner{UID: loginUID, GID: staff, Mode: 0o700}
 	return []stock{
@@ -98,8 +97,8 @@ func folders(home string) []stock {
 	}
 }
 
-// bareFolders are the folders of a Mac that are made when something comes into them. Until then
-// they exist for the Mac alone: making folders is by far the slowest part of making a machine.
+// bareFolders are the folders of a Mac that are created on demand. Until then only the Mac sees them:
+// creating folders is by far the slowest part of creating a machine.
 func bareFolders() []string {
 	return []string{"/Applications", "/Library/LaunchAgents", "/Library/LaunchDaemons", "/Users/Shared", "/bin", "/sbin", "/opt",
 		"/usr", "/usr/bin", "/usr/sbin", "/usr/local", "/usr/local/bin", "/private/var/db", "/private/var/log", "/private/var/empty",
@@ -107,7 +106,7 @@ func bareFolders() []string {
 		"/private/var/tmp", "/private/var/root", "/private/var/root/Library", "/private/var/root/Library/Preferences"}
 }
 
-// everyBare are the bare folders, made once: no machine changes them.
+// everyBare are the bare folders, created once: no machine changes them.
 var everyBare = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, folder := range bareFolders() {
@@ -116,7 +115,7 @@ var everyBare = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// bareOwners are the owners of bare folders that are not just root's.
+// bareOwners are the owners of bare folders that do not belong to root.
 func bareOwners() map[string]owner {
 	return map[string]owner{
 		"/Users/Shared": {Mode: 0o777 | sticky}, "/private/tmp": {Mode: 0o777 | sticky}, "/private/var/tmp": {Mode: 0o777 | sticky},
@@ -152,5 +151,5 @@ func stocks(f Factory) ([]stock, []stock, error) {
 	return folders(home), files, nil
 }
 
-// sticky is the bit of folders in which everyone may delete only what is his own.
+// sticky is the bit of folders in which users may delete only their own files.
 const sticky fs.FileMode = 0o1000

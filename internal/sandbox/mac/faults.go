@@ -4,24 +4,24 @@ import (
 	"strings"
 )
 
-// Faults are what is wrong with a machine on purpose. The zero value is a healthy one.
+// Faults are the injected faults of a machine. The zero value is a healthy one.
 type Faults struct {
-	// CutOutput breaks the connection in the middle of each command's output. The command itself
-	// has run to its end by then.
+	// CutOutput breaks the connection in the middle of each command's output, after the command has
+	// ended.
 	CutOutput bool
-	// Garbled lets the tools that show settings print them in another form than expected.
+	// Garbled makes the tools that show settings print them in an unexpected form.
 	Garbled bool
 
-	starting func(*proc) bool // asked before a tool runs; nil: every one may
+	starting func(*proc) bool // called before a tool runs; nil: all may run
 }
 
 // healthy has no faults.
 func healthy() Faults { return Faults{} }
 
-// garblers change what a tool prints, by the tool's name.
+// garblers change a tool's output, by the tool's name.
 func garblers() map[string]func(string) string {
 	return map[string]func(string) string{
-		// As a table of another kind.
+		// As a table in a different format.
 		"pmset": func(text string) string {
 			var b strings.Builder
 			for line := range strings.Lines(text) {
@@ -33,7 +33,7 @@ func garblers() map[string]func(string) string {
 			}
 			return b.String()
 		},
-		// With chatter in front.
+		// With other text before it.
 		"scutil": func(text string) string { return "SCDynamicStore: session reopened\n" + text },
 		// As a property list.
 		"defaults": func(text string) string {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ReadFile returns the content of a file of the machine. The name is an absolute path there.
+// ReadFile returns the content of a file of the machine, by absolute path.
 func (m *Machine) ReadFile(name string) ([]byte, error) {
 	var data []byte
 	err := m.asRoot(func(v *visit, p *proc) (err error) {
@@ -21,8 +21,7 @@ func (m *Machine) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// WriteFile writes a file of the machine whole or not, and makes the folders above it. The
-// name is an absolute path there.
+// WriteFile writes a file of the machine atomically, with its parent folders, by absolute path.
 func (m *Machine) WriteFile(name string, data []byte, uid, gid int, mode fs.FileMode) error {
 	err := m.asRoot(func(v *visit, p *proc) error {
 		if err := v.mkdirAll(p, path.Dir(name), 0o755); err != nil {
@@ -40,8 +39,7 @@ func (m *Machine) WriteFile(name string, data []byte, uid, gid int, mode fs.File
 	return nil
 }
 
-// Remove removes a file or a folder with all that is in it. It is not an error when there is none.
-// The name is an absolute path on the machine.
+// Remove removes a file or a folder of the machine, by absolute path. A missing one is not an error.
 func (m *Machine) Remove(name string) error {
 	err := m.asRoot(func(v *visit, p *proc) error {
 		n, err := v.resolve(p.user, p.dir, name, false)
@@ -62,7 +60,7 @@ func (m *Machine) Remove(name string) error {
 	return nil
 }
 
-// asRoot lets f work on the machine's disk with root's rights.
+// asRoot runs f on the machine's disk with root's rights.
 func (m *Machine) asRoot(f func(*visit, *proc) error) error {
 	s, err := m.session()
 	if err != nil {

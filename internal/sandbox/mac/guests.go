@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// guest is a process of tart that continues by itself: a virtual machine that runs, or a push. It is
-// nobody's child and survives the process that started it, but not its user's session.
+// guest is a process of tart that runs by itself: a running virtual machine, or a push. It outlives
+// the process that started it, but not its user's session.
 type guest struct {
 	PID     int       `json:"pid"`
 	VM      string    `json:"vm"`
@@ -19,20 +19,20 @@ type guest struct {
 	UID     int       `json:"uid"`
 	Started time.Time `json:"started"`
 	Args    []string  `json:"args"`
-	Ref     string    `json:"ref,omitempty"`  // where a push goes; "" = it runs
-	Ends    time.Time `json:"ends,omitzero"`  // when a push is done
-	Told    bool      `json:"told,omitempty"` // a push has ended, and how is known
+	Ref     string    `json:"ref,omitempty"`  // target of a push; "" = a running virtual machine
+	Ends    time.Time `json:"ends,omitzero"`  // when a push finishes
+	Told    bool      `json:"told,omitempty"` // whether the result of a finished push was read
 	Failure string    `json:"failure,omitempty"`
-	Pod     *podOf    `json:"pod,omitempty"` // whose virtual machine it is, where the cluster knows the Pod
+	Pod     *podOf    `json:"pod,omitempty"` // whose virtual machine it is, if the cluster has the Pod
 }
 
-// podOf is a Pod by its name.
+// podOf names a Pod.
 type podOf struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// pushBroken is how a push ends whose virtual machine was deleted meanwhile.
+// pushBroken is the result of a push whose virtual machine was deleted meanwhile.
 const pushBroken = `The file "nvram.bin" doesn't exist`
 
 func (g guest) runs() bool   { return g.Ref == "" }
@@ -49,7 +49,7 @@ func (v *visit) guests() ([]guest, error) {
 	now := v.session.now()
 	for i, g := range all {
 		if g.pushes() && !now.Before(g.Ends) {
-			// The disk is open all the time; nvram.bin is opened last, when the disk is through.
+			// The disk is open all the time; nvram.bin is opened last, after the disk.
 			if all[i].Told = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {
 				all[i].Failure = pushBroken
 			}
@@ -77,7 +77,7 @@ func (v *visit) changeGuests(f func([]guest) []guest) error {
 	return v.keep(guestsRecord, all)
 }
 
-// running counts the virtual machines that run.
+// running counts the running virtual machines.
 func running(all []guest) (n int) {
 	for _, g := range all {
 		if g.runs() {
@@ -87,12 +87,12 @@ func running(all []guest) (n int) {
 	return n
 }
 
-// endGuests ends those that fit.
+// endGuests ends the guests that match.
 func (v *visit) endGuests(fits func(guest) bool) error {
 	return v.changeGuests(func(all []guest) []guest { return slices.DeleteFunc(all, fits) })
 }
 
-// newPID takes a number for a process that is no job's.
+// newPID returns a pid for a process that does not belong to a job.
 func (v *visit) newPID() (pid int, err error) {
 	err = v.changeLaunchd(func(m *manager, _ time.Time) error {
 		pid = m.newPID()
@@ -101,10 +101,10 @@ func (v *visit) newPID() (pid int, err error) {
 	return pid, err
 }
 
-// errSession is what Virtualization says where the user has no session at the screen.
+// errSession is Virtualization's error for a user without a GUI session.
 var errSession = errors.New(`Error Domain=VZErrorDomain Code=-9 Description="The virtual machine encountered a security error." UserInfo={NSUnderlyingError=Failed to create new HostKey}`)
 
-// startGuest starts a virtual machine as a process of its own.
+// startGuest starts a virtual machine as a separate process.
 func (v *visit) startGuest(who user, home, name string, args []string, pod *podOf) (guest, error) {
 	all, err := v.guests()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/interp"
 )
 
-// within is the shell's process as it stands at a call of the interpreter.
+// within returns the shell's process at a call of the interpreter.
 func (sh *shell) within(ctx context.Context) (*proc, interp.HandlerContext) {
 	hc := interp.HandlerCtx(ctx)
 	p := *sh.proc
@@ -44,7 +44,7 @@ func (sh *shell) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// open opens what a redirection names.
+// open opens the target of a redirection.
 func (sh *shell) open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
 	p, _ := sh.within(ctx)
 	fail := func(err error) error {
@@ -57,7 +57,7 @@ func (sh *shell) open(ctx context.Context, name string, flag int, _ os.FileMode)
 		}
 	}
 	if name == os.DevNull {
-		// Only a real file spares the interpreter a pipe with a goroutine.
+		// Only with a real file does the interpreter need no pipe and goroutine.
 		file, err := os.Open(os.DevNull)
 		if err != nil {
 			return nil, fail(err)

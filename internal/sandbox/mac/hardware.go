@@ -1,13 +1,13 @@
 package mac
 
-// hardware is what a Mac of one of the provider's types is.
+// hardware is that of one of the provider's types of Mac.
 type hardware struct {
 	model  string
 	cores  int
 	memory int // GB
 }
 
-// hardwareOf returns the hardware of a server type; one that nobody names is an M2-M.
+// hardwareOf returns the hardware of a server type; an unknown one is an M2-M.
 func hardwareOf(serverType string) hardware {
 	known := map[string]hardware{
 		"M1-M": {"Macmini9,1", 8, 8}, "M2-M": {"Mac14,3", 8, 16}, "M2-L": {"Mac14,12", 10, 16},

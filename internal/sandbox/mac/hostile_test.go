@@ -25,7 +25,7 @@ func TestHandEdits(t *testing.T) {
 	}
 	put("/etc/macfleet/host.json", "{}")
 	put("/Users/m1/notes", "x")
-	// A person's new file counts as root's, or as the user's own at his home.
+	// A new file of a person belongs to root, or in the user's home to the user.
 	if got := must(t, m, "m1", "stat -f '%Su %Sg %Lp' /etc/macfleet /etc/macfleet/host.json ~/notes"); got != "root wheel 755\nroot wheel 644\nm1 staff 644\n" {
 		t.Errorf("got %q", got)
 	}
@@ -33,7 +33,7 @@ func TestHandEdits(t *testing.T) {
 	if got := must(t, m, "m1", "pmset -g custom | grep ' sleep '"); got != " sleep                42\n" {
 		t.Errorf("got %q", got)
 	}
-	// The entry of a file that went away does not come back with another file of that name.
+	// The entry of a removed file does not apply to a new file of the same name.
 	must(t, m, "root", "echo secret >/etc/secret; chmod 600 /etc/secret")
 	if err := os.Remove(filepath.Join(m.Root(), "/etc/secret")); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestLinksStayInside(t *testing.T) {
 		t.Errorf("ReadFile: %v", err)
 	}
 	if err := m.WriteFile("/tmp/loop/x", nil, 0, 0, 0o644); err == nil {
-		t.Error("WriteFile went round in a circle")
+		t.Error("WriteFile followed a circle of links")
 	}
 	if err := m.Remove("/tmp"); err != nil {
 		t.Error(err)
@@ -163,7 +163,7 @@ func TestCreate(t *testing.T) {
 		f := factory()
 		f.User = name
 		if _, err := Create(filepath.Join(dir, "mac"), f); err == nil {
-			t.Errorf("the user %q was taken", name)
+			t.Errorf("the user %q was accepted", name)
 		}
 	}
 	if _, err := Create(dir, factory()); !errors.Is(err, fs.ErrExist) {

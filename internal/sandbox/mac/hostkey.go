@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// formerKeyFile is the host key from before a rotation.
+// formerKeyFile is the host key before a rotation.
 const formerKeyFile = hostKeyFile + ".former"
 
 func newHostKey() ([]byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a host key: %w", err)
+		return nil, fmt.Errorf("create a host key: %w", err)
 	}
 	block, err := ssh.MarshalPrivateKey(key, "")
 	if err != nil {
-		return nil, fmt.Errorf("make a host key: %w", err)
+		return nil, fmt.Errorf("create a host key: %w", err)
 	}
 	return pem.EncodeToMemory(block), nil
 }
@@ -41,8 +41,8 @@ func (m *Machine) hostKey() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// RotateHostKey returns the machine a new SSH host key, as a reinstallation does. The first key is
-// kept for RestoreHostKey, however often it is called.
+// RotateHostKey replaces the machine's SSH host key, as a reinstallation does. The first key is kept
+// for RestoreHostKey, also after several calls.
 func (m *Machine) RotateHostKey() error {
 	err := m.withKeys(func(key, former string) error {
 		fresh, err := newHostKey()
@@ -62,7 +62,7 @@ func (m *Machine) RotateHostKey() error {
 	return nil
 }
 
-// RestoreHostKey brings back the host key from before RotateHostKey. Without one it does nothing.
+// RestoreHostKey restores the host key before RotateHostKey. Without one it does nothing.
 func (m *Machine) RestoreHostKey() error {
 	err := m.withKeys(func(key, former string) error {
 		err := os.Rename(former, key)
@@ -84,7 +84,7 @@ func (m *Machine) withKeys(f func(key, former string) error) error {
 	if err != nil {
 		return err
 	}
-	// Closing the only descriptor is what lets go of the lock.
+	// Closing the only descriptor releases the lock.
 	defer func() { _ = lock.Close() }()
 	if err := flock(lock, unix.LOCK_EX); err != nil {
 		return err

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// programSize is what a program of the system pretends to weigh.
+// programSize is the size that a program of the system reports.
 const programSize = 136_704
 
-// programInfo is a program of the system, which has no file of its own.
+// programInfo is a program of the system, which has no file.
 type programInfo struct{ name string }
 
 func (i programInfo) Name() string     { return i.name }
@@ -19,7 +19,7 @@ func (programInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
 func (programInfo) IsDir() bool        { return false }
 func (programInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
 
-// folderInfo is a folder of the system in which nothing has been put yet.
+// folderInfo is an empty folder of the system.
 type folderInfo struct{ name string }
 
 func (i folderInfo) Name() string     { return i.name }
@@ -29,14 +29,14 @@ func (folderInfo) ModTime() time.Time { return time.Unix(1_767_225_600, 0) }
 func (folderInfo) IsDir() bool        { return true }
 func (folderInfo) Sys() any           { return &syscall.Stat_t{Nlink: 2} }
 
-// fileInfo is what the machine says of a file: as on the real disk, but with the owner and mode of
-// the ledger.
+// fileInfo is the machine's view of a file: as on the real disk, but with the owner and mode of the
+// ledger.
 type fileInfo struct {
 	fs.FileInfo
 	owner owner
 }
 
-// Mode is the file's type with its mode on the machine.
+// Mode returns the file's type with its mode on the machine.
 func (i fileInfo) Mode() fs.FileMode {
 	mode := i.FileInfo.Mode().Type() | i.owner.Mode.Perm()
 	if i.owner.Mode&sticky != 0 {
@@ -51,7 +51,7 @@ func (i fileInfo) Mode() fs.FileMode {
 	return mode
 }
 
-// Sys is the system's record of the file with its owner on the machine.
+// Sys returns the system's record of the file with its owner on the machine.
 func (i fileInfo) Sys() any {
 	record := systemRecord(i.FileInfo)
 	record.Uid, record.Gid = uint32(i.owner.UID), uint32(i.owner.GID)

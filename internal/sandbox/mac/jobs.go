@@ -2,8 +2,8 @@ package mac
 
 import "sync"
 
-// jobs counts the tools that run in a session, so that it can end without cutting one short. The
-// shell's background jobs may want to start one at any time.
+// jobs counts the tools that run in a session, so that it can end without interrupting one. The
+// shell's background jobs may start one at any time.
 type jobs struct {
 	mu      sync.Mutex
 	running int
@@ -31,7 +31,7 @@ func (j *jobs) end() {
 	}
 }
 
-// stop lets no more begin and waits for those that run.
+// stop lets no more tools start and waits for the running ones.
 func (j *jobs) stop() {
 	j.mu.Lock()
 	j.stopped, j.idle = true, make(chan struct{})

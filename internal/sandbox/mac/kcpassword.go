@@ -5,13 +5,13 @@ import (
 	"encoding/hex"
 )
 
-// Where automatic login finds its password, and the key that hides it there.
+// The file with the password of automatic login, and its obfuscation key.
 const (
 	kcpasswordFile = "/private/etc/kcpassword"
 	kcpasswordKey  = "\x7d\x89\x52\x23\xd2\xbc\xdd\xea\xa3\xb9\x1f"
 )
 
-// sealedMark is what loginwindow leaves in place of a password.
+// sealedMark is what loginwindow writes instead of a password.
 const sealedMark = "<sealed>"
 
 func kcpasswordXOR(data []byte) []byte {
@@ -22,9 +22,8 @@ func kcpasswordXOR(data []byte) []byte {
 	return out
 }
 
-// openKcpassword reads the password from the file's content, which may be spelt in hexadecimal.
-// What follows the NUL that ends the password is anything. Without that NUL no login works; ok
-// then is false.
+// openKcpassword reads the password from the file's content, which may be in hexadecimal. Bytes after
+// the terminating NUL are ignored. Without that NUL no login works; ok is then false.
 func openKcpassword(data []byte) (password string, ok bool) {
 	if text, err := hex.DecodeString(string(bytes.TrimSpace(data))); err == nil && len(text) > 0 {
 		data = text
@@ -42,5 +41,5 @@ func newKcpassword(password string, size int) []byte {
 	return kcpasswordXOR(text)
 }
 
-// sealedKcpassword is the file as loginwindow leaves it: eight bytes and three NULs.
+// sealedKcpassword is the file as loginwindow seals it: eight bytes and three NULs.
 func sealedKcpassword() []byte { return newKcpassword(sealedMark, len(kcpasswordKey)) }

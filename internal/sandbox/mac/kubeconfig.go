@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeconfig is what a kubelet needs of such a file.
+// kubeconfig is the part of such a file that a kubelet needs.
 type kubeconfig struct {
 	Current  string `json:"current-context"`
 	Clusters []struct {
@@ -38,8 +38,8 @@ type kubeconfig struct {
 	} `json:"contexts"`
 }
 
-// token returns the token of the current context. Its server and its certificate authority must be
-// there as well.
+// token returns the token of the current context. The file must also have its server and certificate
+// authority.
 func (k kubeconfig) token() (string, error) {
 	for _, named := range k.Contexts {
 		if named.Name != k.Current {
@@ -58,7 +58,7 @@ func (k kubeconfig) token() (string, error) {
 	return "", fmt.Errorf("context %q does not exist", k.Current)
 }
 
-// reaches reports what is missing to talk to a cluster.
+// reaches returns what is missing to connect to a cluster.
 func (k kubeconfig) reaches(name string) error {
 	for _, c := range k.Clusters {
 		if c.Name != name {
@@ -82,7 +82,7 @@ func (k kubeconfig) reaches(name string) error {
 func readKubeconfig(text []byte) (token string, err error) {
 	var k kubeconfig
 	if err := yaml.Unmarshal(text, &k); err != nil {
-		return "", errors.New("it is no kubeconfig")
+		return "", errors.New("not a kubeconfig")
 	}
 	return k.token()
 }

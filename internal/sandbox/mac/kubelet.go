@@ -13,15 +13,15 @@ import (
 
 // Times of a kubelet.
 const (
-	crashesAfter   = time.Second     // how long one lives that crashes
-	registersAfter = 2 * time.Second // one that dies earlier was never met by the cluster
-	collectsEvery  = 5 * time.Minute // between two looks for machines that no Pod is behind
+	crashesAfter   = time.Second     // after which a crashing kubelet exits
+	registersAfter = 2 * time.Second // the cluster never sees one that exits earlier
+	collectsEvery  = 5 * time.Minute // between two collections of virtual machines without a Pod
 )
 
 // crashLine is in the binary of a kubelet that crashes on every Mac.
 const crashLine = "crashes"
 
-// startKubelet lets a kubelet start in a job's process, or end as one ends that cannot work.
+// startKubelet starts a kubelet in a job's process, or ends it if it cannot run.
 func (v *visit) startKubelet(l *launch, j *job, head []byte, due, now time.Time) {
 	own, tart, fault := v.configure(l.proc, head)
 	var wrongFlags flagFault
@@ -44,8 +44,8 @@ func (v *visit) startKubelet(l *launch, j *job, head []byte, due, now time.Time)
 	j.Kubelet, j.Tart, j.Home, j.Swept = &own, tart, tartHome(l.proc), now
 }
 
-// dies notes how a process ends that lives only so long. Where launchd starts it again each time,
-// the starts since it was due have happened meanwhile, though nobody looked.
+// dies records how a short-lived process ends. If launchd restarts it each time, the starts since then
+// have happened too.
 func (j *job) dies(how ending, life time.Duration, due, now time.Time) {
 	if period := max(j.About.Throttle, life, time.Second); j.About.Keep.after(how) && !due.IsZero() {
 		missed := now.Sub(due) / period
@@ -56,7 +56,7 @@ func (j *job) dies(how ending, life time.Duration, due, now time.Time) {
 	j.plan(false, now)
 }
 
-// configure reads what a kubelet is started with. The error is why it ends.
+// configure reads a kubelet's flags and files. The error is why it exits.
 func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string, err error) {
 	set, err := parseKubelet(p.args(), p.env)
 	if err != nil {
@@ -90,16 +90,15 @@ func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string,
 		CPU: cpu, MemoryMB: memory, MaxPods: pods, GC: !noGC, Version: codeValue(head, "version"), Token: token}, set["tart-binary"], nil
 }
 
-// kubeletNotes are the kubelets of a machine as they were last announced.
+// kubeletNotes are the kubelets of a machine when they were last announced.
 type kubeletNotes struct {
-	Told bool            `json:"told"`     // whether anyone was there to hear it
+	Told bool            `json:"told"`     // whether the world received it
 	All  []agent.Kubelet `json:"kubelets"` // nil = never any
 }
 
 var kubeletsRecord = inFirmware("kubelets")
 
-// announced returns the kubelets as they were last announced; a record that cannot be read counts as
-// none.
+// announced returns the kubelets when they were last announced; an unreadable record is empty.
 func (v *visit) announced() (last kubeletNotes) {
 	if v.recall(kubeletsRecord, &last) != nil {
 		return kubeletNotes{}
@@ -107,8 +106,8 @@ func (v *visit) announced() (last kubeletNotes) {
 	return last
 }
 
-// announce tells the world which kubelets run, where that has changed. Times are the world's, not
-// those of the machine's clock.
+// announce reports the running kubelets to the world after a change. Times are real, not the
+// machine's.
 func (v *visit) announce(m *manager) error {
 	last, tell := v.announced(), v.session.machine.outside.Kubelets
 	all := v.kubelets(m, last.All)
@@ -121,12 +120,12 @@ func (v *visit) announce(m *manager) error {
 	return tell(all)
 }
 
-// sameRun reports whether two notes are of one run in one state.
+// sameRun reports whether two records are of one run in the same state.
 func sameRun(a, b agent.Kubelet) bool {
 	return a.Version == b.Version && a.NoVMs == b.NoVMs && a.Job == b.Job && a.PID == b.PID && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
 }
 
-// kubelets are the kubelets that run, and those that were known to run and have ended since.
+// kubelets returns the running kubelets, and those that were announced and have ended since.
 func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
 	var running []agent.Kubelet
 	for _, target := range slices.Sorted(maps.Keys(m.Jobs)) {
@@ -156,7 +155,7 @@ func (v *visit) kubelets(m *manager, before []agent.Kubelet) []agent.Kubelet {
 	return append(running, ended...)
 }
 
-// Kubelets returns the kubelets of the machine: those that run, and those that have ended since the
+// Kubelets returns the kubelets of the machine: the running ones, and those that have ended since the
 // last start of one.
 func (m *Machine) Kubelets() (all []agent.Kubelet, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
@@ -169,8 +168,8 @@ func (m *Machine) Kubelets() (all []agent.Kubelet, err error) {
 	return all, nil
 }
 
-// RefuseKubelet lets every kubelet of that version crash a second after its start on this machine;
-// "" lets all of them run.
+// RefuseKubelet makes every kubelet of a version crash a second after its start on this machine; ""
+// ends that.
 func (m *Machine) RefuseKubelet(version string) error {
 	if version == "" {
 		version = refusesNone
@@ -188,7 +187,7 @@ func kubeletSwitches() []Switch {
 	return []Switch{{refusesSwitch, "which version of the kubelet crashes on this Mac, a second after each start", []string{refusesNone, "VERSION"}}}
 }
 
-// RefusedKubelet returns the version of the kubelet that crashes on this machine, "" where none does.
+// RefusedKubelet returns the version of the kubelet that crashes on this machine, or "".
 func (m *Machine) RefusedKubelet() (version string, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		if version = v.switched(refusesSwitch); version == refusesNone {
@@ -199,7 +198,7 @@ func (m *Machine) RefusedKubelet() (version string, err error) {
 	return version, err
 }
 
-// noVMs is why a job's kubelet cannot start a virtual machine, "" where it can.
+// noVMs returns why a job's kubelet cannot start a virtual machine, or "".
 func (v *visit) noVMs(j *job) string {
 	who, _ := v.session.jobUser(j)
 	at, err := v.console()

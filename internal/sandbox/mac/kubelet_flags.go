@@ -18,10 +18,10 @@ func kubeletFlags() map[string]string {
 	}
 }
 
-// flagFault is a command line that a kubelet does not take: it ends at once with status 2.
+// flagFault is an invalid command line: the kubelet exits at once with status 2.
 type flagFault string
 
-// Error is what the kubelet says of it.
+// Error is the kubelet's message.
 func (f flagFault) Error() string { return string(f) }
 
 // parseKubelet reads a kubelet's flags as Go's flag package does, after its environment.
@@ -37,7 +37,7 @@ func parseKubelet(args []string, env map[string]string) (map[string]string, erro
 		args = args[1:]
 		name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
 		if word == "--" || name == word || word == "-" {
-			break // Go's flag package stops here too
+			break // like Go's flag package
 		}
 		name, value, given := strings.Cut(name, "=")
 		if _, known := set[name]; !known {
@@ -57,7 +57,7 @@ func parseKubelet(args []string, env map[string]string) (map[string]string, erro
 	return set, checkKubelet(set)
 }
 
-// checkKubelet refuses values of the wrong kind.
+// checkKubelet refuses values of the wrong type.
 func checkKubelet(set map[string]string) error {
 	for _, name := range []string{"host-cpu", "host-memory-mb", "max-pods", "vnc-relay-port", "cache-volume-cap-gib"} {
 		if _, err := strconv.Atoi(set[name]); err != nil {

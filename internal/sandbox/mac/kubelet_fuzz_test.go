@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestKubeletFlags insists that both forms of a flag mean the same, in any order.
+// TestKubeletFlags checks that both forms of a flag mean the same, in any order.
 func TestKubeletFlags(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,8 +32,7 @@ func TestKubeletFlags(t *testing.T) {
 	})
 }
 
-// FuzzKubelet insists that whatever stands in a job's arguments and its kubeconfig ends in an error
-// or in flags that are known.
+// FuzzKubelet checks that any arguments of a job and any kubeconfig give an error or known flags.
 func FuzzKubelet(f *testing.F) {
 	f.Add("--node-name\nx\n--frob", goodConfig)
 	f.Add("-\n--\n--host-cpu", "users: [")

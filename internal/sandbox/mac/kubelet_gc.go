@@ -8,20 +8,20 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// collects reports whether a job's kubelet looks now for virtual machines that no Pod is behind. It
-// does so every five minutes; of those that have passed since someone looked, once.
+// collects reports whether a job's kubelet now collects virtual machines without a Pod. It does so
+// every five minutes; missed times count once.
 func (j *job) collects(now time.Time) bool {
 	return j.Kubelet != nil && j.Kubelet.GC && j.PID == j.Kubelet.PID && !now.Before(j.Swept.Add(collectsEvery))
 }
 
-// collection is what one kubelet is about to do.
+// collection is what one kubelet collects.
 type collection struct {
 	kubelet agent.Kubelet
 	user    user
 	home    string
 }
 
-// collect lets each kubelet that is due delete what no Pod is behind. The cluster is asked with the
+// collect lets each due kubelet delete virtual machines without a Pod. It queries the cluster with the
 // machine unlocked.
 func (s *session) collect() error {
 	due, err := s.collections()
@@ -31,7 +31,7 @@ func (s *session) collect() error {
 	for _, one := range due {
 		pods := s.machine.outside.Pods
 		if pods == nil {
-			continue // nobody knows the Pods
+			continue // the Pods are unknown
 		}
 		known, err := pods(one.kubelet)
 		if err != nil {
@@ -45,7 +45,7 @@ func (s *session) collect() error {
 	return nil
 }
 
-// collections notes that kubelets have looked, and gives those.
+// collections returns the due collections, and records their time.
 func (s *session) collections() (due []collection, err error) {
 	err = s.visit(func(v *visit) error {
 		return v.changeLaunchd(func(m *manager, now time.Time) error {

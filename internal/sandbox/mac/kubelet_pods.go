@@ -9,9 +9,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// tend lets the running kubelet do what it has to do with virtual machines: it ends those of Pods that
-// have gone from the cluster or are to go, and starts those of Pods that run. The cluster is asked with the
-// machine unlocked.
+// tend lets the running kubelet manage virtual machines: it ends those of missing and deleted Pods,
+// and starts those of Pods that run. It queries the cluster with the machine unlocked.
 func (s *session) tend(ctx context.Context) error {
 	var guests []guest
 	var kubelets []agent.Kubelet
@@ -30,14 +29,14 @@ func (s *session) tend(ctx context.Context) error {
 		}
 		known, err := pods(k)
 		if err != nil {
-			continue // a kubelet that the cluster refuses knows nothing
+			continue // a kubelet that the cluster refuses sees no Pods
 		}
 		return s.visit(func(v *visit) error { return errors.Join(v.reap(guests, known), v.startPods(ctx, guests, known)) })
 	}
 	return nil
 }
 
-// reap ends the virtual machines of Pods that are not wanted any more.
+// reap ends the virtual machines of Pods that no longer need one.
 func (v *visit) reap(guests []guest, known []agent.Pod) error {
 	for _, g := range guests {
 		if g.Pod == nil || slices.ContainsFunc(known, func(k agent.Pod) bool { return g.Pod.is(k) && k.Wanted() }) {
@@ -50,8 +49,9 @@ func (v *visit) reap(guests []guest, known []agent.Pod) error {
 	return nil
 }
 
-// startPods starts what the Pods lack. Where a virtual machine cannot start, the kubelet tries again at
-// the next look; a Pod whose virtual machine ended at a logout or a boot gets it back with its old disk.
+// startPods starts the missing virtual machines of Pods. If one cannot start, the kubelet tries again
+// at the next read. A Pod whose virtual machine ended at a logout or a boot gets it back with its old
+// disk.
 func (v *visit) startPods(ctx context.Context, guests []guest, known []agent.Pod) error {
 	who := v.session.loginUser()
 	own := &proc{session: v.session, ctx: ctx, user: who, env: loginEnviron(who)}
@@ -70,8 +70,8 @@ func (v *visit) startPods(ctx context.Context, guests []guest, known []agent.Pod
 
 func (p podOf) is(k agent.Pod) bool { return p.Namespace == k.Namespace && p.Name == k.Name }
 
-// hasPods reports, without the machine's lock, whether its kubelet has Pods or a virtual machine runs that is
-// a Pod's.
+// hasPods reports, without the machine's lock, whether its kubelet has Pods or a Pod's virtual machine
+// runs.
 func (m *Machine) hasPods() bool {
 	if may := m.outside.MayHavePods; may != nil && may() {
 		return true

@@ -75,7 +75,7 @@ func (h *kubeletHost) later(d time.Duration) {
 	}
 }
 
-// page returns a value of launchctl print for the kubelet's job, "" where the line is missing.
+// page returns a value of launchctl print for the kubelet's job, or "".
 func (h *kubeletHost) page(key string) string {
 	h.Helper()
 	for line := range strings.Lines(h.root("launchctl print " + kubeletLabel)) {
@@ -101,12 +101,12 @@ func TestKubeletRuns(t *testing.T) {
 	h := newKubelet(t, "version=0.4.0\n", "--host-cpu", "8", "--host-memory-mb=14336", "--max-pods=3", "--node-labels=acme.dev/fleet=runners",
 		"--provider-id=scw-applesilicon://fr-par-1/x", "--disable-vm-gc")
 	if len(h.heard) != 1 {
-		t.Fatalf("heard %+v", h.heard)
+		t.Fatalf("got %+v", h.heard)
 	}
 	k := h.heard[0]
 	if k.Node != "mini-1" || k.CPU != 8 || k.MemoryMB != 14336 || k.MaxPods != 3 || k.Labels["acme.dev/fleet"] != "runners" || k.GC ||
 		k.ProviderID != "scw-applesilicon://fr-par-1/x" || k.Version != "0.4.0" || k.Token != "secret-token" || !k.Runs() || k.Job != "dev.macfleet.tart-kubelet" {
-		t.Errorf("heard %+v", k)
+		t.Errorf("got %+v", k)
 	}
 	if got := h.page("state"); got != "running" {
 		t.Errorf("state = %s", got)
@@ -114,7 +114,7 @@ func TestKubeletRuns(t *testing.T) {
 	if got := h.root("pgrep -f tart-kubelet | wc -l | tr -d ' '; ps -axo command= | grep -c 'tart-kubelet --node-name=mini-1 '"); got != "1\n1" {
 		t.Errorf("ps shows %q", got)
 	}
-	// A restart within two seconds: nobody ever met the first.
+	// A restart within two seconds: the cluster never saw the first run.
 	h.root("launchctl kickstart -k " + kubeletLabel)
 	if len(h.heard) != 1 || h.heard[0].PID == k.PID {
 		t.Errorf("after a restart: %+v", h.heard)
@@ -163,7 +163,7 @@ func TestKubeletEnds(t *testing.T) {
 				t.Errorf("after an hour of crashes runs = %s", got)
 			}
 			if len(h.heard) != 0 {
-				t.Errorf("the cluster heard of %+v", h.heard)
+				t.Errorf("the cluster saw %+v", h.heard)
 			}
 		})
 	}
@@ -178,15 +178,15 @@ func TestKubeletThatThisMacRefuses(t *testing.T) {
 	h.root("f=$(mktemp /usr/local/bin/.new.XXXXXX) && printf 'version=0.5.0\\n' >$f && chmod 755 $f && mv $f /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
 	h.later(2 * time.Second)
 	if got := h.page("pid"); got != "" {
-		t.Errorf("it runs as %s", got)
+		t.Errorf("the kubelet runs as %s", got)
 	}
 	h.root("f=$(mktemp /usr/local/bin/.new.XXXXXX) && printf 'version=0.4.0\\n' >$f && chmod 755 $f && mv $f /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
 	if got := h.page("state"); got != "running" {
-		t.Errorf("the version before: state = %s", got)
+		t.Errorf("the previous version: state = %s", got)
 	}
 }
 
-// Bytes that change under an inode that was executed are killed from then on; a new inode is not.
+// Bytes that change in an executed inode are killed from then on; those in a new inode are not.
 func TestSignatureCache(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n")
@@ -283,7 +283,7 @@ func TestAVirtualMachineGoesWithItsPod(t *testing.T) {
 	h.root("launchctl bootout " + kubeletLabel)
 	h.pods[0].Deleted = true
 	if got := h.tart("list -q"); got != "ci-a\nci-b" {
-		t.Errorf("with no kubelet that would end one: %q", got)
+		t.Errorf("without a kubelet to end it: %q", got)
 	}
 	h.later(4 * time.Second)
 	h.root("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
@@ -298,7 +298,7 @@ func TestAVirtualMachineGoesWithItsPod(t *testing.T) {
 	}
 }
 
-// What is loaded stays as it was read, whatever becomes of the file.
+// A loaded job keeps its description when its file changes.
 func TestChangedFileUnderAJob(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n", "--max-pods=3")
@@ -320,17 +320,18 @@ func TestChangedFileUnderAJob(t *testing.T) {
 	}
 }
 
-// A kubelet that may not print, or not read its kubeconfig, says nothing and is set up again and again.
+// A kubelet that cannot write its log or read its kubeconfig prints nothing and is restarted again and
+// again.
 func TestKubeletThatMayNot(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n")
 	h.root("chown root /etc/tart-kubelet/kubeconfig; launchctl kickstart -k " + kubeletLabel)
 	if got := h.page("last exit code"); got != "1" {
-		t.Errorf("kubeconfig of another: %s", got)
+		t.Errorf("kubeconfig of another user: %s", got)
 	}
 	h.root("chown m1 /etc/tart-kubelet/kubeconfig; chown root /var/log/tart-kubelet.log; launchctl kickstart -k " + kubeletLabel)
 	if got := h.page("last exit code"); got != "78: EX_CONFIG" {
-		t.Errorf("log of another: %s", got)
+		t.Errorf("log of another user: %s", got)
 	}
 	h.root("chown m1 /var/log/tart-kubelet.log; launchctl kickstart -k " + kubeletLabel)
 	if got := h.page("state"); got != "running" {
@@ -338,8 +339,8 @@ func TestKubeletThatMayNot(t *testing.T) {
 	}
 }
 
-// The real disk gives the inode of a file that is gone to the next one; a Mac's never does. Nothing
-// new is killed for it.
+// The real disk reuses the inode of a removed file; a Mac's never does. No new file is killed because
+// of it.
 func TestNewFilesAreNeverKilled(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

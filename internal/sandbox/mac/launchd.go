@@ -14,65 +14,65 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// manager is what launchd holds in memory. There is no daemon: anyone who reads the machine works
-// out from stored times what has happened since.
+// manager is launchd's memory. There is no daemon: each read of the machine computes from stored times
+// what has happened since.
 type manager struct {
 	Jobs     map[string]*job   `json:"jobs"`               // by service target, such as system/com.example.d
 	Unloaded []string          `json:"unloaded,omitempty"` // labels of the system's own services that were booted out
 	NextPID  int               `json:"next_pid"`
-	Login    int               `json:"login_pid,omitempty"` // loginwindow's, once it was kicked
+	Login    int               `json:"login_pid,omitempty"` // of loginwindow, after a kickstart
 	Fresh    map[string]string `json:"fresh,omitempty"`     // files that were refused as too new, with their stamps
 	Halt     *halt             `json:"halt,omitempty"`
 }
 
-// halt is a machine on its way down and up again.
+// halt is a machine that is restarting.
 type halt struct {
 	Until time.Time `json:"until"` // when it is up
 }
 
-// job is a job that is loaded.
+// job is a loaded job.
 type job struct {
 	Domain string      `json:"domain"` // system, gui/501 or user/501
 	Path   string      `json:"path"`   // of its property list
-	About  description `json:"about"`  // as it was at the loading: launchd reads the file once
+	About  description `json:"about"`  // read by launchd once, when the job was loaded
 
 	PID     int       `json:"pid,omitempty"` // 0 = no process
 	Started time.Time `json:"started,omitzero"`
-	Ends    time.Time `json:"ends,omitzero"`  // when the process has ended; zero = it runs on
-	Exit    ending    `json:"exit,omitzero"`  // how it ends then
-	Busy    bool      `json:"busy,omitempty"` // someone runs the job's script now
+	Ends    time.Time `json:"ends,omitzero"`  // when the process has ended; zero = it keeps running
+	Exit    ending    `json:"exit,omitzero"`  // its exit at that time
+	Busy    bool      `json:"busy,omitempty"` // its script is being run
 
 	Runs  int       `json:"runs"`
-	Last  *ending   `json:"last,omitempty"` // how the process before ended
-	Due   time.Time `json:"due,omitzero"`   // when launchd starts it; zero = nothing is planned
-	Gone  time.Time `json:"gone,omitzero"`  // it was booted out and the label is free then
+	Last  *ending   `json:"last,omitempty"` // of the previous process
+	Due   time.Time `json:"due,omitzero"`   // when launchd starts it; zero = no start is planned
+	Gone  time.Time `json:"gone,omitzero"`  // it was booted out; the label is free at this time
 	Stuck bool      `json:"stuck,omitempty"`
 	Off   bool      `json:"off,omitempty"` // its background item is disallowed
 
-	Pin      *pin `json:"pin,omitempty"`      // its program, as it was at the loading
-	Outdated bool `json:"outdated,omitempty"` // launchd says that the pin needs an update
+	Pin      *pin `json:"pin,omitempty"`      // its program when it was loaded
+	Outdated bool `json:"outdated,omitempty"` // launchd reports that the pin needs an update
 
-	Kubelet *agent.Kubelet `json:"kubelet,omitempty"` // what the process is, where it is one
+	Kubelet *agent.Kubelet `json:"kubelet,omitempty"` // the process, if it is a kubelet
 	Tart    string         `json:"tart,omitempty"`    // the program with which that kubelet runs virtual machines
-	Home    string         `json:"home,omitempty"`    // where that kubelet keeps its virtual machines
-	Swept   time.Time      `json:"swept,omitzero"`    // when it last looked for those that no Pod is behind
+	Home    string         `json:"home,omitempty"`    // the folder of that kubelet's virtual machines
+	Swept   time.Time      `json:"swept,omitzero"`    // its last collection of virtual machines without a Pod
 }
 
 // ending is how a process ended: by itself or by a signal.
 type ending struct {
 	Code   int    `json:"code"`
 	Signal int    `json:"signal,omitempty"`
-	Reason string `json:"reason,omitempty"` // the kernel's, where it was not a signal of someone
+	Reason string `json:"reason,omitempty"` // the kernel's, unless a process sent the signal
 }
 
 // Times of launchd.
 const (
 	throttle          = 10 * time.Second // ThrottleInterval's default, from spawn to spawn
 	exitTimeout       = 5 * time.Second  // ExitTimeOut's default for a system job
-	manualExitTimeout = 20 * time.Second // the default that launchd.plist(5) names
+	manualExitTimeout = 20 * time.Second // the default in launchd.plist(5)
 )
 
-// exitConfig is EX_CONFIG: launchd could not even set the process up.
+// exitConfig is EX_CONFIG: launchd could not set the process up.
 const exitConfig = 78
 
 // firstPID is above those of the system's own processes.
@@ -80,10 +80,10 @@ const firstPID = 600
 
 func (j *job) target() string { return j.Domain + "/" + j.About.Label }
 
-// leaving reports whether the job was booted out and its process still ends.
+// leaving reports whether the job was booted out and its process is still ending.
 func (j *job) leaving() bool { return !j.Gone.IsZero() }
 
-// state is the job's state in launchctl's words.
+// state returns the job's state in launchctl's words.
 func (j *job) state() string {
 	switch {
 	case j.leaving():
@@ -96,7 +96,7 @@ func (j *job) state() string {
 	return "not running"
 }
 
-// launchd returns what launchd holds in memory as it stands now.
+// launchd returns the present content of launchd's memory.
 func (v *visit) launchd() (*manager, time.Time, error) {
 	m, now := &manager{}, v.session.now()
 	held, err := decoded[manager](v.session.machine, launchdRecord, json.Unmarshal)
@@ -112,7 +112,7 @@ func (v *visit) launchd() (*manager, time.Time, error) {
 
 var launchdRecord = inMemory("launchd")
 
-// clone returns one that may be changed. What a job was loaded with never changes.
+// clone returns a copy that may be changed. A job's description never changes.
 func (m *manager) clone() *manager {
 	c := *m
 	c.Unloaded = slices.Clone(m.Unloaded)
@@ -128,7 +128,7 @@ func (m *manager) clone() *manager {
 	return &c
 }
 
-// changeLaunchd lets f change what launchd holds in memory; it is kept where f succeeds.
+// changeLaunchd lets f change launchd's memory, which is written if f succeeds.
 func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 	m, now, err := v.launchd()
 	if err != nil {
@@ -146,12 +146,12 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 	return v.announce(m)
 }
 
-// pending returns the jobs without the machine's lock, or nil where nothing was ever loaded: the one
-// question that every look at the machine costs.
+// pending returns the jobs without the machine's lock, or nil if none was ever loaded. Every read of
+// the machine calls it.
 func (m *Machine) pending() (*manager, error) {
 	held, err := decoded[manager](m, launchdRecord, json.Unmarshal)
 	if err != nil {
-		return nil, fmt.Errorf("launchd's jobs on the machine in %s: %w; remove %s", m.dir, err, filepath.Join(m.dir, string(launchdRecord)))
+		return nil, fmt.Errorf("launchd's jobs on the machine in %s: %w; fix: delete %s", m.dir, err, filepath.Join(m.dir, string(launchdRecord)))
 	}
 	if held == nil {
 		return nil, nil
@@ -159,7 +159,7 @@ func (m *Machine) pending() (*manager, error) {
 	return held.clone(), nil
 }
 
-// catchUp lets happen what needs nothing but time: processes end and labels become free.
+// catchUp applies the passage of time: processes end and labels become free.
 func (m *manager) catchUp(now time.Time) {
 	for target, j := range m.Jobs {
 		if j.PID != 0 && !j.Busy && !j.Ends.IsZero() && !now.Before(j.Ends) {
@@ -172,13 +172,13 @@ func (m *manager) catchUp(now time.Time) {
 	}
 }
 
-// newPID never gives the same number twice between two boots.
+// newPID never returns the same number twice between two boots.
 func (m *manager) newPID() int {
 	m.NextPID = max(m.NextPID, firstPID) + 1
 	return m.NextPID
 }
 
-// plan says when launchd starts a job whose process ends, or has just been loaded.
+// plan sets when launchd starts a job whose process ends, or which was just loaded.
 func (j *job) plan(loaded bool, now time.Time) {
 	d := j.About
 	j.Due = time.Time{}
@@ -205,7 +205,7 @@ func (j *job) plan(loaded bool, now time.Time) {
 	}
 }
 
-// end lets a job's process end.
+// end ends a job's process.
 func (j *job) end(how ending, now time.Time) {
 	if j.PID == 0 {
 		return
@@ -216,15 +216,15 @@ func (j *job) end(how ending, now time.Time) {
 
 var errNoJob = errors.New("no such job is loaded")
 
-// EndJob ends the process of a job, such as system/com.example.d, with an exit code or, where
-// signal is not 0, by a signal. launchd then does what the job's description says.
+// EndJob ends the process of a job, such as system/com.example.d, with an exit code or, if signal is
+// not 0, by a signal. launchd then follows the job's description.
 func (m *Machine) EndJob(target string, code, signal int) error {
 	return m.changeJob(target, func(j *job, now time.Time) { j.end(ending{Code: code, Signal: signal}, now) })
 }
 
-// StickJob ends the process of a job cleanly, and launchd does not start it again whatever the
-// job's description says: hosts have been seen with such jobs, loaded and without a process, until
-// someone kicked them.
+// StickJob ends the process of a job cleanly, and launchd does not restart it despite the job's
+// description: hosts were seen with such jobs, loaded and without a process until someone kickstarted
+// them.
 func (m *Machine) StickJob(target string) error {
 	return m.changeJob(target, func(j *job, now time.Time) {
 		j.Stuck = true
@@ -250,7 +250,7 @@ func (m *Machine) changeJob(target string, change func(*job, time.Time)) error {
 	return nil
 }
 
-// Settle lets what has become due happen. The error is ErrDown while the machine starts.
+// Settle applies what has become due. The error is ErrDown while the machine starts.
 func (m *Machine) Settle(ctx context.Context) error {
 	if idle, err := m.idle(); idle || err != nil {
 		return err
@@ -263,7 +263,7 @@ func (m *Machine) Settle(ctx context.Context) error {
 	return s.settle(ctx)
 }
 
-// launchdTools are the tools of launchd and of the processes it starts.
+// launchdTools are the tools of launchd and of its processes.
 func launchdTools() map[string]tool {
 	all := map[string]tool{}
 	maps.Insert(all, entries("/bin", map[string]func(*proc) int{"launchctl": launchctl, "ps": ps}))

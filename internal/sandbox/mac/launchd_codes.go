@@ -2,14 +2,14 @@ package mac
 
 import "fmt"
 
-// launchCode is how launchd refuses: launchctl ends with this very number.
+// launchCode is launchd's error; launchctl exits with this number.
 type launchCode int
 
-// Error is the text that launchctl shows for the number.
+// Error is launchctl's text for the number.
 func (c launchCode) Error() string { return fmt.Sprintf("%d: %s", int(c), launchText(int(c))) }
 
-// launchText returns the words for a number: those of the kernel's errors, and launchd's own from
-// 107 on.
+// launchText returns the text for a number: those of the kernel's errors, and launchd's own from 107
+// on.
 func launchText(code int) string {
 	known := map[int]string{
 		1: "Operation not permitted", 2: "No such file or directory", 3: "No such process", 4: "Interrupted system call",

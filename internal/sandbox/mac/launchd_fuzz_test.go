@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDescribe insists that any file gives a job that can be started, or an error.
+// FuzzDescribe checks that any file gives a job that can be started, or an error.
 func FuzzDescribe(f *testing.F) {
 	for _, text := range []string{
 		"", "<plist>", "bplist00", plistOf("a", atLoad+alwaysUp, "/bin/sh", "-c", "true"), plistOf("a", "<key>StartInterval</key><integer>-5</integer>", "x"),
@@ -37,7 +37,7 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// TestPlanning insists that launchd starts no job that is on its way out, none before its process has
+// TestPlanning checks that launchd starts no job that was booted out, none before its process has
 // ended, and none sooner than the throttle allows.
 func TestPlanning(t *testing.T) {
 	t.Parallel()
@@ -69,12 +69,12 @@ func TestPlanning(t *testing.T) {
 				t.Fatalf("it starts at %s: %+v", j.Due, j)
 			}
 		case j.Due.Before(j.Ends) || again && j.Due.Before(j.Started.Add(j.About.Throttle)):
-			t.Fatalf("it starts too soon, at %s: %+v", j.Due, j)
+			t.Fatalf("it starts too early, at %s: %+v", j.Due, j)
 		}
 	})
 }
 
-// TestKickedServices are those of the system's own that do something when they are kicked.
+// TestKickedServices kickstarts the system's services that react to it.
 func TestKickedServices(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -95,7 +95,7 @@ func TestKickedServices(t *testing.T) {
 	must(t, m, "root", "launchctl bootstrap system "+ssh+" && launchctl print system/com.openssh.sshd >/dev/null && launchctl bootout system "+ssh)
 }
 
-// TestJobDictionary is what list shows of one job.
+// TestJobDictionary checks list with one job.
 func TestJobDictionary(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

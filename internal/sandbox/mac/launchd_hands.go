@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// JobState is what launchd knows of a job that is loaded.
+// JobState is launchd's state of a loaded job.
 type JobState struct {
 	Path    string   // of its property list
-	Program string   // what it runs
+	Program string   // the path that it runs
 	Args    []string // the program's name first
 	PID     int      // 0 = no process
 	Runs    int
-	Old     bool // the property list on the disk says something else already
+	Old     bool // the property list on the disk has changed since
 }
 
-// Job returns what launchd knows of a job, such as system/com.example.d; ok is false where no such
-// job is loaded.
+// Job returns launchd's state of a job, such as system/com.example.d; ok is false if no such job is
+// loaded.
 func (m *Machine) Job(target string) (state JobState, ok bool, err error) {
 	err = m.asRoot(func(v *visit, p *proc) error {
 		held, _, err := v.launchd()
@@ -39,7 +39,7 @@ func (m *Machine) Job(target string) (state JobState, ok bool, err error) {
 	return state, ok, nil
 }
 
-// RestartJob lets launchd start a job's process again, as kickstart -k does.
+// RestartJob restarts a job's process, as kickstart -k does.
 func (m *Machine) RestartJob(target string) error {
 	return m.changeJob(target, func(j *job, now time.Time) {
 		j.end(ending{Signal: 15}, now)
@@ -47,8 +47,7 @@ func (m *Machine) RestartJob(target string) error {
 	})
 }
 
-// LoadJob loads a daemon from its property list, in the place of the one that was loaded from it
-// before.
+// LoadJob loads a daemon from its property list, replacing the job that was loaded from it before.
 func (m *Machine) LoadJob(path string) error {
 	err := m.asRoot(func(v *visit, _ *proc) error {
 		return v.changeLaunchd(func(held *manager, now time.Time) error {
@@ -67,7 +66,7 @@ func (m *Machine) LoadJob(path string) error {
 	return nil
 }
 
-// UnloadJob takes a job out of launchd with its process. It is not an error when it is not loaded.
+// UnloadJob removes a job from launchd with its process. A missing one is not an error.
 func (m *Machine) UnloadJob(target string) error {
 	err := m.asRoot(func(v *visit, _ *proc) error {
 		return v.changeLaunchd(func(held *manager, _ time.Time) error {
@@ -81,8 +80,8 @@ func (m *Machine) UnloadJob(target string) error {
 	return nil
 }
 
-// AgeJob lets a job's process have run for an hour already, and its kubelet, where it is one, be of
-// an older version: the one whose file has been replaced since.
+// AgeJob makes a job's process an hour old and, if it is a kubelet, of an older version whose file was
+// replaced since.
 func (m *Machine) AgeJob(target, version string) error {
 	return m.changeJob(target, func(j *job, now time.Time) {
 		j.Started = now.Add(-time.Hour)
@@ -95,7 +94,7 @@ func (m *Machine) AgeJob(target, version string) error {
 	})
 }
 
-// SetSerial makes another machine of this one, as far as its serial number tells.
+// SetSerial changes the machine's serial number, as if it were another machine.
 func (m *Machine) SetSerial(serial string) error {
 	err := m.asRoot(func(v *visit, _ *proc) error { return v.changeIdentity(func(id *identity) { id.Serial = serial }) })
 	if err != nil {

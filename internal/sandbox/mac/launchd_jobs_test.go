@@ -19,7 +19,7 @@ func TestIntervalJobs(t *testing.T) {
 	must(t, m, "root", "launchctl bootstrap system "+file)
 	ticks := func() int { return strings.Count(must(t, m, "root", "cat /tmp/ticks 2>/dev/null || true"), "\n") }
 	if n := ticks(); n != 0 {
-		t.Fatalf("%d runs at the loading, which asks for none", n)
+		t.Fatalf("%d runs at the load, want none", n)
 	}
 	for i, c := range []struct {
 		after time.Duration
@@ -44,7 +44,7 @@ func TestIntervalJobs(t *testing.T) {
 	}
 }
 
-// TestJobProcess is what a job's process finds around it.
+// TestJobProcess checks the environment of a job's process.
 func TestJobProcess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -64,7 +64,7 @@ func TestJobProcess(t *testing.T) {
 			t.Errorf("%s: last exit code = %s", name, got)
 		}
 	}
-	// Output that its user may not write, and programs that are none.
+	// Output that the user may not write, and files that are not programs.
 	put(t, m, "/tmp/plain", "x", 0, 0o644)
 	put(t, m, "/tmp/python", "#!/usr/bin/python3\n", 0, 0o755)
 	for name, c := range map[string]struct{ extra, program, exit string }{
@@ -85,7 +85,7 @@ func TestJobProcess(t *testing.T) {
 	}
 }
 
-// TestSleepingJobs sleep without anybody waiting for them, and are seen to sleep.
+// TestSleepingJobs checks that sleeping jobs take no real time, and are seen to sleep.
 func TestSleepingJobs(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -95,7 +95,7 @@ func TestSleepingJobs(t *testing.T) {
 	expect(t, m, "root", row{script: "cat /tmp/nap", stdout: "1\n"})
 	pid := field(t, m, "system/nap", "pid")
 	if pid == "" || field(t, m, "system/nap", "last exit code") != "(never exited)" {
-		t.Errorf("it does not sleep: pid %q", pid)
+		t.Errorf("the job does not sleep: pid %q", pid)
 	}
 	advance(t, m, 101*time.Second)
 	if got := field(t, m, "system/nap", "last exit code"); got != "3" {
@@ -105,7 +105,7 @@ func TestSleepingJobs(t *testing.T) {
 	if got := field(t, m, "system/forever", "state") + " " + field(t, m, "system/forever", "runs"); got != "running 1" {
 		t.Errorf("a script without an end: %s", got)
 	}
-	// What a script runs and nobody models is a daemon from then on.
+	// A program of a script that is not modelled makes the job a daemon.
 	wrapper := scriptJob(t, m, "wrapper", alwaysUp, "exec /usr/local/bin/inner")
 	put(t, m, "/usr/local/bin/inner", "\xcf\xfa\xed\xfe\x00", 0, 0o755)
 	must(t, m, "root", "launchctl bootstrap system "+wrapper)
@@ -114,7 +114,7 @@ func TestSleepingJobs(t *testing.T) {
 	}
 }
 
-// TestJobsThatDriveLaunchd insists that a job may call launchctl, also on itself, and that each job
+// TestJobsThatDriveLaunchd checks that a job may call launchctl, also on itself, and that each job
 // starts once.
 func TestJobsThatDriveLaunchd(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestJobsThatDriveLaunchd(t *testing.T) {
 	}
 }
 
-// TestJobsOfTheSession are the agents of whoever is logged in at the screen.
+// TestJobsOfTheSession checks the agents of the user at the screen.
 func TestJobsOfTheSession(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -195,8 +195,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestJobsOfTwoProcesses lets two processes and many goroutines look at one machine: each run of a
-// job happens once, and none is lost.
+// TestJobsOfTwoProcesses reads one machine in two processes and many goroutines: each run of a job
+// happens once, and none is lost.
 func TestJobsOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -223,11 +223,11 @@ func TestJobsOfTwoProcesses(t *testing.T) {
 	}
 	runs := field(t, m, "system/count", "runs")
 	if got := strings.TrimSpace(must(t, m, "root", "cat /tmp/n")); got != runs {
-		t.Errorf("%s runs are told of, %s were", runs, got)
+		t.Errorf("%s runs reported, %s counted", runs, got)
 	}
 }
 
-// otherWork tells the other process of a test what to do.
+// otherWork returns the task of the test's other process.
 const otherWork = "MACFLEET_TEST_WORK"
 
 func kickOften(ctx context.Context, m *Machine) error {
@@ -240,7 +240,7 @@ func kickOften(ctx context.Context, m *Machine) error {
 	return nil
 }
 
-// TestRunnerDied is a look at the machine that was cut short while it ran a job.
+// TestRunnerDied interrupts a read of the machine while it runs a job.
 func TestRunnerDied(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -23,7 +23,7 @@ func (d domain) String() string {
 	return d.kind + "/" + strconv.Itoa(d.uid)
 }
 
-// words is how launchctl writes a domain in a sentence.
+// words returns launchctl's name of a domain in a sentence.
 func (d domain) words() string {
 	if d.kind == "system" {
 		return d.kind
@@ -36,7 +36,7 @@ func (d domain) writable(who user) bool {
 	return who.uid == 0 || d.kind != "system" && who.uid == d.uid
 }
 
-// splitTarget reads a domain target, or a service target where a label follows.
+// splitTarget reads a domain target, or a service target if a label follows.
 func splitTarget(target string) (d domain, label string, ok bool) {
 	kind, rest, _ := strings.Cut(target, "/")
 	switch kind {
@@ -50,8 +50,8 @@ func splitTarget(target string) (d domain, label string, ok bool) {
 	return domain{}, "", false
 }
 
-// inSession reports whether a domain exists: that of a screen's session only while a user is
-// logged in there, the background one from the first login of any kind on.
+// inSession reports whether a domain exists: that of a GUI session only while the user is logged in
+// there, the background one from the first login of any kind on.
 func (v *visit) inSession(d domain) (bool, error) {
 	switch d.kind {
 	case "system":
@@ -64,7 +64,7 @@ func (v *visit) inSession(d domain) (bool, error) {
 	return d.uid == 0 || d.uid == loginUID, nil
 }
 
-// load loads a job from its property list; what fails is a launchCode.
+// load loads a job from its property list; an error is a launchCode.
 func (v *visit) load(m *manager, now time.Time, d domain, name string) (*job, error) {
 	root := v.session.users()[0]
 	if label, ok := stockPath(name); ok && d.kind == "system" {
@@ -118,8 +118,8 @@ func (v *visit) describeFile(as user, name string) (description, node, error) {
 	return about, n, err
 }
 
-// trusted reports whether launchd goes by a file: only root, or the session's own user, may have
-// been able to write it.
+// trusted reports whether launchd accepts a file: only root, or the session's own user, may have been
+// able to write it.
 func trusted(n node, d domain) bool {
 	own := n.owner.UID == 0 || d.kind != "system" && n.owner.UID == d.uid
 	return own && n.owner.Mode&0o022 == 0
@@ -148,7 +148,7 @@ func (v *visit) unload(m *manager, now time.Time, d domain, label string) error 
 		return err
 	}
 	drain := v.timeSwitched(drainTimeSwitch)
-	if drain != manualExitTimeout { // else launchd waits as its manual says
+	if drain != manualExitTimeout { // otherwise launchd waits as its manual says
 		drain = min(drain, j.About.ExitWithin)
 	}
 	j.Due, j.Gone = time.Time{}, now.Add(drain)
@@ -158,14 +158,14 @@ func (v *visit) unload(m *manager, now time.Time, d domain, label string) error 
 	return nil
 }
 
-// kick starts a job now, whatever the throttle says.
+// kick starts a job now, regardless of the throttle.
 func (v *visit) kick(m *manager, now time.Time, d domain, label string, kill bool) error {
 	if d.kind == "system" && m.runsStock(label) {
 		if code := v.codeSwitched(protectedSwitch); kill && code != 0 {
 			return launchCode(code)
 		}
 		if label == pfLabel {
-			return v.loadAtBoot() // its one task
+			return v.loadAtBoot() // its only task
 		}
 		return nil
 	}
@@ -183,14 +183,14 @@ func (v *visit) kick(m *manager, now time.Time, d domain, label string, kill boo
 	}
 	j.end(ending{Signal: 15}, now)
 	if j.Off {
-		return nil // launchd takes the order and starts nothing
+		return nil // launchd accepts the request and starts nothing
 	}
 	j.Stuck, j.Due = false, now
 	return nil
 }
 
-// loadFolder loads what a folder holds, as launchd does when a domain comes into being. What it
-// does not take is left out.
+// loadFolder loads the jobs of a folder, as launchd does when a domain is created. Invalid ones are
+// skipped.
 func (v *visit) loadFolder(m *manager, now time.Time, d domain, name string) error {
 	root := v.session.users()[0]
 	folder, err := v.find(root, "/", name, true)
@@ -219,8 +219,8 @@ func (v *visit) loadFolder(m *manager, now time.Time, d domain, name string) err
 	return nil
 }
 
-// startAgents loads the agents of a user whose Aqua session begins. They start when someone next
-// reads the machine.
+// startAgents loads the agents of a user whose Aqua session starts. They start at the next read of the
+// machine.
 func (v *visit) startAgents(who user) error {
 	d := domain{"gui", who.uid}
 	return v.changeLaunchd(func(m *manager, now time.Time) error {
@@ -243,8 +243,8 @@ func (v *visit) endSession(uid int) error {
 	})
 }
 
-// overrides is the file in which launchd keeps what was enabled and disabled; a label stands there
-// with true when it is disabled.
+// overrides is the file in which launchd keeps what was enabled and disabled: a disabled label is
+// true.
 func (d domain) overrides() string {
 	const file = "/private/var/db/com.apple.xpc.launchd/disabled"
 	if d.kind == "system" {
@@ -264,7 +264,7 @@ func (v *visit) disabled(d domain, about description) (bool, error) {
 	return about.Disabled, nil
 }
 
-// override notes that a label is enabled or disabled, also one that nobody knows.
+// override records that a label is enabled or disabled, also an unknown one.
 func (v *visit) override(d domain, label string, off bool) error {
 	values, err := v.readPlist(d.overrides())
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// description is what a job's property list says.
+// description is the content of a job's property list.
 type description struct {
 	Label      string            `json:"label"`
 	Program    string            `json:"program"`
-	Inferred   bool              `json:"inferred,omitempty"` // Program is the first of the arguments
+	Inferred   bool              `json:"inferred,omitempty"` // Program is the first argument
 	Args       []string          `json:"args"`
 	User       string            `json:"user,omitempty"`
 	Dir        string            `json:"dir,omitempty"`
@@ -30,7 +30,7 @@ type description struct {
 	Lacking    string            `json:"-"`                 // a key that is not modelled
 }
 
-// keepAlive says when a job is started again.
+// keepAlive is when a job is restarted.
 type keepAlive struct {
 	Always  bool            `json:"always,omitempty"`
 	Success *bool           `json:"success,omitempty"`
@@ -42,16 +42,16 @@ func (k keepAlive) set() bool {
 	return k.Always || k.Success != nil || k.Crashed != nil || len(k.Paths) > 0
 }
 
-// after reports whether a process that ended so is started again for it. Any condition suffices.
+// after reports whether a process that ended like this is restarted. Any condition suffices.
 func (k keepAlive) after(e ending) bool {
 	crashed, success := e.Signal != 0, e.Signal == 0 && e.Code == 0
 	return k.Always || k.Success != nil && *k.Success == success || k.Crashed != nil && *k.Crashed == crashed
 }
 
-var errBadJob = errors.New("the property list describes no job")
+var errBadJob = errors.New("the property list does not describe a job")
 
-// describe reads a job's property list. Unknown keys are ignored, as launchd does; those that it
-// would go by and that are not modelled are named.
+// describe reads a job's property list. Unknown keys are ignored, as launchd does; relevant keys that
+// are not modelled are reported.
 func describe(data []byte) (description, error) {
 	values, err := decodePlist(data)
 	if err != nil {
@@ -97,7 +97,7 @@ func describe(data []byte) (description, error) {
 	return d, nil
 }
 
-// keepAlive reads the key of this name. What depends on how a process ended needs a first one.
+// keepAlive reads the key of this name. Conditions on the exit of a process need a first one.
 func (d *description) keepAlive(value any) {
 	conditions, ok := value.(map[string]any)
 	if !ok {
@@ -123,8 +123,8 @@ func (d *description) keepAlive(value any) {
 	}
 }
 
-// fits reports whether a job may be loaded into a kind of domain. An agent that says nothing wants
-// an Aqua session.
+// fits reports whether a job may be loaded into a kind of domain. An agent without a setting needs an
+// Aqua session.
 func (d description) fits(kind string) bool {
 	switch kind {
 	case "gui":
@@ -158,7 +158,7 @@ func truth(value any) bool {
 	return b
 }
 
-// maxNumber keeps times that a person wrote from overflowing.
+// maxNumber prevents overflows of times that a person wrote.
 const maxNumber = 1 << 31
 
 func integer(value any) (int64, bool) {

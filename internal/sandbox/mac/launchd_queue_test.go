@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestQueueDirectories: a job runs while anything lies in its folder, is throttled, and costs nothing when it is empty. One
-// that looks every few seconds looks by the machine's clock.
+// TestQueueDirectories: a job runs while its folder has content, is throttled, and costs nothing while
+// it is empty. A job that polls does so by the machine's clock.
 func TestQueueDirectories(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		program string
-		after   map[time.Duration]int // looks, by how long something lies there
+		after   map[time.Duration]int // runs, by how long the folder has had content
 	}{
 		"it ends at once":    {"/tmp/look", map[time.Duration]int{time.Second: 1, 11 * time.Second: 2, 12 * time.Second: 2}},
 		"it waits in a loop": {"while /tmp/look; do sleep 2; done", map[time.Duration]int{time.Second: 1, 4 * time.Second: 2, 7 * time.Second: 3}},
@@ -34,7 +34,7 @@ printf '<plist version="1.0"><dict><key>Label</key><string>q</string><key>Progra
 launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
 			later(time.Hour)
 			if n := looks(); n != 0 {
-				t.Errorf("%d looks while it is empty", n)
+				t.Errorf("%d runs while the folder is empty", n)
 			}
 			must(t, m, "root", "touch /tmp/queue/a")
 			gone := time.Duration(0)
@@ -42,7 +42,7 @@ launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
 				later(at - gone)
 				gone = at
 				if want, asked := c.after[at]; asked && looks() != want {
-					t.Errorf("after %s %d looks, want %d", at, looks(), want)
+					t.Errorf("after %s: %d runs, want %d", at, looks(), want)
 				}
 			}
 			must(t, m, "root", "rm /tmp/queue/a; rm /tmp/looks")
@@ -51,24 +51,24 @@ launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
 			must(t, m, "root", "rm -f /tmp/looks")
 			later(time.Hour)
 			if n := looks(); n != 0 {
-				t.Errorf("%d looks after it was emptied", n)
+				t.Errorf("%d runs after the folder was emptied", n)
 			}
 		})
 	}
 }
 
-// TestQueueDirectoriesSleeper: where the script of a loop sleeps itself, it goes on after that, and the loop's own sleep
-// comes on top.
+// TestQueueDirectoriesSleeper: if the script of a loop sleeps itself, it continues after that, and the
+// loop's own sleep is added.
 func TestQueueDirectoriesSleeper(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	must(t, m, "root", `mkdir /tmp/queue; printf '#!/bin/sh\necho begun >>/tmp/looks\nsleep 30\necho done >>/tmp/looks\n[ -e /tmp/queue/a ]\n' >/tmp/look; chmod 755 /tmp/look
+	must(t, m, "root", `mkdir /tmp/queue; printf '#!/bin/sh\necho start >>/tmp/looks\nsleep 30\necho done >>/tmp/looks\n[ -e /tmp/queue/a ]\n' >/tmp/look; chmod 755 /tmp/look
 printf '<plist version="1.0"><dict><key>Label</key><string>q</string><key>ProgramArguments</key><array><string>/bin/sh</string><string>-c</string><string>while /tmp/look; do sleep 2; done</string></array><key>QueueDirectories</key><array><string>/tmp/queue</string></array></dict></plist>' >/Library/LaunchDaemons/q.plist
 launchctl bootstrap system /Library/LaunchDaemons/q.plist; touch /tmp/queue/a`)
 	for _, step := range []struct {
 		later time.Duration
 		want  string
-	}{{time.Second, "begun done"}, {20 * time.Second, "begun done"}, {20 * time.Second, "begun done begun done"}} {
+	}{{time.Second, "start done"}, {20 * time.Second, "start done"}, {20 * time.Second, "start done start done"}} {
 		if err := m.Advance(step.later); err != nil {
 			t.Fatal(err)
 		}

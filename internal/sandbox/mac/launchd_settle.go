@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxStarts limits how many jobs one look at the machine starts.
+// maxStarts limits how many jobs one read of the machine starts.
 const maxStarts = 200
 
-// maxStartsOver limits how often a machine restarts at one look, where its own jobs restart it.
+// maxStartsOver limits how often a machine restarts at one read, if its own jobs restart it.
 const maxStartsOver = 3
 
 // settleLock is held by the process that runs what has become due, so that each thing happens once.
 const settleLock = "launchd.lock"
 
-// settle does what has become due since someone last read the machine: jobs that launchd
-// would have started already, a restart. Times are computed from what is stored, as nothing runs in
-// between; a job that has missed many of its times runs once. Jobs do not settle: they run in here.
+// settle does what has become due since the last read of the machine: starts of jobs, a restart. Times
+// are computed from stored ones, since nothing runs in between; a job that missed many of its times
+// runs once. Jobs do not call settle: they run in it.
 func (s *session) settle(ctx context.Context) error {
 	if idle, err := s.machine.idle(); idle || err != nil {
 		return err
@@ -34,8 +34,7 @@ func (s *session) settle(ctx context.Context) error {
 	return s.runDue(ctx)
 }
 
-// idle reports, without the machine's lock, that nothing has to be done: it is asked at every look
-// at the machine.
+// idle reports, without the machine's lock, that nothing is due. Every read of the machine calls it.
 func (m *Machine) idle() (bool, error) {
 	held, err := m.pending()
 	if held == nil || err != nil {
@@ -56,7 +55,7 @@ func (m *manager) hasKubelet() bool {
 	return false
 }
 
-// anything reports whether something may have to be done.
+// anything reports whether something may be due.
 func (m *manager) anything(now time.Time) bool {
 	if m.Halt != nil {
 		return true
@@ -75,8 +74,8 @@ func (j *job) waitsForPath() bool {
 	return j.PID == 0 && j.Due.IsZero() && !j.Stuck && len(j.About.Keep.Paths)+len(j.About.Queue) > 0
 }
 
-// runDue does what is due, one thing after the other and each job at most once, also one that
-// starts itself again.
+// runDue does what is due, one thing after the other and each job at most once, also one that starts
+// itself again.
 func (s *session) runDue(ctx context.Context) (err error) {
 	m := s.machine
 	m.settling.Lock()
@@ -85,7 +84,7 @@ func (s *session) runDue(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("start jobs on the machine in %s: %w", m.dir, err)
 	}
-	defer lock.Close() // which frees it
+	defer lock.Close() // which releases it
 	if err := flock(lock, unix.LOCK_EX); err != nil {
 		return fmt.Errorf("start jobs on the machine in %s: %w", m.dir, err)
 	}
@@ -98,8 +97,7 @@ func (s *session) runDue(ctx context.Context) (err error) {
 	return fmt.Errorf("%w: a job restarts it at every start", ErrDown)
 }
 
-// runOnce starts the machine where it is down, does what is due, and reports whether a job has shut
-// it down.
+// runOnce starts a machine that is down, does what is due, and reports whether a job has shut it down.
 func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 	started := map[string]bool{}
 	booted, err := s.goUp()
@@ -124,7 +122,7 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 	return held != nil && held.Halt != nil, err
 }
 
-// bySystem is a process of root's that the system itself has started.
+// bySystem returns a root process that the system itself has started.
 func (s *session) bySystem(ctx context.Context) *proc {
 	root := s.users()[0]
 	return &proc{session: s, ctx: ctx, user: root, argv: []string{"launchd"}, env: map[string]string{"PATH": defaultPath}, dir: "/",
@@ -153,15 +151,15 @@ func (s *session) runJobs(ctx context.Context, started map[string]bool) error {
 	return nil
 }
 
-// startNext starts the jobs that are due up to the first whose script or tool must be run, and
-// gives that.
+// startNext starts the due jobs up to the first whose script or tool must be run, and returns that
+// one.
 func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*launch, error) {
 	if m.Halt != nil {
 		return nil, nil // nothing starts any more
 	}
 	for _, j := range m.Jobs {
 		if j.Busy {
-			// The process that ran it has died: it would hold the lock otherwise.
+			// The process that ran it has died: otherwise it would hold the lock.
 			j.end(ending{Signal: 9}, now)
 		}
 		if j.waitsForPath() && (v.pathsHold(j.About.Keep.Paths) || v.filled(j.About.Queue)) {
@@ -187,7 +185,7 @@ func (v *visit) startNext(m *manager, now time.Time, started map[string]bool) (*
 	return nil, nil
 }
 
-// filled reports whether anything is in one of the folders.
+// filled reports whether any of the folders has content.
 func (v *visit) filled(folders []string) bool {
 	root := v.session.users()[0]
 	return slices.ContainsFunc(folders, func(name string) bool {
@@ -200,7 +198,7 @@ func (v *visit) filled(folders []string) bool {
 	})
 }
 
-// pathsHold reports whether one of the paths is there, or away, as wanted.
+// pathsHold reports whether one of the paths exists, or is missing, as required.
 func (v *visit) pathsHold(paths map[string]bool) bool {
 	for name, wanted := range paths {
 		if _, err := v.find(v.session.users()[0], "/", name, true); (err == nil) == wanted {

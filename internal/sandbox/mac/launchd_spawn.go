@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Bounds of what a job does at once. One that continues for longer counts as a daemon.
+// Limits of a job's run. A job that runs longer is treated as a daemon.
 const (
-	maxAsleep = time.Hour        // of sleeping, which takes no time here
+	maxAsleep = time.Hour        // of sleep, which is virtual
 	maxAwake  = 10 * time.Second // of real time
 )
 
-// launch is a process that launchd has started, with all that it starts itself.
+// launch is a process that launchd has started, with its children.
 type launch struct {
 	target string
 	pid    int
@@ -29,12 +29,12 @@ type launch struct {
 
 	cancel context.CancelFunc
 	slept  atomic.Int64 // nanoseconds
-	waits  bool         // it is there for a folder that is not empty, and looks again after each sleep
-	wakes  atomic.Int64 // nanoseconds of the sleep in which one that waits was left
-	stays  atomic.Bool  // it has become a daemon
+	waits  bool         // it waits for a folder that is not empty, and checks again after each sleep
+	wakes  atomic.Int64 // nanoseconds of the sleep at which a waiting one was left
+	stays  atomic.Bool  // it is a daemon
 }
 
-// asleep is how long a job has slept; nothing else sleeps in virtual time.
+// asleep returns how long a job has slept; nothing else sleeps in virtual time.
 func (l *launch) asleep() time.Duration {
 	if l == nil {
 		return 0
@@ -42,11 +42,12 @@ func (l *launch) asleep() time.Duration {
 	return time.Duration(l.slept.Load())
 }
 
-// loopDepth is the depth of what the shell of a job starts itself, such as the sleep of its loop.
+// loopDepth is the depth of the commands of a job's shell, such as the sleep of its loop.
 const loopDepth = 1
 
-// sleep lets a process of a job sleep, and reports whether it woke up again. The sleep of a loop that waits for a folder
-// ends the look: the job starts again when the sleep is over. A script that the loop started sleeps on its own account.
+// sleep lets a process of a job sleep, and reports whether it woke up again. The sleep of a loop that
+// waits for a folder ends the run: the job starts again after the sleep. A script that the loop
+// started sleeps normally.
 func (l *launch) sleep(d time.Duration, depth int) bool {
 	if l.waits && depth == loopDepth {
 		l.wakes.Store(int64(d))
@@ -60,7 +61,7 @@ func (l *launch) sleep(d time.Duration, depth int) bool {
 	return false
 }
 
-// stay creates a daemon of a job: it runs on, and nothing more of it is seen.
+// stay makes a job a daemon: it keeps running, and its further work is not modelled.
 func (l *launch) stay() {
 	l.stays.Store(true)
 	l.stop()
@@ -72,8 +73,8 @@ func (l *launch) stop() {
 	}
 }
 
-// spawn starts a job. It gives what should be run, or nothing for a daemon, of which no more is seen
-// than that it runs, and for a job that cannot be started.
+// spawn starts a job. It returns what must be run, or nothing for a daemon, of which only the process
+// is modelled, and for a job that cannot be started.
 func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	if j.PID != 0 {
 		return nil, nil
@@ -100,8 +101,8 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	return l, nil
 }
 
-// startCode lets a program start that is no script, and reports whether it is one. Of most programs
-// no more is seen than that they run.
+// startCode starts a program that is not a script, and reports whether it is one. Of most programs
+// only the process is modelled.
 func (v *visit) startCode(l *launch, j *job, due, now time.Time) (script bool, err error) {
 	if shebang, err := v.startsWith(l.found.script, "#!"); err != nil || shebang {
 		return shebang, err
@@ -126,10 +127,10 @@ func (v *visit) startCode(l *launch, j *job, due, now time.Time) (script bool, e
 	return false, err
 }
 
-// killedByKernel is the reason of a program whose signature does not hold.
+// killedByKernel is the exit reason of a program with an invalid signature.
 const killedByKernel = "OS_REASON_CODESIGNING"
 
-// prepare sets up the process of a job, as xpcproxy does before it becomes the program.
+// prepare sets up the process of a job, as xpcproxy does before it runs the program.
 func (v *visit) prepare(l *launch, j *job) error {
 	about := j.About
 	who, ok := v.session.jobUser(j)
@@ -163,7 +164,7 @@ func (v *visit) prepare(l *launch, j *job) error {
 	return err
 }
 
-// jobUser is whom a job runs as.
+// jobUser returns the user that a job runs as.
 func (s *session) jobUser(j *job) (user, bool) {
 	d, _, _ := splitTarget(j.Domain)
 	switch {
@@ -175,7 +176,7 @@ func (s *session) jobUser(j *job) (user, bool) {
 	return s.users()[0], true
 }
 
-// jobEnviron is what launchd gives to a job. Root's own daemons have no HOME.
+// jobEnviron returns the environment of a job. Root's own daemons have no HOME.
 func jobEnviron(who user, j *job) map[string]string {
 	env := map[string]string{"PATH": defaultPath, "XPC_SERVICE_NAME": j.About.Label, "PWD": "/"}
 	if j.Domain != "system" || j.About.User != "" {
@@ -187,8 +188,8 @@ func jobEnviron(who user, j *job) map[string]string {
 	return env
 }
 
-// jobOutput opens a file that a job prints to, with the rights of the job's user: where those do not
-// suffice the job ends before it begins, and nothing says so anywhere.
+// jobOutput opens a file for a job's output with the rights of the job's user. Without those rights,
+// the job exits before it starts, and nothing reports why.
 func (v *visit) jobOutput(l *launch, p *proc, name string) (io.Writer, error) {
 	if name == "" || name == os.DevNull {
 		return io.Discard, nil
@@ -205,7 +206,7 @@ func (v *visit) jobOutput(l *launch, p *proc, name string) (io.Writer, error) {
 
 func (l *launch) close() {
 	for _, f := range l.files {
-		_ = f.Close() // what could not be written is lost, as with a full disk
+		_ = f.Close() // output that cannot be written is lost, as with a full disk
 	}
 }
 
@@ -214,13 +215,13 @@ func (v *visit) startsWith(name, prefix string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer file.Close() // only read from
+	defer file.Close() // it is only read
 	first := make([]byte, len(prefix))
 	_, err = io.ReadFull(file, first)
 	return err == nil && bytes.Equal(first, []byte(prefix)), nil
 }
 
-// runJob runs the script or tool of a job to its end, also when the process that reads the machine ends.
+// runJob runs the script or tool of a job to its end, even if the process that reads the machine ends.
 func (s *session) runJob(ctx context.Context, l *launch) error {
 	defer l.close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxAwake)
@@ -242,7 +243,7 @@ func (s *session) runJob(ctx context.Context, l *launch) error {
 			}
 			j.Busy = false
 			if d := time.Duration(l.wakes.Load()); d > 0 && !j.leaving() {
-				j.PID, j.Due = 0, now.Add(l.asleep()+d) // started again then, which is all that a loop does
+				j.PID, j.Due = 0, now.Add(l.asleep()+d) // the next start, which is all that a loop does
 				return nil
 			}
 			if !stays || j.leaving() {

@@ -12,8 +12,8 @@ const stockFolder = "/System/Library/LaunchDaemons"
 // stockService is one of the system's own services: it is loaded unless someone has booted it out.
 type stockService struct {
 	label, file, program string
-	pid                  int  // 0: it has no process of its own
-	ran                  bool // it has done its work at the start
+	pid                  int  // 0: it has no process
+	ran                  bool // it has run at the start
 }
 
 func stockServices() []stockService {
@@ -27,7 +27,7 @@ func stockServices() []stockService {
 	}
 }
 
-// Labels of services of which more is modelled than that they exist.
+// Labels of services with modelled behaviour.
 const (
 	loginwindowLabel = "com.apple.loginwindow"
 	pfLabel          = "com.apple.pfctl"
@@ -37,7 +37,7 @@ func isStock(label string) bool {
 	return slices.ContainsFunc(stockServices(), func(s stockService) bool { return s.label == label })
 }
 
-// stockPath returns the label of the service whose property list this is.
+// stockPath returns the label of the service with this property list.
 func stockPath(name string) (string, bool) {
 	all := stockServices()
 	i := slices.IndexFunc(all, func(s stockService) bool { return path.Clean(name) == stockFolder+"/"+s.file })
@@ -57,12 +57,12 @@ func (m *manager) reload(label string) error {
 	return nil
 }
 
-// runsStock reports whether a label is one of the system's services, and loaded.
+// runsStock reports whether a label is a loaded service of the system.
 func (m *manager) runsStock(label string) bool {
 	return isStock(label) && !slices.Contains(m.Unloaded, label)
 }
 
-// stockJobs are the system's services that are loaded, as jobs.
+// stockJobs returns the system's loaded services as jobs.
 func (v *visit) stockJobs(m *manager) ([]*job, error) {
 	var all []*job
 	for _, s := range stockServices() {
@@ -94,7 +94,7 @@ func (v *visit) stockJobs(m *manager) ([]*job, error) {
 	return all, nil
 }
 
-// jobs are all jobs of a domain, or of every one for "", the system's own among them, by label.
+// jobs returns the jobs of a domain, or of all for "", with the system's own, by label.
 func (v *visit) jobs(m *manager, domain string) ([]*job, error) {
 	var all []*job
 	if domain == "" || domain == "system" {
@@ -115,7 +115,7 @@ func (v *visit) jobs(m *manager, domain string) ([]*job, error) {
 	return all, nil
 }
 
-// service finds a job that is loaded.
+// service finds a loaded job.
 func (v *visit) service(m *manager, d domain, label string) (*job, error) {
 	all, err := v.jobs(m, d.String())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Names of the doubts about launchd.
+// Names of launchd's uncertain behaviours.
 const (
 	noSessionSwitch  = "launchctl-no-session"
 	drainCodeSwitch  = "launchctl-draining"
@@ -22,20 +22,20 @@ const (
 	bootTimeSwitch   = "boot-duration"
 )
 
-// launchdSwitches are the doubts about launchd.
+// launchdSwitches are launchd's uncertain behaviours.
 func launchdSwitches() []Switch {
 	return []Switch{
-		{noSessionSwitch, "how launchctl ends when it is asked for the domain of a session that does not exist", []string{"113", "112", "125"}},
-		{drainCodeSwitch, "how bootstrap ends while the label of the job before is not free yet", []string{"5", "37"}},
-		{drainTimeSwitch, "how long a job's process takes to end after a bootout", []string{"3s", "0s", "1s", "5s", "20s"}},
-		{bootoutSwitch, "how bootout ends for a job whose process has not ended yet", []string{"0", "36"}},
-		{disabledSwitch, "how bootstrap ends for a job that is disabled", []string{"5", "119"}},
-		{ownerSwitch, "how bootstrap ends for a property list with a wrong owner or mode", []string{"5", "122"}},
-		{legacySwitch, "how a failed load or unload ends", []string{"0", "code"}},
+		{noSessionSwitch, "exit code of launchctl for the domain of a missing session", []string{"113", "112", "125"}},
+		{drainCodeSwitch, "exit code of bootstrap while the label of the previous job is not free yet", []string{"5", "37"}},
+		{drainTimeSwitch, "how long a job's process takes to exit after a bootout", []string{"3s", "0s", "1s", "5s", "20s"}},
+		{bootoutSwitch, "exit code of bootout for a job whose process is still running", []string{"0", "36"}},
+		{disabledSwitch, "exit code of bootstrap for a disabled job", []string{"5", "119"}},
+		{ownerSwitch, "exit code of bootstrap for a property list with a wrong owner or mode", []string{"5", "122"}},
+		{legacySwitch, "exit code of a failed load or unload", []string{"0", "code"}},
 		{kickSwitch, "what kickstart -k does to a running process", []string{"replaces", "keeps"}},
-		{protectedSwitch, "how kickstart -k ends for the system's own services", []string{"0", "1", "150"}},
-		{badRequestSwitch, "whether print begins with a line of its own for what is not there", []string{"yes", "no"}},
-		{overridesSwitch, "how print-disabled says that a job is disabled", []string{"words", "booleans"}},
+		{protectedSwitch, "exit code of kickstart -k for the system's own services", []string{"0", "1", "150"}},
+		{badRequestSwitch, "whether print starts with a separate line for a missing domain or service", []string{"yes", "no"}},
+		{overridesSwitch, "how print-disabled shows a disabled job", []string{"words", "booleans"}},
 		{bootTimeSwitch, "how long a restart takes", []string{"0s", "30s", "90s", "10m"}},
 	}
 }

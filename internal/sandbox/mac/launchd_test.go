@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// plistOf is a job's property list: its label, program with arguments, and what else stands there.
+// plistOf returns a job's property list: its label, its program with arguments, and other keys.
 func plistOf(label, rest string, args ...string) string {
 	var b strings.Builder
 	b.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\"><dict><key>Label</key><string>" + label + "</string><key>ProgramArguments</key><array>")
@@ -34,7 +34,7 @@ func put(t testing.TB, m *Machine, name, data string, uid int, mode uint32) {
 	}
 }
 
-// daemonJob puts a job whose program is a daemon on a machine, with its file.
+// daemonJob adds a job whose program is a daemon to a machine, with its file.
 func daemonJob(t testing.TB, m *Machine, label, rest string) (file string) {
 	t.Helper()
 	put(t, m, "/usr/local/bin/"+label+"d", "\xcf\xfa\xed\xfe\x00 a program", 0, 0o755)
@@ -43,7 +43,7 @@ func daemonJob(t testing.TB, m *Machine, label, rest string) (file string) {
 	return file
 }
 
-// scriptJob puts a job that runs a shell script on a machine.
+// scriptJob adds a job that runs a shell script to a machine.
 func scriptJob(t testing.TB, m *Machine, label, rest, script string) (file string) {
 	t.Helper()
 	put(t, m, "/usr/local/bin/"+label, "#!/bin/sh\n"+script+"\n", 0, 0o755)
@@ -157,7 +157,7 @@ func TestBootstrapCodes(t *testing.T) {
 		{"m1", row{script: "launchctl bootstrap system " + file, stderr: failed + "Try re-running the command as root for richer errors.\n", exit: 5}},
 		{"root", row{script: "launchctl bootstrap system /tmp/bad.plist", stderr: failed, exit: 5}},
 		{"root", row{script: "launchctl bootstrap system /tmp/none.plist", stderr: failed, exit: 5}},
-		{"root", row{script: "launchctl bootstrap system /tmp/nowhere.plist", stderr: failed, exit: 5}},
+		{"root", row{script: "launchctl bootstrap system /tmp/missing.plist", stderr: failed, exit: 5}},
 		{"root", row{script: "launchctl bootstrap system /tmp/mine.plist", stderr: failed, exit: 5}},
 		{"root", row{script: "launchctl bootstrap system /tmp/open.plist", stderr: failed, exit: 5}},
 		{"root", row{script: "cd /tmp; launchctl bootstrap system tight.plist"}},
@@ -165,26 +165,26 @@ func TestBootstrapCodes(t *testing.T) {
 		{"root", row{script: "launchctl print system/calendar >/dev/null 2>&1", exit: 113}},
 		{"root", row{script: "launchctl bootstrap gui/501 " + file, stderr: "Bootstrap failed: 113: Could not find specified service\n", exit: 113}},
 		{"m1", row{script: "launchctl bootstrap user/501 /tmp/mine.plist", stderr: "Bootstrap failed: 134: Service cannot load in requested session\n", exit: 134}},
-		{"root", row{script: "launchctl bootout system/nobody", stderr: "Boot-out failed: 3: No such process\n", exit: 3}},
+		{"root", row{script: "launchctl bootout system/unknown", stderr: "Boot-out failed: 3: No such process\n", exit: 3}},
 		{"root", row{script: "launchctl bootout system /tmp/mine.plist", stderr: "Boot-out failed: 5: Input/output error\n", exit: 5}},
 		{"m1", row{script: "launchctl bootout system/acme", stderr: "Boot-out failed: 1: Operation not permitted\n", exit: 1}},
-		{"root", row{script: "launchctl kickstart system/nobody", stderr: "Could not find service \"nobody\" in domain for system\n", exit: 113}},
-		{"root", row{script: "launchctl print system/nobody", stderr: "Bad request.\nCould not find service \"nobody\" in domain for system\n", exit: 113}},
+		{"root", row{script: "launchctl kickstart system/unknown", stderr: "Could not find service \"unknown\" in domain for system\n", exit: 113}},
+		{"root", row{script: "launchctl print system/unknown", stderr: "Bad request.\nCould not find service \"unknown\" in domain for system\n", exit: 113}},
 		{"root", row{script: "launchctl print gui/501", stderr: "Bad request.\nCould not find domain for user gui: 501\n", exit: 113}},
 		{"root", row{script: "launchctl print gui/501/x", stderr: "Bad request.\nCould not find service \"x\" in domain for user gui: 501\n", exit: 113}},
 		{"m1", row{script: "launchctl print user/501 | grep session", stdout: "\tsession = Background\n"}},
 		{"m1", row{script: "launchctl list", stdout: "PID\tStatus\tLabel\n"}},
-		{"root", row{script: "launchctl list nobody", stderr: "Could not find service \"nobody\" in domain for system\n", exit: 113}},
+		{"root", row{script: "launchctl list unknown", stderr: "Could not find service \"unknown\" in domain for system\n", exit: 113}},
 		{"m1", row{script: "launchctl error 5; launchctl error 0x71", stdout: "5: Input/output error\n113: Could not find specified service\n"}},
 		{"m1", row{script: "launchctl asuser 501 true", stderr: "launchctl: option not modelled: asuser\n", exit: 64}},
 		{"root", row{script: "launchctl load " + file, stderr: "Load failed: 5: Input/output error\nTry running `launchctl bootstrap` as root for richer errors.\n"}},
-		{"root", row{script: "launchctl unload /tmp/nowhere.plist", stderr: "Unload failed: 5: Input/output error\nTry running `launchctl bootout` as root for richer errors.\n"}},
+		{"root", row{script: "launchctl unload /tmp/missing.plist", stderr: "Unload failed: 5: Input/output error\nTry running `launchctl bootout` as root for richer errors.\n"}},
 	} {
 		expect(t, m, c.who, c.row)
 	}
 }
 
-// TestSwitches insists that each doubt changes what it says it changes.
+// TestSwitches checks that each switch changes what it describes.
 func TestLaunchdSwitches(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -219,7 +219,8 @@ func TestLaunchdSwitches(t *testing.T) {
 	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 37: Operation already in progress\n", exit: 37})
 }
 
-// TestDraining is the race that leaves a job unloaded: a label is free only when its process is gone.
+// TestDraining is the race that leaves a job unloaded: a label is free only after its process has
+// exited.
 func TestDraining(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -240,7 +241,7 @@ func TestDraining(t *testing.T) {
 	if after := field(t, m, "system/acme", "pid"); after == "" || after == before {
 		t.Errorf("pid %q, before %q", after, before)
 	}
-	// A job without a process is gone at once.
+	// A job without a process is removed at once.
 	must(t, m, "root", "launchctl bootout system "+idle+" && launchctl bootstrap system "+idle)
 	setSwitch(t, m, drainTimeSwitch, "0s")
 	must(t, m, "root", "launchctl bootout system "+file+" && launchctl bootstrap system "+file)
@@ -250,8 +251,8 @@ func TestDisabledJobs(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	file := daemonJob(t, m, "acme", atLoad)
-	must(t, m, "root", "launchctl disable system/acme; launchctl disable system/nobody-knows; launchctl enable user/501/x")
-	expect(t, m, "m1", row{script: "launchctl print-disabled system", stdout: "\n\tdisabled services = {\n\t\t\"acme\" => disabled\n\t\t\"nobody-knows\" => disabled\n\t}\n"})
+	must(t, m, "root", "launchctl disable system/acme; launchctl disable system/unknown; launchctl enable user/501/x")
+	expect(t, m, "m1", row{script: "launchctl print-disabled system", stdout: "\n\tdisabled services = {\n\t\t\"acme\" => disabled\n\t\t\"unknown\" => disabled\n\t}\n"})
 	expect(t, m, "m1", row{script: "launchctl print-disabled user/501 | grep x", stdout: "\t\t\"x\" => enabled\n"})
 	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 5: Input/output error\n", exit: 5})
 	expect(t, m, "m1", row{script: "launchctl enable system/acme", stderr: "Could not enable service: 1: Operation not permitted\n", exit: 1})
@@ -260,7 +261,7 @@ func TestDisabledJobs(t *testing.T) {
 	}
 	expect(t, m, "root", row{script: "launchctl print system/acme 2>/dev/null", exit: 113})
 	must(t, m, "root", "launchctl enable system/acme && launchctl bootstrap system "+file)
-	// A file may say so itself, and an override says otherwise.
+	// A file may disable its job, and an override may enable it.
 	put(t, m, "/tmp/off.plist", plistOf("off", "<key>Disabled</key><true/>", "/bin/echo"), 0, 0o644)
 	expect(t, m, "root", row{script: "launchctl bootstrap system /tmp/off.plist 2>/dev/null", exit: 5})
 	must(t, m, "root", "launchctl enable system/off && launchctl bootstrap system /tmp/off.plist")
@@ -281,12 +282,12 @@ func TestThrottle(t *testing.T) {
 	if got := field(t, m, "system/crash", "runs"); got != "1" {
 		t.Errorf("within the throttle: runs = %s", got)
 	}
-	must(t, m, "root", "launchctl kickstart system/crash") // past the throttle
+	must(t, m, "root", "launchctl kickstart system/crash") // despite the throttle
 	advance(t, m, 11*time.Second)
 	if got := field(t, m, "system/crash", "runs"); got != "3" {
 		t.Errorf("runs = %s", got)
 	}
-	// Many times missed are made up for once.
+	// Many missed times count once.
 	advance(t, m, time.Hour)
 	if got := field(t, m, "system/crash", "runs"); got != "4" {
 		t.Errorf("after an hour: runs = %s", got)
@@ -324,13 +325,13 @@ func TestKeepAlive(t *testing.T) {
 			must(t, m, "root", "launchctl bootstrap system "+file)
 			pid := field(t, m, "system/acme", "pid")
 			if pid == "" {
-				t.Fatal("it does not run")
+				t.Fatal("the job does not run")
 			}
 			if err := m.EndJob("system/acme", c.code, c.signal); err != nil {
 				t.Fatal(err)
 			}
 			if got := field(t, m, "system/acme", "pid"); got != "" {
-				t.Errorf("it runs again before its time: %s", got)
+				t.Errorf("the job runs again too early: %s", got)
 			}
 			advance(t, m, 11*time.Second)
 			got := field(t, m, "system/acme", "pid")
@@ -355,7 +356,8 @@ func TestPathState(t *testing.T) {
 	}
 }
 
-// TestStuckJob is a job that is loaded, has ended well and is not started again, though it should.
+// TestStuckJob checks a loaded job that has exited cleanly and is not restarted, although it should
+// be.
 func TestStuckJob(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -374,7 +376,7 @@ func TestStuckJob(t *testing.T) {
 	if got := field(t, m, "system/acme", "state"); got != "running" {
 		t.Errorf("state = %s", got)
 	}
-	if err := m.StickJob("system/nobody"); err == nil {
-		t.Error("a job that nobody knows is stuck")
+	if err := m.StickJob("system/unknown"); err == nil {
+		t.Error("an unknown job is stuck")
 	}
 }

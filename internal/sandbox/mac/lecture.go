@@ -7,7 +7,7 @@ import (
 
 const lectureSwitch = "sudo-lecture"
 
-// lectured is where sudo notes, by uid, who has given his password before.
+// lectured is where sudo records, by uid, who has entered a correct password before.
 const lectured = "/private/var/db/sudo/lectured"
 
 const lecture = `
@@ -19,7 +19,7 @@ To proceed, enter your password, or type Ctrl-C to abort.
 
 `
 
-// lecture warns a user who has never got in with his password.
+// lecture warns a user who has not entered a correct password before.
 func (p *proc) lecture() {
 	heard := true
 	err := p.visit(func(v *visit) error {
@@ -35,7 +35,7 @@ func (p *proc) lecture() {
 	}
 }
 
-// rightPassword checks what sudo was given, and notes the first time that it was right.
+// rightPassword checks the password for sudo, and records the first correct one.
 func (p *proc) rightPassword(password string) bool {
 	right := false
 	err := p.visit(func(v *visit) (err error) {

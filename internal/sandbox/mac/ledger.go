@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// owner is whose a file is and what its mode bits are, the sticky bit included.
+// owner is a file's owner and mode bits, with the sticky bit.
 type owner struct {
 	UID, GID int
 	Mode     fs.FileMode
@@ -27,7 +27,7 @@ type ledger struct {
 	stamp      stamp
 }
 
-// line is an owner as it is written: people read modes in octal.
+// line is an owner in the file: people read modes in octal.
 type line struct {
 	UID  int    `json:"uid"`
 	GID  int    `json:"gid"`
@@ -62,8 +62,8 @@ func decodeLedger(data []byte) (map[string]owner, error) {
 	return owners, nil
 }
 
-// current returns the ledger as it is now. The machine's lock must be held; the record in memory is
-// only used when neither the counter in the lock file nor the file itself has changed.
+// current returns the current ledger. The machine's lock must be held. The record in memory is used
+// only if neither the counter in the lock file nor the file itself has changed.
 func (m *Machine) current(lock *os.File) (ledger, error) {
 	var counter [8]byte
 	if _, err := lock.ReadAt(counter[:], 0); err != nil && !errors.Is(err, io.EOF) {
@@ -90,7 +90,7 @@ func (m *Machine) current(lock *os.File) (ledger, error) {
 	return m.known, nil
 }
 
-// record replaces the ledger by one without the files that have gone away.
+// record replaces the ledger, without the removed files.
 func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint64) error {
 	maps.DeleteFunc(owners, func(path string, _ owner) bool {
 		_, err := os.Lstat(filepath.Join(m.Root(), path))
@@ -122,11 +122,10 @@ func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }
 
-// replaceFile writes a file of the machine's own so that it is the old or the new one whole, also
-// when the disk is full.
+// replaceFile writes a file of the machine's own atomically, even if the disk is full.
 func replaceFile(path string, data []byte) error {
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		_ = os.Remove(path + ".new") // the write's error says more
+		_ = os.Remove(path + ".new") // the write's error has more detail
 		return err
 	}
 	return os.Rename(path+".new", path)

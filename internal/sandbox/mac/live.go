@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// place is where a part of the machine keeps what is not on its disk: next to the tree, so that a
-// look at the tree shows what a Mac's disk would.
+// place is a file for a part of the machine's state that is not on its disk. It is next to the tree,
+// so that the tree shows only what a Mac's disk would.
 type place string
 
-// inMemory is what a boot loses: running jobs, loaded rules, sessions.
+// inMemory is lost in a boot: running jobs, loaded rules, sessions.
 func inMemory(part string) place { return place(filepath.Join(memoryFolder, part+".json")) }
 
-// inFirmware is what a boot keeps and no file of the tree shows: failed logins, the disk's
-// encryption, the switches.
+// inFirmware survives a boot and is in no file of the tree: failed logins, the disk's encryption, the
+// switches.
 func inFirmware(part string) place { return place(filepath.Join(firmwareFolder, part+".json")) }
 
 const (
@@ -23,7 +23,7 @@ const (
 	firmwareFolder = "firmware"
 )
 
-// recall reads what a part of the machine has kept. Where it has kept nothing, into stays as it is.
+// recall reads a part of the machine's state. If there is none, into is unchanged.
 func (v *visit) recall(at place, into any) error {
 	data, err := v.session.machine.remembers(at)
 	if data == nil || err != nil {
@@ -35,7 +35,7 @@ func (v *visit) recall(at place, into any) error {
 	return nil
 }
 
-// keep replaces what a part of the machine has kept.
+// keep replaces a part of the machine's state.
 func (v *visit) keep(at place, what any) error {
 	data, err := json.MarshalIndent(what, "", "  ")
 	if err != nil {
@@ -48,7 +48,7 @@ func (v *visit) keep(at place, what any) error {
 	return replaceFile(path, append(data, '\n'))
 }
 
-// loseMemory forgets what a boot loses.
+// loseMemory removes what a boot loses.
 func (v *visit) loseMemory() error {
 	return os.RemoveAll(filepath.Join(v.session.machine.dir, memoryFolder))
 }

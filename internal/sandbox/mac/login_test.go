@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The vectors are files that macOS and other writers have left on Macs.
+// The vectors are files from Macs, written by macOS and other tools.
 func TestOpenKcpassword(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -19,11 +19,11 @@ func TestOpenKcpassword(t *testing.T) {
 		{"1ced3f4abcbcba2ccaca4e82", "admin", true},
 		{"0de82150a5d3af8ea3", "password", true},
 		{"1cb86010e689ebdd9b802f7d", "a1234567890", true},
-		{"1cb86010e689ebdd9b802f", "a1234567890", false}, // eleven bytes and no end: nobody gets in
+		{"1cb86010e689ebdd9b802f", "a1234567890", false}, // eleven bytes without an end: no login
 		{"7d", "", true},
 		{"", "", false},
 		{"41fa3742bed9b9d4a3b91f", "<sealed>", true},
-		{hex.EncodeToString([]byte("1CED3F4ABCBC\n")), "admin", true}, // spelt in hexadecimal
+		{hex.EncodeToString([]byte("1CED3F4ABCBC\n")), "admin", true}, // in hexadecimal
 	} {
 		data, err := hex.DecodeString(c.data)
 		if err != nil {
@@ -61,7 +61,8 @@ func FuzzKcpassword(f *testing.F) {
 	})
 }
 
-// tries returns how often each tool was right and wrong, such as "sudo:wrong loginwindow:right".
+// tries returns how often each tool tried a right and a wrong password, such as "sudo:wrong
+// loginwindow:right".
 func tries(t *testing.T, m *Machine) string {
 	t.Helper()
 	all, err := m.PasswordTries()
@@ -117,7 +118,7 @@ func TestAutomaticLogin(t *testing.T) {
 	ok(t, m.RestartLoginwindow())
 	wantScreen(t, m, "nothing is set up", fresh)
 
-	// A script writes the file byte by byte, in another form than macOS does.
+	// A script writes the file byte by byte, in a different format than macOS.
 	const write = `printf '\016\376\075\121\266\332\264\231\313\271\037' >/etc/kcpassword && chmod 600 /etc/kcpassword`
 	must(t, m, "root", write)
 	ok(t, m.RestartLoginwindow())
@@ -137,7 +138,7 @@ func TestAutomaticLogin(t *testing.T) {
 	ok(t, m.SetFileVault(true), m.RestartLoginwindow())
 	wantScreen(t, m, "encrypted", Screen{Loginwindow: true, FileVault: true, AutoLogin: true})
 	if got := tries(t, m); got != "loginwindow:right" {
-		t.Errorf("tries %q, and nobody should have tried", got)
+		t.Errorf("tries %q, want none", got)
 	}
 }
 
@@ -157,11 +158,11 @@ func TestWrongPasswordIsSealed(t *testing.T) {
 	}
 	ok(t, m.RestartLoginwindow())
 	if got := tries(t, m); got != "loginwindow:wrong loginwindow:wrong" {
-		t.Errorf("tries %q: a sealed file holds nothing to try", got)
+		t.Errorf("tries %q: a sealed file has no password to try", got)
 	}
 }
 
-// TestSealedByDesign is the other reading: the mark stands there though all is well.
+// TestSealedByDesign checks the other behaviour: the file has the mark although all is well.
 func TestSealedByDesign(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -235,7 +236,7 @@ func TestConsoleTools(t *testing.T) {
 
 func TestBinaryFiles(t *testing.T) {
 	check(t, "root", []row{
-		// What scripts write bytes with, and what they look at them with.
+		// The tools with which scripts write and read bytes.
 		{script: `printf '\175\000\377\012a\0001' >/tmp/b; od -An -v -tx1 /tmp/b; od -An -v -t x1 /tmp/b | tr -d ' \n'`,
 			stdout: "           7d  00  ff  0a  61  00  31                                    \n7d00ff0a610031"},
 		{script: "xxd -p /tmp/b; xxd -p -c 3 /tmp/b; xxd -p -l 2 </tmp/b; printf 41fa37 | xxd -r -p | od -An -v -tx1 -N 2 | tr -d ' \\n'", stdout: "7d00ff0a610031\n7d00ff\n0a6100\n31\n7d00\n41fa"},

@@ -22,9 +22,9 @@ const (
 	lockFile     = "lock"
 )
 
-// Factory is what a machine is made with.
+// Factory is a new machine's values.
 type Factory struct {
-	Name             string // what the provider calls it; the Mac itself does not know
+	Name             string // the provider's name; the Mac itself does not know it
 	Serial           string
 	HardwareUUID     string
 	OSVersion        string // such as 26.3
@@ -37,17 +37,17 @@ type Factory struct {
 }
 
 // Machine is a simulated Mac. It is safe for concurrent use, also by several processes on the same
-// folder; it holds no state and no descriptor between calls.
-// While it serves connections it knows them, so that all of them can break at once.
+// folder; it keeps no state and no descriptor between calls, except for the connections it serves, so
+// that all of them can break at once.
 type Machine struct {
 	dir      string
 	root     string // the folder of its files
 	tools    map[string]tool
 	bare     map[string]bool     // folders that may be missing on the disk
-	programs map[string][]string // names of the system's programs, by their folder
+	programs map[string][]string // names of the system's programs, by folder
 
-	// The mutex is taken before the file lock, so that goroutines wait in Go and not each in a
-	// system call with a thread of its own. It guards known.
+	// The mutex is taken before the file lock, so that goroutines wait in Go and not each in a system
+	// call with its own thread. It guards known.
 	mu    sync.Mutex
 	known ledger
 
@@ -61,7 +61,7 @@ type Machine struct {
 	lines    lines
 }
 
-// identity is what a Mac is, as opposed to what is on its disk.
+// identity is a Mac's identity, which is not on its disk.
 type identity struct {
 	Serial       string    `json:"serial"`
 	HardwareUUID string    `json:"hardware_uuid"`
@@ -73,29 +73,28 @@ type identity struct {
 	Booted       time.Time `json:"booted"`
 }
 
-// Create creates a machine in the folder dir, which must not exist yet. A machine that can't be
-// made whole leaves no folder behind.
+// Create creates a machine in the folder dir, which must not exist. On an error it removes the folder.
 func Create(dir string, f Factory) (*Machine, error) {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("make a machine in %s: %w", dir, errors.Join(fs.ErrExist, err))
+		return nil, fmt.Errorf("create a machine in %s: %w", dir, errors.Join(fs.ErrExist, err))
 	}
 	if !validUser(f.User) {
-		return nil, fmt.Errorf("make a machine in %s: %q can't be a login user's name", dir, f.User)
+		return nil, fmt.Errorf("create a machine in %s: %q can't be a login user's name", dir, f.User)
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
 	if err != nil {
-		return nil, fmt.Errorf("make a machine in %s: %w", dir, err)
+		return nil, fmt.Errorf("create a machine in %s: %w", dir, err)
 	}
 	if err = manufacture(temp, f); err == nil {
 		err = os.Rename(temp, dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a machine in %s: %w", dir, errors.Join(err, os.RemoveAll(temp)))
+		return nil, fmt.Errorf("create a machine in %s: %w", dir, errors.Join(err, os.RemoveAll(temp)))
 	}
 	return Open(dir)
 }
 
-// Open returns the machine of a folder that Create has made.
+// Open returns the machine in a folder that Create has created.
 func Open(dir string) (*Machine, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -108,7 +107,7 @@ func Open(dir string) (*Machine, error) {
 	return m, nil
 }
 
-// Root returns the folder that holds the machine's files.
+// Root returns the folder with the machine's files.
 func (m *Machine) Root() string { return m.root }
 
 func (m *Machine) identity() (identity, error) {
@@ -127,14 +126,14 @@ func (m *Machine) identity() (identity, error) {
 	return id, nil
 }
 
-// Result is what a script printed and how it ended.
+// Result is a script's output and exit status.
 type Result struct {
 	Stdout, Stderr []byte
 	Exit           int
 }
 
-// Run runs a sh script on the machine as root or the login user, past SSH. The error is for a
-// machine that can't be used; how the script ended is in the result.
+// Run runs a sh script on the machine as root or the login user, without SSH. The error is for a
+// machine that cannot be used; the script's exit status is in the result.
 func (m *Machine) Run(ctx context.Context, user, script string) (Result, error) {
 	s, err := m.session()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/internal/maintest"
 )
 
-// otherProcess tells the test binary that it is to be a second process on a machine's folder.
+// otherProcess makes the test binary a second process on a machine's folder.
 const otherProcess = "MACFLEET_TEST_MACHINE"
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func newMachine(t testing.TB, change ...func(*Factory)) *Machine {
 	return m
 }
 
-// run returns what a script prints on both streams, and its exit status.
+// run returns a script's output on both streams, and its exit status.
 func run(t testing.TB, m *Machine, user, script string) (stdout, stderr string, exit int) {
 	t.Helper()
 	r, err := m.Run(t.Context(), user, script)
@@ -52,7 +52,7 @@ func run(t testing.TB, m *Machine, user, script string) (stdout, stderr string, 
 	return string(r.Stdout), string(r.Stderr), r.Exit
 }
 
-// must runs a script that has to succeed and gives what it prints.
+// must runs a script that has to succeed and returns its output.
 func must(t testing.TB, m *Machine, user, script string) string {
 	t.Helper()
 	stdout, stderr, exit := run(t, m, user, script)
@@ -79,7 +79,7 @@ func authorized(key ssh.Signer) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 }
 
-// pipe gives both ends of a loopback connection.
+// pipe returns both ends of a loopback connection.
 func pipe(t testing.TB) (near, far net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

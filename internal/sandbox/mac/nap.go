@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// longestNap is how long a script may sleep in one go without anyone waiting for it: one that waits
-// for something of the machine's sleeps for seconds. A longer sleep is a command that hangs.
+// longestNap is the longest single sleep of a script that takes no real time: a script that waits for
+// the machine sleeps for seconds. A longer sleep is a command that hangs.
 const longestNap = 20 * time.Second
 
-// napLook is how often a script that sleeps looks whether all others do.
+// napLook is how often a sleeping script checks whether all others sleep.
 const napLook = 2 * time.Millisecond
 
-// alarm is a time on the machine's clock at which a watchdog ends what it watches.
+// alarm is the machine's time at which a watchdog kills its command.
 type alarm struct {
 	at   time.Time
 	ring func()
 }
 
-// command is a command line that runs on the machine, with all that it starts.
-type command struct{ wakes []time.Time } // of its processes that sleep
+// command is a command line that runs on the machine, with its children.
+type command struct{ wakes []time.Time } // of its sleeping processes
 
 // commands are those that run in this process of the simulator.
 type commands struct {
@@ -42,7 +42,7 @@ func (c *commands) end(one *command) {
 	c.running = slices.DeleteFunc(c.running, func(other *command) bool { return other == one })
 }
 
-// sleeps notes when a process of a command wakes up; the answer ends that.
+// sleeps records when a process of a command wakes up; the returned function ends that.
 func (c *commands) sleeps(one *command, wake time.Time) (awake func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *commands) sleeps(one *command, wake time.Time) (awake func()) {
 	}
 }
 
-// next reports whether every command sleeps, and none wakes up earlier than that.
+// next reports whether every command sleeps, and none wakes up earlier.
 func (c *commands) next(wake time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,10 +64,10 @@ func (c *commands) next(wake time.Time) bool {
 	})
 }
 
-// nap lets a script sleep. Where every command on the machine does, that takes no time: its clock is
-// moved on to when the first one wakes up, and what becomes due meanwhile happens. Beside one that
-// works real time passes, or that one would seem to have worked for as long. It gives the exit status
-// of sleep.
+// nap lets a script sleep, and returns the exit status of sleep. If every command on the machine
+// sleeps, that takes no time: the machine's clock moves to when the first one wakes up, and what
+// becomes due meanwhile happens. While another command works, real time passes; otherwise that command
+// would seem to have taken as long.
 func (p *proc) nap(d time.Duration) int {
 	now, ring := p.session.now(), func() {}
 	for _, a := range p.alarms {

@@ -10,8 +10,8 @@ type options map[byte]string
 
 func (o options) has(letter byte) bool { _, ok := o[letter]; return ok }
 
-// options takes the command line apart as getopt(3) does: spec lists the letters, each followed by
-// a colon when it takes a value. An option that the simulation lacks ends the tool with status.
+// options parses a command line as getopt(3) does: spec lists the letters, each followed by a colon if
+// it takes a value. An option that the simulation lacks ends the tool with status.
 func (p *proc) options(spec string) (o options, operands []string, status int, ok bool) {
 	o, args := options{}, p.args()
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -32,8 +32,8 @@ func (p *proc) options(spec string) (o options, operands []string, status int, o
 	return o, args, 0, true
 }
 
-// take reads letters that stand together in one word, and gives what is left of the next words behind
-// the value of the last one. It fails for a letter that spec lacks, and tells one that wants a value.
+// take reads the letters of one word, and returns the words after it and after the last letter's
+// value. It fails for a letter that spec lacks.
 func (o options) take(spec, letters string, args []string) (left []string, wants byte, ok bool) {
 	for i := range len(letters) {
 		letter := letters[i]
@@ -61,7 +61,7 @@ func parseOctal(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// usage fails for a command line that the real tool would not take either.
+// usage fails for a command line that the real tool would also refuse.
 func (p *proc) usage(text string) int {
 	_, _ = p.stderr.Write([]byte("usage: " + text + "\n"))
 	return exitUsage

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// capture collects what a script prints, also from several of its processes at once.
+// capture collects a script's output, possibly from several of its processes at once.
 type capture struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -35,8 +35,7 @@ const (
 
 var errEnded = errors.New("the command has ended")
 
-// batch joins small writes, since each one would be an encrypted packet, but holds nothing back
-// for longer than a moment.
+// batch joins small writes, since each would be an encrypted packet, but delays nothing for long.
 type batch struct {
 	to io.Writer
 

@@ -9,30 +9,29 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// Outside is the world around a machine. Each part may be missing: nothing can be downloaded then,
-// nobody sees kubelets, and no Pod is known.
+// Outside is the world around a machine. Each part may be missing: then downloads fail, kubelets are
+// not reported, or Pods are unknown.
 type Outside struct {
-	// Download opens what is at an https address. The error is ErrNoHost where nobody has that
-	// name, and fs.ErrNotExist where the host answers that there is no such thing.
+	// Download opens an https address. The error is ErrNoHost for an unknown host name, and
+	// fs.ErrNotExist if the host answers 404.
 	Download func(address string) (io.ReadSeekCloser, error)
-	// Kubelets sees the kubelets of the machine whenever one starts or ends: those that run, and
-	// those that have ended since the last start of one. It is called with the machine locked and
-	// must not come back to it. Their server is not filled in.
+	// Kubelets receives the kubelets of the machine whenever one starts or ends: the running ones, and
+	// those that have ended since the last start of one. It is called with the machine locked and must
+	// not call it. Their server is not filled in.
 	Kubelets func([]agent.Kubelet) error
-	// Pods gives the Pods of a kubelet's Node. It fails where the cluster refuses the kubelet.
+	// Pods returns the Pods of a kubelet's Node. It fails if the cluster refuses the kubelet.
 	Pods func(agent.Kubelet) ([]agent.Pod, error)
-	// MayHavePods reports, at no cost, whether Pods is worth asking.
+	// MayHavePods is a fast check whether Pods can return any.
 	MayHavePods func() bool
 }
 
-// ErrNoHost reports that a name leads to no host.
+// ErrNoHost is returned for an unknown host name.
 var ErrNoHost = errors.New("could not resolve host")
 
-// Connect returns the machine the world around it. It is called before anything else.
+// Connect sets the world around the machine. It is called before anything else.
 func (m *Machine) Connect(to Outside) { m.outside = to }
 
-// Announce tells the world which kubelets run, where something has changed while nobody was there
-// to hear it.
+// Announce reports the running kubelets to the world after changes that it did not receive.
 func (m *Machine) Announce() error {
 	data, err := m.remembers(kubeletsRecord)
 	if data == nil || err != nil {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// filter is pf as it lives in the kernel.
+// filter is the state of pf in the kernel.
 type filter struct {
 	Enabled    bool                `json:"enabled"`
 	Since      time.Time           `json:"since"`                // when it was last enabled or disabled
-	References []reference         `json:"references,omitempty"` // who wants it enabled
+	References []reference         `json:"references,omitempty"` // which keep it enabled
 	Rulesets   map[string]*ruleset `json:"rulesets"`             // by the anchor's path; "" is the main ruleset
 	VMNet      *vmnet              `json:"vmnet,omitempty"`      // the network of virtual machines, while it runs
 }
 
-// reference is one wish that pf be enabled, as -E leaves it.
+// reference is one reference that keeps pf enabled, as -E adds it.
 type reference struct {
 	PID     int       `json:"pid"`
 	Process string    `json:"process"`
@@ -32,16 +32,16 @@ type ruleset struct {
 	Tables map[string]*table `json:"tables,omitempty"`
 }
 
-// pfRule is one loaded rule, with all lists taken apart.
+// pfRule is one loaded rule, with all lists expanded.
 type pfRule struct {
 	Kind   ruleKind `json:"kind"`
 	Text   string   `json:"text"`             // as pfctl shows it
-	Point  string   `json:"point,omitempty"`  // of an anchor point: the path it leads to, as it was written
+	Point  string   `json:"point,omitempty"`  // of an anchor point: the path that it calls, as written
 	Tables []string `json:"tables,omitempty"` // that it names
-	Ticket bool     `json:"ticket,omitempty"` // who has put it there can take it away again
+	Ticket bool     `json:"ticket,omitempty"` // its owner can remove it again
 }
 
-// ruleKind is the list of the kernel that a rule stands in.
+// ruleKind is the kernel's list of a rule.
 type ruleKind string
 
 const (
@@ -53,7 +53,7 @@ const (
 	filterRule   ruleKind = "filter"
 )
 
-// table is a set of addresses. One that a rule names and nobody has defined is there too, inactive.
+// table is a set of addresses. One that a rule names without a definition exists too, inactive.
 type table struct {
 	Persist   bool           `json:"persist,omitempty"`
 	Const     bool           `json:"const,omitempty"`
@@ -67,8 +67,8 @@ type tableAddress struct {
 	Not    bool         `json:"not,omitempty"`
 }
 
-// filter gives pf as it is. A Mac that nobody has touched since it left the provider's hands has it
-// as a boot with the provider's own files leaves it.
+// filter returns the present state of pf. A new Mac has the state after a boot with the provider's
+// files.
 func (v *visit) filter() (*filter, error) {
 	live := &filter{}
 	if err := v.recall(inMemory("pf"), live); err != nil {
@@ -81,7 +81,7 @@ func (v *visit) filter() (*filter, error) {
 	return live, nil
 }
 
-// complete makes whole what a person may have edited.
+// complete fills in what a person may have left out.
 func (f *filter) complete() {
 	f.ruleset("")
 	for anchor := range f.Rulesets {
@@ -91,7 +91,7 @@ func (f *filter) complete() {
 
 func (v *visit) setFilter(live *filter) error { return v.keep(inMemory("pf"), live) }
 
-// ruleset returns an anchor's rules, made when there are none yet.
+// ruleset returns an anchor's rules, and creates them if they are missing.
 func (f *filter) ruleset(anchor string) *ruleset {
 	if f.Rulesets[anchor] == nil {
 		f.Rulesets[anchor] = &ruleset{}
@@ -116,7 +116,7 @@ func (r *ruleset) of(kinds ...ruleKind) []pfRule {
 	return found
 }
 
-// drop takes the rules of some kinds away, and the tables that go with the last rule that names them.
+// drop removes the rules of some kinds, and the tables that no other rule names.
 func (r *ruleset) drop(kinds ...ruleKind) {
 	r.Rules = slices.DeleteFunc(r.Rules, func(one pfRule) bool { return slices.Contains(kinds, one.Kind) })
 	r.prune()
@@ -138,13 +138,12 @@ func (r *ruleset) prune() {
 
 func (r *ruleset) empty() bool { return len(r.Rules) == 0 && len(r.Tables) == 0 }
 
-// tidy forgets anchors with nothing in them.
+// tidy removes empty anchors.
 func (f *filter) tidy() {
 	maps.DeleteFunc(f.Rulesets, func(anchor string, r *ruleset) bool { return anchor != "" && r.empty() })
 }
 
-// anchors returns every anchor there is: those with rules, those that a point leads to, and those
-// above them.
+// anchors returns all anchors: those with rules, those that a point calls, and their parents.
 func (f *filter) anchors() []string {
 	found := map[string]bool{}
 	add := func(anchor string) {
@@ -163,7 +162,7 @@ func (f *filter) anchors() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// pointed is where a point within an anchor leads to.
+// pointed returns the anchor that a point within an anchor calls.
 func pointed(anchor, point string) string {
 	if rest, absolute := strings.CutPrefix(point, "/"); absolute {
 		return rest
@@ -171,8 +170,8 @@ func pointed(anchor, point string) string {
 	return path.Join(anchor, point)
 }
 
-// evaluated returns the anchors whose filter rules a packet meets: those that a point of an evaluated
-// ruleset leads to. A point that ends in /* leads to all anchors right below.
+// evaluated returns the anchors whose filter rules apply to a packet: those that a point of an
+// evaluated ruleset calls. A point that ends in /* calls all direct children.
 func (f *filter) evaluated() []string {
 	met := map[string]bool{"": true}
 	for queue := []string{""}; len(queue) > 0; queue = queue[1:] {

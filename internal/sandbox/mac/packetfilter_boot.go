@@ -14,7 +14,7 @@ const (
 	providerTable = "fail2ban"
 )
 
-// ApplePFConf is the /etc/pf.conf that Apple ships, and that an update of macOS puts back.
+// ApplePFConf is Apple's /etc/pf.conf, which an update of macOS restores.
 const ApplePFConf = `#
 # Default PF configuration file.
 #
@@ -78,7 +78,7 @@ func factoryRules(name string) ([]byte, error) {
 	return nil, syscall.ENOENT
 }
 
-// pfStock is what of pf is on a new Mac's disk.
+// pfStock are the files of pf on a new Mac's disk.
 func pfStock() []stock {
 	return []stock{
 		{path: pfConf, data: []byte(FactoryPFConf)},
@@ -86,18 +86,18 @@ func pfStock() []stock {
 	}
 }
 
-// pfSwitches are the doubts about pf.
+// pfSwitches are the uncertain behaviours of pf.
 func pfSwitches() []Switch {
 	return []Switch{
 		{"pf-after-boot", "whether the provider's own software enables pf after a boot", []string{"enabled", "disabled"}},
-		{"full-load-busy", "whether loading a whole file fails as busy while tables of an anchor that it loads are alive", []string{"no", "yes"}},
-		{"table-contents", "whether a full load keeps what was added to the main ruleset's tables at run time", []string{"lost", "kept"}},
+		{"full-load-busy", "whether loading a whole file fails as busy while an anchor that it loads has tables in use", []string{"no", "yes"}},
+		{"table-contents", "whether a full load keeps entries added to the main ruleset's tables at run time", []string{"lost", "kept"}},
 	}
 }
 
-// loadAtBoot is what the system's own job does at a boot: the rules of /etc/pf.conf are loaded and
-// the filter is not enabled. Then the services come that use it: the provider's enables it and fills
-// its table, and vmnet adds its anchor points.
+// loadAtBoot does what the system's job does at a boot: it loads the rules of /etc/pf.conf and does
+// not enable the filter. Then its users start: the provider's service enables it and fills its table,
+// and vmnet adds its anchor points.
 func (v *visit) loadAtBoot() error {
 	root := &proc{session: v.session, user: v.session.users()[0], dir: "/"}
 	live, err := v.bootedFilter(func(name string) ([]byte, error) { return v.read(root, name) })
@@ -107,7 +107,7 @@ func (v *visit) loadAtBoot() error {
 	return v.setFilter(live)
 }
 
-// LoadFilterAtBoot lets pf be as a boot with the present files leaves it.
+// LoadFilterAtBoot puts pf into its state after a boot with the present files.
 func (m *Machine) LoadFilterAtBoot() error {
 	return m.asRoot(func(v *visit, _ *proc) error { return v.loadAtBoot() })
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pfFile is what a file of pf says.
+// pfFile is the content of a file of pf.
 type pfFile struct {
 	rules  []pfRule
 	tables []pfTableDef
@@ -25,13 +25,13 @@ type pfTableDef struct {
 // pfLoad is a load anchor statement.
 type pfLoad struct{ anchor, file string }
 
-// pfInline is an anchor whose rules stand in braces.
+// pfInline is an anchor with its rules in braces.
 type pfInline struct {
 	anchor string
 	body   pfFile
 }
 
-// pfStage is a part of the file; the parts come in this order.
+// pfStage is a part of the file; the parts have a fixed order.
 type pfStage int
 
 const (
@@ -44,7 +44,7 @@ const (
 
 const pfOutOfOrder = "Rules must be in order: options, normalization, queueing, translation, filtering"
 
-// errPFUnmodelled marks what pf knows and the simulation lacks.
+// errPFUnmodelled is for parts of pf that the simulation lacks.
 var errPFUnmodelled = errors.New("not modelled")
 
 func pfUnmodelled(what string) error { return fmt.Errorf("%w: %s", errPFUnmodelled, what) }
@@ -53,19 +53,19 @@ func pfUnmodelled(what string) error { return fmt.Errorf("%w: %s", errPFUnmodell
 type pfParser struct {
 	tokens   []pfToken
 	macros   map[string]string
-	policy   string // of block rules that do not say it
+	policy   string // of block rules that do not set it
 	stage    pfStage
 	anyOrder bool
 	depth    int // of braces around rules
-	last     int // line of the last token taken
-	expanded int // macros, so far
+	last     int // line of the last token read
+	expanded int // number of macros so far
 	nameless *int
 	out      pfFile
 	faults   []pfLine
 	lacks    []string // what is not modelled
 }
 
-// parsePF reads a file of pf. It gives all faults at once, as pfctl does.
+// parsePF reads a file of pf. It returns all faults at once, as pfctl prints them.
 func parsePF(text string) (pfFile, []pfLine, []string) {
 	tokens, err := pfTokens(text, 1)
 	var fault pfLine
@@ -91,7 +91,7 @@ func (p *pfParser) statements() {
 	}
 }
 
-// fault notes a fault and continues with the next line.
+// fault records a fault and continues with the next line.
 func (p *pfParser) fault(line int, err error) {
 	var known pfLine
 	switch {
@@ -160,7 +160,7 @@ func (p *pfParser) macro() error {
 	return p.endOfLine()
 }
 
-// option reads what stands behind set.
+// option reads the option after set.
 func (p *pfParser) option() error {
 	name := p.take()
 	known := []string{"block-policy", "debug", "fingerprints", "hostid", "limit", "loginterface", "optimization", "require-order",

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// namelessPrefix begins the names that pfctl makes up for anchors without one.
+// namelessPrefix is the prefix of pfctl's names for anchors without one.
 const namelessPrefix = "_"
 
 func decimal(n int) string { return strconv.Itoa(n) }
 
-// pfChoice is one of the combinations that a rule's lists stand for.
+// pfChoice is one combination of a rule's lists.
 type pfChoice struct {
 	iface, protocol  string
 	source, target   pfHost
 	fromPort, toPort string
 }
 
-// expand takes the lists apart: one rule for each combination that makes sense.
+// expand expands the lists: one rule for each valid combination.
 func (c *pfClause) expand() ([]pfRule, error) {
 	hosts := func(peer pfPeer) []pfHost {
 		if len(peer.hosts) == 0 {
@@ -65,7 +65,7 @@ func (c *pfClause) hasPorts() bool {
 	return len(c.protocols) > 0 && !slices.ContainsFunc(c.protocols, func(name string) bool { return name != "tcp" && name != "udp" })
 }
 
-// rule returns one combination as the kernel has it; ok is false for a mix of address families.
+// rule returns one combination in the kernel's form; ok is false for a mix of address families.
 func (c *pfClause) rule(choice pfChoice) (one pfRule, ok bool) {
 	family := c.family
 	for _, also := range []string{choice.source.family, choice.target.family, c.poolOf} {
@@ -109,7 +109,7 @@ func (c *pfClause) rule(choice pfChoice) (one pfRule, ok bool) {
 	return one, true
 }
 
-// peers shows both ends, or all when there is nothing to say of them.
+// peers formats both ends, or all if there are none.
 func (choice pfChoice) peers() []string {
 	if choice.source.text == "any" && choice.target.text == "any" && choice.fromPort == "" && choice.toPort == "" {
 		return []string{"all"}
@@ -118,8 +118,8 @@ func (choice pfChoice) peers() []string {
 	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
 }
 
-// shownOptions shows a rule's options with what holds unless a rule says otherwise: a pass rule
-// keeps state from the first packet on, scrub reassembles.
+// shownOptions formats a rule's options with the defaults: a pass rule keeps state from the first
+// packet on, scrub reassembles.
 func (c *pfClause) shownOptions(choice pfChoice) []string {
 	own := map[string]string{}
 	for name, text := range c.options {
@@ -143,7 +143,7 @@ func (c *pfClause) shownOptions(choice pfChoice) []string {
 	return shown
 }
 
-// pfAddress shows an address, or a network with its size.
+// pfAddress formats an address, or a network with its size.
 func pfAddress(prefix netip.Prefix) string {
 	if prefix.IsSingleIP() {
 		return prefix.Addr().String()
@@ -151,8 +151,8 @@ func pfAddress(prefix netip.Prefix) string {
 	return prefix.String()
 }
 
-// services are the ports that pfctl shows by name. /etc/services has many more; a port outside of
-// this list is shown as its number, which is what the list leaves in doubt.
+// services are the ports that pfctl shows by name. /etc/services has many more; a port that is not in
+// this list is shown as its number, which may differ from a real Mac.
 func services() [][2]string {
 	return [][2]string{{"22", "ssh"}, {"25", "smtp"}, {"53", "domain"}, {"67", "bootps"}, {"68", "bootpc"}, {"80", "http"},
 		{"123", "ntp"}, {"443", "https"}, {"445", "microsoft-ds"}, {"5900", "vnc-server"}}

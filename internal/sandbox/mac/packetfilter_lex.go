@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pfToken is one word of a file of pf.
+// pfToken is one token of a file of pf.
 type pfToken struct {
 	kind pfTokenKind
 	text string
@@ -31,7 +31,8 @@ type pfLine struct {
 
 func (e pfLine) Error() string { return fmt.Sprintf("%d: %s", e.line, e.text) }
 
-// pfTokens takes a text apart: comments go, a backslash at the end of a line joins the next one.
+// pfTokens splits a text into tokens: comments are skipped, and a backslash at the end of a line joins
+// the next one.
 func pfTokens(text string, line int) ([]pfToken, error) {
 	var tokens []pfToken
 	for len(text) > 0 {
@@ -68,7 +69,7 @@ func pfTokens(text string, line int) ([]pfToken, error) {
 	return tokens, nil
 }
 
-// pfComment returns the comment that a text begins with. A backslash does not continue it.
+// pfComment returns the comment at the start of a text. A backslash does not continue it.
 func pfComment(text string) string {
 	comment, _, _ := strings.Cut(text, "\n")
 	return comment

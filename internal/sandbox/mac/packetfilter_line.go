@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// lineCut is a kept wish that rules which differ from those of its time cut the machine's line: what a
-// mistake in a rule does to anyone who loads it from afar.
+// lineCut makes rules that differ from the present ones cut the machine's connections, as a mistake in
+// a rule does to anyone who loads it remotely.
 type lineCut struct {
 	Armed  bool   `json:"armed"`
-	Rules  string `json:"rules"`            // as they were
-	Reboot bool   `json:"reboot,omitempty"` // the machine restarts once when the line is cut
+	Rules  string `json:"rules"`            // at the time of ArmCut
+	Reboot bool   `json:"reboot,omitempty"` // the machine restarts once when the connections are cut
 }
 
 func cutPlace(reboot bool) place {
@@ -23,8 +23,8 @@ func cutPlace(reboot bool) place {
 	return inFirmware("cut-line")
 }
 
-// ArmCut lets any other rules than the present ones cut the machine's line once they block
-// something; with reboot the machine also restarts then. DisarmCut ends that.
+// ArmCut makes any other rules than the present ones cut the machine's connections as soon as they
+// block something; with reboot the machine also restarts then. DisarmCut ends that.
 func (m *Machine) ArmCut(reboot bool) error {
 	return m.asRoot(func(v *visit, _ *proc) error {
 		live, err := v.filter()
@@ -35,12 +35,12 @@ func (m *Machine) ArmCut(reboot bool) error {
 	})
 }
 
-// DisarmCut returns the line back.
+// DisarmCut lets connections through again.
 func (m *Machine) DisarmCut(reboot bool) error {
 	return m.asRoot(func(v *visit, _ *proc) error { return v.keep(cutPlace(reboot), lineCut{}) })
 }
 
-// CutArmed reports whether ArmCut has been called and DisarmCut has not.
+// CutArmed reports whether ArmCut is in effect.
 func (m *Machine) CutArmed(reboot bool) (bool, error) {
 	var c lineCut
 	err := m.asRoot(func(v *visit, _ *proc) error { return v.recall(cutPlace(reboot), &c) })
@@ -66,7 +66,7 @@ func (f *filter) ownRules() string {
 	return b.String()
 }
 
-// cuts reports whether the present rules cut the line.
+// cuts reports whether the present rules cut connections.
 func (v *visit) cuts(c lineCut) (bool, error) {
 	if !c.Armed {
 		return false, nil
@@ -79,7 +79,7 @@ func (v *visit) cuts(c lineCut) (bool, error) {
 	return rules != c.Rules && strings.Contains("\n"+rules, "\nblock "), nil
 }
 
-// cutOff reports whether the loaded rules keep everyone from reaching the machine's SSH port.
+// cutOff reports whether the loaded rules block the machine's SSH port.
 func (v *visit) cutOff() (bool, error) {
 	for _, reboot := range []bool{false, true} {
 		var c lineCut
@@ -93,8 +93,8 @@ func (v *visit) cutOff() (bool, error) {
 	return false, nil
 }
 
-// rebootWanted reports, once for each ArmCut, that the line is cut and the machine is to restart
-// for it. Anyone who lets time pass on the machine asks.
+// rebootWanted reports, once for each ArmCut, that connections are cut and the machine must restart.
+// Whatever lets time pass on the machine calls it.
 func (v *visit) rebootWanted() (bool, error) {
 	var c lineCut
 	if err := v.recall(cutPlace(true), &c); err != nil || !c.Reboot {
@@ -108,8 +108,7 @@ func (v *visit) rebootWanted() (bool, error) {
 	return true, v.keep(cutPlace(true), c)
 }
 
-// mayBeCut reports whether ArmCut was ever called: it is asked at every connection
-// and every command, and nearly always the answer is no.
+// mayBeCut is a fast check whether ArmCut was ever called, for every connection and every command.
 func (m *Machine) mayBeCut() bool {
 	return exists(filepath.Join(m.dir, string(cutPlace(false)))) || exists(filepath.Join(m.dir, string(cutPlace(true))))
 }
@@ -119,7 +118,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Reachable reports whether a connection to the machine's SSH port would be answered.
+// Reachable reports whether the machine's SSH port would answer.
 func (m *Machine) Reachable() (bool, error) {
 	if !m.mayBeCut() {
 		return true, nil
@@ -132,13 +131,13 @@ func (m *Machine) Reachable() (bool, error) {
 	return !off, err
 }
 
-// lines are the machine's standing connections.
+// lines are the machine's open connections.
 type lines struct {
 	mu   sync.Mutex
 	open map[*link]func()
 }
 
-// add notes a connection with what breaks it, and gives what forgets it again.
+// add records a connection with the function that breaks it, and returns the one that forgets it.
 func (l *lines) add(one *link, sever func()) (forget func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +161,7 @@ func (l *lines) sever() {
 	}
 }
 
-// severIfCut breaks the standing connections when the rules cut the line now.
+// severIfCut breaks the open connections if the rules now cut them.
 func (s *session) severIfCut() error {
 	if !s.machine.mayBeCut() {
 		return nil

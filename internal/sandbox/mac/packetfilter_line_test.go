@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// cutLine returns a machine with a loaded anchor that waits for other rules, and what runs a command over
-// its connection.
+// cutLine returns a machine with a loaded anchor and an armed cut, and a function that runs a command
+// over its connection.
 func cutLine(t *testing.T, reboot bool) (*Machine, func(line string) (string, error)) {
 	t.Helper()
 	m, client := login(t, &events{})
@@ -54,14 +54,14 @@ func TestRulesCutTheLine(t *testing.T) {
 		t.Fatalf("other rules: %q, %v", out, err)
 	}
 	if reachable(t, m) {
-		t.Error("the line is not cut")
+		t.Error("the connections are not cut")
 	}
-	// Nobody hears of the script, which goes on all the same.
+	// The script continues without its client.
 	waitFor(t, func() bool { _, err := m.ReadFile("/tmp/done"); return err == nil })
 	for what, script := range map[string]string{"without pf": "pfctl -d", "with the old rules": "pfctl -e; pfctl -a acme -f /etc/pf.anchors/acme"} {
 		must(t, m, "root", otherRules)
 		if _, _, exit := run(t, m, "root", script); exit > 1 || !reachable(t, m) {
-			t.Errorf("%s: the line is still cut", what)
+			t.Errorf("%s: the connections are still cut", what)
 		}
 		if _, _, exit := run(t, m, "root", "pfctl -e"); exit > 1 {
 			t.Error("pf can't be enabled")
@@ -69,17 +69,17 @@ func TestRulesCutTheLine(t *testing.T) {
 	}
 	must(t, m, "root", otherRules)
 	if reachable(t, m) {
-		t.Error("the line is not cut again")
+		t.Error("the connections are not cut again")
 	}
 	if err := m.DisarmCut(false); err != nil {
 		t.Fatal(err)
 	}
 	if !reachable(t, m) {
-		t.Error("the line is cut for ever")
+		t.Error("the connections stay cut")
 	}
 }
 
-// waitFor waits until something is so that the machine does on its own.
+// waitFor waits until the machine has reached a state by itself.
 func waitFor(t *testing.T, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -90,12 +90,12 @@ func waitFor(t *testing.T, so func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatal("it never came")
+			t.Fatal("timed out")
 		}
 	}
 }
 
-// TestEveryConnectionBreaks: also one over which nothing was asked.
+// TestEveryConnectionBreaks checks that an idle connection breaks too.
 func TestEveryConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	key, e := newKey(t), &events{}
@@ -115,7 +115,7 @@ func TestEveryConnectionBreaks(t *testing.T) {
 	must(t, m, "root", otherRules)
 	ended.Wait()
 
-	// Rules that another process has loaded cut what asks next.
+	// Rules that another process has loaded cut the next request.
 	must(t, m, "root", oldRules)
 	client, err := dial(t, m, "m1", key, e)
 	if err != nil {
@@ -134,12 +134,12 @@ func TestEveryConnectionBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := session.Output("echo there"); err == nil {
-		t.Errorf("over a line that is cut: %q", out)
+		t.Errorf("over a cut connection: %q", out)
 	}
 }
 
-// TestCutLineRestartsOnce: the Mac restarts when the line is cut, comes back with
-// the rules of its disk, and does not restart again for the same arming.
+// TestCutLineRestartsOnce: the Mac restarts when the connections are cut, comes back with the rules on
+// its disk, and does not restart again for the same arming.
 func TestCutLineRestartsOnce(t *testing.T) {
 	t.Parallel()
 	m, _ := cutLine(t, true)
@@ -154,11 +154,11 @@ func TestCutLineRestartsOnce(t *testing.T) {
 		t.Error("the Mac did not restart")
 	}
 	if !reachable(t, m) {
-		t.Error("the rules of the disk cut the line too")
+		t.Error("the rules on the disk cut the connections too")
 	}
 	must(t, m, "root", otherRules)
 	if reachable(t, m) {
-		t.Error("other rules do not cut the line any more")
+		t.Error("other rules no longer cut the connections")
 	}
 	if booted() != second {
 		t.Error("the Mac restarted twice")

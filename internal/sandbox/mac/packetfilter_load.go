@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// loading is one transaction: rules are read into the kernel and count all at once, or not.
+// loading is one transaction: rules are loaded into the kernel all at once, or not at all.
 type loading struct {
 	live     *filter
 	read     func(name string) ([]byte, error)
@@ -22,8 +22,7 @@ type loading struct {
 	files  []pfFile        // in the order in which they were read, for -v
 }
 
-// loadError is why a transaction came to nothing: lines for stderr, and whether it is the
-// simulation that falls short.
+// loadError is why a transaction failed: lines for stderr, and whether the simulation lacks something.
 type loadError struct {
 	lines      []string
 	unmodelled bool
@@ -34,7 +33,7 @@ func (e *loadError) Error() string { return strings.Join(e.lines, "\n") }
 // maxLoads limits how deep files may load each other.
 const maxLoads = 16
 
-// load reads a file's text into an anchor, "" for the main ruleset, and gives what pf is then.
+// load loads a file's text into an anchor, "" for the main ruleset, and returns the new state of pf.
 func (l *loading) load(name, text, anchor string) (*filter, error) {
 	next, err := l.live.clone()
 	if err != nil {
@@ -83,7 +82,7 @@ func (l *loading) file(name, text, anchor string, depth int) error {
 	return l.install(name, parsed, anchor, depth)
 }
 
-// install defines what a file or an anchor in braces says, and what belongs to it.
+// install defines the content of a file or an anchor in braces, and of the files that it loads.
 func (l *loading) install(name string, parsed pfFile, anchor string, depth int) error {
 	if err := l.define(name, parsed, anchor); err != nil {
 		return err
@@ -117,8 +116,8 @@ func busy(file string, line int, table string) error {
 	return &loadError{lines: []string{fmt.Sprintf("%s:%d: cannot define table %s: Resource busy", file, line, table)}}
 }
 
-// define puts what a file says into an anchor's place. A table cannot be defined twice in one
-// transaction, nor in an anchor while a persistent one of its name is in the kernel.
+// define replaces the content of an anchor. A table cannot be defined twice in one transaction, nor in
+// an anchor while a persistent one of its name is in the kernel.
 func (l *loading) define(name string, parsed pfFile, anchor string) error {
 	again := l.loaded[anchor]
 	r := l.next.ruleset(anchor)
@@ -147,12 +146,12 @@ func (l *loading) define(name string, parsed pfFile, anchor string) error {
 	return nil
 }
 
-// replaces reports whether a rule stands in a list that is replaced.
+// replaces reports whether a rule is in a list that is replaced.
 func (l *loading) replaces(one pfRule) bool {
 	return l.only == nil || slices.Contains(l.only, one.Kind)
 }
 
-// retire ends the tables of the rules that go, but not the persistent ones.
+// retire removes the tables of removed rules, but not the persistent ones.
 func (l *loading) retire(r *ruleset) {
 	for name, t := range r.Tables {
 		if !t.Persist && l.only == nil {
@@ -161,7 +160,7 @@ func (l *loading) retire(r *ruleset) {
 	}
 }
 
-// taken reports whether a table of the kernel is in the way of an anchor's new one.
+// taken reports whether a table of the kernel conflicts with an anchor's new one.
 func (l *loading) taken(anchor, name string) bool {
 	own, main := l.inKernel(anchor, name), l.inKernel("", name)
 	return own.Persist || main.Persist || own.Active && l.full && l.switched("full-load-busy") == "yes"
@@ -174,7 +173,7 @@ func (l *loading) inKernel(anchor, name string) table {
 	return table{}
 }
 
-// explain returns the lines for stderr of a load that failed.
+// explain returns the lines for stderr of a failed load.
 func explain(err error) (lines []string, unmodelled bool) {
 	var known *loadError
 	if errors.As(err, &known) {

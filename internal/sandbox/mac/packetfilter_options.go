@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// optionOrder is the order in which pfctl shows what stands behind a rule's addresses.
+// optionOrder is the order in which pfctl shows the options after a rule's addresses.
 func optionOrder() []string {
 	return []string{"flags", "icmp-type", "icmp6-type", "tos", "state", "allow-opts", "no-df", "random-id", "min-ttl",
 		"max-mss", "reassemble", "fragment", "label", "queue", "pipe", "tag", "tagged"}
 }
 
-// options reads what stands behind a rule's addresses, in any order.
+// options reads the options after a rule's addresses, in any order.
 func (p *pfParser) options(c *pfClause) error {
 	for {
 		next := p.peek()
@@ -49,7 +49,7 @@ func (p *pfParser) options(c *pfClause) error {
 	}
 }
 
-// valued reads an option that takes a value.
+// valued reads an option with a value.
 func (p *pfParser) valued(c *pfClause, name string) error {
 	value := p.peek()
 	if value.is("{") {
@@ -69,13 +69,13 @@ func (p *pfParser) valued(c *pfClause, name string) error {
 	return nil
 }
 
-// pfFlags reports whether a text is flags of TCP and the mask of those that count.
+// pfFlags reports whether a text is TCP flags and their mask.
 func pfFlags(text string) bool {
 	flags, mask, ok := strings.Cut(text, "/")
 	return ok && mask != "" && strings.Trim(flags+mask, "FSRPAUEW") == ""
 }
 
-// fragment reads how scrub treats fragments, or that a filter rule is about fragments alone.
+// fragment reads how scrub treats fragments, or that a filter rule is only for fragments.
 func (p *pfParser) fragment(c *pfClause) error {
 	if c.kind != scrubRule {
 		c.options["fragment"] = "fragment"
@@ -89,7 +89,7 @@ func (p *pfParser) fragment(c *pfClause) error {
 	return nil
 }
 
-// target reads what a translation translates to.
+// target reads the target of a translation.
 func (p *pfParser) target(c *pfClause) error {
 	if strings.HasPrefix(c.action, "no ") {
 		return nil
@@ -131,7 +131,7 @@ func (p *pfParser) target(c *pfClause) error {
 	return nil
 }
 
-// body reads the rules of an anchor that stand in braces. Such an anchor may go without a name.
+// body reads the rules of an anchor in braces. Such an anchor may have no name.
 func (p *pfParser) body(c *pfClause) (*pfFile, error) {
 	p.take()
 	if c.point == "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fromTo reads the two ends of the connections that a rule is about.
+// fromTo reads the two ends of a rule's connections.
 func (p *pfParser) fromTo(c *pfClause) error {
 	if p.accept("all") {
 		return nil
@@ -67,7 +67,7 @@ func (p *pfParser) host(into *pfPeer) error {
 	return nil
 }
 
-// dynamic reads the addresses that an interface has at the time: (en0), (en0:network).
+// dynamic reads the present addresses of an interface: (en0), (en0:network).
 func (p *pfParser) dynamic(not string, into *pfPeer) error {
 	p.take()
 	name := p.take()

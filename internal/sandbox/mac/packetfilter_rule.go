@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// pfClause is a rule as it is written, with its lists.
+// pfClause is a rule as written, with its lists.
 type pfClause struct {
 	line      int
 	kind      ruleKind
-	action    string // as the rule begins when it is shown
+	action    string // the start of the rule when it is shown
 	anchor    bool   // it is an anchor point
 	point     string
-	passes    bool // it is a pass rule, which keeps state unless it says otherwise
+	passes    bool // it is a pass rule, which keeps state by default
 	direction string
 	log       string
 	quick     bool
@@ -21,7 +21,7 @@ type pfClause struct {
 	protocols []string
 	from, to  pfPeer
 	options   map[string]string // by name, as they are shown
-	pool      string            // of a translation: what stands behind the arrow
+	pool      string            // of a translation: the text after the arrow
 	poolOf    string            // the address family of the pool
 }
 
@@ -31,14 +31,14 @@ type pfPeer struct {
 	ports []string
 }
 
-// pfHost is an address, a table or another way to name hosts.
+// pfHost is an address, a table or another form of host.
 type pfHost struct {
 	text   string // as it is shown
 	family string // "" = both
 	table  string
 }
 
-// ruleLine reads a rule, of which the first word has been taken.
+// ruleLine reads a rule after its first word.
 func (p *pfParser) ruleLine(first pfToken) error {
 	c := &pfClause{line: first.line, options: map[string]string{}}
 	word := first.text
@@ -72,7 +72,7 @@ func (p *pfParser) ruleLine(first pfToken) error {
 	return p.clause(c, word)
 }
 
-// clause reads a rule behind its first word.
+// clause reads the rest of a rule.
 func (p *pfParser) clause(c *pfClause, word string) error {
 	var body *pfFile
 	err := p.head(c, word)
@@ -107,8 +107,8 @@ func (p *pfParser) clause(c *pfClause, word string) error {
 	return nil
 }
 
-// head reads what belongs to the first word: an anchor's name, how a rule blocks, that a
-// translation passes too.
+// head reads what belongs to the first word: an anchor's name, how a rule blocks, that a translation
+// also passes.
 func (p *pfParser) head(c *pfClause, word string) error {
 	next := p.peek()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// add enters an address and reports whether it was new.
+// add adds an address and reports whether it was new.
 func (t *table) add(address tableAddress) bool {
 	at, found := slices.BinarySearchFunc(t.Addresses, address, func(a, b tableAddress) int {
 		return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
@@ -18,14 +18,14 @@ func (t *table) add(address tableAddress) bool {
 	return !found
 }
 
-// remove takes an address out and reports whether it was there.
+// remove removes an address and reports whether it was in the table.
 func (t *table) remove(prefix netip.Prefix) bool {
 	before := len(t.Addresses)
 	t.Addresses = slices.DeleteFunc(t.Addresses, func(a tableAddress) bool { return a.Prefix == prefix })
 	return len(t.Addresses) < before
 }
 
-// kill ends a table. Rules that name it continue doing so, in vain.
+// kill removes a table. Rules that name it keep doing so, without effect.
 func (r *ruleset) kill(name string) bool {
 	t := r.Tables[name]
 	if t == nil || !t.Active {
@@ -36,8 +36,7 @@ func (r *ruleset) kill(name string) bool {
 	return true
 }
 
-// clearTables empties the persistent tables, which survive, and ends the others. It gives how many
-// there were.
+// clearTables empties the persistent tables and removes the others. It returns how many there were.
 func (r *ruleset) clearTables() int {
 	n := 0
 	for _, t := range r.Tables {
@@ -50,7 +49,7 @@ func (r *ruleset) clearTables() int {
 	return n
 }
 
-// flags shows a table's state as pfctl -v does.
+// flags formats a table's state as pfctl -v does.
 func (t *table) flags(referenced bool) string {
 	shown := []byte("-------")
 	for i, on := range []struct {
@@ -69,7 +68,7 @@ func (r *ruleset) references(name string) bool {
 	return slices.ContainsFunc(r.Rules, func(one pfRule) bool { return slices.Contains(one.Tables, name) })
 }
 
-// tableDef reads what stands behind table.
+// tableDef reads a definition after table.
 func (p *pfParser) tableDef(line int) error {
 	name := p.take()
 	if name.kind != pfTable {
@@ -122,7 +121,7 @@ func (p *pfParser) tableBody(t *table) error {
 	}
 }
 
-// pfPrefix reads an address or a network; as in pf, octets at the end of a network may be missing.
+// pfPrefix reads an address or a network; as in pf, trailing octets of a network may be missing.
 func pfPrefix(text string) (netip.Prefix, bool) {
 	host, bits, isNet := strings.Cut(text, "/")
 	if isNet && !strings.Contains(host, ":") {

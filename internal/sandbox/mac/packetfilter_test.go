@@ -51,12 +51,12 @@ func TestRulesAsPfctlShowsThem(t *testing.T) {
 		{"no nat on en0 from 10.0.0.1 to any", "no nat on en0 inet from 10.0.0.1 to any"},
 		{"rdr pass on lo0 proto tcp from any to any port 80 -> 127.0.0.1 port 8080", "rdr pass on lo0 inet proto tcp from any to any port = http -> 127.0.0.1 port 8080"},
 		{"scrub on utun4 all max-mss 1200", "scrub on utun4 all max-mss 1200 fragment reassemble"},
-		// The order of the parts, with the words in which pfctl insists on it.
+		// The order of the parts, with pfctl's own message about it.
 		{"anchor \"a\"\nnat-anchor \"b\"", "2: " + pfOutOfOrder},
 		{"pass\ntable <t> persist\nload anchor \"a\" from \"/f\"\nx = \"y\"", "pass all flags S/SA keep state"},
 		{"set require-order no\npass\nscrub in", "pass all flags S/SA keep state\nscrub in all fragment reassemble"},
 		{"nat-anchor \"a\"\ndummynet-anchor \"b\"\nset skip on lo0\npass", "3: " + pfOutOfOrder},
-		// Every fault is told at once.
+		// All faults are reported at once.
 		{"frob\npass\n$nothing\nblock frob", "1: syntax error\n3: macro 'nothing' not defined\n3: syntax error\n4: syntax error"},
 		{"block drop \"", "1: syntax error"},
 		{"table <t> { 10.0.0.0/8, nonsense }", "1: syntax error"},
@@ -65,7 +65,7 @@ func TestRulesAsPfctlShowsThem(t *testing.T) {
 		{"a = \"$a\"\npass on $a", "2: macro nesting too deep\n2: syntax error"},
 		{"anchor", "1: anchor rules need a name"},
 		{"set nonsense on", "1: syntax error"},
-		// What pf has and the simulation lacks is told as such.
+		// Parts of pf that the simulation lacks are reported as such.
 		{"pass in from any to any user root", "not modelled: user"},
 		{"block in from acme.example to any", "not modelled: host acme.example"},
 		{"pass out route-to (en0 10.0.0.1) all", "not modelled: route-to"},
@@ -76,7 +76,7 @@ func TestRulesAsPfctlShowsThem(t *testing.T) {
 	}
 }
 
-// TestListingCanBeLoaded: what pfctl shows is a file that means the same.
+// TestListingCanBeLoaded checks that pfctl's output is a file with the same rules.
 func TestListingCanBeLoaded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,15 +163,15 @@ func TestTableIsASet(t *testing.T) {
 			prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(max(last, -last))}), 32)
 			if last >= 0 {
 				if own.add(tableAddress{Prefix: prefix}) == known[prefix] {
-					t.Fatalf("%s was known: %t", prefix, known[prefix])
+					t.Fatalf("%s was present: %t", prefix, known[prefix])
 				}
 			} else if own.remove(prefix) != known[prefix] {
-				t.Fatalf("%s was known: %t", prefix, known[prefix])
+				t.Fatalf("%s was present: %t", prefix, known[prefix])
 			}
 			known[prefix] = last >= 0
 		}
 		if !slices.IsSortedFunc(own.Addresses, func(a, b tableAddress) int { return a.Prefix.Addr().Compare(b.Prefix.Addr()) }) {
-			t.Fatalf("not in order: %v", own.Addresses)
+			t.Fatalf("not sorted: %v", own.Addresses)
 		}
 	})
 }

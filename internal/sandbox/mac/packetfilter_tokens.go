@@ -11,7 +11,7 @@ func (t pfToken) word() bool { return t.kind == pfWord || t.kind == pfQuoted }
 // maxExpansions limits how often the macros of a file are replaced: one may name itself.
 const maxExpansions = 10_000
 
-// peek returns the next token, with macros replaced by what they stand for.
+// peek returns the next token, with macros replaced by their values.
 func (p *pfParser) peek() pfToken {
 	for {
 		if len(p.tokens) == 0 {
@@ -51,7 +51,7 @@ func (p *pfParser) take() pfToken {
 	return next
 }
 
-// accept takes the next token when it is this word or sign.
+// accept reads the next token if it is this word or sign.
 func (p *pfParser) accept(text string) bool {
 	if next := p.peek(); next.kind != pfWord && next.kind != pfSign || next.text != text {
 		return false
@@ -67,7 +67,7 @@ func (p *pfParser) want(text string) error {
 	return p.unexpected()
 }
 
-// unexpected is the fault of the next token.
+// unexpected returns the fault of the next token.
 func (p *pfParser) unexpected() error { return pfLine{p.peek().line, "syntax error"} }
 
 func (p *pfParser) skipNewlines() {
@@ -76,7 +76,7 @@ func (p *pfParser) skipNewlines() {
 	}
 }
 
-// endOfLine insists that the statement ends here.
+// endOfLine checks that the statement ends here.
 func (p *pfParser) endOfLine() error {
 	switch next := p.peek(); {
 	case next.kind == pfNewline:
@@ -101,7 +101,7 @@ func (p *pfParser) list(item func() error) error {
 			}
 			return nil
 		}
-		if err := p.list(item); err != nil { // a macro may hold a list itself
+		if err := p.list(item); err != nil { // a macro may contain a list
 			return err
 		}
 		p.skipNewlines()

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// PasswordTry is one check of the login user's password. What was tried is not kept.
+// PasswordTry is one check of the login user's password. The tried password is not recorded.
 type PasswordTry struct {
 	At     time.Time `json:"at"`
 	Tool   string    `json:"tool"` // sudo, dscl or loginwindow
 	Right  bool      `json:"right"`
-	Locked bool      `json:"locked,omitempty"` // refused whatever it was, because the account was locked
+	Locked bool      `json:"locked,omitempty"` // refused because the account was locked
 }
 
-// account is what the directory keeps of the login user next to what never changes.
+// account is the directory's changeable record of the login user.
 type account struct {
-	Password string        `json:"password,omitempty"` // "" = the one the machine was made with
-	Set      time.Time     `json:"set,omitzero"`       // when the password was set; zero: when the machine was made
-	Tally    int           `json:"tally,omitempty"`    // wrong tries since the last right one
+	Password string        `json:"password,omitempty"` // "" = the one of the new machine
+	Set      time.Time     `json:"set,omitzero"`       // when the password was set; zero: when the machine was created
+	Tally    int           `json:"tally,omitempty"`    // wrong tries since the last correct one
 	Tries    []PasswordTry `json:"tries,omitempty"`
 }
 
-// maxTriesKept bounds the record: a loop of tries must not fill the disk.
+// maxTriesKept limits the record: a loop of tries must not fill the disk.
 const maxTriesKept = 1000
 
 const (
@@ -32,14 +32,14 @@ const (
 	setTimeSwitch = "password-set-time"
 )
 
-// sudoSwitches are the doubts about sudo and the account policy.
+// sudoSwitches are the uncertain behaviours of sudo and the account policy.
 func sudoSwitches() []Switch {
 	return []Switch{
 		{lockoutSwitch, "how many wrong passwords lock the account", []string{"10", "5"}},
 		{sudoersSwitch, "what a file with a syntax error in sudoers.d does", []string{sudoersSkipped, sudoersFatal}},
-		{lectureSwitch, "whether sudo lectures a user before his first right password", []string{"once", "never"}},
-		{setTimeSwitch, "whether the directory tells when a password was set", []string{"told", "not-told"}},
-		{wrongPasswordSwitch, "how 'dscl . -authonly' ends for a wrong password", []string{"78", "10", "1"}},
+		{lectureSwitch, "whether sudo lectures a user before the first correct password", []string{"once", "never"}},
+		{setTimeSwitch, "whether the directory reports when a password was set", []string{"told", "not-told"}},
+		{wrongPasswordSwitch, "exit code of 'dscl . -authonly' for a wrong password", []string{"78", "10", "1"}},
 	}
 }
 
@@ -59,9 +59,9 @@ func (v *visit) keepAccount(a account) error {
 	return v.keep(inFirmware("account"), a)
 }
 
-// authenticate checks a user's password for a tool. The login user alone has one. Every wrong
-// password counts, and beyond the limit the right one is refused too, until someone resets the
-// tally: so do the fleets find their Macs after a night of retries.
+// authenticate checks a user's password for a tool. Only the login user has one. Every wrong password
+// counts, and beyond the limit the correct one is refused too, until someone resets the tally. Fleets
+// have found their Macs in this state after a night of retries.
 func (v *visit) authenticate(tool string, who user, password string) (bool, error) {
 	if who.uid != loginUID {
 		return false, nil
@@ -83,7 +83,7 @@ func (v *visit) authenticate(tool string, who user, password string) (bool, erro
 	return ok, v.keepAccount(a)
 }
 
-// setPassword changes a password and notes the time, as the directory does.
+// setPassword changes a password and records the time, as the directory does.
 func (v *visit) setPassword(a *account, password string) {
 	a.Password, a.Set = password, v.session.now().UTC()
 }
@@ -94,12 +94,12 @@ func (v *visit) locked(a account) bool { return a.Tally >= v.lockoutAfter() }
 func (v *visit) lockoutAfter() int {
 	n, err := strconv.Atoi(v.switched(lockoutSwitch))
 	if err != nil {
-		panic(err) // the values are this file's own
+		panic(err) // the values are constants of this file
 	}
 	return n
 }
 
-// changeAccount is changing the login user's account past all tools.
+// changeAccount changes the login user's account without any tool.
 func (m *Machine) changeAccount(what string, change func(*visit, *account)) error {
 	err := m.asRoot(func(v *visit, _ *proc) error {
 		a, err := v.account()
@@ -134,7 +134,7 @@ func (m *Machine) PasswordTries() ([]PasswordTry, error) {
 	return tries, err
 }
 
-// Password returns the login user's password as it is now.
+// Password returns the login user's present password.
 func (m *Machine) Password() (string, error) {
 	var password string
 	err := m.lookAtAccount(func(_ *visit, a account) { password = a.Password })
@@ -153,8 +153,8 @@ func (m *Machine) Locked() (bool, error) {
 	return locked, err
 }
 
-// SetLocked locks the account as too many wrong passwords do, without any in the record, or
-// unlocks it.
+// SetLocked locks the account as too many wrong passwords do, without any in the record, or unlocks
+// it.
 func (m *Machine) SetLocked(locked bool) error {
 	return m.changeAccount("lock or unlock the account", func(v *visit, a *account) {
 		if a.Tally = 0; locked {

@@ -12,7 +12,7 @@ const (
 	warning = "pfctl: Use of -f option, could result in flushing of rules\npresent in the main ruleset added by the system at startup.\nSee /etc/pf.conf for further details.\n\n"
 	failed  = "pfctl: Syntax error in config file: pf rules not loaded\n"
 
-	// acme loads an anchor the way that a fleet does.
+	// acme loads an anchor as a fleet does.
 	acme = `mkdir -p /etc/pf.anchors; printf 'table <vm> { 192.168.64.0/24 }\nblock drop out quick from <vm> to 10.0.0.0/8\n' >/etc/pf.anchors/acme
 block() { printf '# BEGIN acme\nanchor "acme"\nload anchor "acme" from "/etc/pf.anchors/acme"\n# END acme\n' >>/etc/pf.conf; }
 `
@@ -25,20 +25,20 @@ func TestPfctl(t *testing.T) {
 		{script: "pfctl -sT -v; pfctl -t fail2ban -T show", stderr: altq + altq, stdout: "-pa-r--\tfail2ban\n   198.51.100.23\n   203.0.113.77\n"},
 		{script: "pfctl -s Anchors -v 2>/dev/null; pfctl -a com.apple -sA 2>/dev/null", stdout: "  com.apple\n  com.apple/200.AirDrop\n  com.apple/250.ApplicationFirewall\n  com.apple/200.AirDrop\n  com.apple/250.ApplicationFirewall\n"},
 		{script: "pfctl -a 'com.apple/*' -sr", stderr: altq + "pfctl: DIOCGETRULES: Invalid argument\n", exit: 1},
-		{script: "pfctl -a nowhere -sr", stderr: altq + "pfctl: DIOCGETRULES: Invalid argument\n", exit: 1},
-		{script: "pfctl -t nowhere -T show", stderr: altq + "pfctl: Table does not exist.\n", exit: 255},
+		{script: "pfctl -a missing -sr", stderr: altq + "pfctl: DIOCGETRULES: Invalid argument\n", exit: 1},
+		{script: "pfctl -t missing -T show", stderr: altq + "pfctl: Table does not exist.\n", exit: 255},
 		{script: "pfctl -e", stderr: altq + "pfctl: pf already enabled\n", exit: 1},
 		{script: "pfctl", stderr: "usage: pfctl [-AdeEghmNnOqRrvz] [-a anchor] [-D macro=value] [-F modifier]\n\t[-f file] [-i interface] [-K host | network]\n\t[-k host | network] [-o level] [-p device]\n\t[-s modifier] [-t table -T command [address ...]] [-X token]\n\t[-x level]\n", exit: 1},
 		{script: "pfctl -g", stderr: "pfctl: option not modelled: -g\n", exit: 64},
 		{script: "pfctl -s memory", stderr: altq + "pfctl: option not modelled: -s memory\n", exit: 64},
-		// Reading alone changes nothing; a table's contents do not survive a load.
+		// A check without a load changes nothing; a table's contents do not survive a load.
 		{script: "pfctl -nf /etc/pf.conf; pfctl -t fail2ban -T show 2>/dev/null", stderr: warning + altq, stdout: "   198.51.100.23\n   203.0.113.77\n"},
 		{script: "pfctl -f /etc/pf.conf; pfctl -sn 2>/dev/null; pfctl -t fail2ban -T show 2>/dev/null", stderr: warning + altq, stdout: "nat-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple/*\" all\n"},
-		// A fault anywhere leaves everything as it was.
+		// A fault anywhere leaves everything unchanged.
 		{script: "printf 'pass\\nnat-anchor \"x\"\\n' | pfctl -f -; pfctl -sr 2>/dev/null | head -n 1", stderr: warning + altq + "stdin:2: " + pfOutOfOrder + "\n" + failed, stdout: "scrub-anchor \"com.apple/*\" all fragment reassemble\n"},
-		{script: "pfctl -f /nowhere", stderr: warning + altq + "pfctl: /nowhere: No such file or directory\npfctl: cannot open the main config file!: No such file or directory\n" + failed, exit: 1},
+		{script: "pfctl -f /missing", stderr: warning + altq + "pfctl: /missing: No such file or directory\npfctl: cannot open the main config file!: No such file or directory\n" + failed, exit: 1},
 		{script: "echo 'pass user root' | pfctl -nf -", stderr: warning + altq + "not modelled: user\npfctl: statement not modelled\n", exit: 64},
-		{script: "echo 'load anchor \"x\" from \"/nowhere\"' | pfctl -nf -", stderr: warning + altq + "pfctl: /nowhere: No such file or directory\npfctl: load anchors\n" + failed, exit: 1},
+		{script: "echo 'load anchor \"x\" from \"/missing\"' | pfctl -nf -", stderr: warning + altq + "pfctl: /missing: No such file or directory\npfctl: load anchors\n" + failed, exit: 1},
 		// Inline rules.
 		{script: "printf 'anchor on en0 {\\n pass\\n}\\nanchor \"in\" { block }\\n' | pfctl -a acme -f - 2>/dev/null; pfctl -a acme -sr 2>/dev/null; pfctl -a acme/in -sr 2>/dev/null", stdout: "anchor on en0 all {\n  pass all flags S/SA keep state\n}\nanchor \"in\" all\nblock drop all\n"},
 		{script: "pfctl -a acme -F all", stderr: altq + "rules cleared\nnat cleared\ndummynet cleared\n0 tables deleted.\n"},
@@ -89,11 +89,11 @@ func TestTables(t *testing.T) {
 	check(t, "root", []row{
 		{script: "pfctl -t own -T add 10.0.0.0/8 10.0.0.0/8 192.0.2.1", stderr: altq + "1 table created.\n2/3 addresses added.\n"},
 		{script: "printf '192.0.2.7 # a\\n192.0.2.8\\n' >/tmp/l; pfctl -q -t own -T add -f /tmp/l; pfctl -t own -T delete 192.0.2.1; pfctl -t own -T show 2>/dev/null", stderr: altq + altq + "1/1 address deleted.\n", stdout: "   10.0.0.0/8\n   192.0.2.7\n   192.0.2.8\n"},
-		// A persistent table outlives everything but its killing, at its own scope.
+		// A persistent table survives everything except -T kill in its own scope.
 		{script: "pfctl -F Tables; pfctl -vsT 2>/dev/null; pfctl -t own -T show 2>/dev/null", stderr: altq + "2 tables deleted.\n", stdout: "-pa-r--\tfail2ban\n-pa----\town\n"},
 		{script: "pfctl -a acme -t own -T kill; pfctl -vsT 2>/dev/null | grep -c own", stderr: altq + "0 tables deleted.\n", stdout: "1\n"},
 		{script: "pfctl -t own -T kill; pfctl -sT 2>/dev/null", stderr: altq + "1 table deleted.\n", stdout: "fail2ban\n"},
-		// Others go with the last rule that names them.
+		// Others are removed with the last rule that names them.
 		{script: acme + "pfctl -q -a acme -f /etc/pf.anchors/acme 2>/dev/null; pfctl -a acme -vsT 2>/dev/null; pfctl -q -a acme -F rules 2>/dev/null; pfctl -a acme -sT 2>/dev/null; pfctl -sA 2>/dev/null | grep -c acme", stdout: "--a-r--\tvm\tacme\n0\n", exit: 1},
 		{script: "pfctl -t own -T replace 1.2.3.4", stderr: altq + "pfctl: option not modelled: -T replace\n", exit: 64},
 		{script: "pfctl -t own -T add acme.example", stderr: altq + "pfctl: no IP address found for acme.example\n", exit: 1},
@@ -109,7 +109,7 @@ func TestResourceBusy(t *testing.T) {
 	}{
 		"once":                          {"block", "pfctl -f /etc/pf.conf", false},
 		"again":                         {"block; pfctl -f /etc/pf.conf", "pfctl -f /etc/pf.conf", false},
-		"the anchor alone, again":       {"block; pfctl -f /etc/pf.conf", "pfctl -a acme -f /etc/pf.anchors/acme", false},
+		"only the anchor, again":        {"block; pfctl -f /etc/pf.conf", "pfctl -a acme -f /etc/pf.anchors/acme", false},
 		"the block twice":               {"block; block", "pfctl -f /etc/pf.conf", true},
 		"only read":                     {"block; block", "pfctl -nf /etc/pf.conf", true},
 		"an older table of the anchor":  {"block; pfctl -a acme -t vm -T add 10.0.0.1", "pfctl -nf /etc/pf.conf", true},
@@ -147,7 +147,7 @@ func TestPFSwitches(t *testing.T) {
 	m := set("full-load-busy", "yes")
 	must(t, m, "root", acme+"block; pfctl -f /etc/pf.conf")
 	if _, stderr, exit := run(t, m, "root", "pfctl -nf /etc/pf.conf"); exit != 1 || !strings.Contains(stderr, "Resource busy") {
-		t.Errorf("a full load with the anchor's tables alive: exit %d, %s", exit, stderr)
+		t.Errorf("a full load with the anchor's tables in use: exit %d, %s", exit, stderr)
 	}
 	must(t, m, "root", "pfctl -a acme -f /etc/pf.anchors/acme")
 

@@ -6,9 +6,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// endPipesApart creates a subshell of every pipe's last command. The interpreter runs it in the
-// shell itself, as zsh does; in bash and dash a variable that it sets is lost, and its exit ends
-// nothing else.
+// endPipesApart makes every pipe's last command a subshell. The interpreter runs it in the shell
+// itself, as zsh does; in bash and dash a variable that it sets is lost, and its exit ends nothing
+// else.
 func endPipesApart(file *syntax.File) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		pipe, ok := node.(*syntax.BinaryCmd)
@@ -24,9 +24,9 @@ func endPipesApart(file *syntax.File) {
 	})
 }
 
-// trapsApart refuses a trap in a subshell: the interpreter runs those of the shell itself alone.
+// trapsApart refuses a trap in a subshell: the interpreter runs only those of the shell itself.
 func trapsApart(file *syntax.File) (err error) {
-	var within []bool // of each node on the way down: is it a subshell
+	var within []bool // of each node on the way down: whether it is a subshell
 	depth := 0
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if node == nil {

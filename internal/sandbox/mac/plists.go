@@ -9,8 +9,8 @@ import (
 
 var errNoPlist = errors.New("not a property list")
 
-// decodePlist reads a property list whose top is a dictionary. Such a file comes from a person's
-// editor, and the library is not trusted with all that this can be.
+// decodePlist reads a property list whose top is a dictionary. A person may have edited the file, and
+// the library may panic on some content.
 func decodePlist(data []byte) (values map[string]any, err error) {
 	defer func() {
 		if recover() != nil {
@@ -37,8 +37,8 @@ func encodePlist(values map[string]any) ([]byte, error) {
 	return data, nil
 }
 
-// readPlist reads a file of settings with root's rights, as the daemons do that keep them. Where
-// there is no file there are no settings.
+// readPlist reads a file of settings with root's rights, as the daemons do that own them. A missing
+// file has no settings.
 func (v *visit) readPlist(name string) (map[string]any, error) {
 	root := &proc{session: v.session, user: v.session.users()[0], dir: "/"}
 	data, err := v.read(root, name)
@@ -51,7 +51,7 @@ func (v *visit) readPlist(name string) (map[string]any, error) {
 	return decodePlist(data)
 }
 
-// writePlist writes a file of settings, with the folders above it.
+// writePlist writes a file of settings, with its parent folders.
 func (v *visit) writePlist(name string, values map[string]any, o owner) error {
 	data, err := encodePlist(values)
 	if err != nil {

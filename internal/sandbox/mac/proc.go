@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Exit statuses that are not a tool's own.
+// Exit statuses outside a tool's own.
 const (
 	exitFailed     = 1
 	exitUsage      = 2
@@ -23,7 +23,7 @@ const (
 	exitKilled     = 128 + 9
 )
 
-// maxDepth limits how deep commands may start commands, as macOS bounds a user's processes.
+// maxDepth limits how deep commands may start commands, as macOS limits a user's processes.
 const maxDepth = 64
 
 // proc is one simulated process.
@@ -37,44 +37,44 @@ type proc struct {
 	umask   fs.FileMode
 	depth   int
 	faults  Faults
-	under   *launch  // the job it belongs to, nil for what a person has started
-	alarms  []alarm  // of the watchdogs over it
-	part    *command // of which it is, nil under launchd
+	under   *launch  // the job it belongs to, nil for a person's process
+	alarms  []alarm  // of the watchdogs above it
+	part    *command // the command line it belongs to, nil under launchd
 
-	stdin          *os.File // nil when there is nothing to read
+	stdin          *os.File // nil: no input
 	stdout, stderr io.Writer
 }
 
-// child is a process like this one with another command line, to be changed further and run.
+// child returns a copy of the process with another command line, to be changed further and run.
 func (p *proc) child(argv []string) *proc {
 	c := *p
 	c.argv, c.env, c.depth = argv, maps.Clone(p.env), p.depth+1
 	return &c
 }
 
-// name is what the process calls itself in messages.
+// name returns the process's name in messages.
 func (p *proc) name() string { return path.Base(p.argv[0]) }
 
 func (p *proc) args() []string { return p.argv[1:] }
 
-// What can't be written is lost, as with a broken pipe.
+// Output that cannot be written is lost, as with a broken pipe.
 func (p *proc) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.stdout, format, args...) }
 func (p *proc) complain(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stderr, p.name()+": "+format+"\n", args...)
 }
 
-// fail complains and gives the exit status.
+// fail prints an error and returns the exit status.
 func (p *proc) fail(status int, format string, args ...any) int {
 	p.complain(format, args...)
 	return status
 }
 
-// unmodelled fails loudly for what the real tool has and the simulation lacks.
+// unmodelled fails loudly for a feature of the real tool that the simulation lacks.
 func (p *proc) unmodelled(what string) int {
 	return p.fail(exitUnmodelled, "option not modelled: %s", what)
 }
 
-// input is what the process reads, never nil.
+// input returns the process's input, never nil.
 func (p *proc) input() io.Reader {
 	if p.stdin == nil {
 		return bytes.NewReader(nil)
@@ -85,8 +85,8 @@ func (p *proc) input() io.Reader {
 // visit is session.visit with the process's error.
 func (p *proc) visit(f func(*visit) error) error { return p.session.visit(f) }
 
-// open opens a file for reading by the name that the command line gives; "-" and /dev/stdin are
-// the standard input.
+// open opens a file for reading by its name on the command line; "-" and /dev/stdin are the standard
+// input.
 func (p *proc) open(name string) (io.ReadCloser, error) {
 	switch name {
 	case "-", "/dev/stdin":
@@ -134,14 +134,14 @@ func (p *proc) device(name string) (sink, bool) {
 	return sink{}, false
 }
 
-// sink is a writer whose end nobody waits for.
+// sink is a writer that does not have to be closed.
 type sink struct{ io.Writer }
 
 func (sink) Read([]byte) (int, error) { return 0, io.EOF }
 func (sink) Close() error             { return nil }
 
-// inputs calls f for each file that the command line names, or once for the standard input. It
-// gives failed when one of them can't be opened.
+// inputs calls f for each file on the command line, or once for the standard input. failed reports
+// that one of them cannot be opened.
 func (p *proc) inputs(names []string, failed int, f func(name string, r io.Reader)) int {
 	status := 0
 	if len(names) == 0 {
@@ -159,12 +159,12 @@ func (p *proc) inputs(names []string, failed int, f func(name string, r io.Reade
 		} else {
 			f(name, file)
 		}
-		_ = file.Close() // only read from
+		_ = file.Close() // it is only read
 	}
 	return status
 }
 
-// folder reports whether a folder was opened: reading from it fails.
+// folder reports whether a folder was opened: it cannot be read.
 func folder(r io.Reader) bool {
 	file, ok := r.(*os.File)
 	if !ok {
@@ -174,7 +174,7 @@ func folder(r io.Reader) bool {
 	return err == nil && info.IsDir()
 }
 
-// loginEnviron is what sshd gives to a command.
+// loginEnviron returns sshd's environment for a command.
 func loginEnviron(u user) map[string]string {
 	return map[string]string{
 		"USER": u.name, "LOGNAME": u.name, "HOME": u.home, "SHELL": u.shell,
@@ -182,8 +182,8 @@ func loginEnviron(u user) map[string]string {
 	}
 }
 
-// defaultPath is where programs are looked for when nobody says otherwise.
+// defaultPath is the default search path of programs.
 const defaultPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
-// quote makes one word of a text for the shell.
+// quote quotes a text for the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

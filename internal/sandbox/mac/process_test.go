@@ -15,8 +15,8 @@ import (
 
 const rounds = 25
 
-// counting adds one to a number in a file under a lock of the machine's own, and to its settings
-// by the tools' lock alone.
+// counting adds one to a number in a file under a lock of the machine, and to its settings under the
+// tools' lock only.
 func counting(name string, round int) string {
 	return fmt.Sprintf(`while ! mkdir /tmp/lock 2>/dev/null; do sleep 0.001; done
 n=$(cat /tmp/n 2>/dev/null); echo $((n + 1)) >/tmp/n; rmdir /tmp/lock
@@ -69,7 +69,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestSpool: what is handed to processes is whole, on either side of what a pipe holds.
+// TestSpool checks that a process's input is complete, below and above the size of a pipe.
 func TestSpool(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 4095, 4096, 4097, 100_000} {
@@ -80,7 +80,7 @@ func TestSpool(t *testing.T) {
 		}
 		if size == 0 {
 			if file != nil {
-				t.Error("nothing became a file")
+				t.Error("an empty stream became a file")
 			}
 			continue
 		}

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tool is one of the system's programs, or of the shell's builtins that are answered here.
+// tool is one of the system's programs, or a simulated builtin of the shell.
 type tool struct {
 	name   string
-	folder string // empty for what only the shell itself can call
+	folder string // empty: only the shell itself can call it
 	run    func(*proc) int
 }
 
 func (t tool) path() string { return t.folder + "/" + t.name }
 
-// program is what a command name leads to: a tool of the system, or a script on the disk.
+// program is the target of a command name: a tool of the system, or a script on the disk.
 type program struct {
 	tool   tool
-	script string // the script's path, when it is one
+	script string // the script's path, if it is one
 }
 
 var (
@@ -30,7 +30,7 @@ var (
 	errIsFolder = errors.New("is a directory")
 )
 
-// look finds the program of a command name for the process, by PATH unless it holds a slash.
+// look finds the program of a command name for the process, along PATH unless it contains a slash.
 func (p *proc) look(name string) (program, error) {
 	if t, ok := p.stock(name); ok {
 		return program{tool: t}, nil
@@ -50,9 +50,9 @@ func (p *proc) look(name string) (program, error) {
 	return found, err
 }
 
-// stock finds one of the system's own programs where nothing on the disk can stand before it: none
-// of the folders up to it is there. Nearly all commands are such, and this needs no visit. Who may
-// look into these folders nobody can change on a Mac.
+// stock finds one of the system's own programs if nothing on the disk can come before it: none of the
+// folders up to it is on the disk. This covers nearly all commands without a visit. The permissions of
+// these folders cannot be changed on a Mac.
 func (p *proc) stock(name string) (tool, bool) {
 	m := p.session.machine
 	t, ok := m.tools[path.Base(name)]
@@ -127,7 +127,8 @@ func (f program) path() string {
 	return f.tool.path()
 }
 
-// run runs the process's command line and gives its exit status, with a shell's words for what
+// run runs the process's command line and returns its exit status, with a shell's message for a
+// command that cannot be run.
 // can't be run.
 func (p *proc) run() int {
 	found, err := p.look(p.argv[0])
@@ -149,7 +150,7 @@ func (p *proc) shellFail(status int, format string, args ...any) int {
 	return p.child([]string{"sh"}).fail(status, format, args...)
 }
 
-// exec becomes a program that was found.
+// exec runs a program that was found.
 func (p *proc) exec(found program) int {
 	if p.depth > maxDepth {
 		return p.shellFail(254, "fork: Resource temporarily unavailable")
@@ -172,7 +173,7 @@ func (p *proc) exec(found program) int {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	interpreter, ok := bytes.CutPrefix(first, []byte("#!"))
 	if !ok {
-		// The kernel refuses such a file and the shell then reads it itself.
+		// The kernel refuses such a file, and the shell then reads it itself.
 		interpreter = []byte("/bin/sh")
 	}
 	words := strings.Fields(string(interpreter))

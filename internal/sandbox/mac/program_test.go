@@ -2,8 +2,8 @@ package mac
 
 import "testing"
 
-// TestStockPrograms: what nothing on the disk can stand before is found without a look at it, and
-// everything else is not.
+// TestStockPrograms: a program that nothing on the disk can come before is found without reading the
+// disk, and all others are not.
 func TestStockPrograms(t *testing.T) {
 	t.Parallel()
 	const usual = "/usr/bin:/bin:/usr/sbin:/sbin"
@@ -52,7 +52,7 @@ func TestStockPrograms(t *testing.T) {
 	}
 }
 
-// TestAFileBeforeAProgram: a file that a person puts where PATH looks first is what runs.
+// TestAFileBeforeAProgram: a person's file in an earlier folder of PATH is what runs.
 func TestAFileBeforeAProgram(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -62,12 +62,13 @@ func TestAFileBeforeAProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out := must(t, m, "root", "PATH=/opt/bin:$PATH; sw_vers -productVersion"); out != path+"\n" {
-			t.Errorf("%s is there, and %q ran (before: %q)", path, out, was)
+			t.Errorf("%s exists, but %q ran (before: %q)", path, out, was)
 		}
 	}
 }
 
-// TestFoldersThatAreMade: what one command finds missing at first is there once it has made it.
+// TestFoldersThatAreMade: a folder that a command finds missing exists once the command has created
+// it.
 func TestFoldersThatAreMade(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

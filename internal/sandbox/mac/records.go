@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamp tells a file that was changed, replaced or edited by hand from the one that was read.
+// stamp changes when a file is changed, replaced or edited.
 type stamp struct {
 	inode          uint64
 	size           int64
 	written, moved unix.Timespec
 }
 
-// stampOf is the stamp of a file. The error is fs.ErrNotExist where there is none.
+// stampOf returns the stamp of a file. The error is fs.ErrNotExist for a missing one.
 func stampOf(path string) (stamp, error) {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil {
@@ -27,14 +27,14 @@ func stampOf(path string) (stamp, error) {
 	return stamp{s.Ino, s.Size, s.Mtim, s.Ctim}, nil
 }
 
-// settled reports whether the next change of the file will show. The disk's clock moves in steps of
-// some milliseconds, and within one a file can change twice.
+// settled reports whether the next change of the file will change its stamp. The disk's clock moves in
+// steps of some milliseconds, and a file can change twice within one.
 func (s stamp) settled() bool {
 	return time.Since(time.Unix(s.moved.Unix())) > 100*time.Millisecond
 }
 
-// records are the machine's own files as this process last read them. They hold no state: each is
-// read before it is used, as other processes and people change them.
+// records cache the machine's own files. They hold no state: each file is checked before use, since
+// other processes and people change it.
 type records struct {
 	mu    sync.Mutex
 	known map[place]noted
@@ -43,10 +43,10 @@ type records struct {
 type noted struct {
 	stamp   stamp
 	data    []byte
-	decoded any // what the data mean, once someone has asked; nobody changes it
+	decoded any // the parsed data, once they were needed; must not be changed
 }
 
-// remembers returns what is kept at a place, or nil where nothing is. Nobody may change it.
+// remembers returns the record at a place, or nil if there is none. It must not be changed.
 func (m *Machine) remembers(at place) ([]byte, error) {
 	r, err := m.look(at)
 	return r.data, err
@@ -87,8 +87,8 @@ func (r *records) keep(at place, one noted) {
 	r.known[at] = one
 }
 
-// decoded returns the meaning of what is kept at a place, which is worked out once and which nobody
-// may change, or nil where nothing is kept.
+// decoded returns the parsed record at a place, or nil if there is none. It is parsed once and must
+// not be changed.
 func decoded[T any](m *Machine, at place, decode func([]byte, any) error) (*T, error) {
 	r, err := m.look(at)
 	if r.data == nil || err != nil {

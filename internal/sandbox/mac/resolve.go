@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// Bounds of the file system.
+// Limits of the file system.
 const (
 	maxLinks = 32
 	maxPath  = 1024
 )
 
-// node is a place in the tree: a path without links, and what lies there.
+// node is a place in the tree: a path without links, and the file there.
 type node struct {
 	path  string
-	info  fs.FileInfo // nil when nothing lies there
+	info  fs.FileInfo // nil if there is no file
 	owner owner
 }
 
@@ -26,10 +26,10 @@ func (n node) folder() bool { return n.info != nil && n.info.IsDir() }
 func (n node) link() bool   { return n.info != nil && n.info.Mode()&fs.ModeSymlink != 0 }
 func (n node) plain() bool  { return n.info != nil && n.info.Mode().IsRegular() }
 
-// child is a place right below a folder.
+// child returns a place right below a folder.
 func (n node) child(name string) string { return path.Join(n.path, name) }
 
-// at reads a path that is known to hold no links but perhaps its last part.
+// at reads a path without links, except perhaps in its last part.
 func (v *visit) at(name string) (node, error) {
 	if n, ok, err := v.device(name); ok {
 		return n, err
@@ -51,8 +51,8 @@ func (v *visit) at(name string) (node, error) {
 	return node{path: name}, nil
 }
 
-// lstat reads the disk. Below a bare folder that is missing it does not look: every command
-// is searched for in some of these, so that would be most looks of all.
+// lstat reads the disk. It skips the content of a bare folder that is missing: most lookups are
+// searches for commands in such folders.
 func (v *visit) lstat(name string) (fs.FileInfo, error) {
 	if v.unmade[path.Dir(name)] {
 		if v.session.machine.bare[name] {
@@ -70,9 +70,9 @@ func (v *visit) lstat(name string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// resolve finds what a name means to a user in a working directory. Links are followed within the
-// tree only, absolute ones from its root. The last part of the name need not exist, and is itself
-// followed only on request.
+// resolve resolves a name for a user in a working directory. Links are followed within the tree only,
+// absolute ones from its root. The last part of the name may be missing, and is followed only on
+// request.
 func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 	switch {
 	case name == "":
@@ -86,7 +86,7 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 	}
 	top := node{"/", v.session.top, v.ownerOf("/", true)}
 	here, err := top, error(nil)
-	// A slash at the end stands for what a link leads to.
+	// A trailing slash stands for the target of a link.
 	follow = follow || strings.HasSuffix(name, "/")
 	parts := split(name)
 	for links := 0; len(parts) > 0; {
@@ -124,7 +124,7 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 	return here, endsAsFolder(name, here)
 }
 
-// endsAsFolder refuses a slash behind what is not a folder.
+// endsAsFolder refuses a trailing slash after what is not a folder.
 func endsAsFolder(name string, n node) error {
 	if strings.HasSuffix(name, "/") && n.exists() && !n.folder() {
 		return syscall.ENOTDIR
@@ -144,7 +144,7 @@ func (v *visit) enter(who user, folder node) error {
 	return nil
 }
 
-// find is resolve for what must exist.
+// find is resolve for a file that must exist.
 func (v *visit) find(who user, dir, name string, follow bool) (node, error) {
 	n, err := v.resolve(who, dir, name, follow)
 	if err == nil && !n.exists() {
@@ -153,7 +153,7 @@ func (v *visit) find(who user, dir, name string, follow bool) (node, error) {
 	return n, err
 }
 
-// split returns the parts of a path that mean anything.
+// split returns the significant parts of a path.
 func split(name string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(name, "/") {
@@ -164,7 +164,7 @@ func split(name string) []string {
 	return parts
 }
 
-// relative is a path of the tree as os.Root takes it.
+// relative returns a path of the tree as os.Root needs it.
 func relative(name string) string {
 	if name == "/" {
 		return "."

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Screen is what a person in front of the machine would find.
+// Screen is what a person in front of the machine sees.
 type Screen struct {
-	User        string // whose session it shows, "" at the login window
-	Loginwindow bool   // whether the process lives that would let anyone in
+	User        string // of the session, "" at the login window
+	Loginwindow bool   // whether the process of the login window runs
 	FileVault   bool   // whether the disk is encrypted
-	Sealed      bool   // whether /etc/kcpassword holds the mark in place of a password
-	AutoLogin   bool   // whether that file and the settings would let the login user in
+	Sealed      bool   // whether /etc/kcpassword holds the mark instead of a password
+	AutoLogin   bool   // whether that file and the settings would log the login user in
 }
 
-// Screen returns what a person in front of the machine would find.
+// Screen returns what a person in front of the machine sees.
 func (m *Machine) Screen() (Screen, error) {
 	var s Screen
 	err := m.asRoot(func(v *visit, p *proc) error {
@@ -29,7 +29,7 @@ func (m *Machine) Screen() (Screen, error) {
 		s = Screen{User: c.User, Loginwindow: alive, FileVault: encrypted}
 		data, err := v.read(p, kcpasswordFile)
 		if err != nil {
-			return nil // no file, no automatic login
+			return nil // without the file, there is no automatic login
 		}
 		password, whole := openKcpassword(data)
 		_, wanted := v.autoLoginUser()
@@ -38,12 +38,12 @@ func (m *Machine) Screen() (Screen, error) {
 		return nil
 	})
 	if err != nil {
-		return s, fmt.Errorf("look at the screen of the machine in %s: %w", m.dir, err)
+		return s, fmt.Errorf("read the screen of the machine in %s: %w", m.dir, err)
 	}
 	return s, nil
 }
 
-// SessionSince gives when the session at the screen started, zero at the login window.
+// SessionSince returns when the GUI session started, zero at the login window.
 func (m *Machine) SessionSince() (time.Time, error) {
 	var c console
 	err := m.asRoot(func(v *visit, _ *proc) (err error) {
@@ -61,14 +61,14 @@ func (m *Machine) atScreen(what string, do func(*visit) error) error {
 	return nil
 }
 
-// LogIn lets the login user in at the screen, as a person with his password does.
+// LogIn logs the login user in at the screen, as a person with the password does.
 func (m *Machine) LogIn() error {
 	return m.atScreen("log in", func(v *visit) error {
 		return errors.Join(v.setLoginwindow(true), v.logOut(), v.logIn(v.session.loginUser()))
 	})
 }
 
-// LogOut ends the session at the screen and leaves the login window.
+// LogOut ends the GUI session and leaves the login window.
 func (m *Machine) LogOut() error {
 	return m.atScreen("log out", (*visit).logOut)
 }
@@ -93,13 +93,13 @@ func (m *Machine) RestartLoginwindow() error {
 	return nil
 }
 
-// SetFileVault encrypts or decrypts the disk. It counts from the next login on.
+// SetFileVault encrypts or decrypts the disk. It takes effect at the next login.
 func (m *Machine) SetFileVault(on bool) error {
 	return m.atScreen("change FileVault", func(v *visit) error { return v.keep(inFirmware("disk"), disk{on}) })
 }
 
-// SetAutoLogin asks for the automatic login of the login user and writes his password where
-// loginwindow looks for it.
+// SetAutoLogin enables automatic login of the login user and writes the password where loginwindow
+// reads it.
 func (m *Machine) SetAutoLogin() error {
 	return m.atScreen("set automatic login", func(v *visit) error {
 		a, err := v.account()
@@ -110,12 +110,12 @@ func (m *Machine) SetAutoLogin() error {
 	})
 }
 
-// Seal leaves the mark in place of the password, as loginwindow does.
+// Seal writes the mark instead of the password, as loginwindow does.
 func (m *Machine) Seal() error {
 	return m.atScreen("seal /etc/kcpassword", func(v *visit) error { return v.writeKcpassword(sealedKcpassword()) })
 }
 
-// kcpasswordBlock is the length to whose multiples macOS itself fills the file.
+// kcpasswordBlock is the block size to which macOS itself pads the file.
 const kcpasswordBlock = 12
 
 func (v *visit) setAutoLogin(password string) error {

@@ -10,14 +10,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// parsed holds the scripts that were parsed lately. All machines of a process share it, because
-// hundreds of them run the same text; a parsed script is only read, and is no machine's state.
+// parsed caches recently parsed scripts. All machines of a process share it, because hundreds of them
+// run the same text; a parsed script is read-only and holds no machine's state.
 var parsed = newScripts(128, 4<<20)
 
 // maxNesting limits how deep a script may nest, because the parser recurses.
 const maxNesting = 2_000
 
-// scripts is a bounded store of parsed scripts by their text.
+// scripts is a bounded cache of parsed scripts by their text.
 type scripts struct {
 	mu       sync.Mutex
 	entries  map[string]*list.Element
@@ -36,11 +36,11 @@ func newScripts(max, maxBytes int) *scripts {
 	return &scripts{entries: map[string]*list.Element{}, recent: list.New(), max: max, maxBytes: maxBytes}
 }
 
-// parse returns the syntax tree of a script of a kind of shell, which must not be changed.
+// parse returns the syntax tree of a script for a kind of shell. It must not be changed.
 func (s *scripts) parse(kind, text string) (*syntax.File, error) {
 	name := text
 	if kind == "zsh" {
-		name = "zsh\x00" + text // the tree is another one, see endPipesApart
+		name = "zsh\x00" + text // its tree differs, see endPipesApart
 	}
 	s.mu.Lock()
 	if e, ok := s.entries[name]; ok {
@@ -53,7 +53,7 @@ func (s *scripts) parse(kind, text string) (*syntax.File, error) {
 	if nesting(text) > maxNesting {
 		return nil, errors.New("the script nests too deep")
 	}
-	// macOS's /bin/sh is bash in its POSIX mode, which knows local and the like.
+	// macOS's /bin/sh is bash in its POSIX mode, which has extensions such as local.
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *scripts) keep(text string, file *syntax.File) {
 	}
 }
 
-// nesting returns a bound of how deep brackets nest in a text.
+// nesting returns an upper bound of the depth of brackets in a text.
 func nesting(text string) int {
 	depth, deepest := 0, 0
 	for i := range len(text) {
@@ -108,7 +108,7 @@ func nesting(text string) int {
 	return deepest
 }
 
-// modelled refuses what the interpreter would answer from the real machine, or cannot run.
+// modelled refuses what the interpreter would read from the real machine, or cannot run.
 func modelled(file *syntax.File) (err error) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		what := ""
@@ -140,7 +140,7 @@ func modelled(file *syntax.File) (err error) {
 	return err
 }
 
-// namesHome reports whether a word begins with someone's home, such as ~root.
+// namesHome reports whether a word starts with a user's home, such as ~root.
 func namesHome(word string) bool {
 	return len(word) > 1 && word[0] == '~' && (word[1] >= 'a' && word[1] <= 'z' || word[1] == '_')
 }

@@ -17,7 +17,7 @@ func TestScriptsAreBounded(t *testing.T) {
 		if _, err := s.parse("sh", fmt.Sprint("echo ", n)); err != nil {
 			t.Fatal(err)
 		}
-		// What is used stays.
+		// A used script stays in the cache.
 		if again, err := s.parse("sh", "echo 0"); err != nil || again != first {
 			t.Fatalf("parsed again: %v", err)
 		}

@@ -12,29 +12,29 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxSessions is how many commands may run on one connection, as sshd has it by default.
+// maxSessions is how many commands may run on one connection, sshd's default.
 const maxSessions = 10
 
-// serverVersion is what macOS's sshd calls itself.
+// serverVersion is the version of macOS's sshd.
 const serverVersion = "SSH-2.0-OpenSSH_10.0"
 
 var errUnauthorized = errors.New("the key is not authorized")
 
 // Serve is the Mac's SSH server on one connection, which it closes when it returns. The login user
-// gets in with a key that stands in his files on the machine. log hears "connect" after the
+// authenticates with a key from the user's files on the machine. log receives "connect" after the
 // authentication and "exec" at each command.
 func (m *Machine) Serve(ctx context.Context, conn net.Conn, log func(event string)) error {
 	return m.ServeWith(ctx, conn, log, healthy)
 }
 
-// ServeWith is Serve for a machine with something wrong; faults is asked at each command.
+// ServeWith is Serve for a machine with faults; faults is called at each command.
 func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event string), faults func() Faults) error {
-	// Anyone who ends the context is not kept waiting by a client that says nothing.
+	// The end of the context does not wait for a client that sends nothing.
 	hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer hangUp()
 	goDown := context.AfterFunc(m.power.up(), func() { _ = conn.Close() })
 	defer goDown()
-	defer conn.Close() // a second time, mostly
+	defer conn.Close() // usually already closed
 	s, err := m.session()
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (m *Machine) ServeWith(ctx context.Context, conn net.Conn, log func(event s
 	return nil
 }
 
-// authorize lets a key in that stands in one of the login user's files.
+// authorize accepts a key from one of the login user's files.
 func (s *session) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	who, ok := s.user(meta.User())
 	if !ok || who.uid != loginUID {
@@ -84,7 +84,7 @@ func (s *session) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Perm
 	return nil, errUnauthorized
 }
 
-// lists reports whether a file of authorized keys holds a key. What can't be read is skipped.
+// lists reports whether a file of authorized keys contains a key. Unreadable files are skipped.
 func lists(text []byte, key ssh.PublicKey) bool {
 	for len(text) > 0 {
 		listed, _, _, rest, err := ssh.ParseAuthorizedKey(text)
@@ -106,18 +106,17 @@ type link struct {
 	slots   chan struct{}
 	faults  func() Faults
 	cut     func() error // breaks the connection
-	severed atomic.Bool  // the line was cut, not the connection closed
+	severed atomic.Bool  // the connection was cut, not closed
 }
 
-// sever breaks the connection and lets its commands run to their end: their processes notice only
-// that nobody reads them any more.
+// sever breaks the connection and lets its commands finish: their output is lost without an error.
 func (l *link) sever() {
 	l.severed.Store(true)
-	_ = l.cut() // broken already, perhaps
+	_ = l.cut() // possibly broken already
 }
 
-// serve answers until the connection ends, and leaves no command running. Those of a
-// severed connection it waits for.
+// serve answers until the connection ends, and leaves no command running. It waits for the commands of
+// a severed connection.
 func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	ctx, cancel := context.WithCancel(ctx)
 	var commands sync.WaitGroup
@@ -151,19 +150,19 @@ func (l *link) serve(ctx context.Context, channels <-chan ssh.NewChannel, reques
 	commands.Wait()
 }
 
-// refuseChannel turns a channel down. That it can't be told means that the connection is gone.
+// refuseChannel refuses a channel. An error means that the connection is gone.
 func refuseChannel(offered ssh.NewChannel, reason ssh.RejectionReason, text string) {
 	_ = offered.Reject(reason, text)
 }
 
-// severable is where a command's output goes. What is written to a severed connection is lost,
-// which the command does not learn.
+// severable is the destination of a command's output. Writes to a severed connection are lost without
+// an error.
 type severable struct {
 	to   io.Writer
 	link *link
 }
 
-// Write sends data as long as the connection stands.
+// Write sends data while the connection is up.
 func (s severable) Write(data []byte) (int, error) {
 	n, err := s.to.Write(data)
 	if err != nil && s.link.severed.Load() {

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// session is an open access to a machine: the descriptors that all processes of one connection
-// share.
+// session is open access to a machine: the descriptors that all processes of one connection share.
 type session struct {
 	machine *Machine
 	id      identity
@@ -47,19 +46,19 @@ func (m *Machine) session() (*session, error) {
 	return &session{machine: m, id: id, root: root, top: top, lock: lock}, nil
 }
 
-// close waits for the tools that background jobs have started; their context has ended by then.
+// close waits for the tools of background jobs; their context has ended.
 func (s *session) close() {
 	s.jobs.stop()
 	s.machine.mu.Lock()
 	defer s.machine.mu.Unlock()
-	// Nothing was written through these two that closing could lose.
+	// Both were only read, so errors are harmless.
 	_ = s.root.Close()
 	_ = s.lock.Close()
 }
 
-// start runs a command line as a user with a fresh login environment and gives its exit status.
+// start runs a command line as a user with a new login environment and returns its exit status.
 func (s *session) start(ctx context.Context, who user, argv []string, faults Faults, stdin *os.File, stdout, stderr io.Writer) int {
-	// What a script leaves in the background ends with it.
+	// Background processes of a script end with it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	forget := context.AfterFunc(s.machine.power.up(), cancel)
@@ -71,17 +70,17 @@ func (s *session) start(ctx context.Context, who user, argv []string, faults Fau
 	return p.run()
 }
 
-// visit is the machine's disk for as long as its lock is held.
+// visit is the machine's disk while its lock is held.
 type visit struct {
 	session  *session
 	owners   map[string]owner
 	changed  bool
 	unmade   map[string]bool   // bare folders that are not on the disk, see lstat
-	switches map[string]string // once one was asked for
+	switches map[string]string // read on first use
 }
 
 // visit calls f with the machine locked against every other process and goroutine, and writes the
-// ledger when f has changed it, also when f fails half-way.
+// ledger if f has changed it, even if f fails.
 func (s *session) visit(f func(*visit) error) (err error) {
 	m := s.machine
 	m.mu.Lock()
@@ -113,7 +112,7 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// own enters whose a file is. What the file would count as anyway is not written down.
+// own sets the owner of a file. The default owner is not recorded.
 func (v *visit) own(path string, o owner, folder bool) {
 	present, listed := v.owners[path]
 	plain := v.handMade(path, folder) == o
@@ -128,7 +127,7 @@ func (v *visit) own(path string, o owner, folder bool) {
 	}
 }
 
-// forget drops the entries of a file or a whole folder.
+// forget removes the entries of a file or a whole folder.
 func (v *visit) forget(path string) {
 	for known := range v.owners {
 		if below(known, path) {
@@ -138,7 +137,7 @@ func (v *visit) forget(path string) {
 	}
 }
 
-// change gets a copy that may be written to: others read the one in memory.
+// change returns a copy that may be written to: others read the one in memory.
 func (v *visit) change() {
 	if !v.changed {
 		v.owners, v.changed = maps.Clone(v.owners), true
@@ -152,7 +151,7 @@ func (v *visit) ownerOf(path string, folder bool) owner {
 	return v.handMade(path, folder)
 }
 
-// handMade is whose a file is that nobody but a person with an editor can have made.
+// handMade is the owner of a file that only a person with an editor can have created.
 func (v *visit) handMade(path string, folder bool) owner {
 	o := owner{Mode: 0o644}
 	if folder {

@@ -19,7 +19,7 @@ type shell struct {
 	kind string // sh, bash or zsh
 
 	mu    sync.Mutex
-	files []*os.File // opened for redirections, which the exec builtin leaves open
+	files []*os.File // opened for redirections, which the exec builtin keeps open
 }
 
 // invocation is a shell's command line.
@@ -28,7 +28,7 @@ type invocation struct {
 	name    string   // $0
 	text    string
 	params  []string
-	stdin   bool // the script itself comes on the standard input
+	stdin   bool // the script is the standard input
 }
 
 // runShell is sh, bash and zsh.
@@ -125,7 +125,7 @@ func (sh *shell) interpret(call invocation) int {
 	env := newEnviron(p)
 	runner, err := interp.New(
 		interp.Env(env),
-		func(r *interp.Runner) error { r.Dir = p.dir; return nil }, // interp.Dir would look at the real disk
+		func(r *interp.Runner) error { r.Dir = p.dir; return nil }, // interp.Dir would check the real disk
 		interp.Params(append(append(call.options, "--"), call.params...)...),
 		sh.streams(),
 		interp.CallHandler(sh.call),
@@ -151,7 +151,7 @@ func (sh *shell) interpret(call invocation) int {
 	return sh.status(runner.Run(p.ctx, &named))
 }
 
-// streams hands over the process's streams; a nil file must not become an interface that isn't nil.
+// streams returns the process's streams; a nil file must not become a non-nil interface.
 func (sh *shell) streams() interp.RunnerOption {
 	if sh.proc.stdin == nil {
 		return interp.StdIO(nil, sh.proc.stdout, sh.proc.stderr)
@@ -159,8 +159,8 @@ func (sh *shell) streams() interp.RunnerOption {
 	return interp.StdIO(sh.proc.stdin, sh.proc.stdout, sh.proc.stderr)
 }
 
-// startupFiles reads what every zsh reads, also one that is not interactive. It reports whether
-// the shell has ended over it.
+// startupFiles reads what every zsh reads, even if it is not interactive. It reports whether that
+// ended the shell.
 func (sh *shell) startupFiles(runner *interp.Runner) (status int, ended bool) {
 	for _, name := range []string{"/etc/zshenv", sh.proc.env["HOME"] + "/.zshenv"} {
 		var text []byte
@@ -169,7 +169,7 @@ func (sh *shell) startupFiles(runner *interp.Runner) (status int, ended bool) {
 			return err
 		})
 		if err != nil {
-			continue // zsh says nothing of a file that isn't there
+			continue // zsh ignores a missing file
 		}
 		file, err := parsed.parse(sh.kind, string(text))
 		if err != nil {
@@ -185,7 +185,7 @@ func (sh *shell) startupFiles(runner *interp.Runner) (status int, ended bool) {
 	return 0, false
 }
 
-// refuse reports a script that can't be run.
+// refuse reports a script that cannot be run.
 func (sh *shell) refuse(err error) int {
 	var wrong syntax.ParseError
 	var variant syntax.LangError
@@ -197,7 +197,7 @@ func (sh *shell) refuse(err error) int {
 
 var errTooDeep = errors.New("maximum nesting level exceeded")
 
-// status returns the exit status for the way in which a script ended.
+// status returns the exit status for the way a script ended.
 func (sh *shell) status(err error) int {
 	var exit interp.ExitStatus
 	switch {
@@ -211,7 +211,7 @@ func (sh *shell) status(err error) int {
 	return sh.proc.fail(exitUsage, "%s", err)
 }
 
-// keep notes a file to be closed when the shell ends.
+// keep records a file to be closed when the shell ends.
 func (sh *shell) keep(file *os.File) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

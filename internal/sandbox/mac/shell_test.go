@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What works in macOS's sh is in facts of the interpreter: here-documents, traps on EXIT, local,
-// getopts, arithmetic, mkdir as a lock.
+// Features of the interpreter that macOS's sh has: here-documents, traps on EXIT, local, getopts,
+// arithmetic, mkdir as a lock.
 func TestShell(t *testing.T) {
 	check(t, "m1", []row{
 		{script: "trap 'echo bye $?' EXIT; set -e; false; echo never", stdout: "bye 1\n", exit: 1},
@@ -40,7 +40,7 @@ ln: /etc/l: Permission denied
 mktemp: mkstemp failed on /etc/t.XXX: Permission denied
 `},
 		{script: "[ -r /etc/sudoers ]; echo $?; [ -w /etc ]; echo $?; [ -x /tmp ]; echo $?; cd /var/root 2>/dev/null; echo $?; sudo -n cat /etc/sudoers.d/m1-nopasswd", stdout: "1\n1\n0\n1\nm1 ALL=(ALL) NOPASSWD: ALL\n"},
-		// A file in a sticky folder belongs to whom it belongs.
+		// A file in a sticky folder can be removed only by its owner.
 		{script: "sudo touch /tmp/r; rm /tmp/r; sudo rm /tmp/r", stderr: "rm: /tmp/r: Operation not permitted\n"},
 		{script: "pmset -a sleep 0; scutil --set HostName x; defaults write /Library/Preferences/y a b 2>&1 | tail -n 1", stdout: "Could not write domain /Library/Preferences/y; exiting\n",
 			stderr: "'pmset' must be run as root...\nHostName: This command requires elevated privileges\n"},
@@ -54,7 +54,7 @@ func TestSudoWithPassword(t *testing.T) {
 	for _, want := range []row{
 		{script: "sudo -n true", stderr: "sudo: a password is required\n", exit: 1},
 		{script: "printf 'wrong\\n' | sudo -S -p '' cat", stderr: lecture + "Sorry, try again.\nsudo: no password was provided\nsudo: 1 incorrect password attempt\n", exit: 1},
-		// He is lectured until he has got in once.
+		// The user is lectured until the first correct password.
 		{script: "printf 'swordfish\\nrest' | sudo -S -p '' cat", stdout: "rest", stderr: lecture},
 		{script: "printf 'swordfish\\nrest' | sudo -S -p '' cat", stdout: "rest"},
 		{script: "printf 'a\\nb\\nc\\nd\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nSorry, try again.\nsudo: 3 incorrect password attempts\n", exit: 1},
@@ -89,10 +89,10 @@ func TestSudoWithPassword(t *testing.T) {
 		}
 	}
 	if got := allow("open", all, 0, 0o666); !strings.Contains(got, "is world writable") {
-		t.Errorf("a writable file counts: %q", got)
+		t.Errorf("a writable file is used: %q", got)
 	}
 	if got := allow("mine", all, 501, 0o440); !strings.Contains(got, "is owned by uid 501, should be 0") {
-		t.Errorf("the user's own file counts: %q", got)
+		t.Errorf("the user's own file is used: %q", got)
 	}
 }
 
@@ -134,16 +134,16 @@ func TestWatchdog(t *testing.T) {
 	for _, tc := range []struct {
 		name, who, input string
 		words            []string
-		out, errs        string // of the one question q
+		out, errs        string // of the only question q
 		status           string
-		exit             int // of perl; 0: the answer is whole
+		exit             int // of perl; 0: the answer is complete
 	}{
 		{name: "arguments", input: "M\nm1\n5\n3\na b4\na\nbc", words: []string{"q", "user", "2", "0", `printf '%s|' "$@"; cat; exit 3`}, out: "a b|a\nbc|", status: "3"},
 		{name: "input", input: "M\nm1\n5\n3\nabc", words: []string{"q", "user", "0", "1", "cat; echo e >&2"}, out: "abc", errs: "e\n", status: "0"},
 		{name: "too late", input: "M\nm1\n1\n", words: []string{"q", "user", "0", "0", "echo before; sleep 600 | cat; echo after"}, out: "before\n", errs: "watchdog: stopped after 1 s\n", status: "124"},
 		{name: "too late without a tool", input: "M\nm1\n1\n", words: []string{"q", "user", "0", "0", "while :; do :; done"}, errs: "watchdog: stopped after 1 s\n", status: "124"},
-		{name: "what runs in the background dies with it", input: "M\nm1\n9\n", words: []string{"q", "user", "0", "0", "sleep 600 & echo started"}, out: "started\n", status: "0"},
-		{name: "root is not to be had", input: "M\nm1\n5\n", words: []string{"q", "root", "0", "0", "id -un"}, status: "needs-root"},
+		{name: "background processes are killed", input: "M\nm1\n9\n", words: []string{"q", "user", "0", "0", "sleep 600 & echo started"}, out: "started\n", status: "0"},
+		{name: "no passwordless sudo", input: "M\nm1\n5\n", words: []string{"q", "root", "0", "0", "id -un"}, status: "needs-root"},
 		{name: "cut input", input: "M\nm1\n5\n3\nab", words: []string{"q", "user", "1", "0", "echo never"}, exit: 91},
 		{name: "no length", input: "M\nm1\n5\nab\n", words: []string{"q", "user", "1", "0", "echo never"}, exit: 91},
 	} {

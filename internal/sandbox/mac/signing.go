@@ -12,28 +12,28 @@ import (
 	"strings"
 )
 
-// Programs that are no scripts are texts here, with lines that say what they are:
+// Programs that are not scripts are texts here, with lines that describe them:
 //
-//	version=2.32.1       what the program says of itself
-//	program=tart         which program it is, wherever it lies
-//	amfi                 its signature is valid, and macOS kills it all the same
-//	resources=none       its bundle's resources were never sealed: codesign finds the bundle invalid, and it runs
+//	version=2.32.1       the version that the program reports
+//	program=tart         which program it is, at any path
+//	amfi                 its signature is valid, but macOS kills it anyway
+//	resources=none       its bundle's resources were never sealed: codesign finds the bundle invalid, but it runs
 //	tampered             its bytes are not those that were signed
-//	team=ABCDE12345      the team that has signed it; without it, it is signed ad hoc
-//	signature=adhoc      somebody has signed it again on the machine
+//	team=ABCDE12345      the team that signed it; without it, it is signed ad hoc
+//	signature=adhoc      someone has signed it again on the machine
 //
-// One that begins with the word unsigned was never signed; every other one is.
+// A program that starts with the word unsigned was never signed; all others are signed.
 const (
 	unsignedMark  = "unsigned"
 	tamperedLine  = "tampered"
 	amfiLine      = "amfi"
 	unsealedLine  = "resources=none"
 	signatureLine = "signature=adhoc"
-	// SampleLine is the first line of what the sandbox's own downloads hold.
+	// SampleLine is the first line of the sandbox's own downloads.
 	SampleLine = "macfleet sandbox sample"
 )
 
-// seal is what a program's signature is worth.
+// seal is the state of a program's signature.
 type seal int
 
 const (
@@ -42,13 +42,13 @@ const (
 	brokenSeal
 )
 
-// codeLine finds what tells a program from a text.
+// codeLine matches a line that only a program has.
 var codeLine = regexp.MustCompile(`(?m)^(version=|program=|team=|signature=|tampered$|` + SampleLine + `$)`)
 
-// codeHead is how much of a program is read, from its beginning and from its end.
+// codeHead is how much of a program is read, from its start and from its end.
 const codeHead = 256 << 10
 
-// isCode reports whether the first bytes of a file are those of a program and no script.
+// isCode reports whether the first bytes of a file are those of a program and not of a script.
 func isCode(name string, head []byte) bool {
 	first, _, _ := bytes.Cut(head, []byte("\n"))
 	switch {
@@ -60,7 +60,7 @@ func isCode(name string, head []byte) bool {
 	return isTart(name, head) || isKubelet(name, head)
 }
 
-// sealOf judges a program by its bytes alone.
+// sealOf judges a program by its bytes.
 func sealOf(head []byte) seal {
 	switch {
 	case bytes.HasPrefix(head, []byte("#!")), bytes.HasPrefix(head, []byte(unsignedMark)):
@@ -80,7 +80,7 @@ func hasLine(text []byte, line string) bool {
 	return false
 }
 
-// codeValue returns what a program says of itself under a key, or "".
+// codeValue returns the value that a program reports under a key, or "".
 func codeValue(head []byte, key string) string {
 	for one := range bytes.Lines(head) {
 		if value, ok := strings.CutPrefix(strings.TrimRight(string(one), "\r\n"), key+"="); ok {
@@ -90,13 +90,13 @@ func codeValue(head []byte, key string) string {
 	return ""
 }
 
-// code reads what is read of a program.
+// code reads the first and last bytes of a program.
 func (v *visit) code(n node) ([]byte, error) {
 	file, err := v.session.root.Open(relative(n.path))
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // only read from
+	defer file.Close() // it is only read
 	head, err := io.ReadAll(io.LimitReader(file, codeHead))
 	if err != nil || n.info.Size() <= codeHead {
 		return head, err
@@ -108,8 +108,8 @@ func (v *visit) code(n node) ([]byte, error) {
 	return append(head, tail...), err
 }
 
-// vouched is what the kernel keeps of a program that was executed. It keeps it by inode and never
-// looks again: bytes that change in place no longer fit, and the next process of them is killed.
+// vouched is the kernel's record of a program that was executed. The kernel keeps it by inode and
+// never checks again: if bytes change in place, the next process is killed.
 type vouched struct {
 	Stamp string `json:"stamp"` // size and time of the last change
 	Sum   string `json:"sum"`
@@ -117,8 +117,7 @@ type vouched struct {
 
 var vouchedRecord = inMemory("signatures")
 
-// mayRun asks the kernel whether a program may be executed. What is no program is none of its
-// concern.
+// mayRun asks the kernel whether a program may be executed. Other files are ignored.
 func (v *visit) mayRun(n node) (bool, error) {
 	head, err := v.code(n)
 	if err != nil || !isCode(n.path, head) {
@@ -154,14 +153,14 @@ func (v *visit) sum(n node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() // only read from
+	defer file.Close() // it is only read
 	hash := sha256.New()
 	_, err = io.Copy(hash, file)
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// released forgets what the kernel keeps of a file whose last name goes away: the real disk gives
-// its inode's number to another file, which APFS never does.
+// released removes the kernel's record of a file whose last name is removed: the real disk reuses its
+// inode number, which APFS never does.
 func (v *visit) released(n node) {
 	if !n.plain() || systemRecord(n.info).Nlink > 1 {
 		return
@@ -175,13 +174,13 @@ func (v *visit) released(n node) {
 	}
 	if _, ok := known[inodeOf(n)]; ok {
 		delete(known, inodeOf(n))
-		_ = v.keep(vouchedRecord, known) // a program too many is killed at worst
+		_ = v.keep(vouchedRecord, known) // at worst, one program too many is killed
 	}
 }
 
-// BreakSignature lets the kernel believe that other bytes were executed from a file's inode before:
-// as after a program was overwritten in place, the bytes on the disk are whole, codesign finds them
-// valid, and every new process of them is killed. The name is an absolute path on the machine.
+// BreakSignature makes the kernel's record of a file that of other bytes, as after a program was
+// overwritten in place: the bytes on the disk are complete, codesign finds them valid, and every new
+// process of them is killed. The name is an absolute path on the machine.
 func (m *Machine) BreakSignature(name string) error {
 	err := m.revouch(name, func(known map[string]vouched, inode string) { known[inode] = vouched{Sum: "other bytes"} })
 	if err != nil {
@@ -190,7 +189,7 @@ func (m *Machine) BreakSignature(name string) error {
 	return nil
 }
 
-// revouch changes what the kernel keeps of a file.
+// revouch changes the kernel's record of a file.
 func (m *Machine) revouch(name string, change func(known map[string]vouched, inode string)) error {
 	return m.asRoot(func(v *visit, p *proc) error {
 		n, err := v.find(p.user, "/", name, true)
@@ -223,7 +222,7 @@ func (m *Machine) SignatureBroken(name string) (killed bool, err error) {
 	return killed, nil
 }
 
-// isTart and isKubelet tell the two programs that are modelled from all others.
+// isTart and isKubelet detect the two programs that are modelled.
 func isTart(name string, head []byte) bool {
 	return strings.HasSuffix(name, tartInBundle) || codeValue(head, "program") == "tart"
 }
@@ -232,8 +231,8 @@ func isKubelet(name string, head []byte) bool {
 	return path.Base(name) == "tart-kubelet" || codeValue(head, "program") == "tart-kubelet"
 }
 
-// TrustSignature lets the kernel forget what it keeps of a file: its next process is judged by the
-// bytes that exist. The name is an absolute path on the machine.
+// TrustSignature removes the kernel's record of a file: its next process is judged by the present
+// bytes. The name is an absolute path on the machine.
 func (m *Machine) TrustSignature(name string) error {
 	err := m.revouch(name, func(known map[string]vouched, inode string) { delete(known, inode) })
 	if err != nil {

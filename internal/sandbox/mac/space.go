@@ -16,7 +16,7 @@ const (
 	factoryFree = 400_000_000_000
 )
 
-// space is how much was free on the disk when its files had a certain size together.
+// space is how much was free on the disk when its files had a certain total size.
 type space struct {
 	Free  int64 `json:"free"`
 	Files int64 `json:"files"`
@@ -24,8 +24,7 @@ type space struct {
 
 var spaceRecord = inFirmware("space")
 
-// SetFree leaves as many bytes free on the disk as it says; what is written from now on takes from
-// them, and what is removed is free again.
+// SetFree sets the number of free bytes on the disk; later writes reduce it, and removals increase it.
 func (m *Machine) SetFree(bytes int64) error {
 	err := m.asRoot(func(v *visit, _ *proc) error {
 		files, err := m.filesSize()
@@ -40,7 +39,7 @@ func (m *Machine) SetFree(bytes int64) error {
 	return nil
 }
 
-// Free returns how many bytes are free on the disk.
+// Free returns the number of free bytes on the disk.
 func (m *Machine) Free() (free int64, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		free, err = v.free()
@@ -58,12 +57,12 @@ func (v *visit) free() (int64, error) {
 	return max(0, known.Free-(files-known.Files)), err
 }
 
-// filesSize is the size of all files together. It is asked only by df and where the disk is nearly
-// full, which a disk in its factory state never gets.
+// filesSize returns the size of all files. It is only needed by df and on a nearly full disk, which a
+// new one never is.
 func (m *Machine) filesSize() (total int64, err error) {
 	err = filepath.WalkDir(m.Root(), func(_ string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // someone removed it just now
+			return nil // someone removed it meanwhile
 		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
@@ -76,8 +75,7 @@ func (m *Machine) filesSize() (total int64, err error) {
 	return total, err
 }
 
-// openToWrite opens a file for writing, through which no more can be written than the disk has
-// room for.
+// openToWrite opens a file for writing, limited to the free space of the disk.
 func (v *visit) openToWrite(p *proc, name string, flag int, mode fs.FileMode) (io.ReadWriteCloser, error) {
 	file, err := v.open(p, name, flag, mode)
 	if err != nil {
@@ -88,7 +86,7 @@ func (v *visit) openToWrite(p *proc, name string, flag int, mode fs.FileMode) (i
 
 func (v *visit) bound(file *os.File) (io.ReadWriteCloser, error) {
 	if _, err := os.Lstat(filepath.Join(v.session.machine.dir, string(spaceRecord))); err != nil {
-		return file, nil // nobody has filled the disk
+		return file, nil // the disk was never filled
 	}
 	left, err := v.free()
 	if err == nil && left == 0 {
@@ -100,7 +98,7 @@ func (v *visit) bound(file *os.File) (io.ReadWriteCloser, error) {
 	return &bounded{file: file, left: left}, nil
 }
 
-// bounded is a file on a disk that is nearly full.
+// bounded is a file on a nearly full disk.
 type bounded struct {
 	file *os.File
 	left int64
@@ -110,7 +108,7 @@ type bounded struct {
 // Read reads from the file.
 func (b *bounded) Read(data []byte) (int, error) { return b.file.Read(data) }
 
-// Write writes what there is room for.
+// Write writes as much as fits.
 func (b *bounded) Write(data []byte) (int, error) {
 	fits := min(int64(len(data)), b.left)
 	n, err := b.file.Write(data[:fits])
@@ -124,7 +122,7 @@ func (b *bounded) Write(data []byte) (int, error) {
 // Close closes the file.
 func (b *bounded) Close() error { return b.file.Close() }
 
-// lostOutput ends a tool that has printed to a full disk and does not know it.
+// lostOutput ends a tool whose output did not fit on the disk.
 func (p *proc) lostOutput(status int) int {
 	if to, ok := p.stdout.(*bounded); ok && to.full && status == 0 {
 		return p.fail(exitFailed, "stdout: %s", why(syscall.ENOSPC))
@@ -144,7 +142,7 @@ func (v *visit) room(size int) error {
 	return err
 }
 
-// EmptyDisk returns the disk back the room that a new machine's has.
+// EmptyDisk restores the free space of a new machine.
 func (m *Machine) EmptyDisk() error {
 	err := m.asRoot(func(*visit, *proc) error {
 		err := os.Remove(filepath.Join(m.dir, string(spaceRecord)))

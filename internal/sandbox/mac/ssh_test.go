@@ -158,10 +158,10 @@ func TestAuthentication(t *testing.T) {
 	}
 	must(t, m, "m1", "echo '"+authorized(stranger)+"' >>.ssh/authorized_keys; rm .ssh/scw_authorized_keys")
 	if _, err := dial(t, m, "m1", stranger, &events{}); err != nil {
-		t.Errorf("a key added by hand: %v", err)
+		t.Errorf("an added key: %v", err)
 	}
 	if _, err := dial(t, m, "m1", key, &events{}); err == nil {
-		t.Error("a key that was removed still counts")
+		t.Error("a removed key still works")
 	}
 }
 
@@ -182,16 +182,16 @@ func TestSessionLimits(t *testing.T) {
 	}
 	s := sessions[0]
 	if err := s.RequestPty("xterm", 24, 80, nil); err == nil {
-		t.Error("a terminal was given")
+		t.Error("a terminal was granted")
 	}
 	if err := s.RequestSubsystem("sftp"); err == nil {
-		t.Error("a subsystem was given")
+		t.Error("a subsystem was started")
 	}
 	if err := s.Shell(); err == nil {
-		t.Error("a shell was given")
+		t.Error("a shell was started")
 	}
 	if err := s.Setenv("A", "b"); err == nil {
-		t.Error("the environment was taken")
+		t.Error("the environment was accepted")
 	}
 	for _, s := range sessions {
 		_ = s.Close()
@@ -222,7 +222,7 @@ func TestOutputStreams(t *testing.T) {
 	if _, err := stdout.Read(first); err != nil || string(first) != "first\n" {
 		t.Errorf("read %q, %v", first, err)
 	}
-	// The connection dies under the running command; the cleanup waits for the server's end.
+	// The connection breaks during the command; the cleanup waits for the server's end.
 	_ = client.Close()
 }
 
@@ -236,7 +236,7 @@ func TestContextEndsServer(t *testing.T) {
 	go func() { ended <- m.Serve(ctx, far, func(string) {}) }()
 	cancel()
 	if err := <-ended; err == nil {
-		t.Error("a handshake that was cut off is no error")
+		t.Error("an interrupted handshake is not an error")
 	}
 }
 
@@ -315,7 +315,7 @@ func BenchmarkConnectAndExec(b *testing.B) {
 	}
 }
 
-// benchmarkScript asks what a fleet's observation asks, each question in a shell of its own.
+// benchmarkScript asks the questions of a fleet's observation, each in a separate shell.
 func benchmarkScript() (line, stdin string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "exec perl -e %s ''", quote(strings.TrimSpace(watchdog)))

@@ -7,24 +7,25 @@ import (
 	"sync"
 )
 
-// Strike is what befalls a machine in the middle of someone's work on it.
+// Strike is a fault in the middle of someone's work on a machine.
 type Strike int
 
-// The strikes there are.
+// The types of strikes.
 const (
-	// LineBreaks: connections break as a command begins, and what runs continues to its end with nobody
-	// to hear it. Where in the command that happens makes no difference to the machine.
+	// LineBreaks: connections break when a command starts, and the command runs to its end without a
+	// client. When exactly the connection breaks makes no difference to the machine.
 	LineBreaks Strike = iota
-	// Killed: what runs over SSH dies before a tool that may change something, and its connection with
-	// it. A death before another tool leaves the machine as one before the next of these does.
+	// Killed: commands over SSH are killed before a tool that may change something, and their
+	// connection breaks. A kill before another tool leaves the machine in the same state as one before
+	// the next such tool.
 	Killed
-	// InputBreaks: the line breaks in the middle of what is sent to a command, which continues with what
-	// has come.
+	// InputBreaks: the connection breaks in the middle of a command's input, and the command continues
+	// with the part that arrived.
 	InputBreaks
 )
 
-// strikes counts the commands, or the tools that may change something, that are started over SSH in
-// this process, or the bytes that are sent to them, and strikes once.
+// strikes counts commands over SSH in this process, their tools that may change something, or their
+// input bytes, and strikes once.
 type strikes struct {
 	mu    sync.Mutex
 	armed bool
@@ -32,22 +33,22 @@ type strikes struct {
 	kind  Strike
 }
 
-// StrikeAfter lets n more commands, or tools that may change something, be started over SSH, or n more
-// bytes be sent to them, and strikes before the next one. It knows this process alone.
+// StrikeAfter strikes after n more commands over SSH, tools that may change something, or input bytes.
+// It covers only this process.
 func (m *Machine) StrikeAfter(n int, kind Strike) {
 	m.strikes.mu.Lock()
 	defer m.strikes.mu.Unlock()
 	m.strikes.armed, m.strikes.left, m.strikes.kind = true, n, kind
 }
 
-// StrikeArmed reports whether a strike is still to come.
+// StrikeArmed reports whether a strike is still pending.
 func (m *Machine) StrikeArmed() bool {
 	m.strikes.mu.Lock()
 	defer m.strikes.mu.Unlock()
 	return m.strikes.armed
 }
 
-// Struck reports whether the last StrikeAfter has struck, and ends it.
+// Struck reports whether the strike of the last StrikeAfter has happened, and disarms it.
 func (m *Machine) Struck() bool {
 	m.strikes.mu.Lock()
 	defer m.strikes.mu.Unlock()
@@ -56,8 +57,8 @@ func (m *Machine) Struck() bool {
 	return struck
 }
 
-// fallsOn counts n of a kind and reports whether the strike falls on one of them, and how many come
-// before it.
+// fallsOn counts n of a kind and reports whether the strike is among them, and how many come before
+// it.
 func (s *strikes) fallsOn(kind Strike, n int) (before int, falls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +73,8 @@ func (s *strikes) fallsOn(kind Strike, n int) (before int, falls bool) {
 	return s.left, true
 }
 
-// starting is asked before a tool of a command over this connection runs. It reports whether the
-// tool may.
+// starting is called before a tool of a command over this connection runs. It reports whether the tool
+// may run.
 func (l *link) starting(p *proc) bool {
 	if !l.session.machine.StrikeArmed() || looksOnly(p.argv) {
 		return true
@@ -82,25 +83,25 @@ func (l *link) starting(p *proc) bool {
 		return true
 	}
 	_ = l.cut()
-	<-p.ctx.Done() // what serves the connection kills its commands
+	<-p.ctx.Done() // the server of the connection kills its commands
 	return false
 }
 
-// beginning is told when a command over this connection begins.
+// beginning is called when a command over this connection starts.
 func (l *link) beginning() {
 	if _, falls := l.session.machine.strikes.fallsOn(LineBreaks, 1); falls {
 		l.session.machine.lines.sever()
 	}
 }
 
-// struckInput is what is sent to a command over a connection.
+// struckInput is a command's input over a connection.
 type struckInput struct {
 	from io.Reader
 	link *link
 	over bool
 }
 
-// Read takes what has come before the line breaks.
+// Read returns what arrives before the connection breaks.
 func (s *struckInput) Read(p []byte) (n int, err error) {
 	if s.over {
 		return 0, io.EOF
@@ -113,8 +114,8 @@ func (s *struckInput) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// looksOnly reports whether a command line cannot change a machine. Shells and what starts others
-// do nothing by themselves.
+// looksOnly reports whether a command line cannot change a machine. Shells and commands that start
+// others change nothing themselves.
 func looksOnly(argv []string) bool {
 	name, args := argv[0][strings.LastIndex(argv[0], "/")+1:], append(slices.Clone(argv[1:]), "")
 	switch name {

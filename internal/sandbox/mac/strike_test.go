@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// TestStrike kills a script before each of its three tools that change something,
-// and breaks the line as it begins.
+// TestStrike kills a script before each of its three tools that change something, and breaks the
+// connection as it starts.
 func TestStrike(t *testing.T) {
 	t.Parallel()
 	const script = `/bin/sh -c 'touch /private/tmp/a; cat /private/tmp/a; touch /private/tmp/b; touch /private/tmp/c'`
@@ -23,13 +23,13 @@ func TestStrike(t *testing.T) {
 		m.StrikeAfter(c.after, c.kind)
 		err := runLine(t, client, script)
 		if got := m.Struck(); got != c.struck || (err != nil) != c.struck {
-			t.Errorf("%+v: struck %t, %v", c, got, err)
+			t.Errorf("%+v: got %t, %v", c, got, err)
 		}
 		waitFor(t, func() bool { return len(strings.Fields(must(t, m, "root", "ls /private/tmp"))) == c.files })
 	}
 }
 
-// TestInputStruck lets a part of what is sent arrive: the command goes on with it.
+// TestInputStruck delivers only a part of the input: the command continues with it.
 func TestInputStruck(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int{0, 1, 5000, 8999} {
@@ -41,7 +41,7 @@ func TestInputStruck(t *testing.T) {
 		session.Stdin = strings.NewReader(strings.Repeat("x", 9000))
 		m.StrikeAfter(after, InputBreaks)
 		if err := session.Run("cat > /private/tmp/a"); err == nil || !m.Struck() {
-			t.Errorf("struck after %d bytes: %v", after, err)
+			t.Errorf("interrupted after %d bytes: %v", after, err)
 		}
 		waitFor(t, func() bool {
 			return strings.TrimSpace(must(t, m, "root", "cat /private/tmp/a 2>/dev/null | wc -c")) == fmt.Sprint(after)
@@ -49,7 +49,7 @@ func TestInputStruck(t *testing.T) {
 	}
 }
 
-// runLine runs a command and tells whether its end was heard of.
+// runLine runs a command and reports whether its exit status arrived.
 func runLine(t *testing.T, client *ssh.Client, line string) error {
 	t.Helper()
 	session, err := client.NewSession()

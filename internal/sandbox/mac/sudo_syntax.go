@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sudoersEntry is one line of a sudo policy that says something: a rule, or another place to read.
+// sudoersEntry is one effective line of a sudo policy: a rule, or another file to read.
 type sudoersEntry struct {
 	rule         *sudoersRule
 	file, folder string
@@ -24,7 +24,7 @@ type sudoersCommand struct {
 	free bool   // without a password
 }
 
-// sudoersFault is where a file stops being a policy.
+// sudoersFault is the first invalid place of a policy file.
 type sudoersFault struct{ line, column int }
 
 func (f sudoersFault) String() string { return fmt.Sprintf("%d:%d", f.line, f.column) }
@@ -39,8 +39,8 @@ var (
 	sudoersNote  = regexp.MustCompile(`(?:^|\s)#(?:[^0-9].*)?$`)
 )
 
-// parseSudoers reads a policy file. The first fault ends it: what sudo makes of the rest differs
-// from release to release.
+// parseSudoers reads a policy file up to the first fault: sudo's treatment of the rest depends on the
+// release.
 func parseSudoers(text string) ([]sudoersEntry, *sudoersFault) {
 	var entries []sudoersEntry
 	number := 0
@@ -64,7 +64,7 @@ func parseSudoers(text string) ([]sudoersEntry, *sudoersFault) {
 	return entries, nil
 }
 
-// parseSudoersLine gives nil for a line that says nothing the simulation goes by.
+// parseSudoersLine returns nil for a line without an effect here.
 func parseSudoersLine(line string) (entry *sudoersEntry, ok bool) {
 	if m := sudoersMore.FindStringSubmatch(line); m != nil {
 		place := strings.Trim(strings.TrimSpace(m[2]), `"`)
@@ -91,12 +91,12 @@ func parseSudoersLine(line string) (entry *sudoersEntry, ok bool) {
 	return &sudoersEntry{rule: r}, ok
 }
 
-// words are the parts of a list.
+// words returns the parts of a list.
 func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 }
 
-// parseSudoersCommands reads the last part of a rule. A tag holds for all commands behind it.
+// parseSudoersCommands reads the last part of a rule. A tag applies to all commands after it.
 func parseSudoersCommands(text string) (commands []sudoersCommand, ok bool) {
 	free := false
 	for one := range strings.SplitSeq(text, ",") {
@@ -123,8 +123,8 @@ func parseSudoersCommands(text string) (commands []sudoersCommand, ok bool) {
 	return commands, true
 }
 
-// names reports whether a list names someone: as ALL, by name, or by a group of his. The last
-// word that fits decides, and "!" turns it round.
+// names reports whether a list includes a user: as ALL, by name, or by a group. The last match
+// decides, and "!" negates it.
 func names(list []string, who user) bool {
 	found := false
 	for _, word := range list {

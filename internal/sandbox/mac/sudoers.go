@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// What is told of a faulty file in sudoers.d: releases 1.9 leave it out, older ones leave everyone
-// without sudo.
+// The reported effect of a faulty file in sudoers.d: releases 1.9 skip it, with older ones sudo fails
+// for everyone.
 const (
 	sudoersSwitch  = "sudoers-syntax-error"
 	sudoersSkipped = "file-skipped"
@@ -17,21 +17,22 @@ const (
 
 const sudoersFile = "/private/etc/sudoers"
 
-// maxSudoersDepth is how deep files may name files.
+// maxSudoersDepth limits how deep files may include files.
 const maxSudoersDepth = 128
 
-// permit is what the policy says of one command.
+// permit is the policy's decision on one command.
 type permit struct {
 	listed   bool
 	password bool
 }
 
-// sudoPermit reads the policy; the last line that fits decides. A file that can't be trusted or
-// read is left out with a warning. broken reports that the policy can't be used at all. An empty
-// command is for sudo -v, which asks unless every rule of the user spares him.
+// sudoPermit reads the policy; the last matching line decides. A file that is unreadable or has wrong
+// permissions is skipped with a warning. broken reports that the policy is unusable. An empty command
+// is for sudo -v, which asks unless all of the user's rules have NOPASSWD.
 func (p *proc) sudoPermit(target user, command string) (is permit, warnings string, broken bool) {
 	y := &policy{proc: p, target: target, command: command}
-	// The policy lets root do everything, and what the switches say is replaced whole: it takes no lock.
+	// The policy gives root all rights, and the switches' file is replaced atomically: no lock is
+	// needed.
 	if unlocked := (&visit{session: p.session}); p.user.uid == 0 && unlocked.switched(sudoersSwitch) != sudoersFatal {
 		return permit{listed: true}, "", false
 	}
@@ -53,8 +54,8 @@ type policy struct {
 	proc     *proc
 	target   user
 	command  string
-	depth    int  // of files that name files
-	fatal    bool // whether a fault makes the whole policy useless
+	depth    int  // of included files
+	fatal    bool // whether a fault makes the whole policy unusable
 	broken   bool
 	permit   permit
 	warnings strings.Builder
@@ -110,7 +111,7 @@ func (y *policy) fault(name string, at sudoersFault) {
 	y.warn("unable to initialize policy plugin")
 }
 
-// sudoersText returns a policy file, or why sudo leaves it out.
+// sudoersText returns a policy file, or why sudo skips it.
 func (v *visit) sudoersText(name string) (text, complaint string) {
 	root := v.session.users()[0]
 	n, err := v.find(root, "/", name, true)
@@ -131,8 +132,7 @@ func (v *visit) sudoersText(name string) (text, complaint string) {
 	return string(data), ""
 }
 
-// sudoersIn returns the files of a folder that count, without those whose names mark them as an
-// editor's or a package manager's leavings.
+// sudoersIn returns the effective files of a folder, without those of editors and package managers.
 func (v *visit) sudoersIn(name string) []string {
 	root := v.session.users()[0]
 	folder, err := v.find(root, "/", name, true)

@@ -8,26 +8,26 @@ import (
 	"sync"
 )
 
-// Switch is a doubt about how a Mac behaves: what is told of it differs, so the machine can be made
-// to behave in each way.
+// Switch is an uncertain behaviour of Macs: reports differ, so the machine can be set to behave in
+// each way.
 type Switch struct {
 	Name, Summary string
-	Values        []string // the first is how a machine behaves when nobody says otherwise
+	Values        []string // the first is the default
 }
 
-// takes reports whether a switch can be set to a value. A value in capitals stands for any other word.
+// takes reports whether a switch can have a value. A value in capitals stands for any other word.
 func (s Switch) takes(value string) bool {
 	last := s.Values[len(s.Values)-1]
 	free := last != strings.ToLower(last) && last == strings.ToUpper(last)
 	return slices.Contains(s.Values, value) || free && value != "" && !strings.ContainsAny(value, " \t\n")
 }
 
-// Switches lists the doubts there are.
+// Switches returns all switches.
 func Switches() []Switch {
 	return slices.Concat(loginSwitches(), sudoSwitches(), launchdSwitches(), pfSwitches(), vmnetSwitches(), pinSwitches(), btmSwitches(), appSwitches(), kubeletSwitches(), downloadSwitches(), systemSwitches())
 }
 
-// switchesByName are Switches, made once: most commands ask for one.
+// switchesByName are the Switches, created once: most commands read one.
 var switchesByName = sync.OnceValue(func() map[string]Switch {
 	all := map[string]Switch{}
 	for _, s := range Switches() {
@@ -44,7 +44,7 @@ func switchOf(name string) (Switch, error) {
 	return known, nil
 }
 
-// SetSwitch creates the machine behave in one of the ways that a switch offers.
+// SetSwitch sets a switch of the machine.
 func (m *Machine) SetSwitch(name, value string) error {
 	known, err := switchOf(name)
 	if err != nil {
@@ -71,7 +71,7 @@ func (v *visit) switched(name string) string {
 	}
 	if v.switches == nil {
 		v.switches = map[string]string{}
-		// A record that cannot be read counts as none.
+		// An unreadable record is empty.
 		if set, err := decoded[map[string]string](v.session.machine, inFirmware("switches"), json.Unmarshal); err == nil && set != nil {
 			v.switches = *set
 		}

@@ -9,23 +9,23 @@ import (
 	"syscall"
 )
 
-// tartInBundle is how the path of tart's program ends where it is in its bundle.
+// tartInBundle is the end of the path of tart's program in its bundle.
 const tartInBundle = "/tart.app/Contents/MacOS/tart"
 
-// tartError is a failure with tart's own exit code.
+// tartError is a failure with tart's exit code.
 type tartError struct {
 	code int
 	text string
 }
 
-// Error is what tart prints.
+// Error returns tart's output.
 func (e tartError) Error() string { return e.text }
 
 func noVM(name string) error {
 	return tartError{2, fmt.Sprintf("the specified VM %q does not exist", name)}
 }
 
-// tartConfig is what tart keeps of a virtual machine next to its disk.
+// tartConfig is tart's file about a virtual machine next to its disk.
 type tartConfig struct {
 	Version  int    `json:"version"`
 	OS       string `json:"os"`
@@ -42,8 +42,8 @@ type tartCall struct {
 	home    string
 }
 
-// tartHome is where tart keeps everything of the user that it runs as: it asks the user database and
-// not HOME, which sudo leaves as it was.
+// tartHome is the folder for everything of the user that tart runs as: tart reads the user database
+// and not HOME, which sudo keeps.
 func tartHome(p *proc) string {
 	if home := p.env["TART_HOME"]; home != "" {
 		return home
@@ -92,7 +92,7 @@ func (c tartCall) complainPlain(text string) { _, _ = c.stderr.Write([]byte(text
 // usageError is how tart refuses a command line.
 func usageError(text string) error { return tartError{64, "Error: " + text} }
 
-// sweep empties tart's folder for unfinished things, as every call of it does.
+// sweep empties tart's folder for unfinished files, as every call of it does.
 func (c tartCall) sweep() error {
 	return c.visit(func(v *visit) error {
 		n, err := v.find(c.user, "/", c.home+"/tmp", true)
@@ -107,7 +107,7 @@ func (c tartCall) sweep() error {
 	})
 }
 
-// folder is where a virtual machine lies, or an image out of a registry.
+// folder returns the folder of a virtual machine, or of an image from a registry.
 func (c tartCall) folder(name string) string {
 	if strings.Contains(name, "/") {
 		return c.home + "/cache/OCIs/" + strings.ReplaceAll(name, ":", "/")
@@ -153,7 +153,7 @@ func newVM() tartConfig {
 func (v *visit) vmConfig(p *proc, folder string) tartConfig {
 	config := newVM()
 	if data, err := v.read(p, folder+"/config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // a damaged one counts as a new one's
+		_ = json.Unmarshal(data, &config) // a damaged one counts as new
 	}
 	return config
 }

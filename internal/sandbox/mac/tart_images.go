@@ -75,7 +75,7 @@ func (c tartCall) showList(all []listed, format string, quiet bool) error {
 		if err != nil {
 			return err
 		}
-		// As Foundation writes it: a space before the colon, and slashes escaped.
+		// Foundation's format: a space before the colon, and escaped slashes.
 		text := strings.ReplaceAll(string(data), `": `, `" : `)
 		c.printf("%s\n", strings.ReplaceAll(text, "/", `\/`))
 		return nil
@@ -147,7 +147,7 @@ func (c tartCall) line(v *visit, source, name, folder string, running bool) list
 	return listed{source, name, v.vmConfig(c.proc, folder).DiskGB, 1, accessed.Format(time.RFC3339), running, state}
 }
 
-// vmNames are the local virtual machines of a user.
+// vmNames returns the local virtual machines of a user.
 func (v *visit) vmNames(who user, home string) ([]string, error) {
 	n, err := v.find(who, "/", home+"/vms", true)
 	if missing(err) {
@@ -166,7 +166,7 @@ func (v *visit) vmNames(who user, home string) ([]string, error) {
 	return names, err
 }
 
-// clone copies a virtual machine, or an image, which is pulled where it is not in the cache.
+// clone copies a virtual machine, or an image, which is pulled if it is not in the cache.
 func (c tartCall) clone(args []string) error {
 	if args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--insecure" }); len(args) != 2 {
 		return usageError("Missing expected argument '<new-name>'")
@@ -234,7 +234,7 @@ func (c tartCall) ip(args []string) error {
 	})
 }
 
-// push uploads a virtual machine. The simulated registry takes anything at once.
+// push uploads a virtual machine. The simulated registry accepts everything at once.
 func (c tartCall) push(args []string) error {
 	args = withoutOption(args, "--concurrency", "--chunk-size", "--label", "--disk-format")
 	if len(args) < 2 {

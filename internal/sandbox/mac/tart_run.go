@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// running returns the process of a virtual machine that runs.
+// running returns the process of a running virtual machine.
 func (v *visit) running(home, name string) (guest, bool, error) {
 	all, err := v.guests()
 	i := slices.IndexFunc(all, func(g guest) bool { return g.runs() && g.VM == name && g.Home == home })
@@ -51,8 +51,8 @@ func (c tartCall) run(args []string) error {
 	return c.wait(started)
 }
 
-// entitled reports whether a program may use Virtualization: that hangs on the whole bundle,
-// and on the signature that it came with.
+// entitled reports whether a program may use Virtualization: that depends on the whole bundle, and on
+// its original signature.
 func (v *visit) entitled(program string) error {
 	contents := strings.TrimSuffix(program, "/MacOS/tart")
 	whole := strings.HasSuffix(program, tartInBundle) && v.exists(contents+"/embedded.provisionprofile")
@@ -104,8 +104,8 @@ func (c tartCall) stop(args []string) error {
 	})
 }
 
-// ofRunning does something with the one virtual machine that args name, which fails where it does not
-// run.
+// ofRunning calls a function with the one virtual machine that args name. It fails if that one does
+// not run.
 func (c tartCall) ofRunning(args []string, stopped error, do func(*visit, guest) error) error {
 	if len(args) != 1 {
 		return usageError("Missing expected argument '<name>'")
@@ -125,7 +125,7 @@ func (c tartCall) ofRunning(args []string, stopped error, do func(*visit, guest)
 	})
 }
 
-// withoutOption takes out an option with its value.
+// withoutOption removes an option with its value.
 func withoutOption(args []string, names ...string) []string {
 	args = slices.Clone(args)
 	for i := 0; i < len(args); {
@@ -142,7 +142,7 @@ func withoutOption(args []string, names ...string) []string {
 	return args
 }
 
-// remove deletes virtual machines, those that are just being pushed as well.
+// remove deletes virtual machines, even while they are pushed.
 func (c tartCall) remove(names []string) error {
 	if len(names) == 0 {
 		return usageError("Missing expected argument '<name> ...'")

@@ -8,7 +8,7 @@ import (
 
 func permission(mode uint32) fs.FileMode { return fs.FileMode(mode) }
 
-// withTart puts tart where a fleet has it and logs the user in at the screen.
+// withTart installs tart where a fleet has it and logs the user in at the screen.
 func withTart(h *kubeletHost) {
 	h.Helper()
 	h.write("/usr/local/lib/tart.app/Contents/MacOS/tart", "program=tart\nversion=2.32.1\n", 0, 0o755)
@@ -54,10 +54,10 @@ func TestTart(t *testing.T) {
 	}
 	h.root("mkdir /tmp/kept; cp -p /usr/local/lib/tart.app/Contents/MacOS/tart /tmp/kept/tart; codesign -f -s - /usr/local/lib/tart.app")
 	if _, stderr, exit := run(t, h.Machine, "m1", tart+"run a"); exit != 1 || !strings.Contains(stderr, "entitlement") {
-		t.Errorf("signed anew: %d, %s", exit, stderr)
+		t.Errorf("signed again: %d, %s", exit, stderr)
 	}
 	if _, stderr, exit := run(t, h.Machine, "m1", "/tmp/tart run a"); exit != 1 || !strings.Contains(stderr, "VZErrorDomain") {
-		t.Errorf("out of its bundle: %d, %s", exit, stderr)
+		t.Errorf("outside its bundle: %d, %s", exit, stderr)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestGuests(t *testing.T) {
 		t.Errorf("list %s", got)
 	}
 	if _, stderr, exit := run(t, h.Machine, "m1", "/usr/local/bin/tart delete b"); exit != 1 || stderr != "VM \"b\" is running\n" {
-		t.Errorf("delete of a running one: %d %s", exit, stderr)
+		t.Errorf("deletion of a running one: %d %s", exit, stderr)
 	}
 	if err := h.LogOut(); err != nil {
 		t.Fatal(err)

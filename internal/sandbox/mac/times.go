@@ -16,8 +16,8 @@ func changedAt(name string) (time.Time, error) {
 	return time.Unix(record.Ctim.Unix()), nil
 }
 
-// changed is when a file was last changed, on the machine's clock: unlike the time of the content
-// nobody can set it, so that it can be held against the start of a process.
+// changed returns when a file was last changed, on the machine's clock. Unlike the time of the content
+// it cannot be set, so it can be compared with the start of a process.
 func (s *session) changed(n node) time.Time {
 	at, err := changedAt(filepath.Join(s.machine.Root(), n.path))
 	if err != nil {

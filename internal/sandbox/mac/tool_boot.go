@@ -28,7 +28,7 @@ func reboot(p *proc) int {
 	return p.goDown()
 }
 
-// goDown restarts the machine. What runs on it ends, the process that asked for it included.
+// goDown restarts the machine. All processes end, the one that requested it included.
 func (p *proc) goDown() int {
 	if err := p.visit((*visit).shutDown); err != nil {
 		return p.fail(exitFailed, "%s", err)
@@ -60,7 +60,7 @@ func uptime(p *proc) int {
 	return 0
 }
 
-// upFor is how long a machine has run, in uptime's words.
+// upFor formats how long a machine has run as uptime does.
 func upFor(d time.Duration) string {
 	minutes := max(0, int(d.Minutes()))
 	days, hours := minutes/1440, minutes/60%24
@@ -82,7 +82,7 @@ func upFor(d time.Duration) string {
 	return strings.Join(parts, ", ")
 }
 
-// sfltool shows what the background items' database holds: a record for each job of /Library.
+// sfltool prints the background items' database: a record for each job of /Library.
 func sfltool(p *proc) int {
 	switch args := strings.Join(p.args(), " "); {
 	case args == "resetbtm" && p.user.uid != 0:

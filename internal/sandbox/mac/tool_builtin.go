@@ -11,13 +11,13 @@ import (
 func succeed(*proc) int  { return 0 }
 func failTool(*proc) int { return exitFailed }
 
-// refuse reports what a shell can do and the simulation can't.
+// refuse reports a feature of the shell that the simulation lacks.
 func refuse(p *proc) int {
 	return p.shellFail(exitUnmodelled, "option not modelled: %s", strings.TrimPrefix(p.argv[1], "not modelled: "))
 }
 
-// notNumber finds an operand of a comparison of numbers that is none; the interpreter takes it for
-// 0, and every real shell refuses it.
+// notNumber finds an operand of a numeric comparison that is not a number; the interpreter treats it
+// as 0, and every real shell refuses it.
 func notNumber(args []string) (word string, bad bool) {
 	for i := 2; i+1 < len(args); i++ {
 		switch args[i] {
@@ -41,8 +41,8 @@ func complainNumber(p *proc) int {
 	return p.shellFail(exitUsage, "%s: %s: integer expression expected", p.argv[1], p.argv[2])
 }
 
-// printfWords is printf's command line as the interpreter understands it: it knows no "--", and it
-// reads an octal escape of %b without the 0 in front.
+// printfWords returns printf's command line for the interpreter: it does not support "--", and it
+// reads an octal escape of %b without the leading 0.
 func printfWords(args []string) []string {
 	words := slices.Clone(args)
 	if len(words) > 1 && words[1] == "--" {
@@ -54,14 +54,15 @@ func printfWords(args []string) []string {
 	for i, word := range words[2:] {
 		plain := withoutZero(word)
 		if plain != word && strings.Count(strings.ReplaceAll(words[1], "%%", ""), "%") > 1 {
-			return []string{ownRefuse, "printf %b beside another conversion"}
+			return []string{ownRefuse, "printf %b with another conversion"}
 		}
 		words[i+2] = plain
 	}
 	return words
 }
 
-// withoutZero turns every \0nnn into \nnn.
+// withoutZero turns every \0nnn into
+// nn.
 func withoutZero(word string) string {
 	var b strings.Builder
 	for i := 0; i < len(word); i++ {
@@ -82,7 +83,7 @@ func asBuiltin(p *proc) int {
 	return runShell(p.child(append([]string{"/bin/bash", "-c", quote(p.name()) + ` "$@"`, p.name()}, p.args()...)))
 }
 
-// shellEcho is echo as macOS's sh has it: no options, and escapes are always read.
+// shellEcho is echo of macOS's sh: no options, and escapes are always read.
 func shellEcho(p *proc) int {
 	text, end := strings.Join(p.args(), " "), "\n"
 	if before, _, ok := strings.Cut(text, `\c`); ok {
@@ -168,7 +169,7 @@ func typeOf(p *proc) int {
 	return status
 }
 
-// hash remembers nothing, but finds out whether there is such a command.
+// hash caches nothing, but checks whether a command exists.
 func hash(p *proc) int {
 	status := 0
 	for _, name := range p.args() {

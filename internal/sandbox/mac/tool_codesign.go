@@ -19,7 +19,7 @@ type codesignCall struct {
 	files                        []string
 }
 
-// codesign verifies, shows and replaces signatures. What it prints goes to the standard error.
+// codesign verifies, shows and replaces signatures. It prints to the standard error.
 func codesign(p *proc) int {
 	c := codesignCall{proc: p}
 	if status, ok := c.parse(); !ok {
@@ -84,7 +84,7 @@ func (c *codesignCall) parse() (status int, ok bool) {
 	return 0, true
 }
 
-// letters reads -v, -vv, -dv, -fs- and the like. The first v without another task verifies.
+// letters reads options such as -v, -vv, -dv and -fs-. The first v without another task means verify.
 func (c *codesignCall) letters(word string) (status int, ok bool) {
 	for i, letter := range word[1:] {
 		switch letter {
@@ -112,7 +112,7 @@ func (c *codesignCall) letters(word string) (status int, ok bool) {
 // say prints to the standard error without the tool's name, as codesign does.
 func (c *codesignCall) say(text string) { _, _ = c.stderr.Write([]byte(text + "\n")) }
 
-// one does what was asked for with one file.
+// one does the requested task with one file.
 func (c *codesignCall) one(name string) int {
 	var n node
 	var head []byte
@@ -158,7 +158,7 @@ func (c *codesignCall) one(name string) int {
 	return c.judge(name, head, whole)
 }
 
-// mainCode is the program of a bundle.
+// mainCode returns the program of a bundle.
 func (v *visit) mainCode(who user, bundle node) (node, error) {
 	name := strings.TrimSuffix(path.Base(bundle.path), ".app")
 	return v.find(who, "/", bundle.path+"/Contents/MacOS/"+name, true)
@@ -212,7 +212,7 @@ func (c *codesignCall) show(n node, head []byte) {
 	c.say("CDHash=" + full[:40] + "\n" + signature + "\nInfo.plist=not bound\nTeamIdentifier=" + cmp.Or(teamOf(head), "not set") + "\nSealed Resources=none\nInternal requirements=none")
 }
 
-// resign signs again: it writes a new file and renames it, so that the inode is another one.
+// resign signs again: it writes a new file and renames it, so the inode changes.
 func (c *codesignCall) resign(name string, n node, head []byte, system bool) int {
 	signed := sealOf(head) != unsealed
 	switch {
@@ -225,7 +225,7 @@ func (c *codesignCall) resign(name string, n node, head []byte, system bool) int
 	}
 	err := c.visit(func(v *visit) error {
 		if bytes.HasPrefix(head, []byte("#!")) {
-			return syscall.ENOTSUP // a script's signature lies next to its bytes
+			return syscall.ENOTSUP // a script's signature is stored next to its bytes
 		}
 		if err := v.writable(c.user, path.Dir(n.path)); err != nil {
 			return err
@@ -234,7 +234,7 @@ func (c *codesignCall) resign(name string, n node, head []byte, system bool) int
 		if err != nil {
 			return err
 		}
-		return v.replace(n, signedAnew(text), n.owner)
+		return v.replace(n, signedAgain(text), n.owner)
 	})
 	if err != nil {
 		c.say(name + ": " + why(err))
@@ -246,9 +246,9 @@ func (c *codesignCall) resign(name string, n node, head []byte, system bool) int
 	return 0
 }
 
-// signedAnew is a program with a signature that was made on this machine: its bytes are others than
-// those that were downloaded.
-func signedAnew(text []byte) []byte {
+// signedAgain returns a program with a signature from this machine: its bytes differ from those that
+// were downloaded.
+func signedAgain(text []byte) []byte {
 	text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte(unsignedMark)), "\n")
 	var b bytes.Buffer
 	for line := range bytes.Lines(text) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// errTreeUnmodelled is of a folder that cp -R copies in a way which is not modelled.
+// errTreeUnmodelled is for a folder that cp -R copies in a way that is not modelled.
 var errTreeUnmodelled = errors.New("not modelled")
 
-// copyTree copies a file, or a folder with all that is in it, to where no folder of that name is yet. Links in it,
-// a name that ends in a slash and -p are not modelled.
+// copyTree copies a file, or a folder with its content, to a path without a folder. Links in it, a
+// name that ends in a slash and -p are not modelled.
 func (p *proc) copyTree(name, target string, keep bool) error {
 	var from, to node
 	var children []node

@@ -21,7 +21,7 @@ type curlCall struct {
 	retries                                          int
 }
 
-// curlWords are the long names of the options that are known, by letter or by themselves.
+// curlWords are the known long options, with the letters that some have.
 func curlWords() map[string]string {
 	return map[string]string{
 		"--fail": "-f", "--silent": "-s", "--show-error": "-S", "--location": "-L", "--output": "-o", "--continue-at": "-C",
@@ -58,7 +58,7 @@ func curl(p *proc) int {
 	return own.code
 }
 
-// transfer does one request and writes what comes.
+// transfer makes one request and writes the answer.
 func (c *curlCall) transfer() error {
 	at, err := url.Parse(c.address)
 	switch {
@@ -76,7 +76,7 @@ func (c *curlCall) transfer() error {
 		c.report(reply{}, 0)
 		return err
 	}
-	defer a.body.Close() // only read from
+	defer a.body.Close() // it is only read
 	if c.head {
 		return c.headers(a)
 	}
@@ -90,7 +90,7 @@ func portOf(at *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[at.Scheme]
 }
 
-// present is how much of the file is there already.
+// present returns how much of the file already exists.
 func (c *curlCall) present() (size int64) {
 	if !c.resume || c.output == "" {
 		return 0
@@ -115,7 +115,7 @@ func (c *curlCall) headers(a reply) error {
 	return nil
 }
 
-// report prints what -w asks for.
+// report prints the format of -w.
 func (c *curlCall) report(a reply, got int64) {
 	if c.write == "" {
 		return
@@ -174,7 +174,7 @@ func (c *curlCall) tooSlow(a reply) error {
 	return curlError{28, fmt.Sprintf("Operation timed out after %s000 milliseconds with 0 out of %d bytes received", c.maxTime, a.size-a.from)}
 }
 
-// target is where the body goes.
+// target returns the file for the body.
 func (c *curlCall) target(from int64) (io.WriteCloser, error) {
 	switch {
 	case c.output == "" || c.output == "-":

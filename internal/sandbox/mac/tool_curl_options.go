@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// parse reads the command line. What it does not know ends the tool loudly.
+// parse reads the command line. An unknown option ends the tool loudly.
 func (c *curlCall) parse(args []string) (status int, ok bool) {
 	o := options{}
 	for len(args) > 0 {

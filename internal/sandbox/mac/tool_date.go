@@ -57,7 +57,7 @@ func layouts() map[byte]string {
 	}
 }
 
-// strptime reads a date in a format. White space of any width stands for any other.
+// strptime reads a date in a format. White space matches any other white space.
 func strptime(format, text string, zone *time.Location) (time.Time, bool) {
 	var layout strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -80,7 +80,7 @@ func strptime(format, text string, zone *time.Location) (time.Time, bool) {
 	return t, err == nil
 }
 
-// strftime fills in a format; a letter that it does not know is returned.
+// strftime fills in a format; it returns an unknown letter.
 func strftime(t time.Time, format string) (text, unknown string) {
 	layouts := layouts()
 	var b strings.Builder

@@ -42,7 +42,7 @@ func defaults(p *proc) int {
 	return p.unmodelled(strings.Join(p.args(), " "))
 }
 
-// file gives where a domain is kept. What cfprefsd goes by is the user, not HOME.
+// file returns the file of a domain. cfprefsd uses the user, not HOME.
 func (c defaultsCall) file(p *proc) string {
 	switch folder := p.user.home + "/Library/Preferences"; {
 	case path.IsAbs(c.domain):
@@ -62,7 +62,7 @@ func (c defaultsCall) name() string {
 	return c.domain
 }
 
-// complainLog writes a message as macOS's own logging does, with a line in front.
+// complainLog writes a message as macOS's own logging does, with a line before it.
 func (p *proc) complainLog(format string, args ...any) int {
 	_, _ = fmt.Fprintf(p.stderr, "%s defaults[%d:%d] \n%s\n", p.now().Format("2006-01-02 15:04:05.000"), 4242, 171717, fmt.Sprintf(format, args...))
 	return exitFailed
@@ -80,7 +80,7 @@ func (p *proc) readDefault(call defaultsCall) int {
 	})
 	value, ok := values[call.key]
 	if err != nil || !ok {
-		// A file that is missing, damaged or another user's is to cfprefsd a domain without keys.
+		// cfprefsd treats a missing or damaged file, or another user's, as a domain without keys.
 		return p.complainLog("The domain/default pair of (%s, %s) does not exist", call.domain, call.key)
 	}
 	p.printf("%s\n", plistText(value, ""))
@@ -95,7 +95,7 @@ func (p *proc) writeDefault(call defaultsCall) int {
 	return p.changeDefault(call, value)
 }
 
-// defaultValue reads a value as the command line types it.
+// defaultValue reads a value with the type of the command line.
 func defaultValue(words []string) (any, bool) {
 	if len(words) == 0 {
 		return nil, false
@@ -133,7 +133,7 @@ func defaultValue(words []string) (any, bool) {
 	return nil, false
 }
 
-// changeDefault writes a key, or deletes it when there is no value.
+// changeDefault writes a key, or deletes it if there is no value.
 func (p *proc) changeDefault(call defaultsCall, value any) int {
 	file := call.file(p)
 	present := true
@@ -175,7 +175,7 @@ func (p *proc) changeDefault(call defaultsCall, value any) int {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_$]+$`)
 
-// plistText is a value as defaults prints it; indent is for what stands within a list.
+// plistText formats a value as defaults does; indent is for the content of a list.
 func plistText(value any, indent string) string {
 	switch value := value.(type) {
 	case bool:

@@ -2,7 +2,7 @@ package mac
 
 import "path"
 
-// df shows the one disk there is, whatever of it is named.
+// df shows the only disk, whatever path is named.
 func df(p *proc) int {
 	o, names, status, ok := p.options("kmgPh")
 	switch {
@@ -40,7 +40,7 @@ func df(p *proc) int {
 	return status
 }
 
-// showDisk prints the volume of everything a person writes to: the system's own is another one.
+// showDisk prints the volume of all users' files; the system has a separate one.
 func (p *proc) showDisk(o options, free, unit int64, title string, names []string) {
 	const system = 12_000_000_000 // of the other volumes in the same container
 	used := max(0, diskSize-system-free)

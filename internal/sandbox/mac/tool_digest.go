@@ -30,19 +30,19 @@ func shasum(p *proc) int {
 	}
 	return p.inputs(names, exitFailed, func(name string, r io.Reader) {
 		sum := kind()
-		_, _ = io.Copy(sum, r) // a hash takes everything
+		_, _ = io.Copy(sum, r) // a hash accepts everything
 		p.printf("%s  %s\n", hex.EncodeToString(sum.Sum(nil)), name)
 	})
 }
 
-// openssl takes the SHA-256 of its input, and does nothing else here.
+// openssl computes the SHA-256 of its input, and nothing else here.
 func openssl(p *proc) int {
 	if args := p.args(); len(args) != 3 || args[0] != "dgst" || args[1] != "-sha256" || args[2] != "-r" {
 		return p.unmodelled("other uses than dgst -sha256 -r")
 	}
 	return p.inputs(nil, exitFailed, func(_ string, r io.Reader) {
 		sum := sha256.New()
-		_, _ = io.Copy(sum, r) // a hash takes everything
+		_, _ = io.Copy(sum, r) // a hash accepts everything
 		p.printf("%s *stdin\n", hex.EncodeToString(sum.Sum(nil)))
 	})
 }
@@ -85,7 +85,7 @@ func base64Tool(p *proc) int {
 		if err != nil {
 			return p.fail(exitFailed, "%s: %s", o['o'], why(err))
 		}
-		defer file.Close() // the write is checked
+		defer file.Close() // errors of writes are checked
 		sink = file
 	}
 	if _, err := sink.Write(out); err != nil {

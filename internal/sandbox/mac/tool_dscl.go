@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dsError is an error of the directory as dscl reports it: its number also gives the exit status.
+// dsError is an error of the directory as dscl reports it: its number also determines the exit status.
 type dsError int
 
 // Errors of the directory.
@@ -32,13 +32,13 @@ func (e dsError) status() int { return int(e) % 256 }
 
 const wrongPasswordSwitch = "dscl-wrong-password-exit"
 
-// tallyMark is what the record of a locked account bears.
+// tallyMark is in the record of a locked account.
 const tallyMark = ";tally;"
 
 func dscl(p *proc) int {
 	args := p.args()
 	if len(args) < 2 || args[0] != "." && args[0] != "/Local/Default" {
-		return p.unmodelled(joined(args[:min(1, len(args))])) // the rest may hold a password
+		return p.unmodelled(joined(args[:min(1, len(args))])) // the rest may contain a password
 	}
 	verb, rest := strings.TrimPrefix(args[1], "-"), args[2:]
 	switch {
@@ -60,7 +60,7 @@ func (p *proc) dsFail(e dsError) int {
 	return e.status()
 }
 
-// record finds the account that a path of the directory names.
+// record finds the account of a path of the directory.
 func (p *proc) record(path string) (user, bool) {
 	name, ok := strings.CutPrefix(path, "/Users/")
 	if !ok {
@@ -81,7 +81,7 @@ func (p *proc) readRecord(path string, keys []string) int {
 			return p.fail(exitFailed, "%s", why(err))
 		case !ok:
 			p.printf("No such key: %s\n", key)
-		case key == policyDataKey: // an attribute of the record's own kind, and a text of several lines
+		case key == policyDataKey: // an attribute of the record's own kind, with several lines of text
 			p.printf("dsAttrTypeNative:%s:\n %s\n", key, value)
 		default:
 			p.printf("%s: %s\n", key, value)
@@ -121,7 +121,7 @@ func (p *proc) attribute(who user, key string) (value string, ok bool, err error
 	return "", false, nil
 }
 
-// policyDataKey names what the directory counts and dates of an account. Root alone may read it.
+// policyDataKey names the directory's counters and dates of an account. Only root may read it.
 const policyDataKey = "accountPolicyData"
 
 // factoryPasswordSet is when the password of a new machine was set, in seconds since 1970.
@@ -156,7 +156,7 @@ func policyDate(key string, at float64) string {
 	return fmt.Sprintf("\t<key>%s</key>\n\t<real>%f</real>\n", key, at)
 }
 
-// authOnly checks a password and does nothing with it.
+// authOnly only checks a password.
 func (p *proc) authOnly(name, password string) int {
 	who, known := p.session.user(name)
 	var right bool
@@ -230,7 +230,7 @@ func (p *proc) setPassword(path, password string) int {
 	})
 }
 
-// pwpolicy takes a user's policies away, and with them what they have counted.
+// pwpolicy removes a user's policies with their counters.
 func pwpolicy(p *proc) int {
 	args := p.args()
 	if len(args) != 3 || args[0] != "-u" || args[2] != "-clearaccountpolicies" {

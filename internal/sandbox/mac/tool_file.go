@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// each does something with every operand and continues after a failure. The complaint is for people.
+// each calls a function for every operand and continues after a failure. The message is for people.
 func (p *proc) each(operands []string, do func(v *visit, name string) error) int {
 	status := 0
 	for _, name := range operands {
@@ -122,7 +122,7 @@ func mv(p *proc) int {
 	return status
 }
 
-// cp copies files, and folders with -R. A file that is there already keeps its inode, owner and mode.
+// cp copies files, and folders with -R. An existing file keeps its inode, owner and mode.
 func cp(p *proc) int {
 	o, names, status, ok := p.options("pfR")
 	switch {
@@ -171,7 +171,7 @@ func (p *proc) copyFile(name, target string, keep bool) error {
 		if err != nil {
 			return err
 		}
-		defer in.Close() // only read from
+		defer in.Close() // it is only read
 		out, err := v.openToWrite(p, to.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, from.owner.Mode&0o777)
 		if err != nil {
 			return err

@@ -90,8 +90,8 @@ func (g *grepper) print(label string, number int, line string) {
 	}
 }
 
-// patterns are the first compiled expressions of this process, by their text: hundreds of machines run
-// the same scripts. They are no machine's state.
+// patterns caches the first compiled expressions of this process by their text: hundreds of machines
+// run the same scripts. They hold no machine's state.
 var (
 	patterns  sync.Map
 	patterned atomic.Int64 // how many there are
@@ -104,7 +104,7 @@ const (
 
 func grepPattern(o options, pattern string) (*regexp.Regexp, error) {
 	var alternatives []string
-	// Each line of a pattern is one.
+	// Each line of a pattern is a separate pattern.
 	for one := range strings.SplitSeq(pattern, "\n") {
 		switch {
 		case o.has('F'):
@@ -134,8 +134,8 @@ func grepPattern(o options, pattern string) (*regexp.Regexp, error) {
 	return matcher, nil
 }
 
-// extended turns a basic regular expression into an extended one: there, brackets, braces and bars
-// are plain characters unless they are escaped.
+// extended turns a basic regular expression into an extended one: in the basic one, brackets, braces
+// and bars are plain characters unless they are escaped.
 func extended(basic string) string {
 	var b strings.Builder
 	for i := 0; i < len(basic); i++ {
@@ -160,7 +160,7 @@ func extended(basic string) string {
 	return b.String()
 }
 
-// closing returns the end of a bracket expression, in which classes have brackets of their own.
+// closing returns the end of a bracket expression, whose classes contain brackets themselves.
 func closing(text string, start int) int {
 	i := start + 1
 	if i < len(text) && text[i] == '^' {

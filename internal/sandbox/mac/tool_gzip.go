@@ -29,7 +29,7 @@ func gzipTool(p *proc) int {
 	return status
 }
 
-// gzipWords are gzip's own for what is no archive.
+// gzipWords are gzip's messages for a file that is not an archive.
 func gzipWords(err error) string {
 	switch {
 	case errors.Is(err, gzip.ErrHeader):
@@ -42,13 +42,13 @@ func gzipWords(err error) string {
 	return why(err)
 }
 
-// gunzip unpacks one file, next to it unless -c is given, and then takes the packed one away.
+// gunzip unpacks one file, next to it unless -c is given, and then removes the packed one.
 func (p *proc) gunzip(o options, name string) error {
 	in, err := p.open(name)
 	if err != nil {
 		return err
 	}
-	defer in.Close() // only read from
+	defer in.Close() // it is only read
 	text, err := gzip.NewReader(in)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// bytesOf reads all inputs, or as many bytes of them as a number says.
+// bytesOf reads all inputs, or at most a number of their bytes.
 func (p *proc) bytesOf(names []string, count string) (data []byte, status int) {
 	status = p.inputs(names, exitFailed, func(_ string, r io.Reader) {
 		more, _ := io.ReadAll(r)

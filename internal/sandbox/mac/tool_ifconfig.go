@@ -13,7 +13,7 @@ type networkInterface struct {
 	text string
 }
 
-// interfaces returns those of the machine. The bridge of the virtual machines is there once one has run.
+// interfaces returns those of the machine. The virtual machines' bridge exists once one has run.
 func (v *visit) interfaces() []networkInterface {
 	all := []networkInterface{
 		{"lo0", `lo0: flags=8049<UP,LOOPBACK,RUNNING,MULTICAST> mtu 16384

@@ -55,13 +55,13 @@ func (c launchctlCall) refuse(what string, err error) int {
 	return int(code)
 }
 
-// malformed is what launchctl says of an argument that names nothing.
+// malformed is launchctl's message for an invalid argument.
 func (c launchctlCall) malformed(name string) int {
 	c.say("Unrecognized target specifier, did you mean\n\tsystem/" + name)
 	return exitUnmodelled
 }
 
-// enter finds the domain and insists that it exists and may be written to.
+// enter finds the domain and checks that it exists and is writable.
 func (c launchctlCall) enter(v *visit, d domain) error {
 	there, err := v.inSession(d)
 	switch {
@@ -75,7 +75,7 @@ func (c launchctlCall) enter(v *visit, d domain) error {
 	return nil
 }
 
-// change lets f change what launchd holds in a domain; what a launchCode ends is kept as well.
+// change lets f change the jobs of a domain; the changes are also kept after a launchCode.
 func (c launchctlCall) change(d domain, f func(*visit, *manager, time.Time) error) error {
 	var refused error
 	err := c.visit(func(v *visit) error {
@@ -93,7 +93,7 @@ func (c launchctlCall) change(d domain, f func(*visit, *manager, time.Time) erro
 	return refused
 }
 
-// due starts what has become due by the call. A job's own call leaves that to who runs the job.
+// due starts what the call made due. In a job's own call, the caller of the job does that.
 func (c launchctlCall) due() error {
 	if c.under != nil {
 		return nil
@@ -135,7 +135,7 @@ func (c launchctlCall) bootstrap() int {
 		return 0
 	}
 	if errors.Is(err, launchCode(1)) {
-		err = launchCode(5) // launchd does not say why
+		err = launchCode(5) // launchd gives no reason
 	}
 	status := c.refuse("Bootstrap failed", err)
 	if status == 5 && c.user.uid != 0 {
@@ -151,8 +151,8 @@ func (c launchctlCall) absolute(name string) string {
 	return path.Join(c.dir, name)
 }
 
-// bootout takes a job by its label, or by a domain and the file it was loaded from; the two differ
-// in how they end for a job that is not loaded.
+// bootout removes a job by its label, or by a domain and the file it was loaded from; for a job that
+// is not loaded, the two have different results.
 func (c launchctlCall) bootout() int {
 	if len(c.args) == 0 || len(c.args) > 2 {
 		return c.usage("launchctl bootout <domain-target | service-target> [service-path, service-path2, ...]")
@@ -177,15 +177,14 @@ func (c launchctlCall) bootout() int {
 	return 0
 }
 
-// endItself ends a job that has booted itself out, or replaced itself: it does not live to see how it
-// went.
+// endItself ends a job that booted out or replaced itself: it does not live to see the result.
 func (c launchctlCall) endItself(d domain, label string) {
 	if c.under != nil && c.under.target == d.String()+"/"+label {
 		c.under.stop()
 	}
 }
 
-// unloadFile boots out the job that a file describes.
+// unloadFile boots out the job of a file.
 func (v *visit) unloadFile(m *manager, now time.Time, d domain, name string) error {
 	label, ok := stockPath(name)
 	if !ok {
@@ -268,7 +267,7 @@ func (c launchctlCall) showPID(d domain, label string) int {
 	return 0
 }
 
-// enable is enable and disable: what they note outlives restarts and the job's file.
+// enable is enable and disable: their effect outlives restarts and the job's file.
 func (c launchctlCall) enable(off bool) int {
 	verb := map[bool]string{false: "enable", true: "disable"}[off]
 	if len(c.args) != 1 {

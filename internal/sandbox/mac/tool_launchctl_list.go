@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callersDomain is the domain that the old commands look at: root's is the system's, and a user's
-// is the background one, also where a session of his shows at the screen.
+// callersDomain is the domain of the old commands: root's is the system's, and a user's is the
+// background one, even if the user has a GUI session.
 func (c launchctlCall) callersDomain() domain {
 	switch {
 	case c.user.uid == 0:
@@ -56,7 +56,7 @@ func (c launchctlCall) list() int {
 	return 0
 }
 
-// pidOr returns the pid of the job's process, or a text where it has none.
+// pidOr returns the pid of the job's process, or a text if there is none.
 func (j *job) pidOr(none string) string {
 	if j.PID == 0 {
 		return none
@@ -64,7 +64,7 @@ func (j *job) pidOr(none string) string {
 	return strconv.Itoa(j.PID)
 }
 
-// status is how the job's last process ended; a signal counts as a negative number.
+// status returns how the job's last process ended; a signal counts as a negative number.
 func (j *job) status() int {
 	switch {
 	case j.Last == nil:
@@ -75,10 +75,10 @@ func (j *job) status() int {
 	return j.Last.Code
 }
 
-// dictionary is the job as list shows it alone.
+// dictionary formats a single job for list.
 func (j *job) dictionary(d domain) string {
 	session := map[string]string{"system": "System", "gui": "Aqua", "user": "Background"}[d.kind]
-	wait := 0 // as wait(2) has it
+	wait := 0 // as in wait(2)
 	if j.Last != nil {
 		wait = j.Last.Code<<8 | j.Last.Signal
 	}
@@ -101,7 +101,7 @@ func (j *job) dictionary(d domain) string {
 	return b.String()
 }
 
-// legacy is load and unload, which end with 0 also when they fail.
+// legacy is load and unload, which exit with 0 even on a failure.
 func (c launchctlCall) legacy(load bool) int {
 	o, files, status, ok := c.child(append([]string{"launchctl"}, c.args...)).options("wF")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// print shows a domain or a service. The form is no promise of Apple's, and widely read.
+// print shows a domain or a service. Apple does not guarantee the format, but many programs read it.
 func (c launchctlCall) print() int {
 	if len(c.args) != 1 {
 		return c.usage("launchctl print <domain-target> | <service-target>")
@@ -52,10 +52,10 @@ func (c launchctlCall) print() int {
 	return c.refusePrint(d, label, bad, err)
 }
 
-// noDomain is a domain that does not exist, with the number that launchctl gives for it.
+// noDomain is a missing domain, with launchctl's number for it.
 type noDomain launchCode
 
-// Error is the text that launchctl shows for the number.
+// Error returns launchctl's text for the number.
 func (n noDomain) Error() string { return launchCode(n).Error() }
 
 func (c launchctlCall) refusePrint(d domain, label string, bad bool, err error) int {
@@ -80,7 +80,7 @@ func (c launchctlCall) refusePrint(d domain, label string, bad bool, err error) 
 	return c.refuse("Could not print "+what, err)
 }
 
-// badRequest is the line with which recent releases begin.
+// badRequest is the first line in recent releases.
 func (c launchctlCall) badRequest(shown bool) {
 	if shown {
 		c.say("Bad request.")
@@ -128,7 +128,7 @@ func statusOr(j *job) string {
 	return strconv.Itoa(j.status())
 }
 
-// handle is the number of a domain's security session.
+// handle returns the number of a domain's security session.
 func (d domain) handle() int {
 	switch d.kind {
 	case "gui":
@@ -139,7 +139,7 @@ func (d domain) handle() int {
 	return 0
 }
 
-// page is a job as print shows it.
+// page formats a job for print.
 func (j *job) page() string {
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "\t%s = %v\n", key, value) }
@@ -189,7 +189,7 @@ func count(yes bool) int {
 	return 0
 }
 
-// lists are the parts of the page with lines of their own.
+// lists are the parts of the page with several lines.
 func (j *job) lists(b *strings.Builder) {
 	b.WriteString("\targuments = {\n")
 	for _, arg := range j.About.Args {
@@ -211,7 +211,7 @@ func (j *job) lists(b *strings.Builder) {
 	b.WriteString("\t\tXPC_SERVICE_NAME => " + j.About.Label + "\n\t}\n")
 }
 
-// lastExit is the line about how the process before ended.
+// lastExit is the line about the exit of the previous process.
 func (j *job) lastExit() (key string, value any) {
 	switch {
 	case j.Last == nil:

@@ -36,7 +36,7 @@ func ln(p *proc) int {
 		}
 		from, err := v.find(p.user, p.dir, source, true)
 		if err != nil {
-			source, target = target, source // the one that is missing is named
+			source, target = target, source // the missing one is named
 			return err
 		}
 		return v.link(p, from, to)
@@ -73,7 +73,7 @@ func readlink(p *proc) int {
 			return err
 		})
 		if err != nil {
-			status = exitFailed // readlink says nothing
+			status = exitFailed // readlink prints nothing
 			continue
 		}
 		p.printf("%s%s", text, end)

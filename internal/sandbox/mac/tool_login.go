@@ -16,7 +16,7 @@ func who(p *proc) int {
 	})
 }
 
-// atConsole calls show with the session at the screen, if there is one.
+// atConsole calls show with the GUI session, if there is one.
 func (p *proc) atConsole(show func(console)) int {
 	var c console
 	err := p.visit(func(v *visit) (err error) {
@@ -48,7 +48,7 @@ func killall(p *proc) int {
 		if alive, err = v.loginwindowAlive(); err != nil || !alive || p.user.uid != 0 {
 			return err
 		}
-		// Its session goes with it, and launchd does not start it again.
+		// Its session ends with it, and launchd does not restart it.
 		if err := v.logOut(); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (p *proc) dynamicStore() int {
 	return 0
 }
 
-// showConsoleUser prints who is at the screen. The login window goes by its own name there.
+// showConsoleUser prints the user at the screen. The login window has its own name there.
 func (p *proc) showConsoleUser() int {
 	var owner user
 	alive := false

@@ -43,7 +43,7 @@ func chmod(p *proc) int {
 	return status
 }
 
-// modeOptions is options, but a mode such as -w is no option.
+// modeOptions is options, except that a mode such as -w is not an option.
 func (p *proc) modeOptions(spec string) (options, []string, int, bool) {
 	if len(p.args()) > 0 && strings.HasPrefix(p.argv[1], "-") && strings.Trim(p.argv[1], "-rwxXst,+=") == "" && p.argv[1] != "--" {
 		return options{}, p.args(), 0, true
@@ -154,7 +154,7 @@ func chown(p *proc) int {
 	})
 }
 
-// chown returns a file away, which only root may; its owner may choose among his groups.
+// chown changes a file's owner, which only root may; the owner may choose among the owner's groups.
 func (v *visit) chown(who user, n node, uid, gid int) error {
 	o := n.owner
 	if uid >= 0 {

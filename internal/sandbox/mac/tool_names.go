@@ -7,7 +7,7 @@ import (
 
 const namesPlist = "/Library/Preferences/SystemConfiguration/preferences.plist"
 
-// namePath returns the dictionaries in which one of the Mac's own names is kept.
+// namePath returns the dictionaries of one of the Mac's own names.
 func namePath(name string) ([]string, bool) {
 	switch name {
 	case "ComputerName", "HostName":
@@ -35,7 +35,7 @@ func scutil(p *proc) int {
 	case args[0] == "--get" && len(args) == 2:
 		name, err := p.macName(args[1])
 		if err != nil || name == "" {
-			// A damaged file looks to scutil as if nothing were set.
+			// To scutil, a damaged file is one without settings.
 			_, _ = p.stderr.Write([]byte(args[1] + ": not set\n"))
 			return exitFailed
 		}
@@ -47,7 +47,7 @@ func scutil(p *proc) int {
 	return p.unmodelled(strings.Join(args, " "))
 }
 
-// macName returns one of the Mac's own names; "" when it is not set.
+// macName returns one of the Mac's own names; "" if it is not set.
 func (p *proc) macName(name string) (text string, err error) {
 	err = p.visit(func(v *visit) error {
 		text, err = v.macName(name)
@@ -66,7 +66,7 @@ func (v *visit) macName(name string) (string, error) {
 	return text, err
 }
 
-// hostName is the name by which the machine calls itself.
+// hostName returns the machine's host name.
 func (v *visit) hostName() (string, error) {
 	name, err := v.macName("HostName")
 	if err == nil && name == "" {
@@ -129,7 +129,7 @@ func hostname(p *proc) int {
 		return err
 	})
 	if err != nil {
-		name = "localhost" // a damaged file looks as if nothing were set
+		name = "localhost" // a damaged file is one without settings
 	}
 	if o.has('s') {
 		name, _, _ = strings.Cut(name, ".")

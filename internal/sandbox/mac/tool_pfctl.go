@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// exitTable is how pfctl ends when a table is missing.
+// exitTable is pfctl's exit code for a missing table.
 const exitTable = 255
 
 // pfctlCall is one call of pfctl.
@@ -18,11 +18,11 @@ type pfctlCall struct {
 	options  options
 	operands []string
 	anchor   string
-	text     string // of the file to be loaded, when it comes on the standard input
+	text     string // of the file to load, if it is the standard input
 	v        *visit
 	live     *filter
 
-	// What it prints is kept until the machine is free again: its reader may be slow.
+	// The output is kept until the machine is unlocked: its reader may be slow.
 	stdout, stderr strings.Builder
 	changed        bool
 }
@@ -70,7 +70,7 @@ func pfctl(p *proc) int {
 	return status
 }
 
-// noise is what macOS's pfctl says on every call.
+// noise is what macOS's pfctl prints on every call.
 func (c *pfctlCall) noise() {
 	if c.options.has('f') && !c.options.has('T') {
 		c.say("pfctl: Use of -f option, could result in flushing of rules\npresent in the main ruleset added by the system at startup.\nSee /etc/pf.conf for further details.\n")
@@ -82,12 +82,12 @@ func (c *pfctlCall) show(format string, args ...any) {
 	fmt.Fprintf(&c.stdout, format+"\n", args...)
 }
 
-// say writes to stderr, as pfctl does with what it has done.
+// say writes to stderr, where pfctl reports what it has done.
 func (c *pfctlCall) say(format string, args ...any) {
 	fmt.Fprintf(&c.stderr, format+"\n", args...)
 }
 
-// done reports what was done, unless it should be quiet.
+// done reports what was done, unless -q is given.
 func (c *pfctlCall) done(format string, args ...any) {
 	if !c.options.has('q') {
 		c.say(format, args...)
@@ -99,7 +99,7 @@ func (c *pfctlCall) fail(status int, format string, args ...any) int {
 	return status
 }
 
-// perform does what the options ask for, in pfctl's own order. With -n it only reads a file.
+// perform runs the options in pfctl's own order. With -n it only reads a file.
 func (c *pfctlCall) perform() int {
 	parts := []struct {
 		option byte
@@ -134,7 +134,7 @@ func (c *pfctlCall) enable() int {
 	return 0
 }
 
-// disable ends pf, whatever processes need it, and all references with it.
+// disable disables pf, whatever processes need it, and releases all references.
 func (c *pfctlCall) disable() int {
 	if !c.live.Enabled {
 		return c.fail(exitFailed, "pf not enabled")
@@ -145,7 +145,7 @@ func (c *pfctlCall) disable() int {
 	return 0
 }
 
-// enableCounted enables pf if need be and adds a reference each time.
+// enableCounted enables pf if necessary and adds a reference each time.
 func (c *pfctlCall) enableCounted() int {
 	if !c.live.Enabled {
 		c.switchTo(true)
@@ -161,7 +161,7 @@ func (c *pfctlCall) enableCounted() int {
 	return 0
 }
 
-// release returns a reference back; with the last one pf is disabled.
+// release releases a reference; the last one disables pf.
 func (c *pfctlCall) release() int {
 	token, err := strconv.ParseUint(c.options['X'], 10, 64)
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *pfctlCall) release() int {
 	return 0
 }
 
-// only returns the lists that a load replaces, where it does not replace all: with -R those that filter,
-// with -N those that translate.
+// only returns the lists that a load replaces if not all: with -R the filter rules, with -N the
+// translations.
 func (c *pfctlCall) only() (kinds []ruleKind) {
 	if c.options.has('R') {
 		kinds = append(kinds, scrubRule, dummynetRule, filterRule)
@@ -191,7 +191,7 @@ func (c *pfctlCall) only() (kinds []ruleKind) {
 	return kinds
 }
 
-// load reads a file into the main ruleset or an anchor.
+// load loads a file into the main ruleset or an anchor.
 func (c *pfctlCall) load() int {
 	name, text := c.options['f'], c.text
 	if name == "-" {

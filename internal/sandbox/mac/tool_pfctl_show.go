@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// choice finds the one of some words that a text begins, as pfctl takes them.
+// choice finds the word that starts with a text, as pfctl abbreviates them.
 func choice(text string, words ...string) string {
 	for _, word := range words {
 		if text != "" && strings.HasPrefix(word, text) {
@@ -46,14 +46,14 @@ func (c *pfctlCall) shown() int {
 		c.show("Disabled")
 		return exitFailed
 	case "states":
-		return 0 // no connection is modelled
+		return 0 // connections are not modelled
 	case "":
 		return c.fail(exitFailed, "Unknown show modifier '%s'", c.options['s'])
 	}
 	return c.fail(exitUnmodelled, "option not modelled: -s %s", what)
 }
 
-// there returns the ruleset that -a names. The kernel knows no anchor with an asterisk in its name.
+// there returns the ruleset of -a. The kernel has no anchors with an asterisk in their name.
 func (c *pfctlCall) there() (*ruleset, bool) {
 	if c.anchor == "" || slices.Contains(c.live.anchors(), c.anchor) {
 		return c.live.ruleset(c.anchor), true
@@ -70,7 +70,7 @@ func (c *pfctlCall) showRules(kinds ...ruleKind) int {
 	return 0
 }
 
-// showList shows rules, and those of a nameless anchor within braces.
+// showList prints rules, and those of a nameless anchor within braces.
 func (c *pfctlCall) showList(rules []pfRule, anchor, indent string) {
 	for _, one := range rules {
 		body := ""
@@ -91,7 +91,7 @@ func (c *pfctlCall) showList(rules []pfRule, anchor, indent string) {
 	}
 }
 
-// showAnchors shows the anchors right below the one that -a names, with -v all below.
+// showAnchors prints the anchors right below that of -a, with -v all below.
 func (c *pfctlCall) showAnchors() int {
 	for _, anchor := range c.live.anchors() {
 		above := path.Dir(anchor)
@@ -125,7 +125,7 @@ func (c *pfctlCall) showTables() int {
 	return 0
 }
 
-// lasted shows a time span as pfctl does.
+// lasted formats a time span as pfctl does.
 func (c *pfctlCall) lasted(since time.Time) string {
 	seconds := max(0, int(c.p.session.now().Sub(since).Seconds()))
 	return fmt.Sprintf("%d days %02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
@@ -161,7 +161,7 @@ func (c *pfctlCall) showReferences() int {
 	return 0
 }
 
-// showFiles shows what was read, as -v does with -f.
+// showFiles prints the loaded rules, as -v does with -f.
 func (c *pfctlCall) showFiles(files []pfFile) {
 	for i, file := range files {
 		if i > 0 {

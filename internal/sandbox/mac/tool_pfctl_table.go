@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// String shows an entry of a table.
+// String formats an entry of a table.
 func (a tableAddress) String() string {
 	if a.Not {
 		return "!" + pfAddress(a.Prefix)
@@ -56,7 +56,7 @@ func (c *pfctlCall) clearNAT(r *ruleset) {
 	c.done("nat cleared")
 }
 
-// tables is -T, for the table that -t names within the anchor that -a names.
+// tables is -T, for the table of -t within the anchor of -a.
 func (c *pfctlCall) tables() int {
 	name, r := c.options['t'], c.live.ruleset(c.anchor)
 	t := r.Tables[name]
@@ -112,7 +112,7 @@ func countedAddresses(n int) string {
 	return decimal(n) + " addresses"
 }
 
-// addTo enters addresses into a table, which is made, persistent, when there is none.
+// addTo adds addresses to a table, which is created, persistent, if it is missing.
 func (c *pfctlCall) addTo(r *ruleset, name string) int {
 	addresses, status := c.addresses()
 	if status != 0 {
@@ -154,7 +154,7 @@ func (c *pfctlCall) deleteFrom(t *table) int {
 	return 0
 }
 
-// addresses are those of the command line and of the file that -f names.
+// addresses returns those of the command line and of the file of -f.
 func (c *pfctlCall) addresses() ([]tableAddress, int) {
 	words := c.operands
 	if c.options.has('f') {

@@ -11,13 +11,13 @@ const (
 	mains      = "AC Power" // the only power source of a Mac mini
 )
 
-// powerSetting is one setting under the name that pmset gives it and the one it has on disk.
+// powerSetting is a setting with its names in pmset and on disk.
 type powerSetting struct {
 	name, key string
 	factory   int
 }
 
-// powerSettings are in the order in which pmset shows them.
+// powerSettings are in pmset's order.
 func powerSettings() []powerSetting {
 	return []powerSetting{
 		{"Sleep On Power Button", "Sleep On Power Button", 1},

@@ -14,19 +14,21 @@ import (
 	"time"
 )
 
-// watchdog is the one perl text that is modelled: it asks the questions of an exchange, each with a deadline.
+// watchdog is the only perl text that is modelled: it runs the questions of an exchange, each with a
+// deadline.
 //
 //go:embed watchdog.pl
 var watchdog string
 
-// Exit statuses of the watchdog: its input ends early, a question was stopped, one could not be asked.
+// Exit statuses of the watchdog: its input ended early, a question was stopped, one could not be
+// started.
 const (
 	watchdogCut     = 91
 	watchdogExpired = 124
 	watchdogFailed  = 126
 )
 
-// exchange is what the watchdog was given.
+// exchange is the watchdog's input.
 type exchange struct {
 	proc       *proc
 	mark, user string
@@ -44,7 +46,7 @@ type asked struct {
 func perl(p *proc) int {
 	args := p.args()
 	if len(args) < 3 || args[0] != "-e" || strings.TrimSpace(args[1]) != strings.TrimSpace(watchdog) || len(args[3:])%5 != 0 {
-		return p.shellFail(exitNotFound, "perl: not modelled: another text than the watchdog")
+		return p.shellFail(exitNotFound, "perl: not modelled: a text other than the watchdog")
 	}
 	x, ok := readExchange(p, args[2], args[3:])
 	if !ok {
@@ -63,7 +65,7 @@ func perl(p *proc) int {
 	return 0
 }
 
-// readExchange reads all of the input before anything is asked.
+// readExchange reads all of the input before it runs a question.
 func readExchange(p *proc, prologue string, words []string) (exchange, bool) {
 	in := bufio.NewReader(p.input())
 	whole := true
@@ -106,7 +108,7 @@ func (x exchange) both(text string) {
 	_, _ = io.WriteString(x.proc.stderr, text)
 }
 
-// ask runs a question; what it leaves in the background is killed with it.
+// ask runs a question and kills its background processes.
 func (x exchange) ask(q asked) (status int) {
 	p := x.proc
 	failed := func(format string, args ...any) int {
@@ -121,18 +123,18 @@ func (x exchange) ask(q asked) (status int) {
 			return failed("pipe: %s", why(err))
 		}
 		if c.stdin = file; file != nil {
-			defer file.Close() // only read from
+			defer file.Close() // it is only read
 		}
 	}
 	if q.as == "user" && p.user.name != x.user {
 		who, ok := p.session.user(x.user)
 		if !ok {
-			return failed("%s cannot be asked", x.user)
+			return failed("cannot become %s", x.user)
 		}
 		c.user = who
 		c.env["HOME"], c.env["USER"], c.env["LOGNAME"], c.env["SHELL"] = who.home, who.name, who.name, who.shell
 	}
-	// alarm(3) counts whole seconds; none is no alarm.
+	// alarm(3) counts whole seconds; 0 means no alarm.
 	ctx, end := context.WithCancelCause(p.ctx)
 	defer end(nil)
 	if x.limit > 0 {

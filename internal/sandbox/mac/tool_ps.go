@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// process is a line of ps: what the system runs by itself, the jobs' processes and tart's. What a person's
-// command runs now is not among them.
+// process is a line of ps: the system's own processes, those of jobs and of tart. Processes of
+// people's commands are not among them.
 type process struct {
 	pid, parent, uid int
 	started          time.Time
@@ -21,10 +21,10 @@ type process struct {
 
 func (p process) command() string { return strings.Join(p.args, " ") }
 
-// name is what the kernel calls the process.
+// name returns the kernel's name of the process.
 func (p process) name() string { return path.Base(p.args[0]) }
 
-// processes are those of the machine, by pid.
+// processes returns those of the machine, by pid.
 func (v *visit) processes() ([]process, error) {
 	m, _, err := v.launchd()
 	if err != nil {
@@ -90,7 +90,7 @@ func columns() []column {
 	}
 }
 
-// processUser names a user, the window server's own among them.
+// processUser names a user, including the window server's own.
 func (s *session) processUser(uid int) string {
 	if uid == 88 {
 		return "_windowserver"
@@ -98,7 +98,7 @@ func (s *session) processUser(uid int) string {
 	return s.userName(uid)
 }
 
-// elapsed is a time as ps shows it: [[days-]hours:]minutes:seconds.
+// elapsed formats a time as ps does: [[days-]hours:]minutes:seconds.
 func elapsed(d time.Duration) string {
 	n := max(0, int(d.Seconds()))
 	text := fmt.Sprintf("%02d:%02d", n/60%60, n%60)
@@ -170,7 +170,7 @@ func ps(p *proc) int {
 	return 0
 }
 
-// table prints processes in columns; the last one is as wide as it is.
+// table prints processes in columns; the last one has no fixed width.
 func (p *proc) table(columns []column, all []process) {
 	now := p.now()
 	titled := slices.ContainsFunc(columns, func(c column) bool { return c.title != "" })

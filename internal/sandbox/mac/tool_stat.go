@@ -42,7 +42,7 @@ func statTool(p *proc) int {
 	return status
 }
 
-// statFormat fills in a format; what it does not know is returned.
+// statFormat fills in a format; it returns an unknown letter.
 func statFormat(s *session, n node, name, format string) (text, unknown string) {
 	values := statValues(s, n, name)
 	var b strings.Builder
@@ -53,7 +53,7 @@ func statFormat(s *session, n node, name, format string) (text, unknown string) 
 			return b.String(), ""
 		}
 		end := strings.IndexAny(rest, "ugpzmaciNTYn%tlHd")
-		// HT and the like are a prefix with a letter.
+		// HT and similar forms are a prefix with a letter.
 		for end >= 0 && end+1 < len(rest) && rest[end] == 'H' {
 			end++
 		}
@@ -126,7 +126,7 @@ func kindSign(mode fs.FileMode) string {
 	return ""
 }
 
-// modeText is a mode as ls shows it.
+// modeText formats a mode as ls does.
 func modeText(mode fs.FileMode) string {
 	text := []byte("-rwxrwxrwx")
 	switch {
@@ -165,7 +165,7 @@ func ls(p *proc) int {
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(p.rank(o, a), p.rank(o, b)), strings.Compare(a, b))
 	})
-	// Nobody is kept waiting for the disk while a slow reader takes the list.
+	// The list is printed after the disk is unlocked, since its reader may be slow.
 	var text capture
 	p, screen := p.printing(&text), p
 	for i, name := range names {
@@ -193,7 +193,7 @@ func ls(p *proc) int {
 	return status
 }
 
-// rank orders what ls was asked for: what is not a folder comes first.
+// rank orders the operands of ls: what is not a folder comes first.
 func (p *proc) rank(o options, name string) int {
 	rank := 0
 	err := p.visit(func(v *visit) error {
@@ -204,12 +204,12 @@ func (p *proc) rank(o options, name string) int {
 		return err
 	})
 	if err != nil {
-		return -1 // it is complained about before anything else
+		return -1 // an error is reported before everything else
 	}
 	return rank
 }
 
-// printing is the same process with another standard output.
+// printing returns the same process with another standard output.
 func (p *proc) printing(to io.Writer) *proc {
 	q := *p
 	q.stdout = to

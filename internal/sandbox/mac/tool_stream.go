@@ -20,8 +20,8 @@ func cat(p *proc) int {
 	return p.inputs(names, exitFailed, func(_ string, r io.Reader) { _, _ = io.Copy(p.stdout, r) })
 }
 
-// dd copies exactly as many bytes as it is told to and reads none ahead: what follows on a shared
-// standard input belongs to the next reader.
+// dd copies exactly the given number of bytes and reads none ahead: the rest of a shared standard
+// input belongs to the next reader.
 func dd(p *proc) int {
 	in, out, size, count := io.Reader(p.input()), p.stdout, int64(512), int64(-1)
 	for _, arg := range p.args() {
@@ -32,14 +32,14 @@ func dd(p *proc) int {
 			if err != nil {
 				return p.fail(exitFailed, "%s: %s", value, why(err))
 			}
-			defer file.Close() // only read from
+			defer file.Close() // it is only read
 			in = file
 		case "of":
 			file, err := p.create(value, os.O_TRUNC)
 			if err != nil {
 				return p.fail(exitFailed, "%s: %s", value, why(err))
 			}
-			defer file.Close() // every write is checked
+			defer file.Close() // errors of writes are checked
 			out = file
 		case "bs", "count":
 			n, err := strconv.ParseInt(value, 10, 32)
@@ -62,7 +62,7 @@ func (p *proc) copyBlocks(in io.Reader, out io.Writer, size, count int64) int {
 	var whole, part, total int64
 	var err error
 	if size == 1 && count >= 0 {
-		// One by one in meaning, in one piece in fact.
+		// Equivalent to single bytes, but in one read.
 		whole, err = io.CopyN(out, in, count)
 		total = whole
 	} else {
@@ -189,7 +189,7 @@ func tee(p *proc) int {
 			status = p.fail(exitFailed, "%s: %s", name, why(err))
 			continue
 		}
-		defer file.Close() // every write is checked
+		defer file.Close() // errors of writes are checked
 		outs = append(outs, file)
 	}
 	if _, err := io.Copy(io.MultiWriter(outs...), p.input()); err != nil {

@@ -25,7 +25,7 @@ func sudo(p *proc) int {
 	}
 	if len(call.argv) == 0 && !call.confirm {
 		if call.forget {
-			return 0 // no password is remembered between two commands
+			return 0 // passwords are not cached between two commands
 		}
 		return p.usage("sudo [-nHkvS] [-p prompt] [-u user] command [arg ...]")
 	}
@@ -94,14 +94,14 @@ func (p *proc) sudoCall() (call sudoCall, status int, ok bool) {
 	if call.target, ok = p.session.user(name); !ok {
 		return call, p.fail(exitFailed, "unknown user %s", name), false
 	}
-	// Assignments before the command are options in effect, and rare.
+	// Assignments before the command are rare, and work like options.
 	if len(operands) > 0 && strings.Contains(operands[0], "=") {
 		return call, p.unmodelled(operands[0]), false
 	}
 	return call, 0, true
 }
 
-// askPassword reads the user's password from the standard input, and leaves what follows it there.
+// askPassword reads the user's password from the standard input, and leaves the rest of it unread.
 func (p *proc) askPassword(call sudoCall) (status int, ok bool) {
 	if call.mute {
 		return p.fail(exitFailed, "a password is required"), false
@@ -138,7 +138,7 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d incorrect password attempts", n)
 }
 
-// line reads one line byte by byte, because the rest belongs to someone else.
+// line reads one line byte by byte, because the rest belongs to the next reader.
 func (p *proc) line() (string, error) {
 	var line []byte
 	var one [1]byte
@@ -153,7 +153,7 @@ func (p *proc) line() (string, error) {
 	}
 }
 
-// sudoEnviron is what macOS's policy leaves of the environment. It keeps HOME.
+// sudoEnviron returns the environment that macOS's policy keeps. It keeps HOME.
 func (p *proc) sudoEnviron(call sudoCall, command string) map[string]string {
 	env := map[string]string{
 		"USER": call.target.name, "LOGNAME": call.target.name, "SHELL": call.target.shell, "PWD": p.dir,

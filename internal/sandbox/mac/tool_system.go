@@ -13,13 +13,13 @@ const (
 
 // systemSwitches are those of the system itself.
 func systemSwitches() []Switch {
-	return []Switch{{macosSwitch, "which macOS runs: the one that was first installed, or a version that it was updated to", []string{macosInstalled, "VERSION"}}}
+	return []Switch{{macosSwitch, "the running macOS version: the installed one, or a version it was updated to", []string{macosInstalled, "VERSION"}}}
 }
 
 // osVersion returns the version of macOS that runs.
 func (p *proc) osVersion() string {
 	version := p.session.id.OSVersion
-	_ = p.visit(func(v *visit) error { // where nothing can be read, nothing was set either
+	_ = p.visit(func(v *visit) error { // if nothing can be read, nothing was set
 		if set := v.switched(macosSwitch); set != macosInstalled {
 			version = set
 		}

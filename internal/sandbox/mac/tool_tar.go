@@ -40,7 +40,7 @@ func tarTool(p *proc) int {
 	return c.status
 }
 
-// parse reads the letters, with a hyphen or, where they stand first, without.
+// parse reads the letters, with a hyphen or, in the first word, without.
 func (c *tarCall) parse() (status int, ok bool) {
 	o, args := options{'f': "-"}, c.args()
 	for first := true; len(args) > 0; first = false {
@@ -66,13 +66,13 @@ func (c *tarCall) parse() (status int, ok bool) {
 	return 0, true
 }
 
-// read goes through the archive. Whether it is packed it sees by itself, as bsdtar does.
+// read reads the archive. It detects compression itself, as bsdtar does.
 func (c *tarCall) read() error {
 	file, err := c.open(c.archive)
 	if err != nil {
 		return archiveFault("Failed to open '" + c.archive + "': " + why(err))
 	}
-	defer file.Close() // only read from
+	defer file.Close() // it is only read
 	text, err := unpacked(file)
 	if err != nil {
 		return archiveFault("Unrecognized archive format")
@@ -100,7 +100,7 @@ func (c *tarCall) read() error {
 	}
 }
 
-// unpacked reads the first two bytes of an archive, which tell one that is packed.
+// unpacked reads the first two bytes of an archive, which show whether it is compressed.
 func unpacked(file io.Reader) (*tar.Reader, error) {
 	first := make([]byte, 2)
 	n, err := io.ReadFull(file, first)
@@ -118,7 +118,7 @@ func unpacked(file io.Reader) (*tar.Reader, error) {
 	return tar.NewReader(zipped), nil
 }
 
-// unpack writes one entry. A file takes the place of the one before: its inode is new.
+// unpack writes one entry. A file replaces the previous one: its inode is new.
 func (c *tarCall) unpack(head *tar.Header, text io.Reader) error {
 	name := strings.TrimSuffix(head.Name, "/")
 	for part := range strings.SplitSeq(name, "/") {
@@ -157,7 +157,7 @@ func (c *tarCall) unpack(head *tar.Header, text io.Reader) error {
 	})
 }
 
-// throughLink refuses an entry that lies behind a link: it would land anywhere.
+// throughLink refuses an entry below a link, which would be written outside the target.
 func (v *visit) throughLink(who user, base, name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts[:len(parts)-1] {
@@ -169,8 +169,8 @@ func (v *visit) throughLink(who user, base, name string) error {
 	return nil
 }
 
-// clear creates the folder of an entry and removes what stands in its place; folders and links it
-// makes whole.
+// clear creates the folder of an entry and removes what is at its path; it keeps folders, and replaces
+// links.
 func (c *tarCall) clear(v *visit, head *tar.Header, target string) error {
 	folder := path.Dir(target)
 	if head.Typeflag == tar.TypeDir {
@@ -203,8 +203,8 @@ func (p *proc) isFolder(name string) (yes bool) {
 	return yes
 }
 
-// archiveFault is what bsdtar says of an archive.
+// archiveFault is bsdtar's message about an archive.
 type archiveFault string
 
-// Error is the text.
+// Error returns the text.
 func (f archiveFault) Error() string { return string(f) }

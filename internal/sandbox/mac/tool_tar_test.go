@@ -63,11 +63,11 @@ func TestTarStaysInItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := must(t, m, "root", "cd /tmp && tar xzf a.tar.gz -C in && cat in/etc/out in/d/l && readlink in/d/l && ls in/d"); got != "xxf\nf\nl\n" {
-		t.Errorf("a good archive: %q", got)
+		t.Errorf("a valid archive: %q", got)
 	}
 }
 
-// FuzzUnpack insists that no archive writes outside the folder, and that none makes the machine stumble.
+// FuzzUnpack checks that no archive writes outside the folder, and that none crashes the machine.
 func FuzzUnpack(f *testing.F) {
 	f.Add(archive(f, "a/", "a/f", "l -> a"))
 	f.Add(archive(f, "../out", "/out"))

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// lines returns the lines of all inputs without their ends.
+// lines returns the lines of all inputs without their line breaks.
 func (p *proc) lines(names []string, failed int) (lines []string, status int) {
 	status = p.inputs(names, failed, func(_ string, r io.Reader) {
 		data, _ := io.ReadAll(r)
@@ -49,7 +49,7 @@ func sortTool(p *proc) int {
 	return status
 }
 
-// number is what sort -n sees in a line: the number it begins with, or 0.
+// number returns the number at the start of a line, as sort -n reads it, or 0.
 func number(line string) float64 {
 	line = strings.TrimLeft(line, " \t")
 	end := 0
@@ -190,7 +190,7 @@ func tr(p *proc) int {
 	return 0
 }
 
-// characters spells out a set of tr: escapes, ranges and classes.
+// characters expands a set of tr: escapes, ranges and classes.
 func characters(set string) string {
 	for class, spelt := range map[string]string{
 		"[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:alpha:]": "A-Za-z", "[:alnum:]": "0-9A-Za-z",
@@ -213,7 +213,7 @@ func characters(set string) string {
 	return string(out)
 }
 
-// octal spells out the escapes that give a byte by its number, in up to three digits.
+// octal expands escapes with up to three octal digits.
 func octal(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -227,7 +227,7 @@ func octal(text string) string {
 		case err == nil:
 			b.WriteByte(byte(n))
 			i = end - 1
-		default: // another escape, whose letter must not begin one
+		default: // another escape, whose letter must not start one
 			b.WriteString(text[i : i+2])
 			i++
 		}

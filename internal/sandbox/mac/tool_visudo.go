@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-// visudo checks a policy; it edits none.
+// visudo checks a policy; editing is not modelled.
 func visudo(p *proc) int {
 	o, operands, status, ok := p.options("cqf:")
 	switch {
@@ -27,11 +27,11 @@ func visudo(p *proc) int {
 	return c.status
 }
 
-// sudoersCheck reads a policy with all that belongs to it.
+// sudoersCheck reads a policy with all files that it includes.
 type sudoersCheck struct {
 	proc   *proc
 	quiet  bool
-	whole  bool // the system's own policy, whose files' owners and modes count too
+	whole  bool // the system's own policy, whose files' owners and modes are checked too
 	depth  int
 	status int
 }
@@ -41,7 +41,7 @@ func (c *sudoersCheck) open(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // only read from
+	defer file.Close() // it is only read
 	return io.ReadAll(file)
 }
 
@@ -94,10 +94,10 @@ func (c *sudoersCheck) include(entry sudoersEntry) {
 	}
 }
 
-// sudoersMode is the only mode that visudo is content with; sudo itself takes more.
+// sudoersMode is the only mode that visudo accepts; sudo itself accepts more.
 const sudoersMode fs.FileMode = 0o440
 
-// owned complains about a file that is not root's alone.
+// owned reports a file that does not belong to root only.
 func (c *sudoersCheck) owned(name string) bool {
 	var n node
 	err := c.proc.visit(func(v *visit) (err error) {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// everyTool is the toolbox, made once: no machine changes it.
+// everyTool is the toolbox, created once: no machine changes it.
 var everyTool = sync.OnceValue(toolbox)
 
-// toolNames are the names of the system's programs by their folder.
+// toolNames are the names of the system's programs by folder.
 var toolNames = sync.OnceValue(func() map[string][]string {
 	all := map[string][]string{}
 	for _, t := range everyTool() {
@@ -17,7 +17,7 @@ var toolNames = sync.OnceValue(func() map[string][]string {
 	return all
 })
 
-// toolbox returns the system's programs by name, and the shell's builtins that are answered here.
+// toolbox returns the system's programs by name, and the simulated builtins of the shell.
 func toolbox() map[string]tool {
 	all := map[string]tool{}
 	for folder, tools := range map[string]map[string]func(*proc) int{

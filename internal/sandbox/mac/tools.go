@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Tools returns the names of everything that a simulated Mac can run: programs and the shell's
-// builtins that are answered here, each once, in order.
+// Tools returns the sorted names of everything that a simulated Mac can run: programs and simulated
+// builtins.
 func Tools() []string {
 	var names []string
 	for name := range toolbox() {

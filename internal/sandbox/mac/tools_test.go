@@ -30,7 +30,7 @@ func TestSettings(t *testing.T) {
 		// Unset names: the text on stderr, exit 1.
 		{script: "scutil --get ComputerName; scutil --get LocalHostName; scutil --get HostName", stdout: "Mac mini\nMac-mini\n", stderr: "HostName: not set\n", exit: 1},
 		{script: "scutil --set HostName a.b && scutil --get HostName && hostname && hostname -s", stdout: "a.b\na.b\na\n"},
-		// LocalHostName takes letters, digits and hyphens only.
+		// LocalHostName accepts letters, digits and hyphens only.
 		{script: "scutil --set LocalHostName a.b", stderr: "LocalHostName: invalid name: letters, digits and hyphens only\n", exit: 1},
 		// A new Mac sleeps.
 		{script: "pmset -g custom", stdout: `AC Power:
@@ -46,11 +46,11 @@ func TestSettings(t *testing.T) {
  womp                 1
 `},
 		{script: "pmset -a sleep 0 displaysleep 0 disksleep 0 && pmset -g | grep -E ' (display|disk)?sleep '", stdout: " disksleep            0\n sleep                0\n displaysleep         0\n"},
-		// bools read as 1 and 0; the domain of another host is a file of its own.
+		// Booleans read as 1 and 0; the domain of another host is a separate file.
 		{script: "defaults -currentHost write com.apple.screensaver idleTime -int 5; defaults -currentHost read com.apple.screensaver idleTime; defaults write x b -bool true; defaults read x b", stdout: "5\n1\n"},
 		{script: "ls /var/root/Library/Preferences /var/root/Library/Preferences/ByHost", stdout: "/var/root/Library/Preferences:\nByHost\nx.plist\n\n/var/root/Library/Preferences/ByHost:\ncom.apple.screensaver.5B1B6C30-0000-4000-8000-0123456789AB.plist\n"},
 		{script: "defaults read /Library/Preferences/com.apple.screensaver loginWindowIdleTime 2>&1 | tail -n 1", stdout: "The domain/default pair of (/Library/Preferences/com.apple.screensaver, loginWindowIdleTime) does not exist\n"},
-		{script: "defaults read nowhere key 2>/dev/null", exit: 1},
+		{script: "defaults read missing key 2>/dev/null", exit: 1},
 		{script: "defaults write /Library/Preferences/l a -array one 10.0.0.0/8 && defaults read /Library/Preferences/l a && stat -f '%Su %Sg %Lp' /Library/Preferences/l.plist", stdout: "(\n    one,\n    \"10.0.0.0/8\"\n)\nroot wheel 644\n"},
 		{script: "defaults delete /Library/Preferences/l a && defaults read /Library/Preferences/l a 2>/dev/null", exit: 1},
 		{script: "sw_vers; sw_vers -productVersion; sw_vers -buildVersion", stdout: "ProductName:\t\tmacOS\nProductVersion:\t\t26.3\nBuildVersion:\t\t25D125\n26.3\n25D125\n"},
@@ -63,7 +63,7 @@ func TestFiles(t *testing.T) {
 	check(t, "root", []row{
 		{script: "mkdir -p /etc/macfleet && chmod 0755 /etc/macfleet && stat -f '%Su %Sg %Lp %HT' /etc/macfleet", stdout: "root wheel 755 Directory\n"},
 		{script: "f=$(mktemp /etc/macfleet/.host.XXXXXX) && printf '%s' hello >\"$f\" && stat -f '%OLp %z' \"$f\" && chmod 0644 \"$f\" && chown 0:0 \"$f\" && mv -f \"$f\" /etc/macfleet/host.json && sync && cat /etc/macfleet/host.json && ls -a /etc/macfleet", stdout: "600 5\nhello.\n..\nhost.json\n"},
-		// A hard link does not replace what is there: the arbiter of a race.
+		// A hard link does not replace an existing file: the arbiter of a race.
 		{script: "cd /tmp; echo a >a; echo b >b; ln a c && cat c; ln b c; echo $?; cat c", stdout: "a\n1\na\n", stderr: "ln: c: File exists\n"},
 		{script: "readlink /etc /tmp; readlink -f /etc/sudoers; ls -ld /etc | cut -d ' ' -f 1; pwd -P; cd /etc && pwd && pwd -P", stdout: "private/etc\nprivate/tmp\n/private/etc/sudoers\nlrwxr-xr-x\n/private/var/root\n/etc\n/private/etc\n"},
 		{script: "stat -f %z /nope", stderr: "stat: /nope: stat: No such file or directory\n", exit: 1},
@@ -109,7 +109,7 @@ func TestLoudFailures(t *testing.T) {
 		{script: "cat --squeeze", stderr: "cat: option not modelled: --squeeze\n", exit: 64},
 		{script: "defaults read com.apple.x", stderr: "defaults: option not modelled: read com.apple.x\n", exit: 64},
 		{script: "csrutil status", stderr: "sh: csrutil: command not found\n", exit: 127},
-		{script: "perl -e 'print 1'", stderr: "sh: perl: not modelled: another text than the watchdog\n", exit: 127},
+		{script: "perl -e 'print 1'", stderr: "sh: perl: not modelled: a text other than the watchdog\n", exit: 127},
 		{script: "cat <(echo hi)", stderr: "sh: not modelled: process substitution\n", exit: 64},
 		{script: "eval 'cat <(echo hi)'; [ /a -ef /b ]; echo ~root", stderr: "sh: not modelled: ~user\n", exit: 64},
 		{script: "eval 'cat <(echo hi)'; [ /a -ef /b ]", stderr: "sh: option not modelled: process substitution\nsh: option not modelled: [ -ef\n", exit: 64},

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Numbers that macOS gives to users and groups.
+// Numbers of macOS's users and groups.
 const (
 	loginUID = 501
 	wheel    = 0
@@ -59,7 +59,7 @@ func (s *session) user(name string) (user, bool) {
 	return user{}, false
 }
 
-// userName returns the name of a uid, or the number where nobody has it.
+// userName returns the name of a uid, or the number if it has none.
 func (s *session) userName(uid int) string {
 	for _, u := range s.users() {
 		if u.uid == uid {
@@ -101,7 +101,7 @@ func gidOf(text string) (int, bool) {
 	return parseID(text)
 }
 
-// Bits of what may be done with a file, as in a mode.
+// Permissions on a file, as bits of a mode.
 const (
 	toRead  access = 4
 	toWrite access = 2
@@ -110,8 +110,8 @@ const (
 
 type access uint32
 
-// may reports whether the user may do all of wanted with a file of that owner. Root may do
-// everything but execute what nobody can execute.
+// may reports whether the user has all wanted permissions on a file of that owner. Root has them all,
+// except for executing a file without an execute bit.
 func (u user) may(o owner, folder bool, wanted access) bool {
 	if u.uid == 0 {
 		return folder || wanted&toEnter == 0 || o.Mode&0o111 != 0

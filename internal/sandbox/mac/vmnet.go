@@ -8,39 +8,40 @@ import (
 // sharedAnchor holds the translation of virtual machines' network.
 const sharedAnchor = vmnetAnchor + "/shared_v4"
 
-// vmnetProcess is who holds the reference of virtual machines' network.
+// vmnetProcess holds the reference of virtual machines' network.
 const vmnetProcess = "pfd"
 
-// vmnet is the network of virtual machines while it runs: their bridge, a reference of pf, four points in
-// the live main ruleset and the rules behind them.
+// vmnet is the running network of virtual machines: their bridge, a reference of pf, four points in
+// the live main ruleset and the rules that they call.
 type vmnet struct {
 	Since  time.Time `json:"since"`
 	Token  uint64    `json:"token"`            // of its reference
 	Broken bool      `json:"broken,omitempty"` // a load of the main ruleset has cut it, whatever is live now
 }
 
-// vmnetSwitches are the doubts about it.
+// vmnetSwitches are its uncertain behaviours.
 func vmnetSwitches() []Switch {
 	return []Switch{
-		{"vm-network", "when virtual machines' bridge and vmnet's anchor points are there: while one runs, since the boot, or never",
+		{"vm-network", "when the virtual machines' bridge and vmnet's anchor points exist: while one runs, since the boot, or never",
 			[]string{"vms", "present", "absent"}},
 		{"vm-subnet", "the network of the virtual machines' bridge", []string{"192.168.64.1/24", "192.168.2.1/24"}},
-		{"vmnet-adds", "what vmnet makes of the live main ruleset as it starts: it adds its points, or puts them in the place of everything",
+		{"vmnet-adds", "what vmnet does to the live main ruleset when it starts: add its points, or replace everything with them",
 			[]string{"points", "everything"}},
-		{"vmnet-without-references", "whether vmnet starts while pf is enabled and nobody holds a reference", []string{"starts", "fails"}},
-		{"full-load-nat", "whether virtual machines that run keep their network when the main ruleset is loaded with vmnet's points in it",
+		{"vmnet-without-references", "whether vmnet starts while pf is enabled without a reference", []string{"starts", "fails"}},
+		{"full-load-nat", "whether running virtual machines keep their network when the main ruleset is loaded with vmnet's points in it",
 			[]string{"kept", "broken"}},
-		{"guest-traffic", "whether virtual machines that run send anything", []string{"busy", "none"}},
+		{"guest-traffic", "whether running virtual machines send packets", []string{"busy", "none"}},
 	}
 }
 
 // vmnetPoints are the kinds of its points.
 var vmnetPoints = []struct {
 	kind   ruleKind
-	before string // in front of "anchor"
+	before string // before "anchor"
 }{{scrubRule, "scrub-"}, {natRule, "nat-"}, {rdrRule, "rdr-"}, {filterRule, ""}}
 
-// changeNetwork starts the virtual machines' network with the first of them, and ends it with the last.
+// changeNetwork starts the virtual machines' network with the first of them, and stops it with the
+// last.
 func (v *visit) changeNetwork(before, after int) error {
 	if v.switched("vm-network") != "vms" || (before == 0) == (after == 0) {
 		return nil
@@ -83,8 +84,8 @@ func (f *filter) startVMNet(v *visit) {
 	f.ruleset(sharedAnchor).Rules = []pfRule{{Kind: natRule, Text: "nat on en0 inet from " + v.bridgeNetwork().String() + " to any -> (en0:0) extfilter ei"}}
 }
 
-// endVMNet returns the reference back, and removes what it has a ticket of: a point that someone's load
-// has put back stays.
+// endVMNet releases the reference, and removes the points that vmnet has added; a point that a load
+// has restored stays.
 func (f *filter) endVMNet(now time.Time) {
 	if f.VMNet == nil {
 		return
@@ -97,7 +98,7 @@ func (f *filter) endVMNet(now time.Time) {
 	f.tidy()
 }
 
-// release returns a reference back and reports whether there was one. pf ends with the last, also where
+// release releases a reference and reports whether there was one. The last one disables pf, even if
 // someone had enabled it without one.
 func (f *filter) release(token uint64, now time.Time) bool {
 	i := slices.IndexFunc(f.References, func(r reference) bool { return r.Token == token })
@@ -110,7 +111,7 @@ func (f *filter) release(token uint64, now time.Time) bool {
 	return true
 }
 
-// guestsOnline reports whether what a virtual machine sends leaves the host.
+// guestsOnline reports whether packets of virtual machines leave the host.
 func (f *filter) guestsOnline() bool {
 	leads := slices.ContainsFunc(f.ruleset("").of(natRule), func(r pfRule) bool { return r.Point == vmnetAnchor })
 	return f.VMNet != nil && !f.VMNet.Broken && f.Enabled && leads && len(f.ruleset(sharedAnchor).of(natRule)) > 0
@@ -124,7 +125,7 @@ func (c *pfctlCall) translated(anchor string) int {
 	return 1 + int(c.p.session.now().Sub(c.live.VMNet.Since)/(100*time.Millisecond))
 }
 
-// GuestsOnline reports whether the virtual machines that run have a network.
+// GuestsOnline reports whether the running virtual machines have a network.
 func (m *Machine) GuestsOnline() (online bool, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		live, err := v.filter()

@@ -18,8 +18,8 @@ func newGuestMac(t *testing.T, switches map[string]string) *Machine {
 	return m
 }
 
-// guests starts or ends virtual machines, and gives what pf is then: enabled or not, how many references and
-// points of vmnet's, and whether the machines have a network.
+// guests starts or ends virtual machines, and returns the state of pf: enabled or not, how many
+// references and vmnet points, and whether the machines have a network.
 func guests(t *testing.T, m *Machine, do string, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -43,25 +43,25 @@ func guests(t *testing.T, m *Machine, do string, names ...string) string {
 	return strings.Join(words, " ")
 }
 
-// TestVMNet: the network of virtual machines comes with the first and goes with the last.
+// TestVMNet: the network of virtual machines starts with the first and ends with the last.
 func TestVMNet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		switches            map[string]string
-		before, first, last string // what is done with pf before, while one runs, and how it is with it and after it
+		before, first, last string // what is done with pf before and while one runs, and its state then and afterwards
 		during              string
 		want, after         string
 	}{
 		"alone":                          {want: "Enabled 2 4 3 online", after: "Enabled 1 0 2"},
 		"pf was off":                     {before: "pfctl -d", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
-		"pf was on and nobody's":         {before: "pfctl -d; pfctl -e", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
-		"nobody's, which it refuses":     {switches: map[string]string{"vmnet-without-references": "fails"}, before: "pfctl -d; pfctl -e", want: "Enabled 0 0 2", after: "Enabled 0 0 2"},
-		"somebody's reference goes":      {during: "pfctl -X $(pfctl -s References | grep scw | tr -s ' ' | cut -d ' ' -f 3)", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
-		"pf is switched off":             {during: "pfctl -d", want: "Disabled 0 4 3", after: "Disabled 0 0 2"},
+		"pf was on, no reference":        {before: "pfctl -d; pfctl -e", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
+		"no reference, and it fails":     {switches: map[string]string{"vmnet-without-references": "fails"}, before: "pfctl -d; pfctl -e", want: "Enabled 0 0 2", after: "Enabled 0 0 2"},
+		"another reference released":     {during: "pfctl -X $(pfctl -s References | grep scw | tr -s ' ' | cut -d ' ' -f 3)", want: "Enabled 1 4 3 online", after: "Disabled 0 0 2"},
+		"pf is disabled":                 {during: "pfctl -d", want: "Disabled 0 4 3", after: "Disabled 0 0 2"},
 		"a full load":                    {during: "pfctl -f /etc/pf.conf", want: "Enabled 2 0 3", after: "Enabled 1 0 2"},
 		"a full load with its points":    {during: fullLoad, want: "Enabled 2 4 3 online", after: "Enabled 1 4 2"},
-		"such a load that breaks":        {switches: map[string]string{"full-load-nat": "broken"}, during: fullLoad, want: "Enabled 2 4 3", after: "Enabled 1 4 2"},
-		"a load of what filters alone":   {during: "pfctl -sr | pfctl -R -f -", want: "Enabled 2 4 3 online", after: "Enabled 1 2 2"},
+		"a full load that breaks NAT":    {switches: map[string]string{"full-load-nat": "broken"}, during: fullLoad, want: "Enabled 2 4 3", after: "Enabled 1 4 2"},
+		"a load of the filter rules":     {during: "pfctl -sr | pfctl -R -f -", want: "Enabled 2 4 3 online", after: "Enabled 1 2 2"},
 		"it replaces everything":         {switches: map[string]string{"vmnet-adds": "everything"}, want: "Enabled 2 4 3 online", after: "Enabled 1 0 2"},
 		"its anchor's rules are flushed": {during: "pfctl -a com.apple.internet-sharing/shared_v4 -F nat", want: "Enabled 2 4 3", after: "Enabled 1 0 2"},
 	} {
@@ -83,7 +83,7 @@ func TestVMNet(t *testing.T) {
 
 const fullLoad = `{ pfctl -sr | grep '^scrub'; pfctl -sn; pfctl -sr | grep -v '^scrub'; } | pfctl -f -`
 
-// TestGuestsPackets: the counters of what is translated say whether machines have a network.
+// TestGuestsPackets: the counters of translated packets show whether machines have a network.
 func TestGuestsPackets(t *testing.T) {
 	t.Parallel()
 	m := newGuestMac(t, nil)
@@ -92,15 +92,15 @@ func TestGuestsPackets(t *testing.T) {
 		return must(t, m, "root", "sleep 1; pfctl -a com.apple.internet-sharing/shared_v4 -vsn | grep Packets")
 	}
 	if a, b := packets(), packets(); a == b {
-		t.Errorf("they stand still: %s", a)
+		t.Errorf("they do not change: %s", a)
 	}
 	must(t, m, "root", "pfctl -f /etc/pf.conf")
 	if a, b := packets(), packets(); a != b {
-		t.Errorf("they move: %s %s", a, b)
+		t.Errorf("they change: %s %s", a, b)
 	}
 }
 
-// TestRunIsEmptyAfterABoot: what lies in /var/run does not outlive one.
+// TestRunIsEmptyAfterABoot: files in /var/run do not survive a boot.
 func TestRunIsEmptyAfterABoot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

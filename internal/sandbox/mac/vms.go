@@ -18,16 +18,16 @@ type VM struct {
 type Push struct {
 	VM, Ref string
 	Ended   bool
-	Failure string // "" = it has succeeded, where it has ended
+	Failure string // "" = it has succeeded, if it has ended
 }
 
-// Where a fleet has tart.
+// Paths of a fleet's tart.
 const (
 	fleetTart = "/usr/local/lib" + tartInBundle
-	pushTime  = 6 * time.Minute // longer than the kubelet waits between two collections
+	pushTime  = 6 * time.Minute // longer than the time between two collections of the kubelet
 )
 
-// asLogin lets f work as the login user, where his tart keeps everything.
+// asLogin runs f as the login user, whose tart keeps everything in the home folder.
 func (m *Machine) asLogin(what string, f func(*visit, tartCall) error) error {
 	err := m.asRoot(func(v *visit, p *proc) error {
 		own := *p
@@ -59,11 +59,11 @@ func (m *Machine) AddVM(name string) error {
 }
 
 // StartVM creates a virtual machine of the login user, if there is none, and starts it as a kubelet
-// does. It fails where tart would: without tart, without the user's session, next to two others.
+// does. It fails like tart: without tart, without the user's session, with two others running.
 func (m *Machine) StartVM(name string) error { return m.startVM(name, nil) }
 
-// StartPod is StartVM for a Pod that the cluster knows: its virtual machine goes with the Pod, when
-// someone next reads the machine and a kubelet of it runs.
+// StartPod is StartVM for a Pod of the cluster: its virtual machine is removed with the Pod, at the
+// next read of the machine while its kubelet runs.
 func (m *Machine) StartPod(pod agent.Pod) error {
 	return m.startVM(pod.VM(), &podOf{pod.Namespace, pod.Name})
 }
@@ -110,8 +110,8 @@ func (v *visit) removeVM(who user, home, name string) error {
 	return v.removeFiles(who, n)
 }
 
-// removeFiles deletes a virtual machine. Nothing keeps a push from losing it; one that was through
-// before does not.
+// removeFiles deletes a virtual machine, even during a push. A push that has finished reading it
+// succeeds.
 func (v *visit) removeFiles(who user, n node) error {
 	if err := v.changeGuests(func(all []guest) []guest { return all }); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (v *visit) removeFiles(who user, n node) error {
 	return v.removeAll(who, n)
 }
 
-// StartPush lets the login user push a virtual machine, which is made if there is none. It takes six
-// minutes of the machine's clock.
+// StartPush pushes a virtual machine of the login user, which is created if there is none. It takes
+// six minutes of the machine's clock.
 func (m *Machine) StartPush(name, ref string) error {
 	return m.asLogin("push a virtual machine", func(v *visit, c tartCall) error {
 		if !v.exists(c.folder(name)) {
@@ -133,14 +133,14 @@ func (m *Machine) StartPush(name, ref string) error {
 	})
 }
 
-// EndPushes ends the pushes to a place with no word of how they went.
+// EndPushes ends the pushes to a registry without a result.
 func (m *Machine) EndPushes(ref string) error {
 	return m.asLogin("end a push", func(v *visit, _ tartCall) error {
 		return v.endGuests(func(g guest) bool { return g.Ref == ref })
 	})
 }
 
-// Pushes returns the pushes that run or have ended since the last boot, in the order of their start.
+// Pushes returns the running and ended pushes since the last boot, in the order of their start.
 func (m *Machine) Pushes() (all []Push, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		guests, err := v.guests()

@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// asZsh turns a tree into one that means to the interpreter, which is a bash, what it means to
-// zsh, and refuses what it can't turn.
+// asZsh converts a tree so that the interpreter, a bash, treats it as zsh would, and refuses what it
+// cannot convert.
 func asZsh(file *syntax.File) (err error) {
 	refuse := func(what string) {
 		if err == nil {
@@ -25,7 +25,7 @@ func asZsh(file *syntax.File) (err error) {
 			}
 		case *syntax.BinaryCmd:
 			if piped := node.Op == syntax.Pipe || node.Op == syntax.PipeAll; piped && readsElsewhere(node.Y) {
-				refuse("an input beside a pipe, of which zsh reads both")
+				refuse("an input besides a pipe, both of which zsh reads")
 			}
 		}
 		return err == nil
@@ -33,13 +33,13 @@ func asZsh(file *syntax.File) (err error) {
 	return err
 }
 
-// oneWord keeps the values in a word from being split, as zsh does, and reports whether the word
-// holds no pattern. (An empty value without quotes is a word here, and in zsh none.)
+// oneWord prevents the values in a word from being split, as zsh does, and reports whether the word
+// contains no pattern. (An empty value without quotes is a word here, and in zsh none.)
 func oneWord(word *syntax.Word) bool {
 	for i, part := range word.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			// A lone bracket is the program of that name.
+			// A single bracket is the program of that name.
 			if strings.ContainsAny(part.Value, "*?") || strings.Contains(part.Value, "[") && part.Value != "[" {
 				return false
 			}
@@ -52,7 +52,7 @@ func oneWord(word *syntax.Word) bool {
 	return true
 }
 
-// readsElsewhere reports whether a command has an input of its own.
+// readsElsewhere reports whether a command has its own input.
 func readsElsewhere(stmt *syntax.Stmt) bool {
 	for _, r := range stmt.Redirs {
 		switch r.Op {
