@@ -4,13 +4,13 @@
 # make reference writes docs/reference and docs/codes.md from the source
 # make lint  runs the checks that CI runs besides the tests
 # make race  runs the packages with goroutines under the race detector (needs a C compiler)
-# make strikes kills runs and scripts at each place, and lets them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
+# make kills interrupts runs and scripts at each place, and makes them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
 # make pictures draws the pictures of the pages from real runs (Linux)
 # make matrix injects each fault at every point of a rollout (10 minutes)
 # make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
-# make conformance-settings HOST=name I_OWN_THIS_MAC=1  the same of a Mac that may be disturbed (docs/first-mac.md)
+# make conformance-settings HOST=name I_OWN_THIS_MAC=1  the same of a Mac that may be disrupted (docs/first-mac.md)
 # make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
 
 GO ?= go
@@ -18,7 +18,7 @@ GO ?= go
 # Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo man reference test lint race strikes fuzz matrix bench conformance conformance-settings apiserver pictures clean
+.PHONY: build demo man reference test lint race kills fuzz matrix bench conformance conformance-settings apiserver pictures clean
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -56,8 +56,8 @@ race:
 	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) $(RACE)
 	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
 
-strikes:
-	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./providers/kubernetes ./steps/... -run 'Struck|Killed|Race|AtOnce'
+kills:
+	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./providers/kubernetes ./steps/... -run 'Interrupted|Killed|Race|AtOnce'
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

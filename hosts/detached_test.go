@@ -186,9 +186,9 @@ func TestRunDetachedFinds(t *testing.T) {
 	}
 }
 
-// TestRunDetachedStruck breaks the line at every exec that is this run's: the job runs
+// TestRunDetachedInterrupted breaks the line at every exec that is this run's: the job runs
 // once.
-func TestRunDetachedStruck(t *testing.T) {
+func TestRunDetachedInterrupted(t *testing.T) {
 	t.Parallel()
 	for number := int32(1); number <= 3; number++ {
 		for i, ran := range []bool{false, true} {

@@ -171,7 +171,7 @@ func TestFenceKilled(t *testing.T) {
 		l.enter("bob", 11, "entered 11")
 		l.enter("ann", 10, "refused newer 11 1000 1000 bob of bob's laptop")
 		if !killed && at < 8 {
-			t.Errorf("only %d calls can be struck", at-1)
+			t.Errorf("only %d calls can be interrupted", at-1)
 		}
 		return killed
 	})

@@ -208,10 +208,10 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 	conn.Close()
 }
 
-// TestRunGuardedStruck breaks the line at every exec that is this run's, before the
+// TestRunGuardedInterrupted breaks the line at every exec that is this run's, before the
 // host runs it and after. Whatever this side knows then, on the host the change stands
 // or was undone: never both and never neither.
-func TestRunGuardedStruck(t *testing.T) {
+func TestRunGuardedInterrupted(t *testing.T) {
 	t.Parallel()
 	for number := int32(1); number <= 6; number++ {
 		for i, ran := range []bool{false, true} {

@@ -138,12 +138,12 @@ func TestExperimentsKilled(t *testing.T) {
 		before, begun := listing(t, m.Root()), false
 		o.begins = func(string) {
 			if !begun {
-				m.StrikeAfter(n, mac.Killed)
+				m.InterruptAfter(n, mac.Killed)
 			}
 			begun = true
 		}
 		_, err := o.experiment(t.Context())
-		if !m.Struck() {
+		if !m.Interrupted() {
 			if n-again < 20 || err != nil {
 				t.Errorf("killed at %d places, %d of them during the revert; without a kill: %v", n, again, err)
 			}
@@ -179,7 +179,7 @@ func TestExperimentsContinue(t *testing.T) {
 		m.Watch(func(argv []string, _ map[string]string) {
 			line := strings.Join(argv, " ")
 			mu.Lock()
-			first := len(tools) == 0 && line == tc.held && !m.StrikeArmed()
+			first := len(tools) == 0 && line == tc.held && !m.InterruptPending()
 			if first || len(tools) > 0 {
 				tools = append(tools, line)
 			}
@@ -195,7 +195,7 @@ func TestExperimentsContinue(t *testing.T) {
 		})
 		o.begins = func(name string) {
 			if name == tc.experiment {
-				m.StrikeAfter(0, mac.LineBreaks)
+				m.InterruptAfter(0, mac.ConnectionBreaks)
 			}
 		}
 		dial, dials := o.dial, 0

@@ -304,9 +304,9 @@ func TestInCluster(t *testing.T) {
 	})
 }
 
-// TestInClusterStruck breaks each change of a cluster in turn: the host or object
+// TestInClusterInterrupted breaks each change of a cluster in turn: the host or object
 // fails, the others go on, and the next apply ends it.
-func TestInClusterStruck(t *testing.T) {
+func TestInClusterInterrupted(t *testing.T) {
 	t.Parallel()
 	for n := 0; ; n++ {
 		fell := false
@@ -325,15 +325,15 @@ func TestInClusterStruck(t *testing.T) {
 			}
 			r := apply(t, w.engine)
 			if fell == r.Converged() || fell && len(r.Failures) != 1 {
-				t.Errorf("strike %d fell: %t, failures %+v", n, fell, r.Failures)
+				t.Errorf("interruption %d fell: %t, failures %+v", n, fell, r.Failures)
 			}
 			if fell && !apply(t, w.engine).Converged() {
-				t.Errorf("after strike %d the next apply does not converge", n)
+				t.Errorf("after interruption %d the next apply does not converge", n)
 			}
 		})
 		if !fell {
 			if n < 22 {
-				t.Errorf("only %d strikes fell", n)
+				t.Errorf("only %d interruptions fell", n)
 			}
 			return
 		}

@@ -10,11 +10,11 @@ import (
 )
 
 var (
-	all  = flag.Bool("all", false, "try everything over SSH: each point of the fault matrix, each strike, 500 hosts")
+	all  = flag.Bool("all", false, "try everything over SSH: each point of the fault matrix, each interruption, 500 hosts")
 	seed = flag.Uint64("seed", 0, "draws the points of the fault matrix that are tried over SSH; 0: the time")
 )
 
-// shard returns this run's first strike, and how many are between two of its strikes.
+// shard returns this run's first interruption, and how many are between two of its interruptions.
 func shard() (first, step int) {
 	if *all {
 		return 0, 1
@@ -22,16 +22,16 @@ func shard() (first, step int) {
 	return scripttest.Share()
 }
 
-// strikesOf returns the first strike that a share of the strikes has, and how many are
+// interruptionsOf returns the first interruption that a share of the interruptions has, and how many are
 // between two of it.
-func strikesOf(t *testing.T, first, shares int) (from, step int) {
+func interruptionsOf(t *testing.T, first, shares int) (from, step int) {
 	t.Helper()
 	mine, every := shard()
 	from, step = mine*shares+first, shares*every
 	if testing.Short() {
-		step *= 4 // under the race detector, which does not care where a strike falls
+		step *= 4 // under the race detector, which does not care where an interruption falls
 	}
-	t.Logf("strikes %d, %d, … (MACFLEET_TEST_SHARD)", from, from+step)
+	t.Logf("interruptions %d, %d, … (MACFLEET_TEST_SHARD)", from, from+step)
 	return from, step
 }
 

@@ -111,7 +111,7 @@ func (l *link) executeHalf(ctx context.Context, channel ssh.Channel, line string
 func (l *link) run(ctx context.Context, stdin io.Reader, line string, faults Faults, stdout, stderr io.Writer) (status int, err error) {
 	// The whole output is read first: all processes of the command share a file by offset, and a pipe
 	// without a reader would stay open.
-	file, err := spool(&struckInput{from: stdin, link: l})
+	file, err := spool(&interruptedInput{from: stdin, link: l})
 	if err != nil {
 		return 0, err
 	}

@@ -51,14 +51,14 @@ type Machine struct {
 	mu    sync.Mutex
 	known ledger
 
-	settling sync.Mutex // taken before mu, by the goroutine that runs what has become due
-	power    power
-	strikes  strikes
-	commands commands
-	records  records
-	watcher  atomic.Pointer[func(argv []string, environ map[string]string)]
-	outside  Outside
-	lines    lines
+	settling      sync.Mutex // taken before mu, by the goroutine that runs what has become due
+	power         power
+	interruptions interruptions
+	commands      commands
+	records       records
+	watcher       atomic.Pointer[func(argv []string, environ map[string]string)]
+	outside       Outside
+	lines         lines
 }
 
 // identity is a Mac's identity, which is not on its disk.

@@ -9,9 +9,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestLeaveStruck strikes a Mac that leaves the cluster anywhere: as its kubelet
+// TestLeaveInterrupted interrupts a Mac that leaves the cluster anywhere: as its kubelet
 // goes, its Pods are let go, its Node is deleted, its identity is revoked.
-func TestLeaveStruck(t *testing.T) {
+func TestLeaveInterrupted(t *testing.T) {
 	t.Parallel()
 	w, before := world(t, 3)
 	e := runNodes(t, w, nodes(1))
@@ -20,7 +20,7 @@ func TestLeaveStruck(t *testing.T) {
 	if err := w.Inject(host.Name, "stuck-terminating-pods"); err != nil {
 		t.Fatal(err)
 	}
-	for i := 2; i < sandbox.StuckPods; i++ { // two are enough: each costs strikes
+	for i := 2; i < sandbox.StuckPods; i++ { // two are enough: each costs interruptions
 		pod := fmt.Sprintf("/api/v1/namespaces/default/pods/macfleet-sandbox-stuck-%02d-%s", i, host.Server.ID[:8])
 		patchObject(t, w, pod, `{"metadata":{"finalizers":null}}`)
 	}
@@ -49,13 +49,13 @@ func TestLeaveStruck(t *testing.T) {
 			t.Errorf("a clean run leaves %s", file)
 		}
 	}
-	for name, strike := range strikes() {
+	for name, interruption := range interruptions() {
 		const shares = 2
 		for first := range shares {
 			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				t.Parallel()
 				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return leaver(t).struckAt(t, n, strike, want)
+					return leaver(t).interruptedAt(t, n, interruption, want)
 				})
 			})
 		}

@@ -51,18 +51,18 @@ func (d *drainer) next(t *testing.T) {
 	}
 }
 
-// TestDrainStruck strikes an exchange of Tart below a Pod at work on its host. The next run
-// converges, and nobody's cordon is left. TestRollStruck has each strike without a Pod, and
+// TestDrainInterrupted interrupts an exchange of Tart below a Pod at work on its host. The next run
+// converges, and nobody's cordon is left. TestRollInterrupted has each interruption without a Pod, and
 // TestFaultMatrix what befalls the cluster and macfleet meanwhile.
-func TestDrainStruck(t *testing.T) {
+func TestDrainInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, strike := range strikes() {
+	for name, interruption := range interruptions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDrainer(t)
 			for n, step := shard(); ; n += step {
 				d.next(t)
-				fell := d.struckAt(t, n, strike, nil)
+				fell := d.interruptedAt(t, n, interruption, nil)
 				isOpen(t, d.engine, member(t, d.world), 0)
 				if !fell {
 					return

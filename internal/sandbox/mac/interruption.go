@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Strike is a fault in the middle of someone's work on a machine.
-type Strike int
+// Interruption is a fault in the middle of someone's work on a machine.
+type Interruption int
 
-// The types of strikes.
+// The types of interruptions.
 const (
-	// LineBreaks: connections break when a command starts, and the command runs to its end without a
+	// ConnectionBreaks: connections break when a command starts, and the command runs to its end without a
 	// client. When exactly the connection breaks makes no difference to the machine.
-	LineBreaks Strike = iota
+	ConnectionBreaks Interruption = iota
 	// Killed: commands over SSH are killed before a tool that may change something, and their
 	// connection breaks. A kill before another tool leaves the machine in the same state as one before
 	// the next such tool.
@@ -24,42 +24,42 @@ const (
 	InputBreaks
 )
 
-// strikes counts commands over SSH in this process, their tools that may change something, or their
-// input bytes, and strikes once.
-type strikes struct {
+// interruptions counts commands over SSH in this process, their tools that may change something, or their
+// input bytes, and interrupts once.
+type interruptions struct {
 	mu    sync.Mutex
 	armed bool
 	left  int
-	kind  Strike
+	kind  Interruption
 }
 
-// StrikeAfter strikes after n more commands over SSH, tools that may change something, or input bytes.
+// InterruptAfter interrupts after n more commands over SSH, tools that may change something, or input bytes.
 // It covers only this process.
-func (m *Machine) StrikeAfter(n int, kind Strike) {
-	m.strikes.mu.Lock()
-	defer m.strikes.mu.Unlock()
-	m.strikes.armed, m.strikes.left, m.strikes.kind = true, n, kind
+func (m *Machine) InterruptAfter(n int, kind Interruption) {
+	m.interruptions.mu.Lock()
+	defer m.interruptions.mu.Unlock()
+	m.interruptions.armed, m.interruptions.left, m.interruptions.kind = true, n, kind
 }
 
-// StrikeArmed reports whether a strike is still pending.
-func (m *Machine) StrikeArmed() bool {
-	m.strikes.mu.Lock()
-	defer m.strikes.mu.Unlock()
-	return m.strikes.armed
+// InterruptPending reports whether an interruption is still pending.
+func (m *Machine) InterruptPending() bool {
+	m.interruptions.mu.Lock()
+	defer m.interruptions.mu.Unlock()
+	return m.interruptions.armed
 }
 
-// Struck reports whether the strike of the last StrikeAfter has happened, and disarms it.
-func (m *Machine) Struck() bool {
-	m.strikes.mu.Lock()
-	defer m.strikes.mu.Unlock()
-	struck := !m.strikes.armed
-	m.strikes.armed = false
-	return struck
+// Interrupted reports whether the interruption of the last InterruptAfter has happened, and disarms it.
+func (m *Machine) Interrupted() bool {
+	m.interruptions.mu.Lock()
+	defer m.interruptions.mu.Unlock()
+	interrupted := !m.interruptions.armed
+	m.interruptions.armed = false
+	return interrupted
 }
 
-// fallsOn counts n of a kind and reports whether the strike is among them, and how many come before
+// fallsOn counts n of a kind and reports whether the interruption is among them, and how many come before
 // it.
-func (s *strikes) fallsOn(kind Strike, n int) (before int, falls bool) {
+func (s *interruptions) fallsOn(kind Interruption, n int) (before int, falls bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.armed || s.kind != kind {
@@ -76,10 +76,10 @@ func (s *strikes) fallsOn(kind Strike, n int) (before int, falls bool) {
 // starting is called before a tool of a command over this connection runs. It reports whether the tool
 // may run.
 func (l *link) starting(p *proc) bool {
-	if !l.session.machine.StrikeArmed() || looksOnly(p.argv) {
+	if !l.session.machine.InterruptPending() || looksOnly(p.argv) {
 		return true
 	}
-	if _, falls := l.session.machine.strikes.fallsOn(Killed, 1); !falls {
+	if _, falls := l.session.machine.interruptions.fallsOn(Killed, 1); !falls {
 		return true
 	}
 	_ = l.cut()
@@ -89,25 +89,25 @@ func (l *link) starting(p *proc) bool {
 
 // beginning is called when a command over this connection starts.
 func (l *link) beginning() {
-	if _, falls := l.session.machine.strikes.fallsOn(LineBreaks, 1); falls {
+	if _, falls := l.session.machine.interruptions.fallsOn(ConnectionBreaks, 1); falls {
 		l.session.machine.lines.sever()
 	}
 }
 
-// struckInput is a command's input over a connection.
-type struckInput struct {
+// interruptedInput is a command's input over a connection.
+type interruptedInput struct {
 	from io.Reader
 	link *link
 	over bool
 }
 
 // Read returns what arrives before the connection breaks.
-func (s *struckInput) Read(p []byte) (n int, err error) {
+func (s *interruptedInput) Read(p []byte) (n int, err error) {
 	if s.over {
 		return 0, io.EOF
 	}
 	n, err = s.from.Read(p)
-	if n, s.over = s.link.session.machine.strikes.fallsOn(InputBreaks, n); s.over {
+	if n, s.over = s.link.session.machine.interruptions.fallsOn(InputBreaks, n); s.over {
 		s.link.session.machine.lines.sever()
 		return n, io.EOF
 	}

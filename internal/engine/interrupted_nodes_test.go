@@ -26,7 +26,7 @@ import (
 
 var errBroken = errors.New("the line to the cluster broke")
 
-// victim is a Mac that is, or becomes, a Node, and is struck meanwhile.
+// victim is a Mac that is, or becomes, a Node, and is interrupted meanwhile.
 type victim struct {
 	world   *sandbox.World
 	dir     string
@@ -66,46 +66,46 @@ func victimIn(t *testing.T, dir string) *victim {
 	return v
 }
 
-// strikes are what may befall a run on a host, each after n others of its kind. They report
+// interruptions are what may befall a run on a host, each after n others of its kind. They report
 // whether it fell. TestFaultMatrix has what befalls calls of the cluster.
-func strikes() map[string]func(v *victim, n int) (fell func() bool) {
+func interruptions() map[string]func(v *victim, n int) (fell func() bool) {
 	return map[string]func(v *victim, n int) func() bool{
-		"the line breaks": onHost(mac.LineBreaks), "killed": onHost(mac.Killed),
+		"the line breaks": onHost(mac.ConnectionBreaks), "killed": onHost(mac.Killed),
 	}
 }
 
-// onHost strikes on the Mac, or on the way to it.
-func onHost(kind mac.Strike) func(v *victim, n int) func() bool {
+// onHost interrupts on the Mac, or on the way to it.
+func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
 	return func(v *victim, n int) func() bool {
 		v.engine.Hosts = v.hurried
-		v.machine.StrikeAfter(n, kind)
-		return func() bool { v.engine.Hosts = v.patient; return v.machine.Struck() }
+		v.machine.InterruptAfter(n, kind)
+		return func() bool { v.engine.Hosts = v.patient; return v.machine.Interrupted() }
 	}
 }
 
-// struckAt applies what is wanted with a strike, and once more if it fell: then all
+// interruptedAt applies what is wanted with an interruption, and once more if it fell: then all
 // is as want says, and nothing is there twice.
-func (v *victim) struckAt(t *testing.T, n int, strike func(*victim, int) func() bool, want []string) bool {
+func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
 	t.Helper()
 	p := planned(t, v.engine)
-	fell := strike(v, n)
+	fell := interruption(v, n)
 	r, err := v.engine.Apply(t.Context(), p)
 	if !fell() {
 		if err != nil || !r.Converged() {
-			t.Errorf("not struck after %d: %v, failures %+v", n, err, r.Failures)
+			t.Errorf("not interrupted after %d: %v, failures %+v", n, err, r.Failures)
 		}
 		return false
 	}
 	if r := apply(t, v.engine); !r.Converged() {
-		t.Errorf("struck after %d: %q is left, failures %+v", n, whatIsSaid(r.After, r.After.Hosts[0].Name), r.Failures)
+		t.Errorf("interrupted after %d: %q is left, failures %+v", n, whatIsSaid(r.After, r.After.Hosts[0].Name), r.Failures)
 	}
 	if got := v.remains(t); want != nil && !slices.Equal(got, want) {
-		t.Errorf("struck after %d: (-want +got)\n%s", n, cmp.Diff(want, got))
+		t.Errorf("interrupted after %d: (-want +got)\n%s", n, cmp.Diff(want, got))
 	}
 	if v.spec.TartKubelet != nil {
 		v.freshProcess(t, n)
 	} else if all, err := v.machine.Kubelets(); err != nil || slices.ContainsFunc(all, agent.Kubelet.Runs) {
-		t.Errorf("struck after %d: %v, and of kubelets there are %+v", n, err, all)
+		t.Errorf("interrupted after %d: %v, and of kubelets there are %+v", n, err, all)
 	}
 	return true
 }
@@ -120,7 +120,7 @@ func (v *victim) freshProcess(t *testing.T, n int) {
 	}
 	all = slices.DeleteFunc(all, func(k agent.Kubelet) bool { return !k.Runs() })
 	if len(all) != 1 || all[0].Version != v.spec.TartKubelet.Artifact.Version || all[0].MaxPods != *v.spec.TartKubelet.MaxPods {
-		t.Errorf("struck after %d: these kubelets run: %+v", n, all)
+		t.Errorf("interrupted after %d: these kubelets run: %+v", n, all)
 		return
 	}
 	for _, name := range []string{"usr/local/bin/tart-kubelet", "Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist", "private/etc/tart-kubelet/kubeconfig"} {
@@ -129,7 +129,7 @@ func (v *victim) freshProcess(t *testing.T, n int) {
 			t.Fatal(err)
 		}
 		if changed := time.Unix(file.Ctim.Unix()); changed.After(all[0].Started) {
-			t.Errorf("struck after %d: %s was changed at %s, and its process is from %s", n, name, changed, all[0].Started)
+			t.Errorf("interrupted after %d: %s was changed at %s, and its process is from %s", n, name, changed, all[0].Started)
 		}
 	}
 }
@@ -188,9 +188,9 @@ func listed(t *testing.T, root, folder string, content bool) []string {
 // stamps are the inode, size and time of an entry in the note of an unpacked bundle.
 var stamps = regexp.MustCompile(`(?m)^([a-z]) [0-9]+ [0-9]+ [0-9]+`)
 
-// TestJoinStruck strikes a first join anywhere: at each tool on the host that may
+// TestJoinInterrupted interrupts a first join anywhere: at each tool on the host that may
 // change something, and at each command.
-func TestJoinStruck(t *testing.T) {
+func TestJoinInterrupted(t *testing.T) {
 	t.Parallel()
 	w, before := world(t, 3)
 	converges(t, run(t, w, hostCore("production", 1)))
@@ -200,29 +200,29 @@ func TestJoinStruck(t *testing.T) {
 	clean := victimIn(t, copied(t, before))
 	converges(t, clean.engine)
 	want := clean.remains(t)
-	for name, strike := range strikes() {
+	for name, interruption := range interruptions() {
 		const shares = 2
 		for first := range shares {
 			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				t.Parallel()
 				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return victimIn(t, copied(t, before)).struckAt(t, n, strike, want)
+					return victimIn(t, copied(t, before)).interruptedAt(t, n, interruption, want)
 				})
 			})
 		}
 	}
 }
 
-// everywhere strikes at a share of the places, until no strike falls any more.
+// everywhere interrupts at a share of the places, until no interruption falls any more.
 func everywhere(t *testing.T, share, shares int, at func(t *testing.T, n int) bool) {
 	t.Helper()
-	first, step := strikesOf(t, share, shares)
+	first, step := interruptionsOf(t, share, shares)
 	for n := first; ; n += step {
 		fell := false
 		t.Run(fmt.Sprint(n), func(t *testing.T) { fell = at(t, n) }) // which closes what it has opened
 		if !fell {
 			if n == 0 {
-				t.Error("no strike fell")
+				t.Error("no interruption fell")
 			}
 			return
 		}
@@ -242,9 +242,9 @@ func copied(t *testing.T, from string) string {
 	return to
 }
 
-// TestRollStruck strikes rolls anywhere: of the kubelet, of tart, of what the kubelet
+// TestRollInterrupted interrupts rolls anywhere: of the kubelet, of tart, of what the kubelet
 // is told. A Mac is rolled to and fro between two wishes.
-func TestRollStruck(t *testing.T) {
+func TestRollInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]func(s *fleet.Spec, second bool){
 		"kubelet": func(s *fleet.Spec, second bool) {
@@ -260,16 +260,16 @@ func TestRollStruck(t *testing.T) {
 			s.TartKubelet.MaxPods = &pods
 		},
 	} {
-		for what, strike := range strikes() {
+		for what, interruption := range interruptions() {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				rollsStruck(t, wish, strike)
+				rollsInterrupted(t, wish, interruption)
 			})
 		}
 	}
 }
 
-func rollsStruck(t *testing.T, wish func(*fleet.Spec, bool), strike func(*victim, int) func() bool) {
+func rollsInterrupted(t *testing.T, wish func(*fleet.Spec, bool), interruption func(*victim, int) func() bool) {
 	t.Helper()
 	w, dir := world(t, 3)
 	converges(t, run(t, w, hostCore("production", 1)))
@@ -287,6 +287,6 @@ func rollsStruck(t *testing.T, wish func(*fleet.Spec, bool), strike func(*victim
 	everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 		wish(v.spec, second)
 		second = !second
-		return v.struckAt(t, n, strike, want[!second])
+		return v.interruptedAt(t, n, interruption, want[!second])
 	})
 }

@@ -36,10 +36,10 @@ func pushed(version string) (*fleet.Artifact, shelf) {
 		Size: int64(len(content)), Fetch: fleet.FetchPush}, content
 }
 
-// TestPushStruck strikes the roll of a kubelet that macfleet uploads: at each tool, at
+// TestPushInterrupted interrupts the roll of a kubelet that macfleet uploads: at each tool, at
 // each command, and at bytes all along what is sent. There is one good file then, and
 // nothing of the others.
-func TestPushStruck(t *testing.T) {
+func TestPushInterrupted(t *testing.T) {
 	t.Parallel()
 	w, before := world(t, 3)
 	converges(t, runNodes(t, w, nodes(1)))
@@ -59,14 +59,16 @@ func TestPushStruck(t *testing.T) {
 	if text, err := clean.machine.ReadFile(file); err != nil || !bytes.Equal(text, content) {
 		t.Errorf("%s holds %d bytes, %v", file, len(text), err)
 	}
-	for name, strike := range map[string]struct {
-		kind mac.Strike
+	for name, interruption := range map[string]struct {
+		kind mac.Interruption
 		step int
-	}{"killed": {mac.Killed, 1}, "the line breaks": {mac.LineBreaks, 1}, // a prime falls anywhere in lines and packets
+	}{"killed": {mac.Killed, 1}, "the line breaks": {mac.ConnectionBreaks, 1}, // a prime falls anywhere in lines and packets
 		"the line breaks in the bytes": {mac.InputBreaks, 2503}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			everywhere(t, 0, 1, func(t *testing.T, n int) bool { return roller(t).struckAt(t, n*strike.step, onHost(strike.kind), want) })
+			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+				return roller(t).interruptedAt(t, n*interruption.step, onHost(interruption.kind), want)
+			})
 		})
 	}
 }

@@ -8,29 +8,29 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// TestStrike kills a script before each of its three tools that change something, and breaks the
+// TestInterruption kills a script before each of its three tools that change something, and breaks the
 // connection as it starts.
-func TestStrike(t *testing.T) {
+func TestInterruption(t *testing.T) {
 	t.Parallel()
 	const script = `/bin/sh -c 'touch /private/tmp/a; cat /private/tmp/a; touch /private/tmp/b; touch /private/tmp/c'`
 	for _, c := range []struct {
-		kind   Strike
-		after  int
-		struck bool
-		files  int
-	}{{Killed, 0, true, 0}, {Killed, 1, true, 1}, {Killed, 2, true, 2}, {Killed, 3, false, 3}, {LineBreaks, 0, true, 3}, {LineBreaks, 1, false, 3}} {
+		kind        Interruption
+		after       int
+		interrupted bool
+		files       int
+	}{{Killed, 0, true, 0}, {Killed, 1, true, 1}, {Killed, 2, true, 2}, {Killed, 3, false, 3}, {ConnectionBreaks, 0, true, 3}, {ConnectionBreaks, 1, false, 3}} {
 		m, client := login(t, &events{})
-		m.StrikeAfter(c.after, c.kind)
+		m.InterruptAfter(c.after, c.kind)
 		err := runLine(t, client, script)
-		if got := m.Struck(); got != c.struck || (err != nil) != c.struck {
+		if got := m.Interrupted(); got != c.interrupted || (err != nil) != c.interrupted {
 			t.Errorf("%+v: got %t, %v", c, got, err)
 		}
 		waitFor(t, func() bool { return len(strings.Fields(must(t, m, "root", "ls /private/tmp"))) == c.files })
 	}
 }
 
-// TestInputStruck delivers only a part of the input: the command continues with it.
-func TestInputStruck(t *testing.T) {
+// TestInputInterrupted delivers only a part of the input: the command continues with it.
+func TestInputInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int{0, 1, 5000, 8999} {
 		m, client := login(t, &events{})
@@ -39,8 +39,8 @@ func TestInputStruck(t *testing.T) {
 			t.Fatal(err)
 		}
 		session.Stdin = strings.NewReader(strings.Repeat("x", 9000))
-		m.StrikeAfter(after, InputBreaks)
-		if err := session.Run("cat > /private/tmp/a"); err == nil || !m.Struck() {
+		m.InterruptAfter(after, InputBreaks)
+		if err := session.Run("cat > /private/tmp/a"); err == nil || !m.Interrupted() {
 			t.Errorf("interrupted after %d bytes: %v", after, err)
 		}
 		waitFor(t, func() bool {

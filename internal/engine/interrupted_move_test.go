@@ -45,21 +45,21 @@ func (m *mover) next(t *testing.T) {
 	}
 }
 
-// TestMoveStruck strikes a move on a Mac below a Pod at work. The next run converges: one
+// TestMoveInterrupted interrupts a move on a Mac below a Pod at work. The next run converges: one
 // kubelet, one Node, of the new name and open. TestFaultMatrix kills macfleet meanwhile.
-func TestMoveStruck(t *testing.T) {
+func TestMoveInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, strike := range strikes() {
+	for name, interruption := range interruptions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMover(t)
 			for n, step := shard(); ; n += step {
 				m.next(t)
-				fell := m.struckAt(t, n, strike, nil)
+				fell := m.interruptedAt(t, n, interruption, nil)
 				isOpen(t, m.engine, member(t, m.world), 0)
 				nodes, err := m.engine.Cluster.Nodes(t.Context())
 				if err != nil || len(nodes) != 1 || nodes[0].Name != member(t, m.world) {
-					t.Errorf("struck after %d: %v, Nodes %+v", n, err, nodes)
+					t.Errorf("interrupted after %d: %v, Nodes %+v", n, err, nodes)
 				}
 				if !fell {
 					return

@@ -21,29 +21,29 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// TestApplyStruckAnywhere lets the line break at each command of a first set-up,
+// TestApplyInterruptedAnywhere lets the line break at each command of a first set-up,
 // and everything on the host die before each tool that may change something. The
 // next runs converge, with nothing doubled, nothing half-written, no wrong password
 // and no healthy session ended.
-func TestApplyStruckAnywhere(t *testing.T) {
+func TestApplyInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	clean, _ := world(t, 3)
 	converges(t, run(t, clean, hostCore("production", 1)))
 	want := remains(t, root(t, clean, member(t, clean)))
-	for name, kind := range map[string]mac.Strike{"the line breaks": mac.LineBreaks, "killed": mac.Killed} {
-		const shares = 4 // of the strikes: they are many
+	for name, kind := range map[string]mac.Interruption{"the line breaks": mac.ConnectionBreaks, "killed": mac.Killed} {
+		const shares = 4 // of the interruptions: they are many
 		for first := range shares {
 			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				t.Parallel()
-				everywhere(t, first, shares, func(t *testing.T, n int) bool { return strikeOnce(t, n, kind, want) })
+				everywhere(t, first, shares, func(t *testing.T, n int) bool { return interruptOnce(t, n, kind, want) })
 			})
 		}
 	}
 }
 
-// strikeOnce sets a host up with a strike after n tools. It reports whether the
-// strike fell: not after the last tool.
-func strikeOnce(t *testing.T, n int, kind mac.Strike, want []string) bool {
+// interruptOnce sets a host up with an interruption after n tools. It reports whether the
+// interruption fell: not after the last tool.
+func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bool {
 	t.Helper()
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
@@ -55,10 +55,10 @@ func strikeOnce(t *testing.T, n int, kind mac.Strike, want []string) bool {
 	}
 	patient := e.Hosts
 	e.Hosts = overtaken(t, w, machine)
-	machine.StrikeAfter(n, kind)
+	machine.InterruptAfter(n, kind)
 	performed(t, e, p)
 	e.Hosts = patient
-	if !machine.Struck() {
+	if !machine.Interrupted() {
 		return false
 	}
 	before, err := machine.SessionSince()
@@ -76,27 +76,27 @@ func strikeOnce(t *testing.T, n int, kind mac.Strike, want []string) bool {
 		}
 	}
 	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
-		t.Errorf("struck after %d: %q is left", n, whatIsSaid(p, p.Hosts[0].Name))
+		t.Errorf("interrupted after %d: %q is left", n, whatIsSaid(p, p.Hosts[0].Name))
 	}
 	if got := remains(t, root(t, w, host)); !slices.Equal(got, want) {
-		t.Errorf("struck after %d: files (-want +got):\n%s", n, cmp.Diff(want, got))
+		t.Errorf("interrupted after %d: files (-want +got):\n%s", n, cmp.Diff(want, got))
 	}
 	after, err := machine.SessionSince()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !before.IsZero() && !after.Equal(before) {
-		t.Errorf("struck after %d: a healthy session was ended", n)
+		t.Errorf("interrupted after %d: a healthy session was ended", n)
 	}
 	for _, try := range tries(t, machine) {
 		if !try.Right {
-			t.Errorf("struck after %d: a wrong password was tried", n)
+			t.Errorf("interrupted after %d: a wrong password was tried", n)
 		}
 	}
 	return true
 }
 
-// overtaken returns a client for which the host's clock runs ahead once a strike
+// overtaken returns a client for which the host's clock runs ahead once an interruption
 // has fallen: a change that was cut off is waited for as long as its undo may take.
 func overtaken(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts {
 	t.Helper()
@@ -110,7 +110,7 @@ func overtaken(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hos
 }
 
 // clocked is a connection whose every word takes two seconds of the host's time,
-// once a strike has fallen.
+// once an interruption has fallen.
 type clocked struct {
 	net.Conn
 	machine *mac.Machine
@@ -118,7 +118,7 @@ type clocked struct {
 
 // Write passes the words on.
 func (c clocked) Write(p []byte) (int, error) {
-	if !c.machine.StrikeArmed() {
+	if !c.machine.InterruptPending() {
 		if err := c.machine.Advance(2 * time.Second); err != nil {
 			return 0, err
 		}

@@ -15,33 +15,33 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// struck lets a number of requests through and then breaks the connection: before
+// interrupted lets a number of requests through and then breaks the connection: before
 // the request, or after it was carried out.
-type struck struct {
+type interrupted struct {
 	next  http.RoundTripper
 	left  *atomic.Int64
 	after bool
 }
 
-var errStruck = errors.New("struck")
+var errInterrupted = errors.New("interrupted")
 
-func (s struck) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s interrupted) RoundTrip(r *http.Request) (*http.Response, error) {
 	left := s.left.Add(-1)
 	if left < -1 || left == -1 && !s.after {
-		return nil, errStruck
+		return nil, errInterrupted
 	}
 	answer, err := s.next.RoundTrip(r)
 	if left == -1 && err == nil {
 		_ = answer.Body.Close()
-		return nil, errStruck
+		return nil, errInterrupted
 	}
 	return answer, err
 }
 
-// TestIdentifyStruck kills the making of an identity at each of its requests that is
+// TestIdentifyInterrupted kills the making of an identity at each of its requests that is
 // this run's, before and after the cluster carried it out: the next one completes it,
 // and nothing is there twice.
-func TestIdentifyStruck(t *testing.T) {
+func TestIdentifyInterrupted(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.prepared(t)
@@ -56,21 +56,21 @@ func TestIdentifyStruck(t *testing.T) {
 				o := c.options(t)
 				var left atomic.Int64
 				left.Store(int64(n))
-				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, after} }
+				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return interrupted{next, &left, after} }
 				_, err := c.client(t, o).Identify(t.Context(), host)
 				if err == nil {
 					finished++
-				} else if !errors.Is(err, errStruck) {
-					t.Errorf("struck at %d: %v", n, err)
+				} else if !errors.Is(err, errInterrupted) {
+					t.Errorf("interrupted at %d: %v", n, err)
 				}
 				identified(t, client, host)
 				if again, err := client.Identify(t.Context(), host); err != nil || !again.Complete() {
-					t.Errorf("struck at %d, again: %+v, %v", n, again, err)
+					t.Errorf("interrupted at %d, again: %+v, %v", n, again, err)
 				}
 			}
 		}
 		if finished == 0 {
-			t.Error("no identity was made without a strike: more requests than tries")
+			t.Error("no identity was made without an interruption: more requests than tries")
 		}
 		for _, i := range identities(t, client) {
 			if !i.Complete() {
@@ -81,17 +81,17 @@ func TestIdentifyStruck(t *testing.T) {
 	})
 }
 
-// TestReleaseStruck kills the release of a Pod at each of its requests, before and
+// TestReleaseInterrupted kills the release of a Pod at each of its requests, before and
 // after the cluster carried it out: the Pod is gone, or shows that it is stuck.
-func TestReleaseStruck(t *testing.T) {
+func TestReleaseInterrupted(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
 		mac, o := name(t, "mac"), c.options(t)
 		client := c.client(t, o)
 		c.addNode(t, mac, "")
-		const strikes = 8
-		for i := range strikes {
+		const interruptions = 8
+		for i := range interruptions {
 			pod := fmt.Sprint(i)
 			c.addPod(t, mac, pod, func(p *corev1.Pod) {
 				p.Finalizers = []string{inventory.VMFinalizer, "tart-kubelet.acme.dev/vm-cleanup"}
@@ -110,17 +110,17 @@ func TestReleaseStruck(t *testing.T) {
 			var left atomic.Int64
 			left.Store(int64(i / 2))
 			cut := o
-			cut.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, i%2 == 1} }
-			if err := c.client(t, cut).ReleasePod(t.Context(), p); errors.Is(err, errStruck) != (i < strikes-2) || i >= strikes-2 && err != nil {
-				t.Errorf("strike %d: %v", i, err)
+			cut.Wrap = func(next http.RoundTripper) http.RoundTripper { return interrupted{next, &left, i%2 == 1} }
+			if err := c.client(t, cut).ReleasePod(t.Context(), p); errors.Is(err, errInterrupted) != (i < interruptions-2) || i >= interruptions-2 && err != nil {
+				t.Errorf("interruption %d: %v", i, err)
 			}
 			for _, p := range podsOf(t, client) {
 				if !p.Held() {
-					t.Errorf("strike %d: nothing shows that it is stuck: %+v", i, p)
+					t.Errorf("interruption %d: nothing shows that it is stuck: %+v", i, p)
 				}
 			}
 			if err := client.ReleasePod(t.Context(), p); err != nil {
-				t.Errorf("strike %d, again: %v", i, err)
+				t.Errorf("interruption %d, again: %v", i, err)
 			}
 		}
 		if rest := podsOf(t, client); len(rest) > 0 {
@@ -129,9 +129,9 @@ func TestReleaseStruck(t *testing.T) {
 	})
 }
 
-// TestPrepareStruck kills the preparation of a cluster at those of its requests that are
+// TestPrepareInterrupted kills the preparation of a cluster at those of its requests that are
 // this run's, and none of them at the end: the next one completes it.
-func TestPrepareStruck(t *testing.T) {
+func TestPrepareInterrupted(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		const each, last = 9, 117
@@ -146,10 +146,10 @@ func TestPrepareStruck(t *testing.T) {
 				var left atomic.Int64
 				left.Store(int64(n))
 				cut := o
-				cut.Wrap = func(next http.RoundTripper) http.RoundTripper { return struck{next, &left, n%2 == 0} }
+				cut.Wrap = func(next http.RoundTripper) http.RoundTripper { return interrupted{next, &left, n%2 == 0} }
 				_, err := c.client(t, cut).Prepare(t.Context(), kubernetes.PrepareOptions{})
-				if finished = err == nil; !finished && !errors.Is(err, errStruck) {
-					t.Errorf("struck: %v", err)
+				if finished = err == nil; !finished && !errors.Is(err, errInterrupted) {
+					t.Errorf("interrupted: %v", err)
 				}
 				client := c.client(t, o)
 				if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
@@ -162,7 +162,7 @@ func TestPrepareStruck(t *testing.T) {
 			})
 		}
 		if !finished {
-			t.Error("no preparation went through: more requests than strikes")
+			t.Error("no preparation went through: more requests than interruptions")
 		}
 	})
 }
