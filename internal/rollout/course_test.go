@@ -66,3 +66,15 @@ func TestTiming(t *testing.T) {
 		t.Errorf("as recorded %+v, want %+v", got, want)
 	}
 }
+
+// BenchmarkPlay plays ten thousand hosts, so that a plan of them stays fast.
+func BenchmarkPlay(b *testing.B) {
+	work := disrupt(ids(10_000)...)
+	jobs := make(map[string]Job)
+	for i, w := range work {
+		jobs[w.ID] = Job{Work: time.Duration(10+i%7) * time.Second, Settle: 5 * time.Second}
+	}
+	for b.Loop() {
+		New(work, map[string]Limits{"runners": {MaxUnavailable: 100, Canary: 1}}, map[string][]string{"runners": ids(10_000)}, 32).Play(jobs, nil)
+	}
+}

@@ -58,6 +58,7 @@ const (
 // host is one host's progress.
 type host struct {
 	Work
+	group   *group // of its fleet
 	canary  bool
 	wave    int // its wave; 0: it disturbs nothing, or has not started
 	state   state
@@ -88,17 +89,17 @@ type Rollout struct {
 func New(work []Work, limits map[string]Limits, healthy map[string][]string, parallelism int) *Rollout {
 	r := &Rollout{parallelism: max(1, parallelism), byID: make(map[string]*host, len(work)), fleets: make(map[string]*group)}
 	for _, w := range work {
-		h := &host{Work: w}
+		g := r.fleets[w.Fleet]
+		if g == nil {
+			g = &group{limits: limits[w.Fleet], healthy: healthy[w.Fleet]}
+			r.fleets[w.Fleet] = g
+		}
+		h := &host{Work: w, group: g}
 		if w.Stuck {
 			h.state, h.failed = finished, true
 		} else {
 			r.hosts = append(r.hosts, h)
 			r.byID[w.ID] = h
-		}
-		g := r.fleets[w.Fleet]
-		if g == nil {
-			g = &group{limits: limits[w.Fleet], healthy: healthy[w.Fleet]}
-			r.fleets[w.Fleet] = g
 		}
 		switch {
 		case w.Lane == Disrupt:
@@ -109,6 +110,12 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 		}
 	}
 	slices.SortStableFunc(r.hosts, func(a, b *host) int { return cmp.Compare(a.Lane, b.Lane) })
+	for _, g := range r.fleets {
+		g.work = make([]*host, len(g.healthy))
+		for i, id := range g.healthy {
+			g.work[i] = r.byID[id]
+		}
+	}
 	return r
 }
 
@@ -199,6 +206,7 @@ func (r *Rollout) SetCordoned(ids map[string]bool) { r.cordoned = ids }
 type group struct {
 	limits  Limits
 	healthy []string // server ids
+	work    []*host  // of these; nil: no work
 	hosts   []*host  // of the lane Disrupt, the canary first
 	started int      // of these
 	trials  []*host  // unhealthy hosts that already have the change; none without a canary
@@ -255,7 +263,7 @@ func (r *Rollout) count(now time.Time, ready func(id string) bool) {
 		g.unavailable, g.cordoned, g.failed = 0, 0, 0
 	}
 	for _, h := range r.hosts {
-		g := r.fleets[h.Fleet]
+		g := h.group
 		if h.canary && h.state == finished && now.Before(h.readyAt.Add(g.limits.Soak)) && !ready(h.ID) {
 			h.failed = true
 		}
@@ -278,8 +286,8 @@ func (r *Rollout) count(now time.Time, ready func(id string) bool) {
 				g.failed++
 			}
 		}
-		for _, id := range g.healthy {
-			switch h := r.byID[id]; {
+		for i, id := range g.healthy {
+			switch h := g.work[i]; {
 			case h != nil && h.Lane == Disrupt && h.busy() || !ready(id):
 				g.unavailable++
 			case r.cordoned[id]:
@@ -295,7 +303,7 @@ func (r *Rollout) count(now time.Time, ready func(id string) bool) {
 func (r *Rollout) start(h *host) {
 	h.state = working
 	r.free--
-	g := r.fleets[h.Fleet]
+	g := h.group
 	if h.Lane == Disrupt {
 		h.wave = g.limits.Wave(g.started)
 		g.started++
@@ -314,7 +322,7 @@ func (r *Rollout) start(h *host) {
 
 // blockedBy returns what blocks a waiting host, or nothing. A lack of workers is no reason.
 func (r *Rollout) blockedBy(h *host) Reason {
-	g := r.fleets[h.Fleet]
+	g := h.group
 	away, cordoned := g.unavailable, g.cordoned
 	switch {
 	case r.onlyCordoned[h.ID]:
