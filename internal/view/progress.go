@@ -250,7 +250,15 @@ func (t *progress) counts(now time.Time) string {
 			ended++
 		}
 	}
-	return listed(" · ", fmt.Sprintf("%d/%d actions", actions, total), given(hosts > 0, "%d/%d hosts", ended, hosts), some(failed, "failed"), clock(now.Sub(t.began)))
+	return listed(" · ", fmt.Sprintf("%d/%d actions", actions, total), given(hosts > 0, "%d/%d hosts", ended, hosts), some(failed, "failed"), clock(now.Sub(t.began))+t.ofExpected())
+}
+
+// ofExpected says how long the run was expected to take when it was planned, or "".
+func (t *progress) ofExpected() string {
+	if t.plan == nil || t.plan.Forecast == nil {
+		return ""
+	}
+	return " of " + roughly(t.plan.Forecast.Seconds)
 }
 
 // share returns how much of the actions is done, from 0 to 1.
