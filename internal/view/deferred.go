@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -74,9 +76,9 @@ func rolloutRows(p *plan.Plan) [][]string {
 		} else if len(rest) == 1 {
 			steps = append(steps, short(rest[0]))
 		}
-		steps = append(steps, nonempty(given(len(r.Left) > 0, "not started: %s (%s)", short(r.Left), r.LeftReason))...)
-		if len(steps) > 0 {
-			out = append(out, []string{r.Fleet, strings.Join(steps, " → ")})
+		lines := nonempty(strings.Join(steps, " → "), given(len(r.Left) > 0, "not started: %s (%s): %s  [%s]", count(len(r.Left), "host"), short(r.Left), whyNotStarted(r, n), r.LeftReason))
+		for i, line := range lines {
+			out = append(out, []string{given(i == 0, "%s", r.Fleet), line})
 		}
 	}
 	cost := costs(p)
@@ -88,6 +90,11 @@ func rolloutRows(p *plan.Plan) [][]string {
 		out = append(out, []string{"", text})
 	}
 	return out
+}
+
+// whyNotStarted says which limit keeps hosts of a rollout from starting.
+func whyNotStarted(r plan.Rollout, n plan.Names) string {
+	return whyLeft(engine.Left{Why: rollout.Reason(r.LeftReason), Of: r.Trials}, n)
 }
 
 // namedWaves is how many waves behind the canary a row names by their hosts.
@@ -107,7 +114,7 @@ func waves(r plan.Rollout) string {
 	soaked := given(r.Soak != "" && canary != "", ", which must stay Ready for %s", r.Soak)
 	then := given(hosts > 0, "%s", count(hosts, "host")) +
 		given(len(rest) > 1, " in %d waves of at most %d", len(rest), r.AtOnce) + given(len(rest) == 1 && hosts > 1, " at once")
-	left := given(len(r.Left) > 0, "%s would not start (%s)", firstOf(r.Left), r.LeftReason)
+	left := given(len(r.Left) > 0, "%s not started (%s): %s", count(len(r.Left), "host"), r.LeftReason, whyNotStarted(r, plan.Names{}))
 	return listed("; ", listed("; then ", first, canary+soaked, then), left)
 }
 

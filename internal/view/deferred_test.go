@@ -108,4 +108,16 @@ func TestRolloutOrder(t *testing.T) {
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("%q is not in:\n%s", want, b.String())
 	}
+
+	p.Rollouts = []plan.Rollout{{Fleet: "runners", AtOnce: 2, Waves: [][]string{}, Left: []string{name("1"), name("2")}, LeftReason: string(rollout.TooFewReady)}}
+	b.Reset()
+	text := view.NewText(&b, 0, false)
+	text.Plan(p, view.PlanForm{})
+	text.Plan(p, view.PlanForm{Full: true})
+	for _, want := range []string{"\n  Rollout  runners  not started: 2 hosts (0a1b1, 0a1b2): fewer hosts would be Ready than min_ready requires  [min-ready]\n",
+		"\nRollout of runners: 2 hosts not started (min-ready): fewer hosts would be Ready than min_ready requires.\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, b.String())
+		}
+	}
 }

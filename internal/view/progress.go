@@ -205,6 +205,9 @@ func (t *progress) waiting(now time.Time) []string {
 		for _, name := range slices.Concat(r.Waves...) {
 			why[name] = text
 		}
+		for _, name := range r.Left {
+			why[name] = "(" + r.LeftReason + ")"
+		}
 	}
 	var reasons []string
 	for _, w := range t.hosts {
