@@ -76,7 +76,7 @@ func (o Owner) PoolConflict(prefix string) string {
 	case strings.HasPrefix(owned, prefix):
 		return fmt.Sprintf("every server of %s would count as a pool server", o)
 	case strings.HasPrefix(prefix, owned) && ownable.MatchString(strings.TrimPrefix(prefix, owned)):
-		return fmt.Sprintf("a pool server could get a name of %s, such as %q", o, o.sample(prefix))
+		return fmt.Sprintf("a host of %s can have such a name: %q", o, o.sample(prefix))
 	}
 	return ""
 }

@@ -69,13 +69,32 @@ func (l *loader) strange(name string, at hcl.Range, block bool, sh shape) string
 		return name
 	}
 	suggestion := fleet.Nearest(name, sh.names())
+	for _, meant := range otherNames[name] {
+		if suggestion == "" && sh.member(meant).name != "" {
+			suggestion = meant
+		}
+	}
 	help := didYouMean(suggestion)
-	if places := homes(name, block); suggestion == "" && len(places) > 0 {
+	switch places := homes(name, block); {
+	case suggestion != "":
+	case len(places) > 0:
 		help = " It belongs " + strings.Join(places, " or ") + "."
+	default:
+		help = " To list what there is: macfleet explain --schema" + sh.path() + "."
 	}
 	l.fault(at, summary, "This version of macfleet has no %s %s %s.%s", what, quoted(name), sh.inside(), help)
 	l.suspect(suggestion)
 	return suggestion
+}
+
+// otherNames are names that other tools have for what a block may hold.
+var otherNames = map[string][]string{
+	"count": {"replicas"}, "size": {"replicas", "type"}, "instances": {"replicas"}, "number": {"replicas"}, "desired": {"replicas"},
+	"server_type": {"type"}, "instance_type": {"type"}, "machine_type": {"type"}, "model": {"type"}, "commercial_type": {"type"},
+	"os_version": {"os"}, "image": {"os"}, "macos": {"os"}, "ami": {"os"},
+	"terraform": {"macfleet"}, "provider": {"scaleway"}, "input": {"variable"}, "local": {"locals"},
+	"pool": {"group"}, "node_pool": {"group"}, "server": {"host"}, "url": {"source"}, "path": {"source"}, "checksum": {"sha256"}, "digest": {"sha256"},
+	"username": {"user"}, "login": {"user"}, "key": {"private_key"}, "private_key_path": {"private_key"}, "region": {"zones"}, "zone": {"zones"},
 }
 
 // labels reports whether a block has its one label, or none where none may be.
@@ -134,7 +153,7 @@ func (l *loader) collect(bodies []*hclsyntax.Body) map[string][]*hclsyntax.Block
 	}
 	for _, m := range top.members {
 		if says := m.tag.Get("says"); says != "" && found[m.name] == nil && !l.mayStand(m.name) {
-			l.fault(at, "Missing block", "The configuration has no %s block. It says %s and is required.", m.name, says)
+			l.fault(at, "Missing block", "The configuration has no %s block, which sets %s. Write %s.", m.name, says, m.form())
 		}
 	}
 	return found

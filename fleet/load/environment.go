@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -53,6 +54,9 @@ func (l *loader) unknownEnvironment(at *hcl.Range, name string, envs environment
 	case len(names) > 0:
 		detail = fmt.Sprintf("No environment is named %s.%s The configuration defines %s.", quoted(name), didYouMean(fleet.Nearest(name, names)), listed(names))
 	}
+	if strings.Contains(name, "=") {
+		detail += " To set a variable, use --var " + name + "."
+	}
 	l.report(hcl.DiagError, at, "Unknown environment", "%s", []any{detail})
 }
 
@@ -80,7 +84,7 @@ func (e environments) values() map[string]cty.Value {
 func (l *loader) unique(first map[string]hcl.Range, kind, name string, at hcl.Range) bool {
 	key := kind + " " + name
 	if other, twice := first[key]; twice {
-		l.fault(at, "Duplicate "+kind, "There are two of the name %s: the other %s is at %s. Rename or remove one.", quoted(name), kind, where(other))
+		l.fault(at, "Duplicate "+kind, "The %s %s is already defined at %s. Rename or remove one.", kind, quoted(name), where(other))
 		return false
 	}
 	first[key] = at

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -29,10 +30,10 @@ func (l *loader) parse(fsys fs.FS) []*hclsyntax.Body {
 		l.faultOutside("Unreadable directory", "The directory of the configuration cannot be read: %s.", err)
 		return nil
 	case len(names) == 0 && len(others) > 0:
-		l.faultOutside("No configuration", "No file here has a name that ends in %s, which all files of a configuration must have. There is %s: rename what belongs to the configuration, such as main.hcl to main%s.", extension, listed(others), extension)
+		l.faultOutside("No configuration", "%s has no *%s file, but it has %s. Rename the files of the configuration, for example main.hcl to main%s.", cmp.Or(l.opts.Dir, "This directory"), extension, listed(others), extension)
 		return nil
 	case len(names) == 0:
-		l.faultOutside("No configuration", "A configuration is the files *%s of a directory, and there is none here. Choose the directory with -C.", extension)
+		l.faultOutside("No configuration", "%s has no *%s file. Choose the directory of the configuration with -C DIR.", cmp.Or(l.opts.Dir, "This directory"), extension)
 		return nil
 	}
 	bodies := []*hclsyntax.Body{}
@@ -108,6 +109,9 @@ func (l *loader) parseFile(name string, content []byte) *hclsyntax.Body {
 		breaks := func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError && d.Summary != redefined }
 		if i := slices.IndexFunc(diags, breaks); i >= 0 {
 			fault = diags[i]
+			if fault.Summary == "Invalid multi-line string" {
+				fault.Detail = "The string has no closing quote on its line."
+			}
 		}
 	}
 	if fault != nil {

@@ -172,7 +172,7 @@ var phrases = map[string]phrase{
 		empty: "The argument %[1]q must name at least one path: tailscale or public."},
 	"window": {wrong: func(text string) string { _, err := fleet.ParseWindow(text); return reason(err) }, summary: "Invalid window", detail: "%[3]s.",
 		empty: "The argument %[1]q must contain at least one window, or no host could ever be drained. Leave it out if hosts may be disturbed at any time."},
-	"zone": {summary: "Invalid zone", once: "zone", detail: "%[2]s is not the name of a zone: %[3]s.",
+	"zone": {summary: "Invalid zone", once: "zone", wrong: zoneFault, detail: "%[2]s is not the name of a zone: %[3]s",
 		empty: "The argument %[1]q must name at least one zone, such as \"fr-par-1\"."},
 }
 
@@ -182,6 +182,15 @@ func wrong(kind, text string) string {
 		return p.wrong(text)
 	}
 	return fleet.CheckText(kind, text)
+}
+
+// zoneFault is the check of a zone, with the zone that was probably meant.
+func zoneFault(text string) string {
+	why := fleet.CheckText("zone", text)
+	if why == "" {
+		return ""
+	}
+	return why + "." + didYouMean(fleet.Nearest(text, fleet.Zones()))
 }
 
 // because is a check that gives one reason.

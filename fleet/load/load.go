@@ -21,6 +21,7 @@ import (
 // Options is what a configuration is evaluated with. The zero Options chooses
 // no environment and sets no variable.
 type Options struct {
+	Dir         string             // of the configuration, for messages; "" = this directory
 	Environment string             // "" = none chosen
 	Env         map[string]string  // values of MACFLEET_VAR_<name>, by that name
 	VarFiles    []VarFile          // a later one wins

@@ -39,7 +39,11 @@ func (l *loader) reference(tr hcl.Traversal, sc *scope, use purpose) bool {
 	case !l.mayStand(name):
 		what := map[string]string{"var": "variable", "local": "local", "artifact": "artifact"}[root]
 		names := sortedKeys(sc.values[root])
-		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), offer(root+".", fleet.Nearest(name, names), names))
+		help := offer(root+".", fleet.Nearest(name, names), names)
+		if len(names) == 0 && root != "local" {
+			help = fmt.Sprintf(" Declare it: %s %s { … }.", what, quoted(name))
+		}
+		l.fault(at, "Unknown "+what, "No %s is named %s.%s", what, quoted(name), help)
 	}
 	return false
 }

@@ -67,7 +67,7 @@ func (l *loader) poolPrefix(b scalewayBlock, owners []fleet.Owner) bool {
 	}
 	for _, o := range owners {
 		if why := o.PoolConflict(b.PoolPrefix); why != "" {
-			l.fault(at, summary, "Servers whose name starts with %s are free to be claimed, and %s. Choose another prefix.", quoted(b.PoolPrefix), why)
+			l.fault(at, summary, "Servers whose name starts with %s are free to be claimed, and %s. Choose a prefix that does not begin like %q, for example \"free-macs-\".", quoted(b.PoolPrefix), why, o.String()+"-")
 			return false
 		}
 	}

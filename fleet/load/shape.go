@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A shape is what a block may hold, read from the hcl tags of the struct that
@@ -85,6 +86,19 @@ func (sh shape) inside() string {
 		return "in an " + sh.name + " block"
 	}
 	return "in a " + sh.name + " block"
+}
+
+// schemaPaths are the paths of the whole language.
+var schemaPaths = sync.OnceValue(func() []string { return Schema().Paths() })
+
+// path is what macfleet explain --schema takes for the block, with a space before it, or "".
+func (sh shape) path() string {
+	for _, path := range schemaPaths() {
+		if path == sh.name || strings.HasSuffix(path, "."+sh.name) {
+			return " " + path
+		}
+	}
+	return ""
 }
 
 // homes says where in the whole language a name may stand: as a block, or as an

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -240,8 +241,25 @@ func unquoteHint(val cty.Value, want cty.Type) string {
 		if _, err := convert.Convert(val, want); err == nil {
 			return " Write it without quotes."
 		}
+		if want == cty.Number {
+			return numberHint(val.AsString())
+		}
 	case want.IsListType() && val.Type() == cty.String:
 		return fmt.Sprintf(" Write it in brackets, [%s].", quoted(val.AsString()))
+	}
+	return ""
+}
+
+// numberHint helps where a number has a unit, or is a word.
+func numberHint(text string) string {
+	switch strings.ToLower(text) {
+	case "never", "off", "none", "no", "disabled":
+		return " Write 0, without quotes."
+	}
+	if number := strings.TrimRight(text, " %abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"); number != "" && number != text {
+		if _, err := strconv.ParseFloat(number, 64); err == nil {
+			return " Write the number alone, without a unit and without quotes."
+		}
 	}
 	return ""
 }

@@ -47,10 +47,13 @@ func (env *Env) config(how reading) (*fleet.Config, error) {
 // read reads the configuration, which is nil when a fault of it is an error.
 func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 	opts := load.Options{Environment: env.Environment, Env: variables(os.Environ()), Vars: env.Vars, Version: fleet.Version, Unlocked: how.unlocked}
+	if filepath.Clean(env.Dir) != "." {
+		opts.Dir = env.Dir
+	}
 	for _, name := range env.VarFiles {
 		content, err := wholefile.Read(env.stop, name, largestText)
 		if err != nil {
-			return nil, view.Faults{}, fmt.Errorf("read variables: %w", err)
+			return nil, view.Faults{}, fmt.Errorf("--var-file: %w", err)
 		}
 		opts.VarFiles = append(opts.VarFiles, load.VarFile{Name: name, Content: content})
 	}

@@ -80,7 +80,7 @@ func (w *worker) reopen(ctx context.Context, err error) error {
 func (w *worker) notDrained(a plan.Action, err error) error {
 	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
 	return &plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
-		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; --force-busy " + name + " kills the running work instead"}
+		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + name}
 }
 
 // makeIdle drains the host's Node, if it has a working kubelet, and then waits until the host
