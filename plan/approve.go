@@ -145,7 +145,7 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 				a.Deferral = x.Deferred[a.Address()]
 				continue
 			case h.Unapproved, x.Digests[a.Address()] != p.approvalOf(*a, h.Seen.Fingerprint):
-				a.Refusal = codeNotApproved.Trouble("the plan file does not approve this action: it was not planned then, or has changed since")
+				a.Refusal = codeNotApproved.Trouble(x.whyNot(h, a))
 				left = append(left, *a)
 			case earlier >= 0:
 				a.Refusal = codeAfterUnapproved.Trouble("depends on " + left[earlier].what() + ", which the plan file does not approve")
@@ -156,6 +156,17 @@ func (x Approved) Restrict(p *Plan, steps StepsFor) int {
 		}
 	}
 	return n
+}
+
+// whyNot says why an action is not approved.
+func (x Approved) whyNot(h *Host, a *Action) string {
+	switch {
+	case h.Unapproved:
+		return "the plan file does not approve the key that this host shows now"
+	case x.Digests[a.Address()] != "":
+		return "the plan file approves this step, but the host has changed since the plan was made"
+	}
+	return "the plan file does not contain this action: it was not needed when the plan was made"
 }
 
 // Needs reports whether an action may depend on an earlier one of the host. All depend on ownership and root.

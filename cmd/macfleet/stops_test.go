@@ -281,7 +281,7 @@ func TestSecondStop(t *testing.T) {
 	if code != app.ExitLeft {
 		t.Fatalf("exit %d:\n%s", code, said)
 	}
-	matches(t, said, `aborted: these actions may be half done: `+host+`: hostname; macfleet plan shows what is left`)
+	matches(t, said, `aborted: these actions may be half done: `+host+`: hostname; its lock expires at \S+ UTC, .*macfleet lock release --force \w+\); macfleet plan shows what is left`)
 	r := lastOf(t, world)
 	if open := r.Open(); r.Outcome() != runlog.LeftAtOnce || len(open) != 1 || open[0].Host != host {
 		t.Errorf("recorded as %q, open %v", r.Outcome(), open)

@@ -105,7 +105,8 @@ type Env struct {
 	logger *slog.Logger // so here
 
 	live   atomic.Pointer[view.Live]     // the progress that is on the terminal; nil: none
-	record atomic.Pointer[runlog.Writer] // of the run that is under way; nil: none
+	record atomic.Pointer[runlog.Writer] // of the current run; nil: none
+	held   atomic.Pointer[lock.Lock]     // the cluster's lock, until it is released; nil: not held
 	ending *view.Ending                  // what a command that applies has come to so far; nil: it is another command
 }
 

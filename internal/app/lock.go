@@ -94,7 +94,8 @@ func (s *session) tellNoted(here inventory.ClusterID, noted inventory.Seen[inven
 }
 
 // hold lets the engine work under a lock until it is lost, or released by the function that it returns.
-func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
+func (s *session) hold(acting context.Context, l *lock.Lock) (release func()) {
+	s.env.held.Store(l)
 	stop, cancel := context.WithCancelCause(s.engine.Stop)
 	over := make(chan struct{})
 	go func() {
@@ -118,10 +119,13 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (giveBack func()) {
 		return run, err
 	}
 	return func() {
-		// Who leaves at once leaves actions that may still run on hosts: the lock then ends by itself.
+		// After an abort, actions may still run on hosts: the lock is not released, it expires.
 		ctx, end := context.WithTimeout(acting, releasing)
 		defer end()
-		if err := l.Release(ctx); err != nil && acting.Err() == nil {
+		switch err := l.Release(ctx); {
+		case err == nil:
+			s.env.held.Store(nil)
+		case acting.Err() == nil:
 			s.env.errText().Warn(err.Error())
 		}
 		cancel(nil)

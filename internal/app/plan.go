@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/internal/wholefile"
 	"github.com/macfleet/macfleet/internal/wire"
@@ -202,14 +203,18 @@ func (s *session) checkCluster(p *plan.Plan) error {
 		"check the context of the kubernetes block and KUBECONFIG; or plan again with --out")
 }
 
-// sayApproval tells what of a plan file is still to be done.
+// sayApproval says what a plan file approves, and which of its actions are done already.
 func (s *session) sayApproval(p *plan.Plan) {
 	a := s.approved
 	if a == nil {
 		return
 	}
-	s.env.stream.Approved(a.name, a.PlanFile, p)
-	s.env.outText().Approved(a.name, a.PlanFile, p)
+	done := runlog.DoneBy(s.env.kept("runs"), func(h runlog.Head) bool {
+		return h.Configuration == s.config.Name && h.Environment == s.config.Environment && h.Started.After(a.MadeAt)
+	})
+	by := func(x plan.Action) string { return done[runlog.ActionOf(x).Key()] }
+	s.env.stream.Approved(a.name, a.PlanFile, p, by)
+	s.env.outText().Approved(a.name, a.PlanFile, p, by)
 }
 
 // showPlanFile prints a plan file. It needs no configuration and asks nobody.

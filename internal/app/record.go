@@ -48,7 +48,7 @@ func (s *session) underRecord(ctx context.Context, p *plan.Plan, do func() (engi
 	}
 	unwatch()
 	if r.Interrupted {
-		s.env.outText().Remaining(s.left, p.Names(), "macfleet "+strings.Join(mapped(s.env.Line, shellWord), " "))
+		s.env.outText().Remaining(s.left, p.Names(), resumeLine(s.env.Line))
 	}
 	code, shown := s.env.verdict(ctx, err)
 	end := runlog.End{Exit: code, Outcome: cmp.Or(outcomes[code], runlog.Errored), Stopped: s.stopped(), Done: r.Done, Failed: len(r.Failures),
@@ -134,6 +134,20 @@ func shellWord(w string) string {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// resumeLine is the command that resumes a stopped run: the same without its deadline, which would stop it again.
+func resumeLine(line []string) string {
+	out := []string{"macfleet"}
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == "--deadline":
+			i++ // its value
+		case !strings.HasPrefix(line[i], "--deadline="):
+			out = append(out, shellWord(line[i]))
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // event enters an event in the log, the record, the cost and what a program reads. A

@@ -192,7 +192,7 @@ func (env *Env) announce(notice *view.Text, text string) {
 	notice.Say(text)
 }
 
-// left says what a command leaves behind that is aborted.
+// left says what an aborted command leaves behind.
 func (env *Env) left() error {
 	what := ": no action was running"
 	if w := env.record.Load(); w != nil {
@@ -200,11 +200,21 @@ func (env *Env) left() error {
 			what = ": these actions may be half done: " + opened(open)
 		}
 	} else if !env.acting.Load() {
-		return errors.New("aborted; macfleet plan shows the current state")
+		return errors.New("aborted" + env.stillLocked() + "; macfleet plan shows the current state")
 	} else {
 		what = ": running actions may be half done"
 	}
-	return errors.New("aborted" + what + "; macfleet plan shows what is left")
+	return errors.New("aborted" + what + env.stillLocked() + "; macfleet plan shows what is left")
+}
+
+// stillLocked says until when an aborted command keeps the lock, and how to release it before.
+func (env *Env) stillLocked() string {
+	l := env.held.Load()
+	if l == nil || l.Check() != nil {
+		return ""
+	}
+	return fmt.Sprintf("; its lock expires at %s, and the next apply waits for that (to release it now: macfleet lock release --force %s)",
+		l.Until().UTC().Format("15:04:05 UTC"), l.Run().ID)
 }
 
 // namedAtMost is how many actions a sentence names.

@@ -41,6 +41,13 @@ func (l *Lock) Run() plan.Run {
 	return l.record.Run
 }
 
+// Until returns when the lock expires if it is not renewed any more.
+func (l *Lock) Until() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record.Renewed.Add(l.options.Lasts)
+}
+
 // Lost returns a channel that is closed when the lock is lost.
 func (l *Lock) Lost() <-chan struct{} { return l.lost.Done() }
 

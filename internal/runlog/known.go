@@ -57,6 +57,26 @@ func Met(folder string, wanted func(Head) bool, servers []string) []string {
 	})
 }
 
+// DoneBy returns the ids of the runs that performed actions, by the actions' keys: of the runs of a folder that a caller selects,
+// the newest. Records that cannot be read are left out.
+func DoneBy(folder string, selected func(Head) bool) map[string]string {
+	all, _ := stamped(folder, suffix)
+	done := make(map[string]string)
+	for _, name := range slices.Backward(all) { // oldest first
+		path := filepath.Join(folder, name)
+		if h, err := headOf(path); err != nil || !selected(h) {
+			continue
+		}
+		r, _ := Read(path)
+		for _, e := range r.Entries {
+			if e.Type == engine.Done && e.Action != nil {
+				done[e.Action.Key()] = r.Head.ID
+			}
+		}
+	}
+	return done
+}
+
 func headOf(path string) (Head, error) {
 	f, _, err := open(path)
 	if err != nil {

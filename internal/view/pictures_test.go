@@ -17,6 +17,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // picture is one output for people. Two goldens keep it: NAME-80-colour.txt, a
@@ -113,7 +114,12 @@ func pictures(t *testing.T) []picture {
 			v.Kept("plan.json", f)
 			v.PlanFile(f, view.PlanForm{}, f.MadeAt)
 			v.PlanFile(f, view.PlanForm{}, f.ExpiresAt)
-			v.Approved("plan.json", f, clean())
+			v.Approved("plan.json", f, clean(), func(a plan.Action) string {
+				if a.Kind == plan.RunStep {
+					return "k3h7w2mq5a"
+				}
+				return ""
+			})
 		},
 	}
 	for name, of := range drifts() {

@@ -227,20 +227,26 @@ func (t *Text) PlanFile(f wire.PlanFile, o PlanForm, now time.Time) {
 
 // Kept says that a plan file was written, and what is done with it.
 func (t *Text) Kept(name string, f wire.PlanFile) {
-	t.sayf("Wrote %s: it approves %s until %s. macfleet apply %s does these and no others.", name, count(len(f.Actions()), "action"), moment(f.ExpiresAt), name)
+	t.sayf("Wrote %s: it approves %s until %s. To perform exactly that: macfleet apply %s", name, count(len(f.Actions()), "action"), moment(f.ExpiresAt), name)
 }
 
-// Approved says by whose approval an apply goes on, and what of it is done already.
-func (t *Text) Approved(name string, f wire.PlanFile, now *plan.Plan) {
-	for _, line := range approved(name, f, now) {
+// Approved says whose approval an apply uses, and which of its actions are done already. doneBy returns the run from here that
+// did one, if any.
+func (t *Text) Approved(name string, f wire.PlanFile, now *plan.Plan, doneBy func(plan.Action) string) {
+	for _, line := range approved(name, f, now, doneBy) {
 		t.Say(line)
 	}
 }
 
-func approved(name string, f wire.PlanFile, now *plan.Plan) []string {
+func approved(name string, f wire.PlanFile, now *plan.Plan, doneBy func(plan.Action) string) []string {
 	out := []string{fmt.Sprintf("Applying %s, made %s by %s: it approves %s.", name, moment(f.MadeAt), f.MadeBy, count(len(f.Actions()), "action"))}
-	if gone := joined(f.Gone(now), func(a plan.Action) string { return strings.TrimPrefix(a.Address(), "host.") }); gone != "" {
-		out = append(out, fmt.Sprintf("No more to be done, somebody has done it since: %s.", gone))
+	for _, same := range grouped(f.Gone(now), doneBy) {
+		actions := joinedUpTo(mapped(same, func(a plan.Action) string { return strings.TrimPrefix(a.Address(), "host.") }), 8)
+		if run := doneBy(same[0]); run != "" {
+			out = append(out, fmt.Sprintf("Already done by run %s: %s.", run, actions))
+		} else {
+			out = append(out, fmt.Sprintf("No longer needed, and not done by a run recorded here: %s.", actions))
+		}
 	}
 	return out
 }

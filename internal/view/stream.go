@@ -185,9 +185,9 @@ func (s *Stream) Outcome(r engine.Result) {
 // Waiting prints that another one's lock is waited for.
 func (s *Stream) Waiting(line string) { s.write(message{Type: "lock_waiting", Message: line}) }
 
-// Approved prints by whose approval an apply goes on.
-func (s *Stream) Approved(name string, f wire.PlanFile, now *plan.Plan) {
-	s.write(message{Type: "plan_file", Message: strings.Join(approved(name, f, now), " ")})
+// Approved prints whose approval an apply uses.
+func (s *Stream) Approved(name string, f wire.PlanFile, now *plan.Plan, doneBy func(plan.Action) string) {
+	s.write(message{Type: "plan_file", Message: strings.Join(approved(name, f, now, doneBy), " ")})
 }
 
 // Error prints an error that ended the command. It is the last line.
