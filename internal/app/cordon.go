@@ -110,7 +110,7 @@ func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOpti
 	s.env.outText().Say(n.Name + ": " + said)
 	var saying sync.Mutex // Pods of a Node go at once
 	told := make(map[string]string)
-	err = cluster.EmptyNode(ctx, n, o.Timeout, o.Force, func(pod, text, why string) {
+	err = cluster.EvictPods(ctx, n, o.Timeout, o.Force, func(pod, text, why string) {
 		saying.Lock()
 		defer saying.Unlock()
 		if why != "" {

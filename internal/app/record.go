@@ -192,16 +192,16 @@ func (s *session) warnInterrupted() {
 		r.Head.ID, r.Head.Who, how, at, during, r.Head.ID))
 }
 
-// tellWithin bounds how long an action waits until its Node's event is written.
-const tellWithin = 5 * time.Second
+// nodeEventTimeout bounds how long an action waits until its Node's event is written.
+const nodeEventTimeout = 5 * time.Second
 
-// tellNode writes an event onto the Node of a host that is about to be disrupted. Where that fails, as in a cluster that an
+// addNodeEvent writes an event onto the Node of a host that is about to be disrupted. Where that fails, as in a cluster that an
 // older macfleet prepared, the run continues.
-func (s *session) tellNode(ctx context.Context, n inventory.Node, a plan.Action) {
-	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+func (s *session) addNodeEvent(ctx context.Context, n inventory.Node, a plan.Action) {
+	ctx, cancel := context.WithTimeout(ctx, nodeEventTimeout)
 	defer cancel()
 	x := runlog.ActionOf(a)
-	err := s.kubernetes.TellNode(ctx, n, s.env.this, fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption))
+	err := s.kubernetes.AddNodeEvent(ctx, n, s.env.this, fmt.Sprintf("%s (%s) begins: %s", x.Label(), x.Reason, x.Disruption))
 	if err != nil {
 		s.env.logged(slog.LevelWarn, "no event was written on the Node", "host", n.Name, "error", err)
 	}
@@ -356,8 +356,8 @@ func (env *Env) endLog(code int, failed bool) {
 	}
 }
 
-// told returns the function that logs the requests to a provider.
-func (env *Env) told(provider string) func(transport.Request) {
+// reportRequests returns the function that logs the requests to a provider.
+func (env *Env) reportRequests(provider string) func(transport.Request) {
 	return func(r transport.Request) {
 		attrs := []any{"provider", provider, "method", r.Method, "path", r.Path, "ms", r.Took.Milliseconds()}
 		if r.ID != "" {

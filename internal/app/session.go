@@ -144,7 +144,7 @@ func (s *session) open(looking, acting context.Context) (err error) {
 		return err
 	}
 	s.env.warnOfSwitches(os.Getenv)
-	s.scaleway.Tell, s.cluster.Tell = s.env.told("scaleway"), s.env.told("kubernetes")
+	s.scaleway.Report, s.cluster.Report = s.env.reportRequests("scaleway"), s.env.reportRequests("kubernetes")
 	if s.clusterOnly {
 		return s.openCluster()
 	}
@@ -210,7 +210,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 		return err
 	}
 	if s.kubernetes != nil {
-		s.engine.Cluster, s.engine.Tell, s.engine.Locked = s.kubernetes, s.tellNode, s.lease().Look
+		s.engine.Cluster, s.engine.AddNodeEvent, s.engine.Locked = s.kubernetes, s.addNodeEvent, s.lease().Look
 	}
 	if s.approved != nil {
 		s.engine.Approved = s.approved.Approved()
@@ -232,7 +232,7 @@ func (s *session) servers() (*scaleway.Client, error) {
 }
 
 func (s *session) resolver() secrets.Resolver {
-	r := secrets.Resolver{Dir: s.env.Dir, LookupEnv: os.LookupEnv, Tell: s.env.secrets.Learn, Stop: s.env.stop}
+	r := secrets.Resolver{Dir: s.env.Dir, LookupEnv: os.LookupEnv, Learn: s.env.secrets.Learn, Stop: s.env.stop}
 	if s.kubernetes != nil {
 		r.Kubernetes = s.kubernetes.Secret
 	}

@@ -13,22 +13,22 @@ import (
 
 // Result is the outcome of an apply.
 type Result struct {
-	Done        int        // actions that were done and verified
-	Failures    []Failure  // in the plan's order of hosts
-	NotStarted  int        // actions not started because of a failure, a limit or a stop
-	Left        []Left     // hosts that a limit of their fleet kept from starting
-	NotWaited   int        // hosts whose Nodes were not Ready yet when the run was stopped
-	Interrupted bool       // a person, the system, a deadline or a full disk stopped the run
-	Stopped     error      // why it was Interrupted: the cause of Engine.Stop
-	Lost        error      // why the lock was lost, which stops the run; nil: it was not lost
-	After       *plan.Plan // observed afterwards; nil if that failed
-	Closed      []Closed   // hosts whose Nodes the run leaves cordoned
+	Done         int            // actions that were done and verified
+	Failures     []Failure      // in the plan's order of hosts
+	NotStarted   int            // actions not started because of a failure, a limit or a stop
+	Left         []Left         // hosts that a limit of their fleet kept from starting
+	NotWaited    int            // hosts whose Nodes were not Ready yet when the run was stopped
+	Interrupted  bool           // a person, the system, a deadline or a full disk stopped the run
+	Stopped      error          // why it was Interrupted: the cause of Engine.Stop
+	Lost         error          // why the lock was lost, which stops the run; nil: it was not lost
+	After        *plan.Plan     // observed afterwards; nil if that failed
+	LeftCordoned []LeftCordoned // hosts whose Nodes the run leaves cordoned
 
 	// Deferred is, for one host, the limit that left actions for a later run; nil: none.
 	Deferred *plan.Trouble
 
-	closed, opened bool // for one host: this run cordoned its Node; it uncordoned it already
-	halted         bool // for one host: its drain was stopped with the run
+	cordoned, uncordoned bool // for one host: this run cordoned its Node; it uncordoned it already
+	halted               bool // for one host: its drain was stopped with the run
 }
 
 // Failure is an action that failed.
@@ -66,7 +66,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	}
 	r := e.execute(ctx, p)
 	r.Failures = append(failures, r.Failures...)
-	r.Lost = e.may()
+	r.Lost = e.checkLock()
 	r.Interrupted, r.Stopped = e.Stop.Err() != nil && r.Lost == nil, context.Cause(e.Stop)
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
@@ -85,7 +85,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 // time, and pin names and markers that an interrupted run did not write. Without these, later
 // drift would look like configuration that was never applied. The error is about keys.
 func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
-	if err := e.may(); err != nil {
+	if err := e.checkLock(); err != nil {
 		return nil, err
 	}
 	// If the lock was deleted since, its epochs start again: the hosts would take this run
@@ -116,7 +116,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
 		return !h.Member || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
 	})
-	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.enterProof(ctx, h) }) {
+	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.recordSynced(ctx, h) }) {
 		if err != nil {
 			failures = append(failures, Failure{Action: *actionOn(&stale[i], plan.CreateMarker),
 				Err: fmt.Errorf("write the marker: %w", e.scrubError(err))})
@@ -140,14 +140,14 @@ func each[T, R any](all []T, atOnce int, do func(T) R) []R {
 	return out
 }
 
-// enterProof writes the marker of a host that is in sync.
-func (e *Engine) enterProof(ctx context.Context, h plan.Host) error {
+// recordSynced writes the marker of a host that is in sync.
+func (e *Engine) recordSynced(ctx context.Context, h plan.Host) error {
 	w := &worker{engine: e, host: h}
 	defer w.close(ctx)
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	return w.enter(ctx, w.currentMarker(), "")
+	return w.writeMarker(ctx, w.currentMarker(), "")
 }
 
 // Unpinned returns the members whose keys an apply would pin: adopted servers, and those
@@ -209,7 +209,7 @@ func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {
 	})
 	var failures []Failure
 	for i, err := range each(lacking, e.Parallelism, func(h plan.Host) error {
-		if err := e.may(); err != nil || ctx.Err() != nil {
+		if err := e.checkLock(); err != nil || ctx.Err() != nil {
 			return err
 		}
 		n, _ := h.Node.Get()
@@ -257,8 +257,8 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 	defer w.close(ctx)
 	w.wanted = slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ClaimServer })
 	r := e.perform(ctx, h.Name, actions, w.inWindow, w.attempt)
-	w.stoppedShort(ctx, &r)
-	r.closed, r.opened = w.closed, w.opened
+	w.undoStoppedClaim(ctx, &r)
+	r.cordoned, r.uncordoned = w.cordoned, w.uncordoned
 	step, ok := plan.NodeStep(e.Steps(h.Spec))
 	for i := range r.Failures {
 		r.Failures[i].OfNode, r.Failures[i].Remedy = ok && r.Failures[i].Action.Step == step.ID(), w.remedy
@@ -282,7 +282,7 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 				continue
 			}
 		}
-		if len(r.Failures) > 0 || e.stopped(ctx) || !e.begin(ctx, Event{Type: Started, Host: host, Action: a}) {
+		if len(r.Failures) > 0 || e.stopped(ctx) || !e.emitStart(ctx, Event{Type: Started, Host: host, Action: a}) {
 			r.NotStarted++
 			e.emit(Event{Type: Skipped, Host: host, Action: a})
 			continue
@@ -302,12 +302,12 @@ func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action
 // act performs an action that was announced, and returns its final event. The lock is checked
 // again, because showing the first event may have taken long.
 func (e *Engine) act(ctx context.Context, host string, a *plan.Action, do doing) Event {
-	started, err := e.Now(), e.may()
+	started, err := e.Now(), e.checkLock()
 	if cause := context.Cause(e.Stop); errors.Is(cause, ErrUnrecorded) {
 		err = cause
 	}
 	if err == nil {
-		err = e.scrubError(broken(ctx, do(ctx, *a)))
+		err = e.scrubError(aborted(ctx, do(ctx, *a)))
 	}
 	end := Event{Type: Done, Host: host, Action: a, Err: err, Seconds: e.Now().Sub(started).Seconds()}
 	if err != nil {
@@ -331,9 +331,9 @@ func actionOn(h *plan.Host, k plan.Kind) *plan.Action {
 	return &plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID}
 }
 
-// broken replaces the error of an action that was aborted with the run: the connection's
+// aborted replaces the error of an action that was aborted with the run: the connection's
 // error would blame the host.
-func broken(ctx context.Context, err error) error {
+func aborted(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || cause == nil || !errors.Is(err, cause) && !errors.Is(err, ctx.Err()) {
 		return err

@@ -34,7 +34,7 @@ func TestUnverifiedTart(t *testing.T) {
 	}
 	closed := 0
 	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Closing {
+		if ev.Type == engine.Cordoning {
 			closed++
 		}
 	}

@@ -17,14 +17,14 @@ var CodeMayNotRename = plan.NewCode("may-not-rename", plan.NotDrift,
 
 // claiming is the state of a worker's claim.
 type claiming struct {
-	wanted   bool        // one of the actions claims the host from the pool
-	checked  bool        // macfleet may rename the server
-	granted  bool        // this run wrote, or may have written, the sudoers file
-	ours     *plan.Claim // as on the host; nil: not taken
-	lost     bool        // another run's claim is on the host
-	won      bool        // the server has its new name
-	unsure   bool        // unknown whether it has
-	gaveBack bool
+	wanted    bool        // one of the actions claims the host from the pool
+	checked   bool        // macfleet may rename the server
+	granted   bool        // this run wrote, or may have written, the sudoers file
+	taken     *plan.Claim // the claim on the host; nil: not taken
+	lost      bool        // another run's claim is on the host
+	won       bool        // the server has its new name
+	unsure    bool        // unknown whether it has
+	undoTried bool
 }
 
 // renameRight holds whether macfleet may rename servers: nil, or why not. A worker takes the
@@ -89,9 +89,9 @@ func (w *worker) listed(ctx context.Context) (s inventory.Server, there bool, er
 	return all[i], true, nil
 }
 
-// take renames the server, which completes the claim. After an error the name may have
+// completeClaim renames the server, which completes the claim. After an error the name may have
 // changed anyway, so it asks the inventory.
-func (w *worker) take(ctx context.Context) error {
+func (w *worker) completeClaim(ctx context.Context) error {
 	s := w.host.Server
 	err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, w.host.Name)
 	if err == nil {
@@ -115,8 +115,8 @@ func (w *worker) attempt(ctx context.Context, a plan.Action) error {
 	if err == nil {
 		return nil
 	}
-	err = w.reopen(ctx, err)
-	undone, uerr := w.giveBack(ctx)
+	err = w.uncordonUnchanged(ctx, err)
+	undone, uerr := w.undoClaim(ctx)
 	switch {
 	case uerr != nil:
 		return fmt.Errorf("%w; %w", err, uerr)
@@ -126,46 +126,46 @@ func (w *worker) attempt(ctx context.Context, a plan.Action) error {
 	return err
 }
 
-// stoppedShort undoes a claim if the run stopped between two of its actions.
-func (w *worker) stoppedShort(ctx context.Context, r *Result) {
-	if _, err := w.giveBack(ctx); err != nil {
+// undoStoppedClaim undoes a claim if the run stopped between two of its actions.
+func (w *worker) undoStoppedClaim(ctx context.Context, r *Result) {
+	if _, err := w.undoClaim(ctx); err != nil {
 		r.Failures = append(r.Failures, Failure{Action: *actionOn(&w.host, plan.ClaimServer), Err: w.engine.scrubError(err)})
 	}
 }
 
-// giveBack undoes a failed claim on its host: the claim file, and the sudoers file if this
+// undoClaim undoes a failed claim on its host: the claim file, and the sudoers file if this
 // run wrote it and no other claim relies on it. The error says what was left where, and how
 // to remove it.
-func (w *worker) giveBack(ctx context.Context) (undone string, err error) {
-	if !w.wanted || w.won || w.gaveBack || !w.granted && w.ours == nil {
+func (w *worker) undoClaim(ctx context.Context) (undone string, err error) {
+	if !w.wanted || w.won || w.undoTried || !w.granted && w.taken == nil {
 		return "", nil
 	}
-	w.gaveBack = true
+	w.undoTried = true
 	if w.lost {
 		return "", nil
 	}
-	err = w.mayGiveBack(ctx)
+	err = w.mayUndoClaim(ctx)
 	if err == nil {
 		undone, err = w.dropClaim(ctx)
 	}
-	if err != nil && w.mayGiveBack(ctx) == nil && w.conn == nil { // the connection broke: retry on a new one
+	if err != nil && w.mayUndoClaim(ctx) == nil && w.conn == nil { // the connection broke: retry on a new one
 		undone, err = w.dropClaim(ctx)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w. %s", w.stayed(), err, w.byHand())
+		return "", fmt.Errorf("%s: %w. %s", w.leftBehind(), err, w.removal())
 	}
 	return undone, nil
 }
 
-// mayGiveBack returns why the claim must not be undone, or nil.
-func (w *worker) mayGiveBack(ctx context.Context) error {
+// mayUndoClaim returns why the claim must not be undone, or nil.
+func (w *worker) mayUndoClaim(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case w.unsure:
 		return errors.New("the claim may be complete; apply again when Scaleway answers: it then finishes or undoes the claim")
 	}
-	return w.engine.may()
+	return w.engine.checkLock()
 }
 
 // dropClaim removes the claim together with the sudoers file. It takes the claim first if
@@ -179,12 +179,12 @@ func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 	}()
 	err = w.connect(ctx)
 	switch {
-	case err != nil && w.othersNow():
+	case err != nil && w.belongsToOthers():
 		return "", nil
 	case err != nil:
 		return "", err
 	}
-	if w.ours == nil {
+	if w.taken == nil {
 		seen := w.conn.Observe(ctx, nil)
 		if seen.Trouble != nil {
 			return "", seen.Trouble
@@ -200,9 +200,9 @@ func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 		if err != nil {
 			return "", err
 		}
-		w.ours = &found
+		w.taken = &found
 	}
-	task := DropClaim{Claim: *w.ours}
+	task := DropClaim{Claim: *w.taken}
 	if w.granted {
 		task.Root, undone = plan.SudoersFile, plan.SudoersFile+" was removed from the host"
 	}
@@ -210,16 +210,16 @@ func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 	return undone, err
 }
 
-// othersNow reports whether the host, as last read, belongs to somebody else, and so does its
+// belongsToOthers reports whether the host, as last read, belongs to somebody else, and so does its
 // sudoers file.
-func (w *worker) othersNow() bool {
+func (w *worker) belongsToOthers() bool {
 	claim, claimed := w.host.Seen.Claim.Get()
 	_, marked := w.host.Seen.Marker.Get()
 	return marked || claimed && !claim.Same(plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID))
 }
 
-// stayed says what a failed claim left behind.
-func (w *worker) stayed() string {
+// leftBehind says what a failed claim left behind.
+func (w *worker) leftBehind() string {
 	s := w.host.Server
 	if !w.granted {
 		return fmt.Sprintf("/etc/macfleet/claim.json was left on %s (%s)", s.Name, s.Address)
@@ -227,8 +227,8 @@ func (w *worker) stayed() string {
 	return fmt.Sprintf("%s was left on %s (%s): it gives %s passwordless sudo", plan.SudoersFile, s.Name, s.Address, w.host.Spec.User)
 }
 
-// byHand returns the command that removes it.
-func (w *worker) byHand() string {
+// removal returns the command that removes it.
+func (w *worker) removal() string {
 	files := "/etc/macfleet/claim.json"
 	if w.granted {
 		files += " " + plan.SudoersFile

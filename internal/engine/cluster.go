@@ -63,11 +63,11 @@ type Drainer interface {
 	CordonNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error)
 	// UncordonNode removes macfleet's cordon. Anybody else's cordon stays.
 	UncordonNode(ctx context.Context, n inventory.Node) error
-	// EmptyNode evicts the Pods of a Node, except those of DaemonSets, and respects disruption
+	// EvictPods evicts the Pods of a Node, except those of DaemonSets, and respects disruption
 	// budgets. Pods without a controller are evicted only if unmanaged is set. The error names the Pods that stay and why.
-	// tell is called for each Pod (NAMESPACE/NAME), from several goroutines at once: evicted,
+	// report is called for each Pod (NAMESPACE/NAME), from several goroutines at once: evicted,
 	// held with the reason, gone.
-	EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) error
+	EvictPods(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, report func(pod, what, why string)) error
 	// PodsOn lists the Pods of one Node.
 	PodsOn(ctx context.Context, n inventory.Node) ([]inventory.Pod, error)
 	// ReleasePod removes the kubelet's finalizer from a terminating Pod.

@@ -52,7 +52,7 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 		return err
 	case plan.ReleasePods:
 		if a.OfCluster() {
-			if err := w.stillGone(ctx); err != nil {
+			if err := w.checkGone(ctx); err != nil {
 				return err
 			}
 		}
@@ -81,9 +81,9 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 	return err
 }
 
-// stillGone returns an error unless the host is certainly gone: otherwise the virtual machines
+// checkGone returns an error unless the host is certainly gone: otherwise the virtual machines
 // of its Pods would keep running unmanaged. It asks again, as the plan may be old.
-func (w *worker) stillGone(ctx context.Context) error {
+func (w *worker) checkGone(ctx context.Context) error {
 	servers, err := w.engine.Servers.List(ctx)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ const atOnce = 8
 // releasePods releases Pods. A failure does not stop the others.
 func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 	failed := each(pods, atOnce, func(p inventory.Pod) error {
-		if err := w.engine.may(); err != nil || w.engine.Stop.Err() != nil || ctx.Err() != nil {
+		if err := w.engine.checkLock(); err != nil || w.engine.Stop.Err() != nil || ctx.Err() != nil {
 			return err
 		}
 		return w.engine.Cluster.ReleasePod(ctx, p)

@@ -48,12 +48,12 @@ func TestDrained(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		}
-		if r := performed(t, w.engine, p); !r.Converged() || len(r.Closed) > 0 {
-			t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+		if r := performed(t, w.engine, p); !r.Converged() || len(r.LeftCordoned) > 0 {
+			t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.LeftCordoned)
 		}
 		var got []string
 		for _, ev := range w.events {
-			if slices.Contains([]engine.EventType{engine.HostBegun, engine.Closing, engine.Evicting, engine.Done, engine.NodeReady, engine.Opened, engine.HostEnded}, ev.Type) {
+			if slices.Contains([]engine.EventType{engine.HostStarted, engine.Cordoning, engine.Evicting, engine.Done, engine.NodeReady, engine.Uncordoned, engine.HostEnded}, ev.Type) {
 				got = append(got, strings.TrimSpace(string(ev.Type)+" "+ev.What))
 			}
 		}
@@ -77,7 +77,7 @@ func TestStoppedInDrain(t *testing.T) {
 		w.engine.Stop = stop
 		w.on(engine.Evicting, names[0], halt)
 		r := apply(t, w.engine)
-		if r.Done != 0 || r.NotStarted != 1 || !r.Interrupted || len(r.Failures) > 0 || len(r.Closed) > 0 || r.Finished() {
+		if r.Done != 0 || r.NotStarted != 1 || !r.Interrupted || len(r.Failures) > 0 || len(r.LeftCordoned) > 0 || r.Finished() {
 			t.Errorf("%+v", r)
 		}
 		w.isOpen(t, names[0], 1)
@@ -139,8 +139,8 @@ func TestForeignCordon(t *testing.T) {
 	busyInMemory(t, 2, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
 		w.Cordon(names[0], "mona@desk", "")
 		r := apply(t, w.engine) // nobody waits for a person who may have gone home
-		if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.Closed) > 0 {
-			t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+		if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.LeftCordoned) > 0 {
+			t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.LeftCordoned)
 		}
 		if n, _ := w.Node(names[0]); !n.Cordoned || n.CordonedBy != "mona@desk" || n.CordonRun != "" {
 			t.Errorf("%+v", n)
@@ -164,7 +164,7 @@ func TestLeftClosedGoesFirst(t *testing.T) {
 		if r := apply(t, w.engine); !r.Converged() {
 			t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
 		}
-		if got, want := w.happened(engine.HostBegun), []string{"begun " + names[1], "begun " + names[2], "begun " + names[0]}; !slices.Equal(got, want) {
+		if got, want := w.happened(engine.HostStarted), []string{"begun " + names[1], "begun " + names[2], "begun " + names[0]}; !slices.Equal(got, want) {
 			t.Errorf("begun: %q", got)
 		}
 	})

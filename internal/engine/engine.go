@@ -79,9 +79,9 @@ type Engine struct {
 	Stop      context.Context // done: start no new action
 	Now       func() time.Time
 	Emit      func(Event) // never called concurrently
-	// Tell records on a Node that an action is about to disturb the work on its host; called
+	// AddNodeEvent records on a Node that an action is about to disturb the work on its host; called
 	// from many goroutines. nil: not recorded.
-	Tell func(context.Context, inventory.Node, plan.Action)
+	AddNodeEvent func(context.Context, inventory.Node, plan.Action)
 
 	// Run identifies the run on hosts and in markers. Without an id, hosts do not fence it.
 	Run   plan.Run
@@ -111,9 +111,9 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 }
 
 // judge refuses actions that would deliver a changed file or that the applied plan file does
-// not approve, and defers what exceeds the run's limits. begun is the plan that the run has
-// already performed, or nil.
-func (e *Engine) judge(ctx context.Context, p, begun *plan.Plan, started time.Time) *plan.Plan {
+// not approve, and defers what exceeds the run's limits. performed is the plan that the run has
+// already executed, or nil.
+func (e *Engine) judge(ctx context.Context, p, performed *plan.Plan, started time.Time) *plan.Plan {
 	e.refuseChanged(ctx, p)
 	if e.Approved != nil {
 		e.Approved.Restrict(p, e.Steps)
@@ -121,7 +121,7 @@ func (e *Engine) judge(ctx context.Context, p, begun *plan.Plan, started time.Ti
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started
-		bound(e.Config, e.Steps, p, b, Outlook{e.Timing, e.Parallelism}, begun)
+		bound(e.Config, e.Steps, p, b, Outlook{e.Timing, e.Parallelism}, performed)
 	}
 	e.emit(Event{Type: Computed, Seconds: e.Now().Sub(started).Seconds()})
 	return p
@@ -134,8 +134,8 @@ func (e *Engine) Observe(ctx context.Context) (plan.Snapshot, *plan.Plan, error)
 	return e.observe(ctx, nil)
 }
 
-// observe is Observe in a run that has already performed the plan begun, or nil.
-func (e *Engine) observe(ctx context.Context, begun *plan.Plan) (plan.Snapshot, *plan.Plan, error) {
+// observe is Observe in a run that has already executed the plan performed, or nil.
+func (e *Engine) observe(ctx context.Context, performed *plan.Plan) (plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.checked(ctx, func(err error) bool {
 		var away *AwayError
 		return e.Watching && errors.As(err, &away) && ctx.Err() == nil
@@ -147,7 +147,7 @@ func (e *Engine) observe(ctx context.Context, begun *plan.Plan) (plan.Snapshot, 
 	if err != nil {
 		return snap, nil, err
 	}
-	return snap, e.judge(ctx, p, begun, e.Now()), nil
+	return snap, e.judge(ctx, p, performed, e.Now()), nil
 }
 
 // ObserveHost reads the lists and observes one host, by any name that plan.Find takes.
@@ -226,7 +226,7 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 			p = plan.Complete(e.Config, e.Steps, *snap, sel, p, again)
 		}
 		var err error
-		if again, more, err = e.lookForPasswords(ctx, *snap, p); err != nil {
+		if again, more, err = e.findPasswords(ctx, *snap, p); err != nil {
 			return nil, err
 		}
 	}
@@ -391,8 +391,8 @@ func (e *Engine) emit(ev Event) {
 	e.Emit(ev)
 }
 
-// begin emits a start event, unless the run is stopping: no start is recorded after the stop.
-func (e *Engine) begin(ctx context.Context, ev Event) bool {
+// emitStart emits a start event, unless the run is stopping: no start is recorded after the stop.
+func (e *Engine) emitStart(ctx context.Context, ev Event) bool {
 	e.emitting.Lock()
 	defer e.emitting.Unlock()
 	if e.Stop.Err() != nil || ctx.Err() != nil {

@@ -102,7 +102,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	}
 	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
 		Hosts:     overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
-		Passwords: told{servers}, Input: input,
+		Passwords: scalewayPasswords{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(folderOf(t, w), "known_hosts-"+c.Environment)}, Parallelism: 8,
 		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
@@ -138,10 +138,10 @@ func input(f engine.InputFor, v secret.Value) (secret.Value, error) {
 	return steps.Input(steps.InputFor(f), v)
 }
 
-// told finds the passwords that the simulated Scaleway tells, and no others.
-type told struct{ scaleway *scaleway.Client }
+// scalewayPasswords finds only the passwords that the simulated Scaleway reports.
+type scalewayPasswords struct{ scaleway *scaleway.Client }
 
-func (p told) Find(ctx context.Context, s inventory.Server, _ string) ([]engine.Password, error) {
+func (p scalewayPasswords) Find(ctx context.Context, s inventory.Server, _ string) ([]engine.Password, error) {
 	all, err := p.scaleway.Passwords(ctx, s.Zone, s.ID)
 	switch {
 	case errors.Is(err, scaleway.ErrSealed):

@@ -11,29 +11,29 @@ type EventType string
 
 // The events of a run. Every Started is followed by a Done or Failed of the same action.
 const (
-	Listed    EventType = "listed"    // the providers' lists were read
-	Observing EventType = "observing" // Count hosts are about to be observed
-	Observed  EventType = "observed"  // one host was observed
-	Computed  EventType = "computed"  // the plan was made
-	Started   EventType = "started"   // an action started
-	Done      EventType = "done"      // an action is done and verified
-	Failed    EventType = "failed"    // an action failed; the host's other actions are skipped
-	Skipped   EventType = "skipped"   // an action was not started
-	Deferred  EventType = "deferred"  // an action was left for a later run by a limit
-	Sending   EventType = "sending"   // an artifact is being uploaded, Bytes of Size so far
-	Waiting   EventType = "waiting"   // the run waits for a host's Node
-	NodeReady EventType = "ready"     // a host's Node is Ready; Failed if it is not in time
-	HostBegun EventType = "begun"     // the work on a host started, in a Lane and with a Disruption
-	HostEnded EventType = "ended"     // the work on a host, including the wait for its Node, is over
-	Soaking   EventType = "soaking"   // a Fleet's canary soaks Until a time
+	Listed      EventType = "listed"    // the providers' lists were read
+	Observing   EventType = "observing" // Count hosts are about to be observed
+	Observed    EventType = "observed"  // one host was observed
+	Computed    EventType = "computed"  // the plan was made
+	Started     EventType = "started"   // an action started
+	Done        EventType = "done"      // an action is done and verified
+	Failed      EventType = "failed"    // an action failed; the host's other actions are skipped
+	Skipped     EventType = "skipped"   // an action was not started
+	Deferred    EventType = "deferred"  // an action was left for a later run by a limit
+	Sending     EventType = "sending"   // an artifact is being uploaded, Bytes of Size so far
+	Waiting     EventType = "waiting"   // the run waits for a host's Node
+	NodeReady   EventType = "ready"     // a host's Node is Ready; Failed if it is not in time
+	HostStarted EventType = "begun"     // the work on a host started, in a Lane and with a Disruption
+	HostEnded   EventType = "ended"     // the work on a host, including the wait for its Node, is over
+	Soaking     EventType = "soaking"   // a Fleet's canary soaks Until a time
 
 	// A host is drained before a disruptive change.
-	Closing  EventType = "closing"  // its Node is about to be cordoned
-	Evicting EventType = "evicting" // a Pod was evicted, is held or is gone, as What says
-	Opened   EventType = "opened"   // its Node was uncordoned
+	Cordoning  EventType = "closing"  // its Node is about to be cordoned
+	Evicting   EventType = "evicting" // a Pod was evicted, is held or is gone, as What says
+	Uncordoned EventType = "opened"   // its Node was uncordoned
 
 	// An upload takes and releases one of the upload slots.
-	UploadBegins EventType = "upload-begins"
+	UploadStarts EventType = "upload-begins"
 	UploadEnds   EventType = "upload-ends"
 )
 
@@ -46,7 +46,7 @@ type Event struct {
 	Action   *plan.Action  `json:"-"`                    // of Started, Done, Failed, Skipped, Deferred, Waiting, NodeReady
 	Trouble  *plan.Trouble `json:"-"`                    // of Observed: why the host was not observed; of Deferred: the limit
 	Err      error         `json:"-"`                    // of Failed
-	Artifact string        `json:"artifact,omitempty"`   // of Sending, UploadBegins, UploadEnds
+	Artifact string        `json:"artifact,omitempty"`   // of Sending, UploadStarts, UploadEnds
 	Bytes    int64         `json:"-"`                    // of Sending: sent so far
 	Size     int64         `json:"-"`                    // of Sending: total
 	Count    int           `json:"count,omitempty"`      // of hosts about to be observed

@@ -59,7 +59,7 @@ func forecast(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, o Outlook) {
 // job returns how long the work on a host takes, and what that is based on.
 func (l lineUp) job(p *plan.Plan, timing rollout.Timing, w rollout.Work, actions []plan.Action) (rollout.Job, rollout.Estimate) {
 	done := timing.Of(actions)
-	_, opens := opening(actions)
+	_, opens := splitUncordon(actions)
 	job := rollout.Job{Work: done.Time, Uncordons: opens != nil}
 	if w.Lane != rollout.Plain && p.Cluster && l.hosts[w.ID].Spec.Spec.JoinsCluster() {
 		ready := timing.Task(rollout.Await(w.Lane))

@@ -63,7 +63,7 @@ func TestRunKeepsToItsForecast(t *testing.T) {
 				r := performed(t, w.engine, p)
 				var waves [][]string
 				for _, ev := range w.events {
-					if ev.Type == engine.HostBegun && ev.Wave > 0 {
+					if ev.Type == engine.HostStarted && ev.Wave > 0 {
 						for len(waves) < ev.Wave {
 							waves = append(waves, nil)
 						}

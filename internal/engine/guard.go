@@ -15,9 +15,9 @@ type Guard interface {
 	Check() error
 }
 
-// may returns nil while the run holds its lock, and a *plan.Trouble with the code "lock-lost"
+// checkLock returns nil while the run holds its lock, and a *plan.Trouble with the code "lock-lost"
 // afterwards.
-func (e *Engine) may() error {
+func (e *Engine) checkLock() error {
 	if e.Guard == nil {
 		return nil
 	}
@@ -29,5 +29,5 @@ func (e *Engine) may() error {
 
 // stopped reports whether no further action may start.
 func (e *Engine) stopped(ctx context.Context) bool {
-	return e.Stop.Err() != nil || ctx.Err() != nil || e.may() != nil
+	return e.Stop.Err() != nil || ctx.Err() != nil || e.checkLock() != nil
 }

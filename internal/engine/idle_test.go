@@ -90,8 +90,8 @@ func TestNotDrained(t *testing.T) {
 			if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != engine.CodeNotDrained {
 				t.Fatalf("failures %+v", r.Failures)
 			}
-			if !strings.Contains(trouble.Text, says) || !strings.Contains(trouble.Text, "default/macfleet-sandbox-") || len(r.Closed) > 0 {
-				t.Errorf("it says %q; closed %+v", trouble.Text, r.Closed)
+			if !strings.Contains(trouble.Text, says) || !strings.Contains(trouble.Text, "default/macfleet-sandbox-") || len(r.LeftCordoned) > 0 {
+				t.Errorf("it says %q; closed %+v", trouble.Text, r.LeftCordoned)
 			}
 			if n := nodeOf(t, e, names[0]); n.Cordoned {
 				t.Errorf("closed: %+v", n)
@@ -130,7 +130,7 @@ func TestIdleWithoutNode(t *testing.T) {
 	var l log
 	e.Emit = l.emit
 	r := apply(t, e)
-	if i := slices.IndexFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Closing }); i >= 0 || !r.Converged() {
+	if i := slices.IndexFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Cordoning }); i >= 0 || !r.Converged() {
 		t.Errorf("closed at %d, failures %+v", i, r.Failures)
 	}
 }

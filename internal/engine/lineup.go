@@ -89,14 +89,14 @@ func (l lineUp) sort(cfg *fleet.Config, of map[string][]plan.Action) {
 		}
 		return len(list)
 	}
-	open := func(w rollout.Work) int {
-		if _, opens := opening(of[w.ID]); opens != nil {
+	notCordoned := func(w rollout.Work) int {
+		if _, uncordon := splitUncordon(of[w.ID]); uncordon != nil {
 			return 0
 		}
 		return 1
 	}
 	slices.SortStableFunc(l.work, func(a, b rollout.Work) int {
-		return cmp.Or(open(a)-open(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
+		return cmp.Or(notCordoned(a)-notCordoned(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
 	})
 }
 
@@ -120,7 +120,7 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
 		at, works := place[h.Server.ID]
-		has, all := hasGot(h, rolled[h.Fleet], steps)
+		has, all := hasDigests(h, rolled[h.Fleet], steps)
 		k, _ := h.Kubelet.Get()
 		dies := works && l.work[at].Lane == rollout.Repair && k.Fault.Code == plan.CodeKubeletCrashLoop
 		switch {
@@ -137,9 +137,9 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 	}
 }
 
-// hasGot reports whether a host's marker has the wanted digest of one of the steps, and whether
+// hasDigests reports whether a host's marker has the wanted digest of one of the steps, and whether
 // it has all of them.
-func hasGot(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has, all bool) {
+func hasDigests(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) (has, all bool) {
 	m, marked := h.Seen.Marker.Get()
 	if len(rolled) == 0 || h.Moves() || !marked || // a moving host still has its former name's state
 		!h.Member || m.ServerID != h.Server.ID {
@@ -160,10 +160,10 @@ func isAway(h *plan.Host) bool {
 	return h.Spec.Spec.JoinsCluster() && (h.Repairs() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
 }
 
-// bound defers what exceeds the limits of a run, and forecasts the rest. begun is the plan that
+// bound defers what exceeds the limits of a run, and forecasts the rest. performed is the plan that
 // the run has already performed, or nil.
-func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook, begun *plan.Plan) {
-	p.Defer(b, steps, begun)
+func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook, performed *plan.Plan) {
+	p.Defer(b, steps, performed)
 	forecast(cfg, steps, p, o)
 }
 

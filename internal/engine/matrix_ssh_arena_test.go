@@ -69,7 +69,7 @@ func arenaIn(t *testing.T, dir string) *arena {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.engine.Cluster, a.engine.Servers, a.engine.Passwords = cluster, servers, told{servers}
+	a.engine.Cluster, a.engine.Servers, a.engine.Passwords = cluster, servers, scalewayPasswords{servers}
 	list, err := servers.List(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -54,15 +54,15 @@ type Waited struct {
 }
 
 // WaitReady polls until all hosts that join the cluster are Ready, both their Nodes and their
-// kubelets, or Ready.Within has passed. tell is called with the hosts that are not Ready, at
+// kubelets, or Ready.Within has passed. report is called with the hosts that are not Ready, at
 // first and whenever they or the reasons change.
-func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)) (Waited, error) {
-	g, began := e.newGate(), e.Now()
+func (e *Engine) WaitReady(ctx context.Context, m Members, report func([]NotReady)) (Waited, error) {
+	g, started := e.newGate(), e.Now()
 	g.macs = true
 	defer g.end()
 	for _, h := range m.Hosts {
 		if h.Spec.Spec.JoinsCluster() {
-			g.add(h, began)
+			g.add(h, started)
 		}
 	}
 	late := time.NewTimer(cmp.Or(e.Ready.Within, DefaultWithin))
@@ -71,24 +71,24 @@ func (e *Engine) WaitReady(ctx context.Context, m Members, tell func([]NotReady)
 	defer tick.Stop()
 	var last []NotReady
 	for over := false; ; {
-		g.look(ctx)
-		g.hear()
+		g.poll(ctx)
+		g.receive()
 		g.release()
 		if err := ctx.Err(); err != nil {
 			return Waited{}, err
 		}
 		now := g.notReady()
 		if !slices.EqualFunc(now, last, func(a, b NotReady) bool { return a.Host.Name == b.Host.Name && a.Why == b.Why }) {
-			tell(now)
+			report(now)
 		}
 		if last = now; over || len(now) == 0 {
-			return Waited{now, g.alone}, nil
+			return Waited{now, g.nodeOnly}, nil
 		}
 		select {
 		case <-ctx.Done():
 			return Waited{}, ctx.Err()
 		case <-late.C:
-			over, g.looks = true, 0 // one last full look at the deadline
+			over, g.polls = true, 0 // one last full look at the deadline
 		case <-tick.C:
 		}
 	}

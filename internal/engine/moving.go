@@ -22,12 +22,12 @@ func (w *worker) vacate(ctx context.Context, a plan.Action) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	return w.idle(ctx, a, step)
+	return w.drainFor(ctx, a, step)
 }
 
-// stillIdle checks again before a kubelet leaves its Node for another: a Pod that was bound
+// checkIdle checks again before a kubelet leaves its Node for another: a Pod that was bound
 // since the drain would be lost.
-func (w *worker) stillIdle(ctx context.Context, a plan.Action, c plan.Change) error {
+func (w *worker) checkIdle(ctx context.Context, a plan.Action, c plan.Change) error {
 	n, moves := w.host.MovesFrom()
 	if !moves || a.Forced || a.Disruption < plan.Drain || c.Disruption < plan.Restart {
 		return nil
@@ -36,7 +36,7 @@ func (w *worker) stillIdle(ctx context.Context, a plan.Action, c plan.Change) er
 	if w.host.Drainable() {
 		works = inventory.Pod.Works
 	}
-	if err := w.unused(ctx, n, works); err != nil {
+	if err := w.checkUnused(ctx, n, works); err != nil {
 		return w.notDrained(a, err)
 	}
 	return nil
@@ -57,10 +57,10 @@ func (w *worker) leaveNode(ctx context.Context, a plan.Action, old inventory.Nod
 			return fmt.Errorf("the Node %s is kept: %w", old.Name, err)
 		}
 	}
-	if err := w.unused(ctx, old, inventory.Pod.Stays); err != nil && !a.Forced {
+	if err := w.checkUnused(ctx, old, inventory.Pod.Stays); err != nil && !a.Forced {
 		return fmt.Errorf("the Node %s is kept: %w; drain it (kubectl drain %[1]s --ignore-daemonsets) and apply again", old.Name, err)
 	}
-	if err := w.engine.may(); err != nil {
+	if err := w.engine.checkLock(); err != nil {
 		return err // the wait may take long
 	}
 	if err := w.engine.Cluster.DeleteNode(ctx, old); err != nil {
@@ -73,7 +73,7 @@ func (w *worker) leaveNode(ctx context.Context, a plan.Action, old inventory.Nod
 // arrived waits until the host's kubelet has registered its new Node, and cordons that if a
 // person cordoned the old one. A failed list is retried.
 func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
-	e, began := w.engine, w.engine.Now()
+	e, started := w.engine, w.engine.Now()
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Ready.Within, DefaultWithin))
 	defer cancel()
 	defer context.AfterFunc(e.Stop, cancel)()
@@ -81,28 +81,28 @@ func (w *worker) arrived(ctx context.Context, old inventory.Node) error {
 		nodes, err := e.Cluster.Nodes(ctx)
 		n, there := nodeNamed(nodes, w.host.Name)
 		if err == nil && there && n.ProviderID == w.host.Server.ProviderID() {
-			return w.staysClosed(ctx, nodes, old, n)
+			return w.keepCordon(ctx, nodes, old, n)
 		}
 		select {
 		case <-waiting.Done():
-			after := e.Now().Sub(began).Round(time.Second)
+			after := e.Now().Sub(started).Round(time.Second)
 			if err != nil {
 				return fmt.Errorf("unknown after %s whether its kubelet registered the Node %s: %w", after, w.host.Name, err)
 			}
-			found, _ := e.lastLook(ctx, &w.host)
+			found, _ := e.lastState(ctx, &w.host)
 			return fmt.Errorf("its kubelet has not registered the Node %s after %s; %s", w.host.Name, after, found)
 		case <-time.After(cmp.Or(e.Ready.Every, DefaultEvery)):
 		}
 	}
 }
 
-// staysClosed cordons the Node n if a person cordoned the old one.
-func (w *worker) staysClosed(ctx context.Context, nodes []inventory.Node, old, n inventory.Node) error {
+// keepCordon cordons the Node n if a person cordoned the old one.
+func (w *worker) keepCordon(ctx context.Context, nodes []inventory.Node, old, n inventory.Node) error {
 	was, still := nodeNamed(nodes, old.Name)
 	if !still || was.UID != old.UID || !was.Cordoned || was.CordonRun != "" {
 		return nil
 	}
-	if err := w.engine.may(); err != nil {
+	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
 	_, err := w.engine.Cluster.CordonNode(ctx, n, plan.Run{Who: cmp.Or(was.CordonedBy, "whoever cordoned "+old.Name)})

@@ -61,15 +61,15 @@ func TestMoveAtWork(t *testing.T) {
 				t.Errorf("%s: Node %+v, ready %s", h.Name, n, state)
 			}
 		}
-		if r := performed(t, w.engine, p); !r.Converged() || len(r.Closed) > 0 {
-			t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.Closed)
+		if r := performed(t, w.engine, p); !r.Converged() || len(r.LeftCordoned) > 0 {
+			t.Fatalf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.LeftCordoned)
 		}
 		var got []string
 		for _, ev := range w.events {
 			switch ev.Type {
-			case engine.HostBegun, engine.HostEnded:
+			case engine.HostStarted, engine.HostEnded:
 				got = append(got, string(ev.Type)+" "+ev.Lane)
-			case engine.Closing, engine.NodeReady, engine.Opened:
+			case engine.Cordoning, engine.NodeReady, engine.Uncordoned:
 				got = append(got, string(ev.Type))
 			case engine.Evicting:
 				got = append(got, "Pod "+ev.What)
@@ -164,8 +164,8 @@ func TestMoveNotDrained(t *testing.T) {
 		w.Held["job-of-"+names[0]] = true
 		w.engine.Drain.Within = time.Minute
 		r := apply(t, w.engine)
-		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the move not started") || len(r.Closed) > 0 || r.Done != 0 {
-			t.Errorf("failures %+v, closed %+v, done %d", r.Failures, r.Closed, r.Done)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the move not started") || len(r.LeftCordoned) > 0 || r.Done != 0 {
+			t.Errorf("failures %+v, closed %+v, done %d", r.Failures, r.LeftCordoned, r.Done)
 		}
 		if got := w.Lasting(); !slices.Equal(got, before) {
 			t.Errorf("before %q\nafter  %q", before, got)
@@ -185,8 +185,8 @@ func TestMoveOfAnAPIThatRefuses(t *testing.T) {
 			}
 			return enginetest.Fault{}
 		}
-		if r := apply(t, w.engine); len(r.Failures) != 1 || len(r.Closed) > 0 || r.Failures[0].Action.Kind != plan.RenameServer {
-			t.Errorf("failures %+v, closed %+v", r.Failures, r.Closed)
+		if r := apply(t, w.engine); len(r.Failures) != 1 || len(r.LeftCordoned) > 0 || r.Failures[0].Action.Kind != plan.RenameServer {
+			t.Errorf("failures %+v, closed %+v", r.Failures, r.LeftCordoned)
 		}
 		w.isOpen(t, names[0], 0)
 		w.OnCall = nil

@@ -66,9 +66,9 @@ func (e *Engine) password(ctx context.Context, h plan.Host) (Password, secret.Se
 	return Password{}, "", plan.WrongPassword(h.Name, from, last.At)
 }
 
-// lookForPasswords adds to the snapshot whether the passwords that a plan needs are known.
+// findPasswords adds to the snapshot whether the passwords that a plan needs are known.
 // more reports whether it added anything; again holds the servers whose role may change.
-func (e *Engine) lookForPasswords(ctx context.Context, snap plan.Snapshot, p *plan.Plan) (again map[string]bool, more bool, err error) {
+func (e *Engine) findPasswords(ctx context.Context, snap plan.Snapshot, p *plan.Plan) (again map[string]bool, more bool, err error) {
 	wanted := p.PasswordsNeeded()
 	found := each(wanted, e.Parallelism, func(h plan.Host) plan.Password {
 		known, _, trouble := e.password(ctx, h)
@@ -142,7 +142,7 @@ func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, 
 			return said, err
 		case <-time.After(cmp.Or(e.Ready.Every, DefaultEvery)):
 		}
-		if err := e.may(); err != nil {
+		if err := e.checkLock(); err != nil {
 			return said, err
 		}
 	}

@@ -28,27 +28,27 @@ const (
 
 // gate waits until the Nodes of hosts are Ready.
 type gate struct {
-	engine  *Engine
-	waiting []*awaited
-	asking  int                       // number of hosts being asked
-	answers chan func()               // their answers
-	ending  context.Context           // done: the answers are no longer needed
-	cancel  context.CancelFunc        // cancels ending
-	alone   []NotReady                // hosts with Ready Nodes that could not be asked, and why
-	nodes   map[string]inventory.Node // by name, from the last successful list
-	last    error                     // of the last list
-	macs    bool                      // most polls list only the Nodes of Macs
-	looks   int                       // polls since all Nodes were listed
+	engine   *Engine
+	waiting  []*awaited
+	asking   int                       // number of hosts being asked
+	answers  chan func()               // their answers
+	ending   context.Context           // done: the answers are no longer needed
+	cancel   context.CancelFunc        // cancels ending
+	nodeOnly []NotReady                // hosts with Ready Nodes that could not be asked, and why
+	nodes    map[string]inventory.Node // by name, from the last successful list
+	last     error                     // of the last list
+	macs     bool                      // most polls list only the Nodes of Macs
+	polls    int                       // polls since all Nodes were listed
 }
 
 // awaited is a host whose Node is waited for.
 type awaited struct {
 	plan.Host
-	node   string    // the name of its Node
-	since  time.Time // start of the wait
-	told   bool      // the wait was announced
-	asked  time.Time // when its kubelet was last checked; zero: never
-	asking bool      // it is being asked
+	node      string    // the name of its Node
+	since     time.Time // start of the wait
+	announced bool      // the wait was announced
+	asked     time.Time // when its kubelet was last checked; zero: never
+	asking    bool      // it is being asked
 }
 
 func (e *Engine) newGate() *gate {
@@ -61,9 +61,9 @@ func (g *gate) add(h plan.Host, since time.Time) {
 	g.waiting = append(g.waiting, &awaited{Host: h, node: h.NodeName(), since: since})
 }
 
-// look lists the Nodes once, starts to check the kubelets of Ready Nodes, and returns the hosts
+// poll lists the Nodes once, starts to check the kubelets of Ready Nodes, and returns the hosts
 // that are Ready. A failed list is retried until the time is up.
-func (g *gate) look(ctx context.Context) []*awaited {
+func (g *gate) poll(ctx context.Context) []*awaited {
 	nodes, err := g.list(ctx)
 	if g.last = g.engine.scrubError(err); err != nil {
 		return nil
@@ -82,8 +82,8 @@ func (g *gate) look(ctx context.Context) []*awaited {
 	return g.release()
 }
 
-// looksAtMacs is how many polls list only Macs before one lists all Nodes: a Node may lack the label.
-const looksAtMacs = 9
+// macPolls is how many polls list only Macs before one lists all Nodes: a Node may lack the label.
+const macPolls = 9
 
 // list returns the Nodes. If possible it lists only Macs, as a cluster may have thousands of other Nodes. If a host's
 // Node lacks the label, it lists all.
@@ -92,11 +92,11 @@ func (g *gate) list(ctx context.Context) ([]inventory.Node, error) {
 		n, there := h.Node.Get()
 		return there && !n.IsMac()
 	})
-	if g.macs && g.looks > 0 && !unlabelled {
-		g.looks = (g.looks + 1) % (looksAtMacs + 1)
+	if g.macs && g.polls > 0 && !unlabelled {
+		g.polls = (g.polls + 1) % (macPolls + 1)
 		return g.engine.Cluster.Macs(ctx)
 	}
-	g.looks = 1
+	g.polls = 1
 	return g.engine.Cluster.Nodes(ctx)
 }
 
@@ -104,8 +104,8 @@ func (g *gate) list(ctx context.Context) ([]inventory.Node, error) {
 func (g *gate) release() []*awaited {
 	ready := g.take(g.ready)
 	for _, h := range g.waiting {
-		if !h.told && !h.asking {
-			h.told = true
+		if !h.announced && !h.asking {
+			h.announced = true
 			g.engine.emit(Event{Type: Waiting, Host: h.Name, Action: actionOn(&h.Host, plan.AwaitNode)})
 		}
 	}
@@ -128,7 +128,7 @@ func (g *gate) take(holds func(*awaited) bool) (out []*awaited) {
 // cluster may still report Ready after a kubelet died. A kubelet without a heartbeat is checked
 // again, as this machine's clock may have been set.
 func (g *gate) ask(ctx context.Context) {
-	again := askAgain * cmp.Or(g.engine.Ready.Every, DefaultEvery)
+	again := recheckPolls * cmp.Or(g.engine.Ready.Every, DefaultEvery)
 	for _, h := range g.waiting {
 		n, _ := h.Node.Get()
 		k, _ := h.Kubelet.Get()
@@ -150,12 +150,12 @@ func (g *gate) ask(ctx context.Context) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(g.ending, cancel)()
-			alone := g.kubelet(ctx, &asked)
+			unread := g.kubelet(ctx, &asked)
 			g.answers <- func() {
 				g.asking--
 				h.asking, h.Kubelet = false, asked.Kubelet
-				if alone != "" {
-					g.alone = append(g.alone, NotReady{h.Host, alone})
+				if unread != "" {
+					g.nodeOnly = append(g.nodeOnly, NotReady{h.Host, unread})
 				}
 			}
 		}()
@@ -165,19 +165,19 @@ func (g *gate) ask(ctx context.Context) {
 // end stops waiting for hosts that are being asked.
 func (g *gate) end() {
 	g.cancel()
-	g.hear()
+	g.receive()
 }
 
-// hear receives the answers of all hosts that are being asked.
-func (g *gate) hear() {
+// receive receives the answers of all hosts that are being asked.
+func (g *gate) receive() {
 	for g.asking > 0 {
 		(<-g.answers)()
 	}
 }
 
-// askAgain is how many polls pass before a host is asked again: a crash loop does not end in
+// recheckPolls is how many polls pass before a host is asked again: a crash loop does not end in
 // three seconds.
-const askAgain = 5
+const recheckPolls = 5
 
 // kubelet checks the kubelet of a host. If the host cannot be asked, why says so, and only its
 // Node counts.
@@ -188,7 +188,7 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	if !ok {
 		return ""
 	}
-	if t := e.again(ctx, h, step.Probes()); t != nil {
+	if t := e.probeAgain(ctx, h, step.Probes()); t != nil {
 		return t.Code.String() + ": " + t.Text
 	}
 	v := h.View(step.ID())
@@ -218,8 +218,8 @@ func (g *gate) ready(h *awaited) bool {
 	return true
 }
 
-// again probes a host once more and updates h. It changes nothing on the host.
-func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
+// probeAgain probes a host once more and updates h. It changes nothing on the host.
+func (e *Engine) probeAgain(ctx context.Context, h *plan.Host, probes []plan.Probe) *plan.Trouble {
 	target := Target{Server: h.Server, Name: h.Name}
 	if target.Trust = h.Trust(); h.Seen.Key != "" {
 		target.Trust.Pin = e.PinOf(*h)
@@ -233,7 +233,7 @@ func (e *Engine) again(ctx context.Context, h *plan.Host, probes []plan.Probe) *
 
 // failure says why a host is not Ready in time, from its Node and a last check of the host.
 func (e *Engine) failure(ctx context.Context, h *plan.Host, node string, waited time.Duration) Failure {
-	found, remedy := e.lastLook(ctx, h)
+	found, remedy := e.lastState(ctx, h)
 	t := &plan.Trouble{Code: plan.CodeNodeNotReady,
 		Text:   fmt.Sprintf("not Ready after %s: %s; %s", waited.Round(time.Second), node, found),
 		Remedy: cmp.Or(remedy, "kubectl describe node "+h.Name+", read /var/log/tart-kubelet.log on the host, then apply again")}
@@ -251,10 +251,10 @@ func (g *gate) node(h *plan.Host) string {
 	return cmp.Or(why, "its Node has no provider id")
 }
 
-// lastLook probes a host once more and describes what its steps find. remedy is the fix for a
+// lastState probes a host once more and describes what its steps find. remedy is the fix for a
 // kubelet that does not stay up.
-func (e *Engine) lastLook(ctx context.Context, h *plan.Host) (text, remedy string) {
-	if t := e.again(ctx, h, plan.Probes(e.Config, e.Steps, e.Selection)); t != nil {
+func (e *Engine) lastState(ctx context.Context, h *plan.Host) (text, remedy string) {
+	if t := e.probeAgain(ctx, h, plan.Probes(e.Config, e.Steps, e.Selection)); t != nil {
 		return t.Code.String() + ": " + t.Text, ""
 	}
 	var found []string

@@ -154,7 +154,7 @@ func TestOneRun(t *testing.T) {
 		}
 		got := make([][]string, len(want))
 		for _, ev := range w.events {
-			if ev.Type == engine.HostBegun {
+			if ev.Type == engine.HostStarted {
 				got[ev.Wave-1] = append(got[ev.Wave-1], ev.Host)
 			}
 		}
@@ -204,7 +204,7 @@ func TestRolloutOrder(t *testing.T) {
 		var soaking engine.Event
 		for _, ev := range w.events {
 			switch ev.Type {
-			case engine.HostBegun:
+			case engine.HostStarted:
 				running++
 				most = max(most, running)
 				if ev.Lane != "disrupt" || ev.Worst != plan.Restart.String() || ev.Fleet != "f0" {
@@ -250,7 +250,7 @@ func TestRolloutWithoutList(t *testing.T) {
 			}
 			return enginetest.Fault{}
 		}
-		w.on(engine.HostBegun, p.Hosts[0].Name, func() {
+		w.on(engine.HostStarted, p.Hosts[0].Name, func() {
 			if left > 0 {
 				t.Errorf("%s begins", p.Hosts[0].Name)
 			}
@@ -283,7 +283,7 @@ func TestRepairNeedsNoSlot(t *testing.T) {
 			t.Errorf("left %+v, failures %+v", r.Left, r.Failures)
 		}
 		for _, ev := range w.events {
-			if ev.Type == engine.HostBegun && ev.Lane != "repair" {
+			if ev.Type == engine.HostStarted && ev.Lane != "repair" {
 				t.Errorf("%s went through %q", ev.Host, ev.Lane)
 			}
 		}
@@ -323,7 +323,7 @@ func TestFiveOfNine(t *testing.T) {
 		lanes, disturbed := make(map[string]int), 0
 		for _, ev := range w.events {
 			switch ev.Type {
-			case engine.HostBegun:
+			case engine.HostStarted:
 				if lanes[ev.Lane]++; ev.Host == held[0].Name {
 					t.Errorf("the held host is touched")
 				}

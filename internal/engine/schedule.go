@@ -14,34 +14,34 @@ import (
 // schedule is the work of one run: it starts hosts as the rollout allows, and waits for their
 // Nodes. Only its own goroutine uses it; workers report their end over a channel.
 type schedule struct {
-	engine   *Engine
-	rollout  *rollout.Rollout
-	gate     *gate
-	jobs     map[string]*job         // by server id
-	healthy  map[string]plan.Healthy // by server id
-	hosts    map[string]*plan.Host   // by server id: all hosts of the plan
-	told     map[string]time.Time    // by fleet: the announced end of the soak
-	ends     chan end
-	disturbs bool // healthy hosts wait, or a canary soaks
-	stopped  bool
-	moved    time.Time // when something last happened
-	sum      Result
+	engine    *Engine
+	rollout   *rollout.Rollout
+	gate      *gate
+	jobs      map[string]*job         // by server id
+	healthy   map[string]plan.Healthy // by server id
+	hosts     map[string]*plan.Host   // by server id: all hosts of the plan
+	announced map[string]time.Time    // by fleet: the announced end of the soak
+	ends      chan end
+	disturbs  bool // healthy hosts wait, or a canary soaks
+	stopped   bool
+	moved     time.Time // when something last happened
+	sum       Result
 }
 
 // job is the work on one host.
 type job struct {
-	host    *plan.Host
-	actions []plan.Action
-	lane    rollout.Lane
-	failed  []Failure
-	opens   *plan.Action // uncordons its Node, which an earlier run cordoned; nil: none
-	closed  bool         // this run cordoned its Node
-	opening bool         // its Node is being uncordoned
-	stuck   bool         // its Node is not Ready, and the action that would fix that is refused
+	host        *plan.Host
+	actions     []plan.Action
+	lane        rollout.Lane
+	failed      []Failure
+	uncordon    *plan.Action // uncordons its Node, which an earlier run cordoned; nil: none
+	cordoned    bool         // this run cordoned its Node
+	uncordoning bool         // its Node is being uncordoned
+	stuck       bool         // its Node is not Ready, and the action that would fix that is refused
 }
 
-// closes reports whether macfleet cordoned the host's Node, in this run or in an earlier one.
-func (j *job) closes() bool { return j.closed || j.opens != nil }
+// isCordoned reports whether macfleet cordoned the host's Node, in this run or in an earlier one.
+func (j *job) isCordoned() bool { return j.cordoned || j.uncordon != nil }
 
 // end is the result of a host's work.
 type end struct {
@@ -80,22 +80,22 @@ func (s *schedule) run(ctx context.Context) {
 	defer s.gate.end()
 	stop, cancelled := s.engine.Stop.Done(), ctx.Done()
 	if s.disturbs {
-		s.look(ctx) // the approval may have taken long
+		s.poll(ctx) // the approval may have taken long
 	}
 	for {
 		s.start(ctx)
-		if s.over() {
+		if s.done() {
 			return
 		}
 		select {
 		case end := <-s.ends:
 			s.ended(ctx, end)
-		case hear := <-s.gate.answers:
-			hear()
+		case answer := <-s.gate.answers:
+			answer()
 			s.release(ctx, s.gate.release())
 		case <-tick.C:
 			if len(s.gate.waiting) > 0 || s.disturbs {
-				s.look(ctx)
+				s.poll(ctx)
 			}
 		case <-stop:
 			stop = nil
@@ -121,7 +121,7 @@ func (s *schedule) start(ctx context.Context) {
 		j := s.jobs[id]
 		h := j.host
 		s.moved = now
-		if !s.engine.begin(ctx, Event{Type: HostBegun, Host: h.Name, Fleet: h.Fleet, Lane: j.lane.String(), Wave: s.rollout.Wave(id),
+		if !s.engine.emitStart(ctx, Event{Type: HostStarted, Host: h.Name, Fleet: h.Fleet, Lane: j.lane.String(), Wave: s.rollout.Wave(id),
 			Worst: plan.Worst(j.actions).String()}) {
 			s.rollout.Finished(id, now)
 			s.skip(j)
@@ -133,8 +133,8 @@ func (s *schedule) start(ctx context.Context) {
 		}()
 	}
 	for fleet, until := range s.rollout.Soaks(now) {
-		if !s.told[fleet].Equal(until) {
-			s.told[fleet] = until
+		if !s.announced[fleet].Equal(until) {
+			s.announced[fleet] = until
 			s.engine.emit(Event{Type: Soaking, Fleet: fleet, Until: until})
 		}
 	}
@@ -146,45 +146,45 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	h, r, id := w.host, w.result, w.host.Server.ID
 	j := s.jobs[id]
 	s.moved = s.engine.Now()
-	j.closed = j.closed || r.closed
+	j.cordoned = j.cordoned || r.cordoned
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	j.failed = append(j.failed, r.Failures...)
-	if r.Deferred != nil && j.opens != nil { // uncordon after the deferred part is done in a later run
-		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.opens, Trouble: r.Deferred})
-		j.opens = nil
+	if r.Deferred != nil && j.uncordon != nil { // uncordon after the deferred part is done in a later run
+		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.uncordon, Trouble: r.Deferred})
+		j.uncordon = nil
 	}
-	waits := (r.Done > 0 || j.closes()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	waits := (r.Done > 0 || j.isCordoned()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
-	case j.opening:
-		s.opened(j, h, len(r.Failures) > 0)
+	case j.uncordoning:
+		s.uncordonDone(j, h, len(r.Failures) > 0)
 	case len(r.Failures) > 0, r.halted:
 		s.hostEnded(h)
 		s.rollout.Failed(id)
-		s.leaveClosed(j, h, r.opened)
-	case r.Deferred != nil && r.Done == 0 && !j.closes():
+		s.leaveCordoned(j, h, r.uncordoned)
+	case r.Deferred != nil && r.Done == 0 && !j.isCordoned():
 		s.emitEnded(h)
 		s.rollout.Deferred(id)
 	case waits && j.stuck: // waiting would not help
-		s.leaveClosed(j, h, r.opened)
+		s.leaveCordoned(j, h, r.uncordoned)
 		s.hostEnded(h)
 	case waits && s.stopped:
 		s.sum.NotWaited++
-		s.through(ctx, h)
+		s.finish(ctx, h)
 	case waits:
 		s.rollout.AwaitReady(id)
 		s.gate.add(h, s.moved)
-		s.look(ctx)
+		s.poll(ctx)
 	default:
-		s.through(ctx, h)
+		s.finish(ctx, h)
 	}
 }
 
-// through completes a host's work and uncordons its Node if macfleet cordoned it.
-func (s *schedule) through(ctx context.Context, h plan.Host) {
-	if s.jobs[h.Server.ID].closes() {
+// finish completes a host's work and uncordons its Node if macfleet cordoned it.
+func (s *schedule) finish(ctx context.Context, h plan.Host) {
+	if s.jobs[h.Server.ID].isCordoned() {
 		s.rollout.AwaitReady(h.Server.ID)
-		s.open(ctx, h)
+		s.uncordon(ctx, h)
 		return
 	}
 	s.hostEnded(h)
@@ -207,14 +207,14 @@ func (s *schedule) emitEnded(h plan.Host) {
 func (s *schedule) release(ctx context.Context, ready []*awaited) {
 	for _, h := range ready {
 		s.moved = s.engine.Now()
-		s.through(ctx, h.Host)
+		s.finish(ctx, h.Host)
 	}
 }
 
-// look lists the Nodes: awaited ones may be Ready, or out of time.
-func (s *schedule) look(ctx context.Context) {
-	s.release(ctx, s.gate.look(ctx))
-	s.rollout.SetCordoned(s.closedNodes())
+// poll lists the Nodes: awaited ones may be Ready, or out of time.
+func (s *schedule) poll(ctx context.Context) {
+	s.release(ctx, s.gate.poll(ctx))
+	s.rollout.SetCordoned(s.cordonedNodes())
 	if s.stopped {
 		return
 	}
@@ -234,14 +234,14 @@ func (s *schedule) abandon(ctx context.Context) {
 	s.stopped = true
 	for _, h := range s.gate.waiting {
 		s.sum.NotWaited++
-		s.through(ctx, h.Host)
+		s.finish(ctx, h.Host)
 	}
 	s.gate.waiting = nil
 }
 
-// over reports whether no host is in progress and none can start: what blocks the others is
+// done reports whether no host is in progress and none can start: what blocks the others is
 // permanent, or has lasted for as long as a Node may take.
-func (s *schedule) over() bool {
+func (s *schedule) done() bool {
 	if s.rollout.Running() > 0 {
 		return false
 	}
@@ -273,8 +273,8 @@ func (s *schedule) leave() {
 // skip reports a host whose actions are not started.
 func (s *schedule) skip(j *job) {
 	actions := j.actions
-	if j.opens != nil {
-		actions = append(slices.Clip(actions), *j.opens)
+	if j.uncordon != nil {
+		actions = append(slices.Clip(actions), *j.uncordon)
 	}
 	for i := range actions {
 		s.sum.NotStarted++
@@ -314,12 +314,12 @@ type Left struct {
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	l := lineUpOf(e.Config, e.Steps, p, work)
 	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: l.nodes, hosts: l.hosts,
-		ends: make(chan end), told: make(map[string]time.Time), moved: e.Now()}
+		ends: make(chan end), announced: make(map[string]time.Time), moved: e.Now()}
 	stuck := e.stuck(p, l.hosts)
 	for _, actions := range work {
 		id := actions[0].ServerID
 		j := &job{host: l.hosts[id], stuck: stuck[id]}
-		j.actions, j.opens = opening(actions)
+		j.actions, j.uncordon = splitUncordon(actions)
 		s.jobs[id] = j
 	}
 	for _, w := range l.work {

@@ -18,10 +18,10 @@ func (w *worker) retireTokens(ctx context.Context) error {
 	if k, _ := w.host.Kubelet.Get(); !k.Has(keep) {
 		return fmt.Errorf("no kubelet on the host uses the token of the Secret %s, so the older tokens are kept; apply again", keep)
 	}
-	if err := w.heard(ctx, keep); err != nil {
+	if err := w.awaitReport(ctx, keep); err != nil {
 		return fmt.Errorf("the older tokens are kept: %w", err)
 	}
-	if err := w.engine.may(); err != nil {
+	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
 	err := w.engine.Cluster.RetireTokens(ctx, w.host.Name, keep)
@@ -32,8 +32,8 @@ func (w *worker) retireTokens(ctx context.Context) error {
 	return err
 }
 
-// heard waits for a heartbeat of the current process, which uses the token of a Secret.
-func (w *worker) heard(ctx context.Context, token string) error {
+// awaitReport waits for a heartbeat of the current process, which uses the token of a Secret.
+func (w *worker) awaitReport(ctx context.Context, token string) error {
 	e := w.engine
 	k, _ := w.host.Kubelet.Get()
 	until := e.Now().Add(cmp.Or(e.Ready.Within, DefaultWithin))

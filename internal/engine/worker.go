@@ -19,20 +19,20 @@ import (
 
 // worker performs one host's actions over one connection, opened when first needed.
 type worker struct {
-	engine   *Engine
-	host     plan.Host
-	conn     Host
-	claimed  bool          // the claim on the host is this run's
-	password secret.Value  // the host's login password, once accepted
-	refused  secret.Value  // a password that the host refused in this run
-	marker   *plan.Marker  // the marker on the host
-	holding  bool          // the worker sets or removes a hold, so no hold stops it
-	held     *plan.Trouble // a hold was set during the run; nil: none
-	closing  bool          // this run started to cordon its Node
-	closed   bool          // and cordoned it itself
-	changed  bool          // and changed something since
-	remedy   string        // the fix for the failed change, if it has one
-	opened   bool          // and uncordoned it, because nothing was changed
+	engine     *Engine
+	host       plan.Host
+	conn       Host
+	claimed    bool          // the claim on the host is this run's
+	password   secret.Value  // the host's login password, once accepted
+	refused    secret.Value  // a password that the host refused in this run
+	marker     *plan.Marker  // the marker on the host
+	holding    bool          // the worker sets or removes a hold, so no hold stops it
+	held       *plan.Trouble // a hold was set during the run; nil: none
+	cordoning  bool          // this run started to cordon its Node
+	cordoned   bool          // and cordoned it itself
+	changed    bool          // and changed something since
+	remedy     string        // the fix for the failed change, if it has one
+	uncordoned bool          // and uncordoned it, because nothing was changed
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
 	// late are actions, and those that depend on them, whose maintenance window has closed.
@@ -57,8 +57,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	// Record on the Node which run disturbs the work on its host.
-	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.Tell != nil {
-		w.engine.Tell(ctx, n, a)
+	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.AddNodeEvent != nil {
+		w.engine.AddNodeEvent(ctx, n, a)
 	}
 	switch a.Kind {
 	case plan.PinHost:
@@ -178,11 +178,11 @@ func (w *worker) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.ours = &ours
-	if err := w.engine.may(); err != nil {
+	w.taken = &ours
+	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
-	return w.take(ctx)
+	return w.completeClaim(ctx)
 }
 
 // claimHost creates the claim on the host, or finds the one of an earlier run of ours.
@@ -212,16 +212,16 @@ func (w *worker) mark(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := w.enter(ctx, w.currentMarker(), ""); err != nil {
+	if err := w.writeMarker(ctx, w.currentMarker(), ""); err != nil {
 		return err
 	}
 	return w.engine.pin(*w.engine.PinOf(w.host))
 }
 
-// enter writes the host's marker; proven names a step that is no longer pending. If the marker
+// writeMarker writes the host's marker; proven names a step that is no longer pending. If the marker
 // changed in the meantime, its hold is kept, and the run stops on this host.
-func (w *worker) enter(ctx context.Context, m plan.Marker, proven plan.StepID) error {
-	if err := w.engine.may(); err != nil {
+func (w *worker) writeMarker(ctx context.Context, m plan.Marker, proven plan.StepID) error {
+	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
 	_, err := w.conn.Do(ctx, WriteMarker{m, proven})
@@ -257,7 +257,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	changes := a.Changes
 	if a.AfterRoot {
 		// Without root, the differences were not visible before.
-		f, err := w.look(ctx, step, false)
+		f, err := w.probe(ctx, step, false)
 		if err != nil {
 			return err
 		}
@@ -265,7 +265,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 			return w.notDrained(a, fmt.Errorf("running work: %s", plan.TaskTexts(f.Busy)))
 		}
 	}
-	if err := w.idle(ctx, a, step); err != nil {
+	if err := w.drainFor(ctx, a, step); err != nil {
 		return err
 	}
 	for _, c := range changes {
@@ -273,13 +273,13 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 			return err
 		}
 	}
-	f, err := w.look(ctx, step, true)
+	f, err := w.probe(ctx, step, true)
 	var refused *plan.Trouble
 	switch {
 	case errors.As(err, &refused) && w.unmarked():
 		return err
 	case errors.As(err, &refused): // only a person can do the rest
-		return errors.Join(err, w.enter(ctx, w.currentMarker(), a.Step))
+		return errors.Join(err, w.writeMarker(ctx, w.currentMarker(), a.Step))
 	case err != nil:
 		return fmt.Errorf("verify: %w", err)
 	case len(f.Changes) > 0:
@@ -288,7 +288,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if m, is := step.(plan.NodeMaker); is && m.MakesNode() {
 		w.moved()
 	}
-	if err := w.prove(ctx, step, f); err != nil {
+	if err := w.markVerified(ctx, step, f); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Delivery != nil }) {
@@ -297,9 +297,9 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	return nil
 }
 
-// look runs a step's probes and evaluates the answers. done says that its changes were just
+// probe runs a step's probes and evaluates the answers. done says that its changes were just
 // made. A refusal or an unread answer is an error.
-func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
+func (w *worker) probe(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
 		return plan.Finding{}, err
@@ -326,7 +326,7 @@ func (w *worker) look(ctx context.Context, step plan.Step, done bool) (plan.Find
 
 // change runs one change with its artifact and its input.
 func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
-	if err := w.engine.may(); err != nil {
+	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
 	if c.Delivery != nil {
@@ -334,7 +334,7 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 			return err
 		}
 	}
-	if err := w.engine.may(); err != nil {
+	if err := w.engine.checkLock(); err != nil {
 		return err // a delivery may take long
 	}
 	task := RunChange{Step: a.Step, Change: c}
@@ -344,10 +344,10 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 			return err
 		}
 	}
-	if err := w.stillIdle(ctx, a, c); err != nil {
+	if err := w.checkIdle(ctx, a, c); err != nil {
 		return err
 	}
-	w.changed = w.closed
+	w.changed = w.cordoned
 	w.granted = w.granted || c.GrantsRoot
 	answer, err := w.conn.Do(ctx, task)
 	if err != nil && answer.Exit == plan.NotStaying {
@@ -356,9 +356,9 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	return err
 }
 
-// prove records a step in sync in the marker. A host without a marker gets one with all steps
+// markVerified records a step in sync in the marker. A host without a marker gets one with all steps
 // when its claim completes.
-func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) error {
+func (w *worker) markVerified(ctx context.Context, step plan.Step, f plan.Finding) error {
 	id, wanted := step.ID(), step.Wanted()
 	if w.unmarked() {
 		proven := make(map[plan.StepID]plan.Digest) // copy: the plan's map must not change
@@ -371,13 +371,13 @@ func (w *worker) prove(ctx context.Context, step plan.Step, f plan.Finding) erro
 	if wanted == "" {
 		m = m.Without(id)
 	} else {
-		m = m.With(id, w.proof(plan.DigestOf(wanted, f.Facts)))
+		m = m.With(id, w.dated(plan.DigestOf(wanted, f.Facts)))
 	}
-	return w.enter(ctx, m, id)
+	return w.writeMarker(ctx, m, id)
 }
 
-// proof sets a digest's time.
-func (w *worker) proof(d plan.Digest) plan.Digest {
+// dated sets a digest's time.
+func (w *worker) dated(d plan.Digest) plan.Digest {
 	d.At = w.engine.Now().UTC().Truncate(time.Second)
 	return d
 }
@@ -405,7 +405,7 @@ func (w *worker) currentMarker() plan.Marker {
 		m.Hold = w.standing(old.Hold)
 	}
 	for id, d := range w.host.Verified {
-		m = m.With(id, w.proof(d))
+		m = m.With(id, w.dated(d))
 	}
 	return m
 }

@@ -292,8 +292,8 @@ func (c cluster) UncordonNode(ctx context.Context, n inventory.Node) error {
 	})
 }
 
-// EmptyNode evicts the Pods of a Node one by one.
-func (c cluster) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, _ bool, tell func(pod, what, why string)) error {
+// EvictPods evicts the Pods of a Node one by one.
+func (c cluster) EvictPods(ctx context.Context, n inventory.Node, within time.Duration, _ bool, report func(pod, what, why string)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	c.world.mu.Lock()
@@ -302,19 +302,19 @@ func (c cluster) EmptyNode(ctx context.Context, n inventory.Node, within time.Du
 	for _, p := range all {
 		name := p.Namespace + "/" + p.Name
 		for c.held(p.Name) {
-			tell(name, "held", "a disruption budget")
+			report(name, "held", "a disruption budget")
 			if err := pass(ctx, time.Second); err != nil {
 				return fmt.Errorf("%s is held by a disruption budget: %w", name, err)
 			}
 		}
-		tell(name, "evicted", "")
+		report(name, "evicted", "")
 		if err := c.call(ctx, "evict", p.Name, func() error {
 			c.world.pods = slices.DeleteFunc(c.world.pods, func(have inventory.Pod) bool { return have.Name == p.Name })
 			return nil
 		}); err != nil {
 			return err
 		}
-		tell(name, "gone", "")
+		report(name, "gone", "")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func Sent(e *engine.Engine, p hosts.Progress) {
 	ev := engine.Event{Type: engine.Sending, Host: p.Host, Artifact: p.Artifact.Name, Bytes: p.Done, Size: p.Size}
 	switch p.Edge {
 	case hosts.Begins:
-		ev.Type = engine.UploadBegins
+		ev.Type = engine.UploadStarts
 	case hosts.Ends:
 		ev.Type = engine.UploadEnds
 	}

@@ -77,7 +77,7 @@ func timesOf(path string) map[rollout.Task][]time.Duration {
 		}
 		took := time.Duration(e.Seconds * float64(time.Second))
 		switch {
-		case e.Type == engine.HostBegun:
+		case e.Type == engine.HostStarted:
 			lanes[e.Host] = e.Lane
 		case e.Type == engine.HostEnded:
 			over = e.Time

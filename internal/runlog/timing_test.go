@@ -31,7 +31,7 @@ func TestRecordedTimes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(engine.Event{Type: engine.HostBegun, Lane: "disrupt"})
+		write(engine.Event{Type: engine.HostStarted, Lane: "disrupt"})
 		for _, s := range seconds {
 			write(engine.Event{Type: engine.Done, Action: step("one", "tart"), Seconds: s})
 		}

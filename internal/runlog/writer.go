@@ -123,7 +123,7 @@ func (w *Writer) Event(e engine.Event) error {
 
 // synced are the types of lines that are not events, and of events that stand before or after a change.
 var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeLeft, TypeEnd, engine.Started, engine.Done, engine.Failed,
-	engine.UploadBegins, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.Deferred, engine.HostBegun, engine.HostEnded, engine.Closing, engine.Opened}
+	engine.UploadStarts, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.Deferred, engine.HostStarted, engine.HostEnded, engine.Cordoning, engine.Uncordoned}
 
 // entry returns the line of an event.
 func (w *Writer) entry(e engine.Event) Entry {

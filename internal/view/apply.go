@@ -73,7 +73,7 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHos
 	t.failures(r.Failures, names)
 	t.leftHosts(r.Left, names)
 	t.leftOver(before, left, names)
-	t.closed(r.Closed, names)
+	t.closed(r.LeftCordoned, names)
 	if r.After != nil { // else the result could not be verified
 		t.unread(before.Coverage(), r.After.Coverage())
 		if n := objectsToChange(r.After); n > 0 && !r.Interrupted {
@@ -101,7 +101,7 @@ func (t *Text) unfinished(r engine.Result, left []runlog.LeftHost) {
 	if of(runlog.StateDeferred) == len(left) { // deferredTo reports these
 		hosts = ""
 	}
-	text := listed("; ", listed(", ", given(cluster, "work on the cluster failed"), hosts), given(len(r.Closed) > 0, "%s left cordoned", count(len(r.Closed), "host")))
+	text := listed("; ", listed(", ", given(cluster, "work on the cluster failed"), hosts), given(len(r.LeftCordoned) > 0, "%s left cordoned", count(len(r.LeftCordoned), "host")))
 	if text != "" {
 		t.blank()
 		t.heading(text + ".")

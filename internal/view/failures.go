@@ -123,11 +123,11 @@ var leftTexts = map[rollout.Reason]string{
 }
 
 // closed names the hosts that a run leaves cordoned.
-func (t *Text) closed(all []engine.Closed, names plan.Names) {
+func (t *Text) closed(all []engine.LeftCordoned, names plan.Names) {
 	if len(all) == 0 {
 		return
 	}
-	hosts := slices.Sorted(slices.Values(mapped(all, func(c engine.Closed) string { return names.Short(c.Host) })))
+	hosts := slices.Sorted(slices.Values(mapped(all, func(c engine.LeftCordoned) string { return names.Short(c.Host) })))
 	t.line(2, markWaiting, "left cordoned, because the change was not verified: "+joinedUpTo(hosts, 12))
 	t.pair(6, 5, "fix", "macfleet apply resumes there and uncordons them when Ready")
 }

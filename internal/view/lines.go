@@ -88,8 +88,8 @@ func (t *progress) heartbeat(now time.Time) string {
 }
 
 // telling are the events that --verbose prints.
-var telling = map[engine.EventType]bool{engine.Done: true, engine.Failed: true, engine.NodeReady: true, engine.Soaking: true, engine.Closing: true,
-	engine.Evicting: true, engine.Opened: true, engine.Deferred: true, engine.HostBegun: true}
+var telling = map[engine.EventType]bool{engine.Done: true, engine.Failed: true, engine.NodeReady: true, engine.Soaking: true, engine.Cordoning: true,
+	engine.Evicting: true, engine.Uncordoned: true, engine.Deferred: true, engine.HostStarted: true}
 
 // EventLine returns one event in one line, "" where it says nothing to a person.
 func EventLine(e engine.Event) string {
@@ -103,20 +103,20 @@ func EventLine(e engine.Event) string {
 		answered = e.Trouble.Code.String() + ": " + e.Trouble.Text
 	}
 	text, known := map[engine.EventType]string{
-		engine.Done:      what + " done " + took,
-		engine.Failed:    fmt.Sprintf("%s failed %s: %v", what, took, e.Err),
-		engine.Started:   what,
-		engine.Skipped:   what + " not started",
-		engine.Observed:  answered,
-		engine.Waiting:   "waiting until its Node is Ready",
-		engine.NodeReady: "Node Ready " + took,
-		engine.Sending:   fmt.Sprintf("%s sent, %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size)),
-		engine.Deferred:  what + " deferred to a later run: " + answered,
-		engine.HostBegun: fmt.Sprintf("started (%s, %s%s)", e.Lane, e.Worst, given(e.Wave > 0, ", wave %d", e.Wave)),
-		engine.HostEnded: "finished",
-		engine.Closing:   "Node cordoned",
-		engine.Opened:    "Node uncordoned",
-		engine.Evicting:  fmt.Sprintf("Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text)),
+		engine.Done:        what + " done " + took,
+		engine.Failed:      fmt.Sprintf("%s failed %s: %v", what, took, e.Err),
+		engine.Started:     what,
+		engine.Skipped:     what + " not started",
+		engine.Observed:    answered,
+		engine.Waiting:     "waiting until its Node is Ready",
+		engine.NodeReady:   "Node Ready " + took,
+		engine.Sending:     fmt.Sprintf("%s sent, %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size)),
+		engine.Deferred:    what + " deferred to a later run: " + answered,
+		engine.HostStarted: fmt.Sprintf("started (%s, %s%s)", e.Lane, e.Worst, given(e.Wave > 0, ", wave %d", e.Wave)),
+		engine.HostEnded:   "finished",
+		engine.Cordoning:   "Node cordoned",
+		engine.Uncordoned:  "Node uncordoned",
+		engine.Evicting:    fmt.Sprintf("Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text)),
 	}[e.Type]
 	switch {
 	case known:

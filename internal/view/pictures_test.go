@@ -45,7 +45,7 @@ var (
 // pictures are all outputs that goldens keep.
 func pictures(t *testing.T) []picture {
 	t.Helper()
-	unproven := engine.Result{Done: 1, NotStarted: 1, Closed: []engine.Closed{{Host: memberOf, Fleet: "runners"}},
+	unproven := engine.Result{Done: 1, NotStarted: 1, LeftCordoned: []engine.LeftCordoned{{Host: memberOf, Fleet: "runners"}},
 		Lost: errors.New("lock-lost: the run stopped: the lock is lost: not renewed for 30s")}
 	stopped := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything()}
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),

@@ -111,13 +111,13 @@ func (t *progress) acted(e engine.Event) *hostWork {
 		w.now = what
 	}
 	switch e.Type {
-	case engine.HostBegun:
+	case engine.HostStarted:
 		begin("connecting")
 	case engine.Started:
 		begin(label(*e.Action))
 	case engine.Sending:
 		w.now = e.Artifact + given(e.Bytes < e.Size, "  sending %s of %s", bytes(e.Bytes), bytes(e.Size))
-	case engine.Closing:
+	case engine.Cordoning:
 		begin("cordoned")
 		w.past("cordoned")
 	case engine.Evicting:
@@ -126,7 +126,7 @@ func (t *progress) acted(e engine.Event) *hostWork {
 		begin("waiting until its Node is Ready")
 	case engine.NodeReady:
 		w.past("Ready")
-	case engine.Opened:
+	case engine.Uncordoned:
 		w.past("uncordoned")
 	case engine.Done:
 		w.done++

@@ -119,8 +119,8 @@ func (s *Stream) Plan(p *plan.Plan) {
 var streamed = map[engine.EventType]string{
 	engine.Started: "apply_start", engine.Done: "apply_complete", engine.Failed: "apply_errored", engine.Skipped: "apply_skipped", engine.Deferred: "apply_deferred",
 	engine.Waiting: "node_waiting", engine.NodeReady: "node_ready", engine.Sending: "artifact_progress",
-	engine.HostBegun: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
-	engine.Closing: "node_closing", engine.Evicting: "pod_evicting", engine.Opened: "node_opened",
+	engine.HostStarted: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
+	engine.Cordoning: "node_closing", engine.Evicting: "pod_evicting", engine.Uncordoned: "node_opened",
 	engine.Observing: "observe_start", engine.Observed: "observe_complete",
 }
 
@@ -163,7 +163,7 @@ func (s *Stream) Applied(r engine.Result) {
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted,
-		Converged: r.Converged(), Left: r.Left, Closed: mapped(r.Closed, func(c engine.Closed) string { return c.Host })}
+		Converged: r.Converged(), Left: r.Left, Closed: mapped(r.LeftCordoned, func(c engine.LeftCordoned) string { return c.Host })}
 	_, o.Stopped = stoppedBy(r)
 	if r.Lost != nil {
 		o.Lost = r.Lost.Error()

@@ -43,14 +43,14 @@ func (c *Client) capiIdentity() identity {
 // capi is what connects the Cluster API, where the configuration asks for it: an account
 // with the rights of its core, and a kubeconfig of it under the name, type and label that
 // the core looks for.
-func (c *Client) capi() []wish {
+func (c *Client) capi() []desired {
 	if c.options.CAPI == nil {
 		return nil
 	}
 	i := c.capiIdentity()
 	plain := i.binding
 	// Earlier versions wrote no note, so a binding without one counts as equal.
-	i.binding.later = func(_ context.Context, making bool) (wish, error) {
+	i.binding.later = func(_ context.Context, making bool) (desired, error) {
 		if !making {
 			return plain, nil
 		}
@@ -60,7 +60,7 @@ func (c *Client) capi() []wish {
 		return noting, nil
 	}
 	token, kubeconfig := i.secret, c.kubeconfigSecret("", nil)
-	token.later = func(ctx context.Context, making bool) (wish, error) {
+	token.later = func(ctx context.Context, making bool) (desired, error) {
 		if making {
 			account, err := i.account.ensure(ctx)
 			return i.secretOf(account), err
@@ -71,7 +71,7 @@ func (c *Client) capi() []wish {
 		}
 		return i.secretOf(account), nil
 	}
-	kubeconfig.later = func(ctx context.Context, making bool) (wish, error) {
+	kubeconfig.later = func(ctx context.Context, making bool) (desired, error) {
 		if making {
 			if _, err := i.binding.ensure(ctx); err != nil {
 				return kubeconfig, err
@@ -81,15 +81,15 @@ func (c *Client) capi() []wish {
 	}
 	role := c.role("", capiRole, rules().CAPI)
 	role.prepared = true
-	return []wish{i.account, role, i.binding, token, kubeconfig}
+	return []desired{i.account, role, i.binding, token, kubeconfig}
 }
 
 // kubeconfigOf is the desired Secret for a kubeconfig with the token of a Secret, whose content is
 // read only where the kubeconfig is made.
-func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, making bool) (wish, error) {
+func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, making bool) (desired, error) {
 	ca, err := c.rootCA(ctx)
 	if err != nil {
-		return wish{}, err
+		return desired{}, err
 	}
 	if !making {
 		of, err := c.secrets(token.Namespace).Get(ctx, token.Name, metav1.GetOptions{})
@@ -97,17 +97,17 @@ func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, makin
 		case apierrors.IsNotFound(err):
 			of = &metav1.PartialObjectMetadata{} // and what is made of it is wrong by that
 		case err != nil:
-			return wish{}, fmt.Errorf("read %s: %w", token, explain(err))
+			return desired{}, fmt.Errorf("read %s: %w", token, explain(err))
 		}
 		return c.kubeconfigSecret(madeOf(inCluster, ca, of.UID), nil), nil
 	}
 	filled, err := c.awaitToken(ctx, token)
 	if err != nil {
-		return wish{}, err
+		return desired{}, err
 	}
 	value, err := secret.New(string(filled.Data[corev1.ServiceAccountTokenKey]))
 	if err != nil {
-		return wish{}, err
+		return desired{}, err
 	}
 	text := kubeconfig(c.options.CAPI.Cluster, capiAccount, clientcmdapi.Cluster{Server: inCluster, CertificateAuthorityData: []byte(ca)}, value)
 	return c.kubeconfigSecret(madeOf(inCluster, ca, filled.UID), map[string][]byte{"value": []byte(text)}), nil
@@ -117,10 +117,10 @@ func (c *Client) kubeconfigOf(ctx context.Context, token inventory.Object, makin
 // holds a token, so plan compares what it was made of, which is in an
 // annotation, and who wrote it last, which the cluster enters itself. It has no owner:
 // the Cluster API would lose the cluster with that, in the middle of a roll-out.
-func (c *Client) kubeconfigSecret(content string, data map[string][]byte) wish {
+func (c *Client) kubeconfigSecret(content string, data map[string][]byte) desired {
 	marks := c.marks(true)
 	marks[capiGroup+"/cluster-name"] = c.options.CAPI.Cluster
-	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.CAPI.Namespace, Name: c.options.CAPI.secret(), Labels: marks,
+	w := c.desired(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.CAPI.Namespace, Name: c.options.CAPI.secret(), Labels: marks,
 		Annotations: map[string]string{c.label(contentOf): content}}, Type: capiGroup + "/secret", Data: data})
 	w.unowned = true
 	w.judge = func(have metav1.Object) string {

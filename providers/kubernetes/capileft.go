@@ -59,13 +59,13 @@ func (c *Client) capiLeft(ctx context.Context, there listing) (*left, error) {
 	}
 	i := c.capiIdentity()
 	binding := there.find(i.binding.object())
-	ours := binding != nil && i.binding.alien(binding) == ""
+	ours := binding != nil && i.binding.foreignLabel(binding) == ""
 	byHand, err := c.kubeconfigsLeft(ctx, l, binding, ours)
 	if err != nil {
 		return nil, err
 	}
 	if c.options.CAPI == nil {
-		for _, w := range []wish{i.secret, i.account} {
+		for _, w := range []desired{i.secret, i.account} {
 			if !ours && !l.noted(w.object()) {
 				continue
 			}
@@ -87,7 +87,7 @@ func (c *Client) capiLeft(ctx context.Context, there listing) (*left, error) {
 }
 
 // look enters an existing object as surplus or, if it belongs to someone else, as foreign.
-func (l *left) look(ctx context.Context, w wish, why string) error {
+func (l *left) look(ctx context.Context, w desired, why string) error {
 	have, err := w.get(ctx, l.there)
 	if err != nil || have == nil || have.GetDeletionTimestamp() != nil {
 		return err
@@ -159,8 +159,8 @@ const noBlock = "the configuration has no capi block"
 
 // formerKubeconfig describes a kubeconfig that is no longer configured. It counts as macfleet's
 // only if no one else took it over.
-func (c *Client) formerKubeconfig(ns, name string) wish {
-	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: c.marks(true)}})
+func (c *Client) formerKubeconfig(ns, name string) desired {
+	w := c.desired(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: c.marks(true)}})
 	w.judge = func(have metav1.Object) string {
 		if owners := have.GetOwnerReferences(); len(owners) > 0 {
 			return fmt.Sprintf("it is owned by %s %s", owners[0].Kind, owners[0].Name)
@@ -221,7 +221,7 @@ func (c *Client) capiRightsLeft(l *left) {
 	}
 	role := inventory.Object{Kind: "ClusterRole", Name: capiRole}
 	bound := l.there.find(c.capiIdentity().binding.object())
-	made := l.noted(role) || bound != nil && c.capiIdentity().binding.alien(bound) == ""
+	made := l.noted(role) || bound != nil && c.capiIdentity().binding.foreignLabel(bound) == ""
 	if c.options.CAPI == nil && made && !c.othersBind(l.there, capiRole) {
 		l.surplus(role.Kind, "", capiRole, "no configuration connects the Cluster API")
 	}
@@ -254,14 +254,14 @@ func (c *Client) othersBind(there listing, role string) bool {
 	return slices.ContainsFunc(there.all["ClusterRoleBinding"], func(b *unstructured.Unstructured) bool {
 		of, _, _ := unstructured.NestedString(b.Object, "roleRef", "name")
 		own := c.capiIdentity().binding
-		return of == role && (b.GetName() != own.want.GetName() || own.alien(b) != "")
+		return of == role && (b.GetName() != own.want.GetName() || own.foreignLabel(b) != "")
 	})
 }
 
 // Remove deletes an object that Observe called surplus, after checking again that it is macfleet's.
 // Already deleted: nothing to do.
 func (c *Client) Remove(ctx context.Context, o inventory.Object) error {
-	if slices.ContainsFunc(c.wanted(), func(w wish) bool { return w.object().String() == o.String() }) {
+	if slices.ContainsFunc(c.wanted(), func(w desired) bool { return w.object().String() == o.String() }) {
 		return fmt.Errorf("delete %s: the configuration still uses it", o)
 	}
 	w, known := c.former(o)
@@ -295,9 +295,9 @@ func (c *Client) forgetPlace(ctx context.Context, o inventory.Object) error {
 }
 
 // former describes how an object that is surplus now was made.
-func (c *Client) former(o inventory.Object) (wish, bool) {
+func (c *Client) former(o inventory.Object) (desired, bool) {
 	i := c.capiIdentity()
-	for _, w := range []wish{i.secret, i.account, i.binding, c.role("", capiRole, nil)} {
+	for _, w := range []desired{i.secret, i.account, i.binding, c.role("", capiRole, nil)} {
 		if w.object().String() == o.String() {
 			return w, true
 		}
@@ -321,5 +321,5 @@ func (c *Client) former(o inventory.Object) (wish, bool) {
 	case o.Kind == "Secret" && strings.HasSuffix(o.Name, kubeconfigSuffix):
 		return c.formerKubeconfig(o.Namespace, o.Name), true
 	}
-	return wish{}, false
+	return desired{}, false
 }

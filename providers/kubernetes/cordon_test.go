@@ -9,9 +9,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestCloseNode: a run closes Nodes, takes over what another run left, and opens neither
+// TestCordonNode: a run closes Nodes, takes over what another run left, and opens neither
 // what a person closed nor what is gone.
-func TestCloseNode(t *testing.T) {
+func TestCordonNode(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)

@@ -28,14 +28,14 @@ const (
 	drainAtOnce = 16
 )
 
-// EmptyNode evicts the Pods of a Node, which should be cordoned, and waits until
+// EvictPods evicts the Pods of a Node, which should be cordoned, and waits until
 // they are gone. Pods of DaemonSets and the kubelet's own stay, and those that nothing
 // makes again are an error unless unmanaged says that they may go. Disruption
 // budgets are honoured: one that refuses until the time is up is named in the
 // error. A Pod that is being deleted and whose phase is terminal counts as gone:
-// nothing runs for it, even if a finalizer still holds it. tell is called for each Pod
+// nothing runs for it, even if a finalizer still holds it. report is called for each Pod
 // (NAMESPACE/NAME) that is evicted, held or gone, from several goroutines at once.
-func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, tell func(pod, what, why string)) (err error) {
+func (c *Client) EvictPods(ctx context.Context, n inventory.Node, within time.Duration, unmanaged bool, report func(pod, what, why string)) (err error) {
 	defer wrap(&err, "drain node %s", n.Name)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -47,7 +47,7 @@ func (c *Client) EmptyNode(ctx context.Context, n inventory.Node, within time.Du
 		if err != nil || len(pods) == 0 {
 			return err
 		}
-		if err := c.evictAll(ctx, pods, tell); err != nil {
+		if err := c.evictAll(ctx, pods, report); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func over(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
 }
 
-func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, tell func(pod, what, why string)) error {
+func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, report func(pod, what, why string)) error {
 	errs := make([]error, len(pods))
 	var g errgroup.Group
 	g.SetLimit(drainAtOnce)
@@ -92,9 +92,9 @@ func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, tell func(pod,
 		g.Go(func() error {
 			p := &pods[i]
 			name := p.Namespace + "/" + p.Name
-			err := c.evict(ctx, p, func(what, why string) { tell(name, what, why) })
+			err := c.evict(ctx, p, func(what, why string) { report(name, what, why) })
 			if err == nil {
-				tell(name, "gone", "")
+				report(name, "gone", "")
 			} else {
 				errs[i] = fmt.Errorf("pod %s: %w", name, explain(err))
 			}
@@ -106,7 +106,7 @@ func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, tell func(pod,
 }
 
 // evict asks until the Pod may go, and then waits until it is gone.
-func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why string)) error {
+func (c *Client) evict(ctx context.Context, p *corev1.Pod, report func(what, why string)) error {
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}}}
 	held := ""
@@ -114,7 +114,7 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 		err := c.api.PolicyV1().Evictions(p.Namespace).Evict(ctx, eviction)
 		switch {
 		case err == nil:
-			tell("evicted", "")
+			report("evicted", "")
 			return c.awaitGone(ctx, p)
 		case apierrors.IsNotFound(err):
 			return nil
@@ -142,7 +142,7 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, tell func(what, why s
 		default:
 			var why string
 			why, held, pause = refusal(err)
-			tell("held", why)
+			report("held", why)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return &endedError{err, held}

@@ -86,13 +86,13 @@ func (c *cluster) healthy(t *testing.T, pod string) {
 }
 
 // told collects what a drain says.
-type told struct {
+type podReports struct {
 	mu     sync.Mutex
 	events []string
 	first  func(pod string)
 }
 
-func (o *told) tell(pod, what, why string) {
+func (o *podReports) add(pod, what, why string) {
 	o.mu.Lock()
 	o.events = append(o.events, strings.TrimSpace(pod+" "+what+" "+why))
 	o.mu.Unlock()
@@ -128,8 +128,8 @@ func TestDrain(t *testing.T) {
 		c.phase(t, "over", corev1.PodSucceeded, "TartRunExited")
 		c.deletePod(t, "over", 0)
 		c.kubelet(t)
-		var said told
-		if err := client.EmptyNode(t.Context(), node, time.Minute, false, said.tell); err != nil {
+		var said podReports
+		if err := client.EvictPods(t.Context(), node, time.Minute, false, said.add); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{ns(t) + "/runner evicted", ns(t) + "/runner gone"}
@@ -145,16 +145,16 @@ func TestDrain(t *testing.T) {
 		}
 		// What nothing makes again goes only on demand.
 		c.addPod(t, node.Name, "alone", nil)
-		err = client.EmptyNode(t.Context(), node, time.Minute, false, untold)
+		err = client.EvictPods(t.Context(), node, time.Minute, false, untold)
 		if err == nil || !strings.Contains(err.Error(), "no controller") || !strings.Contains(err.Error(), "alone") {
 			t.Errorf("a pod without a controller: %v", err)
 		}
-		if err := client.EmptyNode(t.Context(), node, time.Minute, true, untold); err != nil {
+		if err := client.EvictPods(t.Context(), node, time.Minute, true, untold); err != nil {
 			t.Error(err)
 		}
 		other := node
 		other.UID = "another"
-		if err := client.EmptyNode(t.Context(), other, time.Minute, false, untold); !errors.Is(err, kubernetes.ErrReplaced) {
+		if err := client.EvictPods(t.Context(), other, time.Minute, false, untold); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("another node: %v", err)
 		}
 	})
@@ -178,14 +178,14 @@ func TestDrainHeld(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var seen sync.Map
-		said := told{first: func(pod string) {
+		said := podReports{first: func(pod string) {
 			seen.Store(pod, true)
 			_, web := seen.Load(ns(t) + "/web")
 			if _, slow := seen.Load(ns(t) + "/slow"); web && slow {
 				cancel()
 			}
 		}}
-		err := client.EmptyNode(ctx, node, time.Hour, false, said.tell)
+		err := client.EvictPods(ctx, node, time.Hour, false, said.add)
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("it was not cancelled: %v", err)
 		}

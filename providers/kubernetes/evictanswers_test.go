@@ -70,8 +70,8 @@ func TestEvictionConflicts(t *testing.T) {
 				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
 				c.phase(t, "runner", corev1.PodRunning, "")
 				c.kubelet(t)
-				var said told
-				if err := client.EmptyNode(t.Context(), node, time.Minute, false, said.tell); err != nil {
+				var said podReports
+				if err := client.EvictPods(t.Context(), node, time.Minute, false, said.add); err != nil {
 					t.Fatal(err)
 				}
 				want := []string{}
@@ -102,8 +102,8 @@ func TestDrainNamesForeignNamespaces(t *testing.T) {
 				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
 				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
 				c.phase(t, "runner", corev1.PodRunning, "")
-				var said told
-				err := client.EmptyNode(t.Context(), node, 1500*time.Millisecond, false, said.tell)
+				var said podReports
+				err := client.EvictPods(t.Context(), node, 1500*time.Millisecond, false, said.add)
 				if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "pod_namespaces") != foreign {
 					t.Errorf("got %v", err)
 				}
@@ -140,8 +140,8 @@ func TestEvictionReadsAgain(t *testing.T) {
 				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
 				c.phase(t, "runner", corev1.PodRunning, "")
 				c.kubelet(t)
-				var said told
-				err := client.EmptyNode(t.Context(), node, time.Minute, false, said.tell)
+				var said podReports
+				err := client.EvictPods(t.Context(), node, time.Minute, false, said.add)
 				if (err != nil) != tc.ends || asked.Load() == 0 {
 					t.Errorf("after %d looks: %v; said %q", asked.Load(), err, said.events)
 				}
@@ -166,8 +166,8 @@ func TestEvictionThrottled(t *testing.T) {
 		c.phase(t, "runner", corev1.PodRunning, "")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		said := told{first: func(string) { cancel() }}
-		err := client.EmptyNode(ctx, node, time.Hour, false, said.tell)
+		said := podReports{first: func(string) { cancel() }}
+		err := client.EvictPods(ctx, node, time.Hour, false, said.add)
 		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "too busy") || strings.Contains(err.Error(), "budget") {
 			t.Errorf("it says: %v", err)
 		}

@@ -26,9 +26,9 @@ const component = "tart-kubelet"
 // three have the host's name, so a run that was killed half-way finds what it
 // made.
 type identity struct {
-	account, secret, binding wish
+	account, secret, binding desired
 	// former is the binding as earlier versions named it. Others may have one of that name.
-	former wish
+	former desired
 }
 
 func (c *Client) identity(host string) identity {
@@ -51,8 +51,8 @@ func (c *Client) identity(host string) identity {
 // keep working when macfleet does not run for a week. Revoking deletes the binding.
 func (c *Client) identityOf(ns, name, binding, role string, marks map[string]string) identity {
 	return identity{
-		account: c.wish(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks}}),
-		secret: c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-token", Labels: marks,
+		account: c.desired(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: marks}}),
+		secret: c.desired(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-token", Labels: marks,
 			Annotations: map[string]string{corev1.ServiceAccountNameKey: name}}, Type: corev1.SecretTypeServiceAccountToken}),
 		binding: c.binding(metav1.ObjectMeta{Name: binding, Labels: marks}, "ClusterRole", role, account(ns, name)),
 	}
@@ -61,12 +61,12 @@ func (c *Client) identityOf(ns, name, binding, role string, marks map[string]str
 // secretOf is the Secret with a token of this very account. One that was filled for an
 // account that is gone holds a dead token: the cluster takes such a one away by
 // itself, but only after a while.
-func (i identity) secretOf(account *unstructured.Unstructured) wish {
+func (i identity) secretOf(account *unstructured.Unstructured) desired {
 	w, uid := i.secret, ""
 	if account != nil {
 		uid = string(account.GetUID())
 	}
-	w.spoilt = func(have metav1.Object) bool {
+	w.broken = func(have metav1.Object) bool {
 		filled := have.GetAnnotations()[corev1.ServiceAccountUIDKey]
 		return filled != "" && filled != uid || have.GetAnnotations()[corev1.ServiceAccountNameKey] != i.account.want.GetName()
 	}
@@ -182,7 +182,7 @@ func (c *Client) Revoke(ctx context.Context, host string) (err error) {
 	if err := i.former.revokeOwn(ctx); err != nil {
 		return err
 	}
-	all := []wish{i.binding, i.secret}
+	all := []desired{i.binding, i.secret}
 	others, err := c.tokens(ctx, host)
 	if err != nil {
 		return err
@@ -275,7 +275,7 @@ func (f *found) bind(b *rbacv1.ClusterRoleBinding, to rbacv1.Subject) {
 func (c *Client) ofHosts(bindings []*rbacv1.ClusterRoleBinding) (ours []*rbacv1.ClusterRoleBinding, foreign []inventory.Object) {
 	marks, host := c.agentMarks(), c.label(labelHost)
 	for _, b := range bindings {
-		why := c.alien(marks, b)
+		why := c.foreignLabel(marks, b)
 		if why == "" && b.Labels[host] == "" {
 			why = fmt.Sprintf("its label %s is missing", host)
 		}

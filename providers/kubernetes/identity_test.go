@@ -141,11 +141,11 @@ func TestIdentifyAtOnce(t *testing.T) {
 	})
 }
 
-// TestIdentityIsMended spoils each part of an identity in turn: plan sees it, and
-// Identify mends it.
-func TestIdentityIsMended(t *testing.T) {
+// TestIdentityIsFixed spoils each part of an identity in turn: plan sees it, and
+// Identify fixes it.
+func TestIdentityIsFixed(t *testing.T) {
 	t.Parallel()
-	spoil := map[string]func(c *cluster, t *testing.T, account string) error{
+	damage := map[string]func(c *cluster, t *testing.T, account string) error{
 		"no account": func(c *cluster, t *testing.T, account string) error {
 			return c.admin.CoreV1().ServiceAccounts(agents(t)).Delete(t.Context(), account, metav1.DeleteOptions{})
 		},
@@ -182,7 +182,7 @@ func TestIdentityIsMended(t *testing.T) {
 	}
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.prepared(t)
-		for what, do := range spoil {
+		for what, do := range damage {
 			host := name(t, strings.ReplaceAll(what, " ", "-"))
 			identified(t, client, host)
 			if err := do(c, t, "tart-kubelet-"+host); err != nil {

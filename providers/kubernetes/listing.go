@@ -90,7 +90,7 @@ func (l listing) find(o inventory.Object) metav1.Object {
 
 // lost returns the desired objects that existed once, of kinds that this server does not serve any more:
 // it was replaced by an older one, or someone switched them off.
-func (l listing) lost(all []wish, noted *notes) (out []inventory.Object) {
+func (l listing) lost(all []desired, noted *notes) (out []inventory.Object) {
 	for _, w := range all {
 		o := w.object()
 		if !l.unserved[o.Kind] || noted == nil {
@@ -106,6 +106,6 @@ func (l listing) lost(all []wish, noted *notes) (out []inventory.Object) {
 
 // served returns the desired objects that this server can hold: an older one knows no policies, and
 // works without them.
-func (l listing) served(all []wish) []wish {
-	return slices.DeleteFunc(slices.Clone(all), func(w wish) bool { return l.unserved[w.want.GetKind()] })
+func (l listing) served(all []desired) []desired {
+	return slices.DeleteFunc(slices.Clone(all), func(w desired) bool { return l.unserved[w.want.GetKind()] })
 }

@@ -243,10 +243,10 @@ func holdOf(note string) (hold *inventory.Hold, unread string) {
 	return &h, ""
 }
 
-// TellNode says on a Node what a run does to it, as an event that kubectl describe shows. The
+// AddNodeEvent says on a Node what a run does to it, as an event that kubectl describe shows. The
 // cluster forgets it after an hour or so. Events of what is in no namespace stand in the
 // default one.
-func (c *Client) TellNode(ctx context.Context, n inventory.Node, run plan.Run, text string) error {
+func (c *Client) AddNodeEvent(ctx context.Context, n inventory.Node, run plan.Run, text string) error {
 	at := metav1.NewTime(c.clock.now())
 	event := corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", n.Name, at.UnixNano()), Namespace: metav1.NamespaceDefault},

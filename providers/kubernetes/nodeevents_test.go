@@ -10,9 +10,9 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// TestTellNode tells, with no more rights than macfleet has, what happens to a Node,
+// TestAddNodeEvent tells, with no more rights than macfleet has, what happens to a Node,
 // and where kubectl looks for it.
-func TestTellNode(t *testing.T) {
+func TestAddNodeEvent(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
@@ -29,7 +29,7 @@ func TestTellNode(t *testing.T) {
 		client := c.client(t, o)
 		run := plan.Run{ID: "k3j5abcd", Who: "ana@desk"}
 		eventually(t, "the event", func() error {
-			return client.TellNode(t.Context(), node, run, "tart_kubelet (artifact-changed) restarts")
+			return client.AddNodeEvent(t.Context(), node, run, "tart_kubelet (artifact-changed) restarts")
 		})
 		all, err := c.admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + node.Name})
 		if err != nil {

@@ -35,7 +35,7 @@ func (c *Client) ownNote(what string) string {
 
 // noting lets macfleet's namespace say which cluster it is in. A backup that is restored into
 // another cluster brings the annotation along, and not the uid of that cluster.
-func (c *Client) noting(namespace wish, in inventory.ClusterID) wish {
+func (c *Client) noting(namespace desired, in inventory.ClusterID) desired {
 	if text, err := json.Marshal(in); in.UID != "" && err == nil {
 		namespace.want.SetAnnotations(map[string]string{c.clusterNote(): string(text)})
 	}
@@ -119,7 +119,7 @@ func (c *Client) notesIn(there listing) *notes {
 }
 
 // noteMade records what was made.
-func (c *Client) noteMade(ctx context.Context, all []wish) error {
+func (c *Client) noteMade(ctx context.Context, all []desired) error {
 	out := make(notes)
 	for _, w := range all {
 		out[w.object().String()] = digestOf(w.want, w.want)
@@ -140,7 +140,7 @@ func (c *Client) noteMade(ctx context.Context, all []wish) error {
 }
 
 // made says how an object relates to the notes.
-func (n *notes) made(w wish, o inventory.Object, now string) inventory.Made {
+func (n *notes) made(w desired, o inventory.Object, now string) inventory.Made {
 	if n == nil {
 		return inventory.MadeUnknown
 	}

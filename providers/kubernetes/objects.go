@@ -18,7 +18,7 @@ import (
 )
 
 // wanted is what the cluster itself must hold, in the order in which it is made.
-func (c *Client) wanted() []wish { return slices.Concat(c.admission(), c.own(), c.capi()) }
+func (c *Client) wanted() []desired { return slices.Concat(c.admission(), c.own(), c.capi()) }
 
 // marks are the labels of what belongs to no host.
 func (c *Client) marks(owned bool) map[string]string {
@@ -36,28 +36,28 @@ func (c *Client) agentMarks() map[string]string {
 }
 
 // namespace only has to exist: who made it does not matter.
-func (c *Client) namespace(name string) wish {
-	return c.wish(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+func (c *Client) namespace(name string) desired {
+	return c.desired(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // role is a role in a namespace or, without one, in the whole cluster. All configurations
 // of a cluster share it: it depends only on macfleet, so it has no owner.
-func (c *Client) role(ns, name string, rules []rbacv1.PolicyRule) wish {
+func (c *Client) role(ns, name string, rules []rbacv1.PolicyRule) desired {
 	meta := metav1.ObjectMeta{Namespace: ns, Name: name, Labels: c.marks(false)}
 	if ns == "" {
-		return c.wish(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
+		return c.desired(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
 	}
-	return c.wish(&rbacv1.Role{ObjectMeta: meta, Rules: rules})
+	return c.desired(&rbacv1.Role{ObjectMeta: meta, Rules: rules})
 }
 
 // binding gives one subject a role in the namespace of the binding or, without one, in the
 // whole cluster.
-func (c *Client) binding(meta metav1.ObjectMeta, kind, role string, subject rbacv1.Subject) wish {
+func (c *Client) binding(meta metav1.ObjectMeta, kind, role string, subject rbacv1.Subject) desired {
 	of, subjects := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, []rbacv1.Subject{subject}
 	if meta.Namespace == "" {
-		return c.wish(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects})
+		return c.desired(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects})
 	}
-	return c.wish(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects})
+	return c.desired(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects})
 }
 
 func account(ns, name string) rbacv1.Subject {
@@ -74,7 +74,7 @@ type standing struct {
 
 // standing compares desired objects with the cluster. What macfleet's namespace says of its cluster is known
 // also where the rest cannot be read.
-func (c *Client) standing(ctx context.Context, all []wish) (out standing, err error) {
+func (c *Client) standing(ctx context.Context, all []desired) (out standing, err error) {
 	there, err := c.listing(ctx)
 	if err != nil {
 		return out, err
@@ -116,7 +116,7 @@ func (c *Client) standing(ctx context.Context, all []wish) (out standing, err er
 // Keep brings an object of the cluster itself to its desired state. An object that
 // is not configured, or that belongs to someone else, is an error.
 func (c *Client) Keep(ctx context.Context, o inventory.Object) error {
-	for _, w := range append(c.wanted(), c.pinsWish()) {
+	for _, w := range append(c.wanted(), c.desiredPins()) {
 		if w.object().String() == o.String() {
 			_, err := w.ensure(ctx)
 			return err
@@ -161,7 +161,7 @@ func (c *Client) Prepare(ctx context.Context, o PrepareOptions) ([]inventory.Obj
 	if o.Dry {
 		return before, nil
 	}
-	all = slices.DeleteFunc(all, func(w wish) bool { // what this server does not serve
+	all = slices.DeleteFunc(all, func(w desired) bool { // what this server does not serve
 		return !slices.ContainsFunc(before, func(o inventory.Object) bool {
 			return o.State != inventory.ObjectUnserved && o.String() == w.object().String()
 		})
@@ -200,16 +200,16 @@ func (s standing) outdated(namespace inventory.Object) {
 	}
 }
 
-// pinsWish is the place of the pinned host keys, without any.
-func (c *Client) pinsWish() wish {
-	return c.wish(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: pinsName, Labels: c.marks(false)}})
+// desiredPins is the place of the pinned host keys, without any.
+func (c *Client) desiredPins() desired {
+	return c.desired(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: pinsName, Labels: c.marks(false)}})
 }
 
-func (c *Client) preparation(o PrepareOptions) []wish {
+func (c *Client) preparation(o PrepareOptions) []desired {
 	wanted := c.wanted()
 	// The place of the pinned host keys is made empty: its existence says that the
 	// cluster keeps them.
-	out := []wish{c.noting(wanted[0], o.In), c.pinsWish()}
+	out := []desired{c.noting(wanted[0], o.In), c.desiredPins()}
 	if !o.SSH.Value.IsZero() {
 		out = append(out, c.sshKey(o.SSH))
 	}
@@ -222,9 +222,9 @@ func (c *Client) preparation(o PrepareOptions) []wish {
 }
 
 // sshKey is the Secret of the hosts' key. What else is in it stays.
-func (c *Client) sshKey(k SSHKey) wish {
+func (c *Client) sshKey(k SSHKey) desired {
 	text := k.Value.Reveal()
-	w := c.wish(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: k.Secret},
+	w := c.desired(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.options.Namespace, Name: k.Secret},
 		Data: map[string][]byte{k.Key: []byte(text)}})
 	w.judge = func(metav1.Object) string { return k.Why }
 	w.asFound = true
@@ -251,11 +251,11 @@ func (c *Client) sshKey(k SSHKey) wish {
 }
 
 // own is macfleet's account with its rights.
-func (c *Client) own() []wish {
+func (c *Client) own() []desired {
 	ns := c.options.Namespace
 	// Another namespace of the cluster may hold another configuration's.
 	i := c.identityOf(ns, ownName, ownName+"-"+ns, ownName, c.marks(false))
-	out := []wish{i.account, c.role("", ownName, rules().Cluster), i.binding}
+	out := []desired{i.account, c.role("", ownName, rules().Cluster), i.binding}
 	in := func(ns string, rules []rbacv1.PolicyRule) {
 		out = append(out, c.role(ns, ownName, rules), c.ownBinding(ns))
 	}
@@ -264,7 +264,7 @@ func (c *Client) own() []wish {
 	if capi := c.options.CAPI; capi != nil && capi.Namespace != ns {
 		in(capi.Namespace, kubeconfigRules(capi.secret()))
 	}
-	pods := []wish{c.role("", ownPodsRole, rules().Release)}
+	pods := []desired{c.role("", ownPodsRole, rules().Release)}
 	for _, ns := range c.options.PodNamespaces {
 		pods = append(pods, c.ownPods(ns))
 	}
@@ -272,7 +272,7 @@ func (c *Client) own() []wish {
 }
 
 // ownBinding gives macfleet's account its role in a namespace.
-func (c *Client) ownBinding(ns string) wish {
+func (c *Client) ownBinding(ns string) desired {
 	meta := metav1.ObjectMeta{Namespace: ns, Name: ownName, Labels: c.marks(false)}
 	return c.binding(meta, "Role", ownName, account(c.options.Namespace, ownName))
 }
@@ -283,14 +283,14 @@ func (c *Client) ownPodsName() string { return ownPodsRole + "-" + c.options.Own
 // ownPods gives macfleet's account what it needs to release Pods of a namespace. In the
 // whole cluster that would be a way to every right: who may patch any Pod may let it run
 // what they like.
-func (c *Client) ownPods(ns string) wish {
+func (c *Client) ownPods(ns string) desired {
 	return c.binding(metav1.ObjectMeta{Namespace: ns, Name: c.ownPodsName(), Labels: c.marks(true)}, "ClusterRole", ownPodsRole,
 		account(c.options.Namespace, ownName))
 }
 
 // recent marks objects that versions without notes did not make: missing ones were not
 // deleted by anyone.
-func recent(all []wish) []wish {
+func recent(all []desired) []desired {
 	for i := range all {
 		all[i].recent = true
 	}
@@ -298,7 +298,7 @@ func recent(all []wish) []wish {
 }
 
 // byAdministrator marks objects that init cluster makes.
-func byAdministrator(all []wish) []wish {
+func byAdministrator(all []desired) []desired {
 	for i := range all {
 		all[i].prepared = true
 	}
@@ -308,9 +308,9 @@ func byAdministrator(all []wish) []wish {
 // admission is what hosts need to join: the namespaces of macfleet and of their accounts,
 // and what these may do, in the whole cluster and in some namespaces. An administrator makes
 // it, once for all hosts.
-func (c *Client) admission() []wish {
+func (c *Client) admission() []desired {
 	nodes, pods := inventory.GateNodes, inventory.GatePods
-	out := []wish{c.namespace(c.options.Namespace), c.namespace(c.options.AgentNamespace).gating(nodes), c.role("", agentRole, rules().Agents).gating(nodes),
+	out := []desired{c.namespace(c.options.Namespace), c.namespace(c.options.AgentNamespace).gating(nodes), c.role("", agentRole, rules().Agents).gating(nodes),
 		c.role("", podRole, rules().Pods).gating(pods), c.role("", leaseRole, rules().Leases).gating(nodes),
 		c.agentBinding(corev1.NamespaceNodeLease, leaseRole).gating(nodes)}
 	for _, ns := range c.options.PodNamespaces {
@@ -322,7 +322,7 @@ func (c *Client) admission() []wish {
 // agentBinding gives all agents a role in one namespace. Its subject is the group
 // that the cluster itself puts the accounts of a namespace into, so that it does not
 // change with the hosts.
-func (c *Client) agentBinding(ns, role string) wish {
+func (c *Client) agentBinding(ns, role string) desired {
 	return c.binding(metav1.ObjectMeta{Namespace: ns, Name: c.agentBindingName(), Labels: c.agentMarks()}, "ClusterRole", role,
 		rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + c.options.AgentNamespace})
 }

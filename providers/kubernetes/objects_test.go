@@ -46,7 +46,7 @@ func wrong(list []inventory.Object) map[string]string {
 	return out
 }
 
-// TestKeep makes what the cluster must hold, sees what was done to it, and mends
+// TestKeep makes what the cluster must hold, sees what was done to it, and fixes
 // it.
 func TestKeep(t *testing.T) {
 	t.Parallel()
@@ -71,8 +71,8 @@ func TestKeep(t *testing.T) {
 		}
 		keep(before)
 		c.capiSecret(t, o)
-		c.spoil(t, o)
-		spoilt := objects(t, client)
+		c.damage(t, o)
+		broken := objects(t, client)
 		want := map[string]string{
 			"ServiceAccount capi-remote":                       "missing",
 			"ClusterRoleBinding macfleet-capi-remote-" + ns(t): "differs subjects",
@@ -82,10 +82,10 @@ func TestKeep(t *testing.T) {
 		if c.name == "sandbox" { // there a Secret goes with its account
 			want["Secret capi-remote-token"] = "missing"
 		}
-		if diff := cmp.Diff(want, wrong(spoilt)); diff != "" {
+		if diff := cmp.Diff(want, wrong(broken)); diff != "" {
 			t.Error(diff)
 		}
-		keep(spoilt)
+		keep(broken)
 		c.capiSecret(t, o)
 		if err := client.Keep(t.Context(), inventory.Object{Kind: "Secret", Namespace: "kube-system", Name: "x"}); err == nil {
 			t.Error("something that is not wanted was kept")
@@ -93,8 +93,8 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// spoil does what happens to objects in a cluster.
-func (c *cluster) spoil(t *testing.T, o kubernetes.Options) {
+// damage does what happens to objects in a cluster.
+func (c *cluster) damage(t *testing.T, o kubernetes.Options) {
 	t.Helper()
 	bindings := c.admin.RbacV1().ClusterRoleBindings()
 	b, err := bindings.Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})

@@ -116,7 +116,7 @@ func (p *Pins) All() ([]plan.Pin, error) {
 	}
 	var lost *inventory.Object
 	if p.unprepared(version) {
-		o := p.client.pinsWish().object()
+		o := p.client.desiredPins().object()
 		o.State, o.Why = inventory.ObjectMissing, "it was deleted, together with the pinned host keys"
 		lost = &o
 	}

@@ -156,8 +156,8 @@ func (c *conflicts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestPinsSpoilt takes no lost pin for none: it would accept any key.
-func TestPinsSpoilt(t *testing.T) {
+// TestPinsDamaged takes no lost pin for none: it would accept any key.
+func TestPinsDamaged(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)

@@ -86,7 +86,7 @@ func TestStolenMac(t *testing.T) {
 	})
 }
 
-// TestPodNamespaceGoes takes the right away with the wish.
+// TestPodNamespaceGoes takes the right away with the desired.
 func TestPodNamespaceGoes(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

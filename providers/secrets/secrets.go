@@ -24,9 +24,9 @@ type Resolver struct {
 	// World replaces this machine's variables, files and programs: under
 	// the sandbox every reference but k8s:// is found there.
 	World func(ref string) (string, error)
-	// Tell is called with every value that was found, so that it can be redacted
+	// Learn is called with every value that was found, so that it can be redacted
 	// elsewhere; nil: no call.
-	Tell func(value string)
+	Learn func(value string)
 	// Stop ends the reading of a file that is a pipe without a writer; nil: only the context of Resolve does.
 	Stop context.Context
 }
@@ -42,8 +42,8 @@ func (r Resolver) Resolve(ctx context.Context, ref secret.Ref) (secret.Value, er
 	if err != nil {
 		return secret.Value{}, fmt.Errorf("secret %s: %w", ref, err)
 	}
-	if r.Tell != nil {
-		r.Tell(text)
+	if r.Learn != nil {
+		r.Learn(text)
 	}
 	return v, nil
 }

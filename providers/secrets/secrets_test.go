@@ -102,7 +102,7 @@ func TestOnePassword(t *testing.T) {
 func TestTell(t *testing.T) {
 	t.Parallel()
 	var told []string
-	r := secrets.Resolver{Tell: func(v string) { told = append(told, v) }, LookupEnv: func(name string) (string, bool) {
+	r := secrets.Resolver{Learn: func(v string) { told = append(told, v) }, LookupEnv: func(name string) (string, bool) {
 		text, ok := map[string]string{"KEY": sentinel, "SEALED": "<sealed>"}[name]
 		return text, ok
 	}}

@@ -19,7 +19,7 @@ import (
 
 // Counter counts the requests that went out, repeated ones included.
 type Counter struct {
-	Tell     func(Request) // of each of them, from many goroutines; nil: no call
+	Report   func(Request) // of each of them, from many goroutines; nil: no call
 	requests atomic.Int64
 }
 
@@ -50,12 +50,12 @@ func (c *Counter) paced(next http.RoundTripper, limit *rate.Limiter) http.RoundT
 		c.requests.Add(1)
 		began := time.Now()
 		resp, err := next.RoundTrip(r)
-		if c.Tell != nil {
-			told := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
+		if c.Report != nil {
+			report := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
 			if resp != nil {
-				told.Status, told.ID = resp.StatusCode, resp.Header.Get("X-Request-Id")
+				report.Status, report.ID = resp.StatusCode, resp.Header.Get("X-Request-Id")
 			}
-			c.Tell(told)
+			c.Report(report)
 		}
 		return resp, err
 	})
@@ -85,14 +85,14 @@ func (a around) CloseIdleConnections() {
 // Watch returns a round tripper that reports every credential that leaves the
 // process in a request's header, before the request goes out: whatever a server
 // answers with, the credential is known by then, wherever it came from.
-func Watch(next http.RoundTripper, tell func(credential string)) http.RoundTripper {
+func Watch(next http.RoundTripper, learn func(credential string)) http.RoundTripper {
 	return Around(next, func(r *http.Request) (*http.Response, error) {
 		for _, name := range []string{"X-Auth-Token", "Authorization"} {
 			for _, value := range r.Header.Values(name) {
 				if scheme, rest, ok := strings.Cut(value, " "); ok && scheme != "" {
 					value = rest // "Bearer …"
 				}
-				tell(value)
+				learn(value)
 			}
 		}
 		return next.RoundTrip(r)

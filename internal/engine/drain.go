@@ -39,15 +39,15 @@ type Drain struct {
 // DefaultDrain is the time for a host's Pods and virtual machines to end.
 const DefaultDrain = 10 * time.Minute
 
-// idle drains the host before an action that would hurt its running work.
-func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error {
+// drainFor drains the host before an action that would hurt its running work.
+func (w *worker) drainFor(ctx context.Context, a plan.Action, step plan.Step) error {
 	if a.Disruption < plan.Drain || a.Forced {
 		return nil
 	}
-	proving, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Drain.Within, DefaultDrain))
+	draining, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Drain.Within, DefaultDrain))
 	defer cancel()
 	defer context.AfterFunc(w.engine.Stop, cancel)()
-	err := w.makeIdle(proving, step)
+	err := w.drainHost(draining, step)
 	if err == nil || ctx.Err() != nil { // after a second Ctrl-C the cordon stays for the next run
 		return err
 	}
@@ -64,15 +64,15 @@ func (w *worker) idle(ctx context.Context, a plan.Action, step plan.Step) error 
 // errStoppedDrain ends an action whose drain was stopped with the run. Nothing was changed, so it counts as not started.
 var errStoppedDrain = errors.New("the run was stopped during the drain")
 
-// reopen uncordons the Node that this run cordoned, if the action failed before it changed
+// uncordonUnchanged uncordons the Node that this run cordoned, if the action failed before it changed
 // anything on the host.
-func (w *worker) reopen(ctx context.Context, err error) error {
-	if w.changed || !w.closed || ctx.Err() != nil {
+func (w *worker) uncordonUnchanged(ctx context.Context, err error) error {
+	if w.changed || !w.cordoned || ctx.Err() != nil {
 		return err
 	}
-	open := w.engine.open(ctx, w.host)
-	if w.closed, w.opened = open != nil, open == nil; open != nil {
-		return fmt.Errorf("%w; its Node stays cordoned: %w", err, open) // this counts as a failure, also of a stopped drain
+	uerr := w.engine.uncordon(ctx, w.host)
+	if w.cordoned, w.uncordoned = uerr != nil, uerr == nil; uerr != nil {
+		return fmt.Errorf("%w; its Node stays cordoned: %w", err, uerr) // this counts as a failure, also of a stopped drain
 	}
 	return err
 }
@@ -83,13 +83,13 @@ func (w *worker) notDrained(a plan.Action, err error) error {
 		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + name}
 }
 
-// makeIdle drains the host's Node, if it has a working kubelet, and then waits until the host
+// drainHost drains the host's Node, if it has a working kubelet, and then waits until the host
 // itself shows no running work: a virtual machine ends a moment after its Pod.
-func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
+func (w *worker) drainHost(ctx context.Context, step plan.Step) error {
 	_, moves := w.host.MovesFrom()
 	drains := w.host.Drainable() && w.engine.Cluster != nil
 	if drains || moves {
-		if err := w.drain(ctx, drains); err != nil {
+		if err := w.drainNode(ctx, drains); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (w *worker) makeIdle(ctx context.Context, step plan.Step) error {
 
 // busy collects the running work from all sources.
 func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
-	f, err := w.look(ctx, step, false)
+	f, err := w.probe(ctx, step, false)
 	if err != nil {
 		return nil, err
 	}
@@ -135,34 +135,34 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 	return append(out, jobs...), nil
 }
 
-// drain cordons the host's Node and, if evicts is set, evicts its Pods. It cordons every time,
+// drainNode cordons the host's Node and, if evicts is set, evicts its Pods. It cordons every time,
 // because somebody may have uncordoned the Node since.
-func (w *worker) drain(ctx context.Context, evicts bool) error {
+func (w *worker) drainNode(ctx context.Context, evicts bool) error {
 	e := w.engine
 	n, _ := w.host.Node.Get()
-	if err := e.may(); err != nil {
+	if err := e.checkLock(); err != nil {
 		return err
 	}
-	if !w.closing {
-		e.emit(Event{Type: Closing, Host: w.host.Name})
-		w.closing, w.closed = true, true // even on error: the answer may be lost
+	if !w.cordoning {
+		e.emit(Event{Type: Cordoning, Host: w.host.Name})
+		w.cordoning, w.cordoned = true, true // even on error: the answer may be lost
 	}
 	ours, err := e.Cluster.CordonNode(ctx, n, e.Run)
 	if err != nil {
 		return err
 	}
-	w.closed = ours
+	w.cordoned = ours
 	if !evicts {
-		return w.unused(ctx, n, inventory.Pod.Stays)
+		return w.checkUnused(ctx, n, inventory.Pod.Stays)
 	}
-	if err := e.Cluster.EmptyNode(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), false, w.evictions()); err != nil {
+	if err := e.Cluster.EvictPods(ctx, n, cmp.Or(e.Drain.Within, DefaultDrain), false, w.evictions()); err != nil {
 		return err
 	}
-	return w.unused(ctx, n, inventory.Pod.Works)
+	return w.checkUnused(ctx, n, inventory.Pod.Works)
 }
 
-// unused returns an error if working Pods are on a Node.
-func (w *worker) unused(ctx context.Context, n inventory.Node, works func(inventory.Pod) bool) error {
+// checkUnused returns an error if working Pods are on a Node.
+func (w *worker) checkUnused(ctx context.Context, n inventory.Node, works func(inventory.Pod) bool) error {
 	pods, err := w.engine.Cluster.PodsOn(ctx, n)
 	if err != nil {
 		return err
@@ -190,19 +190,19 @@ func (w *worker) evictions() func(pod, what, why string) {
 	}
 }
 
-// open uncordons a host's Node, if it exists.
-func (e *Engine) open(ctx context.Context, h plan.Host) error {
+// uncordon uncordons a host's Node, if it exists.
+func (e *Engine) uncordon(ctx context.Context, h plan.Host) error {
 	n, there := h.Node.Get()
 	if !there {
 		return nil
 	}
 	// Without the lock, leave the cordon to the run that holds it now.
-	if err := e.may(); err != nil {
+	if err := e.checkLock(); err != nil {
 		return err
 	}
 	if err := e.Cluster.UncordonNode(ctx, n); err != nil {
 		return err
 	}
-	e.emit(Event{Type: Opened, Host: h.Name, Fleet: h.Fleet})
+	e.emit(Event{Type: Uncordoned, Host: h.Name, Fleet: h.Fleet})
 	return nil
 }

@@ -29,9 +29,9 @@ const (
 	labelOwner     = "owner" // so here
 )
 
-// wish is an object that the cluster should hold. Its labels, annotations and fields
+// desired is an object that the cluster should hold. Its labels, annotations and fields
 // are corrected; the rest of it stays.
-type wish struct {
+type desired struct {
 	c    *Client
 	api  dynamic.ResourceInterface
 	want *unstructured.Unstructured
@@ -43,18 +43,18 @@ type wish struct {
 	unowned  bool // it must have no owner, which would take it along
 	// later completes it from other objects: existing ones or, where it is
 	// being made, those that it makes. nil: it is complete.
-	later func(ctx context.Context, making bool) (wish, error)
-	// spoilt says that the object is macfleet's and has to be recreated; nil: never.
-	spoilt func(have metav1.Object) bool
+	later func(ctx context.Context, making bool) (desired, error)
+	// broken reports that the object is macfleet's and must be recreated; nil: never.
+	broken func(have metav1.Object) bool
 	// judge says what shows in the metadata of an object whose fields plan must not
 	// read; nil: nothing does.
 	judge func(have metav1.Object) (differs string)
-	// put changes what is there in the place of mend, and says what it changed; nil: mend does.
+	// put replaces fix: it changes the existing object and returns what it changed; nil: use fix.
 	put func(have *unstructured.Unstructured) (changed string, err error)
 }
 
-// wish returns the wish for an object of one of client-go's kinds.
-func (c *Client) wish(o runtime.Object) wish {
+// desired returns the desired object for one of client-go's kinds.
+func (c *Client) desired(o runtime.Object) desired {
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
 	fields, ferr := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err := cmp.Or(err, ferr); err != nil {
@@ -68,35 +68,37 @@ func (c *Client) wish(o runtime.Object) wish {
 	want := &unstructured.Unstructured{Object: fields}
 	want.SetGroupVersionKind(kinds[0])
 	at, _ := meta.UnsafeGuessKindToResource(kinds[0])
-	return wish{c: c, want: want, api: c.dynamic.Resource(at).Namespace(want.GetNamespace())}
+	return desired{c: c, want: want, api: c.dynamic.Resource(at).Namespace(want.GetNamespace())}
 }
 
 // object names the thing.
-func (w wish) object() inventory.Object {
+func (w desired) object() inventory.Object {
 	return inventory.Object{Kind: w.want.GetKind(), Namespace: w.want.GetNamespace(), Name: w.want.GetName(),
 		Prepared: w.prepared, Gates: w.gates, Recent: w.recent}
 }
 
 // gating says what fails on hosts while the cluster lacks the object.
-func (w wish) gating(g inventory.Gate) wish {
+func (w desired) gating(g inventory.Gate) desired {
 	w.gates = g
 	return w
 }
 
 // foreign returns an error where an object of that name belongs to someone else.
-func (w wish) foreign(have metav1.Object) error {
-	if alien := w.alien(have); alien != "" {
-		return fmt.Errorf("%s %w: %s; fix: rename or delete it, or set the labels that macfleet sets", w.object(), ErrForeign, alien)
+func (w desired) foreign(have metav1.Object) error {
+	if foreignLabel := w.foreignLabel(have); foreignLabel != "" {
+		return fmt.Errorf("%s %w: %s; fix: rename or delete it, or set the labels that macfleet sets", w.object(), ErrForeign, foreignLabel)
 	}
 	return nil
 }
 
-// alien says by which label an object shows that someone else made it, or "".
-func (w wish) alien(have metav1.Object) string { return w.c.alien(w.want.GetLabels(), have) }
+// foreignLabel describes the label that shows that someone else made an object, or returns "".
+func (w desired) foreignLabel(have metav1.Object) string {
+	return w.c.foreignLabel(w.want.GetLabels(), have)
+}
 
-// alien holds the labels of an object against the desired ones. A host's object is never
+// foreignLabel compares the labels of an object with the desired ones. A host's object is never
 // taken for one that is of no host: names may be the same.
-func (c *Client) alien(marks map[string]string, have metav1.Object) string {
+func (c *Client) foreignLabel(marks map[string]string, have metav1.Object) string {
 	for _, name := range []string{labelManagedBy, c.label(labelOwner), labelComponent} {
 		want, wanted := marks[name]
 		has := have.GetLabels()[name]
@@ -111,16 +113,16 @@ func (c *Client) alien(marks map[string]string, have metav1.Object) string {
 }
 
 // others says why an object that should be deleted is not macfleet's, or not any more, or "".
-func (w wish) others(have metav1.Object) string {
-	if alien := w.alien(have); alien != "" || w.judge == nil {
-		return alien
+func (w desired) others(have metav1.Object) string {
+	if foreignLabel := w.foreignLabel(have); foreignLabel != "" || w.judge == nil {
+		return foreignLabel
 	}
 	return w.judge(have)
 }
 
 // get returns the object of that name; nil: none. Of a Secret it reads only the
 // metadata. What a listing has is not read again.
-func (w wish) get(ctx context.Context, there listing) (metav1.Object, error) {
+func (w desired) get(ctx context.Context, there listing) (metav1.Object, error) {
 	if have := there.find(w.object()); have != nil {
 		return have, nil
 	}
@@ -141,7 +143,7 @@ func (w wish) get(ctx context.Context, there listing) (metav1.Object, error) {
 }
 
 // compared compares the object with the desired one and changes nothing.
-func (w wish) compared(ctx context.Context, have metav1.Object) (inventory.Object, error) {
+func (w desired) compared(ctx context.Context, have metav1.Object) (inventory.Object, error) {
 	out := w.object()
 	if w.later != nil {
 		var err error
@@ -159,7 +161,7 @@ func (w wish) compared(ctx context.Context, have metav1.Object) (inventory.Objec
 	}
 	out.State = inventory.ObjectKept
 	if whole, ok := have.(*unstructured.Unstructured); ok {
-		have = whole.DeepCopy() // what compares it mends it
+		have = whole.DeepCopy() // the comparison fixes it
 	}
 	void := w.void(have)
 	if out.Why = w.differs(have); out.Why != "" {
@@ -172,7 +174,7 @@ func (w wish) compared(ctx context.Context, have metav1.Object) (inventory.Objec
 var grants = []string{"rules", "subjects", "roleRef"}
 
 // void reports whether an object that gives rights gives none of the desired ones.
-func (w wish) void(have metav1.Object) bool {
+func (w desired) void(have metav1.Object) bool {
 	whole, ok := have.(*unstructured.Unstructured)
 	if !ok {
 		return false
@@ -189,7 +191,7 @@ func (w wish) void(have metav1.Object) bool {
 	})
 }
 
-func (w wish) differs(have metav1.Object) string {
+func (w desired) differs(have metav1.Object) string {
 	if err := w.foreign(have); err != nil {
 		return err.Error()
 	}
@@ -197,25 +199,25 @@ func (w wish) differs(have metav1.Object) string {
 	if w.judge != nil {
 		why = w.judge(have)
 	}
-	if why == "" && w.anew(have) {
+	if why == "" && w.mustRecreate(have) {
 		why = "has to be recreated"
 	}
-	return cmp.Or(why, w.mend(have))
+	return cmp.Or(why, w.fix(have))
 }
 
 // fixed are the fields that cannot be changed: such an object is recreated.
 var fixed = []string{"roleRef", "type"}
 
-// anew reports whether an object of macfleet's has to be recreated.
-func (w wish) anew(have metav1.Object) bool {
+// mustRecreate reports whether an object of macfleet's must be recreated.
+func (w desired) mustRecreate(have metav1.Object) bool {
 	whole, _ := have.(*unstructured.Unstructured)
-	return w.spoilt != nil && w.spoilt(have) || whole != nil && slices.ContainsFunc(fixed, func(name string) bool {
+	return w.broken != nil && w.broken(have) || whole != nil && slices.ContainsFunc(fixed, func(name string) bool {
 		return w.want.Object[name] != nil && !equality.Semantic.DeepEqual(whole.Object[name], w.want.Object[name])
 	})
 }
 
-// mend brings the object to the desired state and names the first change.
-func (w wish) mend(have metav1.Object) (changed string) {
+// fix brings the object to the desired state and names the first change.
+func (w desired) fix(have metav1.Object) (changed string) {
 	if w.asFound {
 		return ""
 	}
@@ -254,7 +256,7 @@ func completed(have, want map[string]string, what string) (all map[string]string
 
 // ensure brings the object to the desired state and returns it. It makes nothing
 // twice: after a lost race for a name or a conflict it reads again.
-func (w wish) ensure(ctx context.Context) (have *unstructured.Unstructured, err error) {
+func (w desired) ensure(ctx context.Context) (have *unstructured.Unstructured, err error) {
 	if w.later != nil {
 		if w, err = w.later(ctx, true); err != nil {
 			return nil, err
@@ -276,7 +278,7 @@ func namespaceMissing(err error) bool {
 	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
+func (w desired) once(ctx context.Context) (*unstructured.Unstructured, error) {
 	have, err := w.api.Get(ctx, w.want.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -287,7 +289,7 @@ func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err := w.foreign(have); err != nil {
 		return nil, err
 	}
-	if w.anew(have) {
+	if w.mustRecreate(have) {
 		if err := w.remove(ctx, have); err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
@@ -297,7 +299,7 @@ func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
 	if w.put != nil {
 		changed, err = w.put(have)
 	} else {
-		changed = w.mend(have)
+		changed = w.fix(have)
 	}
 	if err != nil || changed == "" {
 		return have, err
@@ -306,13 +308,13 @@ func (w wish) once(ctx context.Context) (*unstructured.Unstructured, error) {
 }
 
 // remove deletes the very object that was read.
-func (w wish) remove(ctx context.Context, have metav1.Object) error {
+func (w desired) remove(ctx context.Context, have metav1.Object) error {
 	uid := have.GetUID()
 	return w.api.Delete(ctx, have.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
 // revokeOwn deletes the object if it is macfleet's, and skips others.
-func (w wish) revokeOwn(ctx context.Context) error {
+func (w desired) revokeOwn(ctx context.Context) error {
 	if err := w.revoke(ctx); !errors.Is(err, ErrForeign) {
 		return err
 	}
@@ -320,7 +322,7 @@ func (w wish) revokeOwn(ctx context.Context) error {
 }
 
 // revoke deletes the object if it is macfleet's. Already deleted: nothing to do.
-func (w wish) revoke(ctx context.Context) error {
+func (w desired) revoke(ctx context.Context) error {
 	have, err := w.get(ctx, listing{})
 	if err != nil || have == nil {
 		return err
