@@ -39,7 +39,7 @@ func TestWhatIsElsewhereIsSaid(t *testing.T) {
 	const said = "searched project p-1, zones fr-par-1; elsewhere the API key sees 2 servers in fr-par-3)"
 	w := newWorld(1, 0, 0)
 	w.snap.Account = account
-	if s := w.plan(t).Shortages[0]; !strings.Contains(s.Text, said) || !strings.HasPrefix(s.Remedy, "check zones") {
+	if s := w.plan(t).Shortages[0]; !strings.Contains(s.Text, said) || !strings.HasPrefix(s.Remedy, "correct zones") {
 		t.Errorf("the shortage says %q, to do: %q", s.Text, s.Remedy)
 	}
 	w = newWorld(1, 0, 0)

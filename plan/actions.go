@@ -9,19 +9,19 @@ import (
 
 // The codes that are raised here.
 var (
-	codeAdopted            = NewCode("adopted", NotDrift, "the configuration takes the server over under its present name")
+	codeAdopted            = NewCode("adopted", NotDrift, "a host block adopts the server under its present name")
 	codeClaimUnfinished    = NewCode("claim-unfinished", NotDrift, "an earlier run claimed the host but did not finish")
-	CodeMarkerMissing      = NewCode("marker-missing", Warning, "the server has a name of this configuration, but the host has no marker")
+	CodeMarkerMissing      = NewCode("marker-missing", Warning, "the server is a member by its name, but its host has no marker")
 	codeTooFewReplicas     = NewCode("too-few-replicas", NotDrift, "the group has fewer hosts than configured")
 	codeRenamedByHand      = NewCode("renamed-by-hand", Warning, "someone renamed the server at the provider")
 	codeTooManyReplicas    = NewCode("too-many-replicas", NotDrift, "the group has more hosts than configured")
-	codeReleaseNotPossible = NewCode("release-not-possible", NotDrift, "scaling down is not supported: macfleet cannot drain and reinstall a host",
-		"set replicas back, or release the server by hand: drain it, reinstall it, rename it into the pool, then macfleet hosts forget-key NAME")
+	codeReleaseNotPossible = NewCode("release-not-possible", NotDrift, "scale-down is not supported: macfleet does not drain and reinstall hosts",
+		"restore replicas; to release the server by hand: drain it, reinstall it, rename it into the pool, then macfleet hosts forget-key NAME")
 	codeWrongType = NewCode("wrong-type", NotDrift, "the server's type differs from the group's")
 	codeWrongOS   = NewCode("wrong-os", NotDrift, "the host runs a different macOS family than configured",
 		"reinstall the host with the configured family, or change os of the fleet")
-	codeReplaceNotPossible = NewCode("replace-not-possible", NotDrift, "the server must be replaced, and macfleet cannot replace servers",
-		"undo the change of the group, or return this server to the pool by hand and let macfleet claim another")
+	codeReplaceNotPossible = NewCode("replace-not-possible", NotDrift, "the server does not fit its group, and replacing servers is not supported",
+		"restore the type or os of the group; to replace the server by hand: reinstall it, rename it into the pool, then macfleet apply")
 )
 
 // mark returns the action that writes the claim and the marker on the host.
@@ -29,11 +29,11 @@ func mark(h *Host) Action {
 	_, started := h.Seen.Claim.Get()
 	switch {
 	case h.adopting:
-		return h.action(CreateMarker, pending, codeAdopted, "the configuration takes the server over under its present name")
+		return h.action(CreateMarker, pending, codeAdopted, "a host block adopts the server under its present name")
 	case started && (!h.Seen.Pinned || h.trust.Pin != nil && h.trust.Pin.Unfinished):
 		return h.action(CreateMarker, pending, codeClaimUnfinished, "an earlier run claimed the host but did not finish")
 	case h.Member:
-		return h.action(CreateMarker, drifted, CodeMarkerMissing, "the server has a name of this configuration, but the host has no marker")
+		return h.action(CreateMarker, drifted, CodeMarkerMissing, "the server is a member by its name, but its host has no marker")
 	}
 	return h.action(CreateMarker, pending, codeTooFewReplicas, "records the owner and the last verified state")
 }
@@ -54,7 +54,7 @@ func releaseRefused(h *Host, replicas int) Action {
 	a := h.action(ReleaseServer, pending, codeTooManyReplicas, fmt.Sprintf("%s.%s has replicas = %d", h.Fleet, h.Group, replicas))
 	a.Disruption = Wipe
 	a.Refusal = codeReleaseNotPossible.Trouble(fmt.Sprintf("scale-down is not supported in macfleet %s (no drain and reinstall)", fleet.Version),
-		"set replicas back, or release the server by hand: drain it, reinstall it, rename it into the pool, then macfleet hosts forget-key "+h.Name)
+		"restore replicas; to release the server by hand: drain it, reinstall it, rename it into the pool, then macfleet hosts forget-key "+h.Name)
 	return a
 }
 

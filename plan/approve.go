@@ -13,9 +13,9 @@ import (
 
 var (
 	codeNotApproved = NewCode("not-approved", NotDrift, "the plan file does not approve this action",
-		"review the new plan and approve it: macfleet plan --out FILE")
+		"review a new plan and apply it: macfleet plan --out FILE")
 	codeAfterUnapproved = NewCode("after-unapproved", NotDrift, "the action depends on an earlier one that the plan file does not approve",
-		"review the new plan and approve both: macfleet plan --out FILE")
+		"review a new plan and apply it: macfleet plan --out FILE")
 )
 
 // approvalOf returns a digest of what an action does and to which host. A later plan has the same digest for

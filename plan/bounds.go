@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "the limit of hosts that one run may change is reached",
-		"run apply again for the rest, or raise the limit: --max-hosts")
-	codeTooManyWipes = NewCode("too-many-wipes", NotDrift, "the limit of hosts that one run may wipe is reached",
-		"run apply again for the rest, or raise the limit: --max-wipes")
-	codeTooManyDisrupted = NewCode("too-many-disrupted", NotDrift, "the limit of Ready hosts of a fleet that one run may drain, reboot or wipe is reached",
-		"run apply again for the rest, or raise the limit: --max-disrupted")
+	codeTooManyHosts = NewCode("too-many-hosts", NotDrift, "one run may change no further hosts (max_hosts)",
+		"run macfleet apply again for the rest; to raise the limit: macfleet apply --max-hosts N")
+	codeTooManyWipes = NewCode("too-many-wipes", NotDrift, "one run may wipe no further hosts (max_wipes)",
+		"run macfleet apply again for the rest; to raise the limit: macfleet apply --max-wipes N")
+	codeTooManyDisrupted = NewCode("too-many-disrupted", NotDrift, "one run may drain, reboot or wipe no further Ready hosts of the fleet (max_disrupted)",
+		"run macfleet apply again for the rest; to raise the limit: macfleet apply --max-disrupted N")
 	codeOutsideWindow = NewCode("outside-window", NotDrift, "the change drains, reboots or wipes the host, and no maintenance window is open",
-		"run apply again in the window, or pass --outside-windows")
+		"run macfleet apply in the window; to run it now: macfleet apply --outside-windows")
 )
 
 // Bounds limit what one run may do. What exceeds them is deferred: it stays in the plan for a later run.
@@ -164,7 +164,7 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 	case !h.Member && !d.hosts[id] && g.MaxHosts > 0 && len(d.hosts)+len(d.plan.Orphans) >= g.MaxHosts:
 		return codeTooManyHosts.Trouble(fmt.Sprintf("one run changes at most %s, and a claim also counts %s that it may replace",
 			count(g.MaxHosts, "host"), count(len(d.plan.Orphans), "orphaned member")),
-			"restore or reinstall the orphaned members first, or raise the limit: --max-hosts")
+			"restore or reinstall the orphaned members first, or raise the limit: macfleet apply --max-hosts N")
 	case wipes && d.wipes.full(id, mostWipes):
 		return codeTooManyWipes.Trouble(fmt.Sprintf("one run wipes at most %s", count(mostWipes, "host")))
 	case disturbs && d.disruptedOf(h.Fleet).full(id, mostDisrupted):

@@ -417,7 +417,7 @@ func TestShortageOfWhatCannotBeTaken(t *testing.T) {
 		t.Fatalf("shortages %+v, rejected %+v", p.Shortages, p.Rejected)
 	}
 	tr := p.Shortages[0].Trouble
-	if !strings.HasSuffix(tr.Text, "; present but not usable: 1") || !strings.HasPrefix(tr.Remedy, "fix the reasons") {
+	if !strings.HasSuffix(tr.Text, "; not usable: 1 server") || !strings.HasPrefix(tr.Remedy, "fix the servers") {
 		t.Errorf("%+v", tr)
 	}
 }

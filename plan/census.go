@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	codeNameTaken       = NewCode("name-taken", Warning, "two servers have the same name", "rename one of the two")
-	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "a server with a host block still has the name of a pool server",
-		"rename the server first, or remove its host block so that macfleet can claim it")
+	codeNameTaken       = NewCode("name-taken", Warning, "two servers have the same name", "rename one of them in the provider's console")
+	codeAdoptedFromPool = NewCode("adopted-from-pool", Warning, "the server of a host block has a pool name",
+		"rename the server in the provider's console, or remove its host block so that macfleet can claim it")
 	codeNameDiffers = NewCode("name-differs", Warning, "the server of a host block has a different name",
-		"use the server's name in the configuration, or correct server_id")
+		"rename the host block to the server's name, or correct server_id")
 )
 
 // role is what a server is in terms of the configuration.
@@ -331,16 +331,16 @@ func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 	for _, id := range bearers {
 		if id != p.server.ID {
 			return codeNameTaken.Trouble(fmt.Sprintf("server %s is listed as %s, but server %s has that name too", p.server.ID, p.name, id),
-				"rename one of the two in "+c.vendor.Console()+", and check the server_id of the host block")
+				"rename one of them in "+c.vendor.Console()+", or correct server_id in the host block")
 		}
 	}
 	switch {
 	case p.name == p.server.Name || c.believed(p):
 		return nil
 	case c.pooled(p.server):
-		return codeAdoptedFromPool.Trouble(fmt.Sprintf("server %s is called %s, so it belongs to the pool", p.server.ID, p.server.Name),
-			"rename it in "+c.vendor.Console()+" before it is adopted, or remove its host block and let it be claimed")
+		return codeAdoptedFromPool.Trouble(fmt.Sprintf("server %s has the pool name %s", p.server.ID, p.server.Name),
+			"rename it in "+c.vendor.Console()+", or remove its host block so that macfleet can claim it")
 	}
-	return codeNameDiffers.Trouble(fmt.Sprintf("server %s is called %s, and an adopted server keeps its name", p.server.ID, p.server.Name),
-		fmt.Sprintf("write host %q in the configuration, or correct server_id", p.server.Name))
+	return codeNameDiffers.Trouble(fmt.Sprintf("server %s is called %s at the provider, and an adopted server keeps that name", p.server.ID, p.server.Name),
+		fmt.Sprintf("rename the host block to host %q, or correct server_id", p.server.Name))
 }

@@ -11,20 +11,20 @@ import (
 
 // The codes that are raised here.
 var (
-	codeServerNotReady = NewCode("server-not-ready", NotDrift, "a candidate is not delivered or not ready", "wait until it is ready")
+	codeServerNotReady = NewCode("server-not-ready", NotDrift, "a pool server is not delivered or not ready", "wait until it is ready")
 	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a pool server still has the marker of an earlier owner",
-		"reinstall it before moving it into the pool")
+		"reinstall the server in the provider's console")
 	codeClaimedByAnother = NewCode("claimed-by-another", Critical, "another run or configuration is claiming the host",
-		"wait for the other run; if it is dead, delete /etc/macfleet on the host and run apply again")
+		"wait for that run to end; if it crashed, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 	CodeMissingSudoPassword = NewCode("missing-sudo-password", Warning, "the login password is needed but not known",
-		"macfleet apply --ask-password NAME (or set up passwordless sudo on the host)")
-	codeMarkerUnreadable = NewCode("marker-unreadable", Warning, "the marker on the host cannot be read",
-		"check the file on the host; delete it only if the host belongs to this configuration")
-	codeClaimUnreadable = NewCode("claim-unreadable", Warning, "the claim file on the host cannot be read",
-		"check the file on the host; delete it only if the host belongs to this configuration")
+		"macfleet apply --on name=NAME --ask-password NAME")
+	codeMarkerUnreadable = NewCode("marker-unreadable", Warning, "the marker /etc/macfleet/host.json cannot be read",
+		"check the file on the host; if the host belongs to this configuration, delete it and run macfleet apply")
+	codeClaimUnreadable = NewCode("claim-unreadable", Warning, "the claim /etc/macfleet/claim.json cannot be read",
+		"check the file on the host; if the host belongs to this configuration, delete it and run macfleet apply")
 	codePoolTooSmall = NewCode("pool-too-small", NotDrift, "the pool has fewer free servers than needed",
-		"order servers whose names start with the pool's prefix, or lower replicas")
-	codeHostBlockRemoved = NewCode("host-block-removed", Notice, "an adopted server has lost its host block",
+		"order servers whose names start with pool_prefix, or lower replicas")
+	codeHostBlockRemoved = NewCode("host-block-removed", Notice, "the host block of an adopted server is missing",
 		"restore its host block, or lower replicas")
 )
 
@@ -117,7 +117,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		case c.unready(s) != nil:
 			trouble = c.unready(s)
 		case names[name]:
-			trouble = codeNameTaken.Trouble("another server already has the name "+name, "claim a different server, or rename the other one")
+			trouble = codeNameTaken.Trouble("another server already has the name "+name, "rename the other server in "+c.vendor.Console())
 		case asked:
 			trouble = unfit(c.cfg, seen, s, name, *n)
 		}
@@ -166,14 +166,14 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 	case seen.Marker.IsUnread():
 		return markerUnreadable(seen.Marker.Why())
 	case marked:
-		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it still has the marker of %s (%s): it was not reinstalled when it was released", m.Name, m.Owner()))
+		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it has the marker of %s (%s): it was not reinstalled after it was released", m.Name, m.Owner()))
 	case seen.Claim.IsUnread():
 		return ClaimUnreadable(seen.Claim.Why())
 	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):
 		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name),
-			"wait for the other run; if it is dead, reinstall the server")
+			"wait for that run to end; if it crashed, reinstall the server")
 	case isOther(version, n.fleet.OS):
-		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s, the fleet needs %s", withFamily(version), n.fleet.OS))
+		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s; the fleet needs %s", withFamily(version), n.fleet.OS))
 	case !seen.Root && !n.group.Spec.GrantsRoot():
 		return MissingSudo()
 	case !seen.Root && seen.Password != nil:
@@ -223,7 +223,7 @@ func ClaimUnreadable(why string) *Trouble {
 func (c *computation) reject(r Rejected) {
 	if pin := c.keys.pins[r.Server.ID]; pin != nil && pin.Unfinished && r.Code == CodeWrongHostKey {
 		r.ClaimStarted = true
-		r.Text = "an earlier run started to claim it, and " + r.Text
+		r.Text = "an earlier run started to claim it, and now " + r.Text
 	}
 	if !c.rejected[r] {
 		c.rejected[r] = true
@@ -279,22 +279,22 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	// A server claimed instead of an adopted one would be one too many once the block is restored or the host
 	// has booted.
 	lacks(len(n.former), codeHostBlockRemoved,
-		serverNames(n.former)+" belongs there by its marker but has no host block any more",
-		"restore its host block, or lower replicas; to claim another server instead: --allow-orphans")
+		serverNames(n.former)+" has the marker of that group, but its host block is missing",
+		"restore its host block, or lower replicas; to claim another server instead: macfleet apply --allow-orphans")
 	lacks(n.held, codeOrphansHoldClaims, "no server is claimed while orphaned members may belong there",
-		"restore the orphaned members' places (listed with each), or claim others instead: --allow-orphans")
+		"restore the blocks of the orphaned members; to claim other servers instead: macfleet apply --allow-orphans")
 	lacks(len(n.unsure), codeHostBlockRemoved,
-		serverNames(n.unsure)+" was adopted once, has no host block any more, and does not answer",
-		"restore its host block, or wait until it answers; if it is really gone: macfleet hosts forget-key with the name under which it was adopted")
+		serverNames(n.unsure)+" was adopted before, its host block is missing, and it does not answer",
+		"restore its host block, or wait until it answers; if the machine is gone: macfleet hosts forget-key NAME, with the name under which it was adopted")
 	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS) + c.searched()
-	remedy := fmt.Sprintf("order %s in %s with names starting with %s, or lower replicas",
-		count(n.missing(), g.Type+" server"), c.vendor.Console(), c.vendor.PoolPrefix)
+	remedy := fmt.Sprintf("order %s named %s… in %s, or lower replicas",
+		count(n.missing(), g.Type+" server"), c.vendor.PoolPrefix, c.vendor.Console())
 	if len(n.rejected) > 0 { // an order costs at least a day's rent and may turn out unnecessary
-		why += fmt.Sprintf("; present but not usable: %d", len(n.rejected))
-		remedy = "fix the reasons listed with these servers; if they cannot be fixed, " + remedy
+		why += fmt.Sprintf("; not usable: %s", count(len(n.rejected), "server"))
+		remedy = "fix the servers listed as skipped; otherwise " + remedy
 	}
 	if a := c.snap.Account; a != nil && len(a.Holds) > 0 {
-		remedy = "check zones and project_id in the configuration; if they are right, " + remedy
+		remedy = "correct zones or project_id in the configuration; if they are right, " + remedy
 	}
 	lacks(n.missing(), codePoolTooSmall, why, remedy)
 }

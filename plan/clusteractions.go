@@ -10,23 +10,24 @@ import (
 
 // The codes that are raised here.
 var (
-	codeNodeTwice = NewCode("node-twice", Critical, "two Nodes claim to be this server",
-		"find out which of them the kubelet uses, and delete the other")
-	codeNodeNameDiffers     = NewCode("node-name-differs", Critical, "the server's Node has a different name", "drain and delete the Node, then run apply again")
+	codeNodeTwice = NewCode("node-twice", Critical, "several Nodes have the provider id of this server",
+		"find out which of them the kubelet uses, and delete the others: kubectl delete node NODE")
+	codeNodeNameDiffers = NewCode("node-name-differs", Critical, "the server's Node has a different name than the server",
+		"kubectl drain NODE --ignore-daemonsets; kubectl delete node NODE; then macfleet apply")
 	codeIdentityMissing     = NewCode("identity-missing", Warning, "the host's kubelet has no identity in the cluster yet")
-	CodeTokenRevoked        = NewCode("token-revoked", Critical, "the identity of the host's kubelet is missing in the cluster")
+	CodeTokenRevoked        = NewCode("token-revoked", Critical, "the kubelet's token is not valid: its identity in the cluster is missing or was replaced")
 	CodeDifferentProviderID = NewCode("different-provider-id", Critical, "the Node has another server's provider id")
-	codeBindingRenamed      = NewCode("binding-renamed", Notice, "the kubelet's role binding still has the ambiguous name that earlier versions used")
-	codeBindingForeign      = NewCode("binding-foreign", Notice, "the role binding of a kubelet with this host's name belongs to someone else",
-		"if no other controller uses it any more, delete it with kubectl")
+	codeBindingRenamed      = NewCode("binding-renamed", Notice, "the kubelet's role binding has the ambiguous name that earlier versions used")
+	codeBindingForeign      = NewCode("binding-foreign", Notice, "a foreign ClusterRoleBinding has the name that earlier versions used for this host's kubelet",
+		"if no other controller uses it: kubectl delete clusterrolebinding NAME")
 	codePodsUnread = NewCode("pods-unread", Warning, "it is unknown which Pods run on the Node",
-		"grant macfleet permission to list Pods: macfleet init cluster")
-	codePodsOnNode = NewCode("pods-on-node", Warning, "Pods are running on a Node that must be deleted",
+		"macfleet init cluster (grants permission to list Pods)")
+	codePodsOnNode = NewCode("pods-on-node", Warning, "the Node must be deleted, and Pods are running on it",
 		"kubectl drain NAME --ignore-daemonsets")
 	codeEmptyProviderID      = NewCode("empty-provider-id", Warning, "the Node has no provider id")
-	codeStuckTerminatingPods = NewCode("stuck-terminating-pods", Warning, "only the kubelet's finalizer keeps finished Pods")
-	codeTartCreateFailed     = NewCode("tart-create-failed", Critical, "no virtual machine starts on the host",
-		"kubectl get events -A --field-selector reason=TartCreateFailed; on the host: /var/log/tart-kubelet.log")
+	codeStuckTerminatingPods = NewCode("stuck-terminating-pods", Warning, "Pods are stuck: only the kubelet's finalizer keeps them")
+	codeTartCreateFailed     = NewCode("tart-create-failed", Critical, "virtual machines of Pods could not be created on the host",
+		"kubectl get events -A --field-selector reason=TartCreateFailed; on the host: tail /var/log/tart-kubelet.log")
 )
 
 // unread records which parts of the cluster a host needs that could not be read.
@@ -68,11 +69,11 @@ func (x *clusterIndex) misjoined(h *Host) *Trouble {
 	others := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return name == h.Name })
 	switch {
 	case len(named) > 1:
-		return codeNodeTwice.Trouble(fmt.Sprintf("%s all claim to be this server's Node", strings.Join(named, ", ")),
-			"find out which of them the kubelet uses, and delete the others "+h.Name+": kubectl delete node "+strings.Join(others, " "))
+		return codeNodeTwice.Trouble(fmt.Sprintf("%s have the provider id of this server", strings.Join(named, ", ")),
+			"if the kubelet uses the name "+h.Name+": kubectl delete node "+strings.Join(others, " "))
 	case len(others) > 0:
-		return codeNodeNameDiffers.Trouble(fmt.Sprintf("its Node is called %s, and a Node cannot be renamed", others[0]),
-			fmt.Sprintf("kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s; then run apply again", others[0]))
+		return codeNodeNameDiffers.Trouble(fmt.Sprintf("its Node is called %s, and Kubernetes cannot rename a Node", others[0]),
+			fmt.Sprintf("kubectl drain %s --ignore-daemonsets; kubectl delete node %[1]s; then macfleet apply", others[0]))
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (c *computation) joining(h *Host, w stepWork) []Action {
 func identify(h *Host, i inventory.Identity, proven bool) Action {
 	missing := identityFields(i, false, Field{After: "present"})
 	if proven && len(h.Former) == 0 {
-		return h.action(IdentifyHost, drifted, CodeTokenRevoked, "the identity of its kubelet is missing in the cluster", missing...)
+		return h.action(IdentifyHost, drifted, CodeTokenRevoked, "its kubelet's identity in the cluster is missing", missing...)
 	}
 	return h.action(IdentifyHost, pending, codeIdentityMissing, "its kubelet has no identity in the cluster yet", missing...)
 }
@@ -123,7 +124,7 @@ func identityFields(i inventory.Identity, there bool, f Field) []Field {
 
 func replaceNode(h *Host, n inventory.Node) Action {
 	a := h.action(ReplaceNode, drifted, CodeDifferentProviderID,
-		"the Node has another server's provider id, which cannot be changed: macfleet deletes the Node and the kubelet registers a new one",
+		"the Node has another server's provider id, which cannot be changed: macfleet deletes the Node, and the kubelet registers it again",
 		Field{"provider id", n.ProviderID, h.Server.ProviderID()})
 	a.Disruption, a.Refusal = Restart, h.busy(n)
 	return a
@@ -137,7 +138,7 @@ func (h *Host) busy(n inventory.Node) *Trouble {
 	case !read:
 		return codePodsUnread.Trouble("it is unknown which Pods run on the Node: " + h.Pods.Why())
 	case working > 0:
-		return codePodsOnNode.Trouble(count(working, "Pod")+" running on the Node would be lost if it were deleted",
+		return codePodsOnNode.Trouble("deleting the Node would stop "+count(working, "Pod"),
 			"kubectl drain "+n.Name+" --ignore-daemonsets")
 	}
 	return nil
@@ -187,7 +188,7 @@ func (c *computation) release(h *Host) []Action {
 		if len(some) == 0 {
 			continue
 		}
-		a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(some), "Pod")+" should be gone, but the kubelet's finalizer keeps them")
+		a := h.action(ReleasePods, drifted, codeStuckTerminatingPods, count(len(some), "Pod")+" kept only by the kubelet's finalizer")
 		a.Pods = some
 		out = append(out, a)
 	}
@@ -234,7 +235,7 @@ func (c *computation) notReleasable(pods []inventory.Pod) *Trouble {
 	if at := slices.IndexFunc(pods, func(p inventory.Pod) bool { return c.cfg.PodNamespaceFault(p.Namespace) != "" }); at >= 0 {
 		remedy += "; to release the rest: " + release(pods[at])
 	}
-	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods only in the namespaces of pod_namespaces, and these are in %s",
+	return codePodNamespaceNotListed.Trouble(fmt.Sprintf("macfleet may change Pods only in pod_namespaces, and these Pods are in %s",
 		strings.Join(where, ", ")), remedy)
 }
 
@@ -245,8 +246,8 @@ func (c *computation) bindings(h *Host) {
 		if o.Name != inventory.FormerBindingOf(h.Name) {
 			continue
 		}
-		t := codeBindingForeign.Trouble(fmt.Sprintf("the %s was not changed: %s. The token of its account may still act as a kubelet of this Mac", o, o.Why))
-		t.Remedy = "if no other controller uses it any more: kubectl delete clusterrolebinding " + o.Name
+		t := codeBindingForeign.Trouble(fmt.Sprintf("the %s is foreign and was not changed (%s): the token of its account may still act as a kubelet of this Mac", o, o.Why))
+		t.Remedy = "if no other controller uses it: kubectl delete clusterrolebinding " + o.Name
 		h.warn("", t)
 	}
 }
@@ -259,7 +260,7 @@ func (h *Host) failing() {
 	}
 	t := codeTartCreateFailed.Trouble(fmt.Sprintf("the virtual machines of %s could not be created (%s)", count(n, "Pod"), inventory.CreateFailed))
 	if h.noSession {
-		t.Text += ", and no user is logged in at the screen, so none can start"
+		t.Text += ": no user is logged in at the screen"
 		t.Remedy = "macfleet apply --on name=" + h.Name + " restores the session if auto_login is configured"
 	}
 	h.warn("", t)

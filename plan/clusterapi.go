@@ -10,11 +10,11 @@ import (
 
 var (
 	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API manages the host too",
-		"pause the host's Machine in the Cluster API, or remove the host from this configuration")
+		"pause the infrastructure object of the host's Machine, or remove the host from this configuration")
 	codeMachineNotBound = NewCode("machine-not-bound", Warning, "the host's Machine in the Cluster API is not bound to a Node",
-		"find out why: kubectl describe machine")
-	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of an unlisted namespace are on the Macs",
-		"keep these Pods off the Macs, or add their namespace to pod_namespaces")
+		"kubectl -n NAMESPACE describe machine NAME")
+	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of a namespace that pod_namespaces does not list are on the Macs",
+		"add their namespace to pod_namespaces and run macfleet init cluster, or keep these Pods off the Macs")
 )
 
 // ownedByClusterAPI returns why a host that the Cluster API manages must not be changed, or nil. Two
@@ -29,8 +29,8 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 			continue
 		}
 		of := strings.TrimSpace("machine/" + m.Name + " " + m.Infrastructure)
-		t := codeOwnedByClusterAPI.Trouble(fmt.Sprintf("it is the Machine %s/%s of the Cluster API, whose controller manages it too", m.Namespace, m.Name),
-			fmt.Sprintf("remove the host from this configuration, or pause it in the Cluster API: kubectl annotate -n %s %s cluster.x-k8s.io/paused=true",
+		t := codeOwnedByClusterAPI.Trouble(fmt.Sprintf("the Cluster API manages it too, as Machine %s/%s", m.Namespace, m.Name),
+			fmt.Sprintf("pause it in the Cluster API: kubectl annotate -n %s %s cluster.x-k8s.io/paused=true; or remove the host from this configuration",
 				m.Namespace, of))
 		switch {
 		case m.InfrastructureUnread != "":
@@ -76,16 +76,16 @@ func (c *computation) bindRemedy(h *Host, m inventory.Machine) string {
 	look := fmt.Sprintf("kubectl describe -n %s machine %s", m.Namespace, m.Name)
 	switch {
 	case wrong:
-		return "macfleet apply (the objects that connect the Cluster API differ)"
+		return "macfleet apply (restores the objects that connect the Cluster API)"
 	case !ok || n.ProviderID != m.ProviderID || n.Ready != inventory.Ready:
-		return "make its Node Ready with provider id " + m.ProviderID + " first: macfleet apply --on name=" + h.Name
+		return "macfleet apply --on name=" + h.Name + " (its Node must be Ready with provider id " + m.ProviderID + ")"
 	case m.Paused:
-		return fmt.Sprintf("unpause the Machine and spec.paused of its Cluster: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-",
+		return fmt.Sprintf("set spec.paused of its Cluster to false, then: kubectl annotate -n %s machine %s cluster.x-k8s.io/paused-",
 			m.Namespace, m.Name)
 	case m.NodeRef == h.Name:
-		return "find out which of its Machines is missing: kubectl describe -n " + m.Namespace + " machinedeployment " + m.Deployment
+		return "kubectl describe -n " + m.Namespace + " machinedeployment " + m.Deployment + " (shows which Machine is missing)"
 	}
-	return "the Node is correct; if the Cluster API has not bound it within ten minutes: " + look
+	return "wait 10 minutes for the Cluster API to bind it (the Node is correct); then: " + look
 }
 
 // misplaced warns of Pods on the host in namespaces where its kubelet may not write: they would wait forever.
@@ -104,7 +104,7 @@ func (c *computation) misplaced(h *Host) {
 	}
 	slices.Sort(where)
 	where = slices.Compact(where)
-	h.warn("", codePodNamespaceNotListed.Trouble("Pods of "+strings.Join(where, ", ")+" are on its Node, but its kubelet may not run them",
+	h.warn("", codePodNamespaceNotListed.Trouble("its Node has Pods in namespaces that pod_namespaces does not list ("+strings.Join(where, ", ")+"), and its kubelet may not run them",
 		c.listRemedy(where)))
 }
 
@@ -120,7 +120,7 @@ func (c *computation) listRemedy(namespaces []string) string {
 			may = append(may, fmt.Sprintf("%q", ns))
 		} else {
 			why, _, _ = strings.Cut(why, ". ")
-			mayNot = append(mayNot, fmt.Sprintf("%s cannot be listed, as %s: %s", ns, why, offTheMacs))
+			mayNot = append(mayNot, fmt.Sprintf("%s cannot be listed (%s): %s", ns, why, offTheMacs))
 		}
 	}
 	var out []string

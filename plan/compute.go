@@ -140,7 +140,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		h := c.host(g, p)
 		h.adopting = p.adopted && (p.by == "" || p.by == byNode || h.trust.Pin != nil && h.trust.Pin.Unfinished)
 		if h.adopting && p.server.DeletionScheduled {
-			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it cannot be adopted: "+c.deletion(p.server),
+			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it cannot be adopted, because "+c.deletion(p.server),
 				"cancel the deletion in "+c.vendor.Console()+", or remove its host block"))
 		}
 		if len(c.sel.Steps) == 0 && d.refused == nil {
@@ -153,7 +153,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 					"a moved block puts it in "+h.Fleet+"."+h.Group, Field{"name", h.Server.Name, h.Name}))
 			case p.name != p.server.Name:
 				d.actions = append(d.actions, h.action(RenameServer, drifted, codeRenamedByHand,
-					fmt.Sprintf("%s calls the server %s, but it is still a member", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
+					fmt.Sprintf("someone renamed the server to %[2]s in the console of %[1]s", c.vendor.Name, h.Server.Name), Field{"name", h.Server.Name, h.Name}))
 			}
 			d.actions = append(d.actions, replaceRefused(h, f, g)...)
 		}

@@ -27,7 +27,7 @@ func (h Host) Extent() Extent {
 }
 
 // CodeUnread is the code of an answer that could not be read.
-var CodeUnread = NewCode("unread", Warning, "the host's answer could not be read", "macfleet explain NAME")
+var CodeUnread = NewCode("unread", Warning, "an answer of the host could not be read", "macfleet explain NAME")
 
 // Coverage describes what a plan compares. A plan of a part must not look like a plan of everything, so it is
 // printed first.

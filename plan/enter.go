@@ -15,7 +15,7 @@ var (
 	codeKnownAfterSudo = NewCode("known-after-sudo", Warning, "the step needs root, which the host grants once sudo is set up")
 	CodeRolledBack     = NewCode("rolled-back", Warning, "the host rolled back a change that was not confirmed",
 		"check what the change does to the host's connections before you apply it again")
-	CodeUndoArmed = NewCode("undo-armed", NotDrift, "another change is not confirmed yet, or an aborted run left one",
+	CodeUndoArmed = NewCode("undo-armed", NotDrift, "a change on the host is not confirmed yet: the host rolls it back unless a run confirms it",
 		"macfleet apply (waits until the host has rolled it back)")
 	CodeFirstSetup    = NewCode("first-setup", NotDrift, "the step was never verified on the host")
 	codeConfigChanged = NewCode("config-changed", NotDrift, "the configuration has changed since the step was last verified")
@@ -58,7 +58,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		if view.Verified || h.markerLost {
 			a.Origin = notKnown
 		}
-		a.Reason = Reason{codeKnownAfterSudo, "the differences can only be read by root, which the host grants once sudo is set up"}
+		a.Reason = Reason{codeKnownAfterSudo, "only root can read the differences, and sudo is not set up yet"}
 		return a, h.rootToCome && step.Wanted() != ""
 	case len(f.Unread) > 0:
 		for _, u := range f.Unread {
@@ -74,7 +74,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		a.renames(h, step)
 		a.idle(h, f)
 	case view.Pending:
-		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run started to change it and never verified the result"}
+		a.Origin, a.Reason = drifted, Reason{CodeUnfinished, "an earlier run started this change and did not verify the result"}
 	default:
 		h.recordVerified(step, f, marker)
 		return a, false

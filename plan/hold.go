@@ -11,8 +11,8 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeHeld = NewCode("held", NotDrift, "someone holds the host",
-		"wait until the hold expires; if the host may be changed now: macfleet unhold NAME")
+	CodeHeld = NewCode("held", NotDrift, "a person holds the host",
+		"wait until the hold expires, or if it is safe: macfleet unhold NAME")
 	codeHoldExpired = NewCode("hold-expired", Warning, "an expired hold is still stored on the host", "macfleet unhold NAME")
 )
 
@@ -98,7 +98,7 @@ func (h Held) Trouble(host string) *Trouble {
 func (h *Host) hold(actions []Action) {
 	if h.Held != nil && h.Held.Expired {
 		h.warn("", codeHoldExpired.Trouble(
-			fmt.Sprintf("the hold of %s (%s) expired on %s and has no effect", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
+			fmt.Sprintf("the hold of %s (%s) expired at %s and has no effect", h.Held.Who, h.Held.Reason, h.Held.Until.UTC().Format(holdTime)),
 			"macfleet unhold "+h.Name))
 	}
 	if held := h.ActiveHold(); held != nil {

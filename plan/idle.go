@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until no virtual machine is used on the host",
-		"run apply again when they have finished")
-	codeLeftCordoned = NewCode("left-cordoned", Warning, "an unfinished run left the Node cordoned")
+	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until the host's virtual machines are idle",
+		"run macfleet apply again when they have finished")
+	codeLeftCordoned = NewCode("left-cordoned", Warning, "an unfinished apply left the Node cordoned")
 )
 
 // Task is work on a host that a change would interrupt.
@@ -56,28 +56,28 @@ func (h *Host) evicted() []inventory.Pod {
 
 // waits returns why an action has to wait for work that macfleet cannot end, or nil.
 func (h *Host) waits(step StepID, busy []Task) *Trouble {
-	force := "to lose that work: macfleet apply --force-busy " + h.Name
+	force := "to stop that work: macfleet apply --force-busy " + h.Name
 	no := func(with, remedy string) *Trouble {
-		return codeWaitsForIdle.Trouble(string(step)+" waits until nothing uses the virtual machines; now running: "+with, remedy+"; "+force)
+		return codeWaitsForIdle.Trouble(string(step)+" waits until the virtual machines are idle; running now: "+with, remedy+"; "+force)
 	}
 	pods := h.evicted()
 	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })
 	switch {
 	case h.Drainable() && alone >= 0 && !h.Spec.Spec.BuildsImages():
 		pod := pods[alone].Namespace + "/" + pods[alone].Name
-		return no("the Pod "+pod+", which no controller recreates elsewhere", fmt.Sprintf("run apply again when it has finished, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
+		return no("the Pod "+pod+", which no controller recreates elsewhere", fmt.Sprintf("run macfleet apply again when it has finished, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
 	case len(busy) == 0:
 		return nil
 	case !h.Drainable() && h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent():
-		return no(TaskTexts(busy), "run apply again when they have finished (the Node is not Ready, so a drain cannot stop the virtual machine)")
+		return no(TaskTexts(busy), "run macfleet apply again when they have finished (the Node is not Ready, so a drain cannot stop them)")
 	case h.Spec.Spec.BuildsImages() || !h.Drainable():
-		return no(TaskTexts(busy), "run apply again when it has finished; a builder is idle once "+h.Spec.Spec.JobsFrom()+" reports it")
+		return no(TaskTexts(busy), "run macfleet apply again when it has finished; a builder is idle when "+h.Spec.Spec.JobsFrom()+" reports it")
 	}
 	left := slices.DeleteFunc(slices.Clone(busy), func(t Task) bool {
 		return t.VM != "" && slices.ContainsFunc(pods, func(p inventory.Pod) bool { return p.VM() == t.VM })
 	})
 	if len(left) > 0 {
-		return no(TaskTexts(left), "run apply again when it has finished (it belongs to no Pod of the Node, so a drain cannot stop it)")
+		return no(TaskTexts(left), "run macfleet apply again when it has finished (no Pod of the Node owns it, so a drain cannot stop it)")
 	}
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 
 // The codes that are raised here.
 var (
-	CodeBlockRemoved  = NewCode("block-removed", Notice, "the block was removed from the configuration, and macfleet made what is there")
-	codeNodeNotProven = NewCode("node-not-proven", Warning, "the Node of that name has no provider id of this server",
-		"check it: kubectl describe node NAME; if it is left over, delete it")
+	CodeBlockRemoved  = NewCode("block-removed", Notice, "the block was removed from the configuration, and apply removes what macfleet set up for it")
+	codeNodeNotProven = NewCode("node-not-proven", Warning, "the Node with the host's name does not have the provider id of its server",
+		"check it: kubectl describe node NAME; if it is stale: kubectl delete node NAME")
 	codeServerGone       = NewCode("server-gone", Warning, "the host's server and Node no longer exist")
-	codeIdentityLeftOver = NewCode("identity-left-over", Notice, "the cluster still has the kubelet identity of a host that is gone",
-		"if that Mac will not return, delete its identity")
+	codeIdentityLeftOver = NewCode("identity-left-over", Notice, "the cluster has a kubelet identity of a host that is not in the configuration",
+		"if that Mac will not return, run the kubectl command that the plan prints")
 )
 
 // departing returns the cluster actions for a host that no longer joins, after its kubelet is gone. The
@@ -60,8 +60,8 @@ func deleteNode(h *Host, n inventory.Node, drained bool) Action {
 		a.Refusal = h.busy(n)
 	}
 	if n.ProviderID != h.Server.ProviderID() {
-		a.Refusal = codeNodeNotProven.Trouble(fmt.Sprintf("Node %s has no provider id of this server", n.Name),
-			fmt.Sprintf("check it: kubectl describe node %s; if it is left over: kubectl delete node %[1]s", n.Name))
+		a.Refusal = codeNodeNotProven.Trouble(fmt.Sprintf("Node %s does not have the provider id of this server", n.Name),
+			fmt.Sprintf("check it: kubectl describe node %s; if it is stale: kubectl delete node %[1]s", n.Name))
 	}
 	return a
 }
@@ -83,7 +83,7 @@ func (c *computation) orphans() {
 			c.plan.Actions = append(c.plan.Actions, h.action(RevokeHost, pending, codeServerGone, "the host's server and Node no longer exist"))
 		default:
 			c.plan.Warnings = append(c.plan.Warnings, *codeIdentityLeftOver.Trouble(
-				fmt.Sprintf("the cluster still has a kubelet identity of %s, which is not a host of the configuration", i.Host),
+				fmt.Sprintf("the cluster has a kubelet identity of %s, which is not in the configuration", i.Host),
 				"if that Mac will not return: "+revocation(c.cfg.Kubernetes, i)))
 		}
 		spoken[i.Host] = true

@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	codeServerVanished = NewCode("server-vanished", Critical, "a former member is missing in the inventory",
-		"if it is really gone: macfleet hosts forget-key NAME")
-	codeAdoptedServerMissing = NewCode("adopted-server-missing", Critical, "the server of a host block is missing in the inventory",
-		"find the server; if it was released, remove its host block")
+	codeServerVanished = NewCode("server-vanished", Critical, "the server of a member is missing in the inventory",
+		"if the machine is gone: macfleet hosts forget-key NAME")
+	codeAdoptedServerMissing = NewCode("adopted-server-missing", Critical, "the server of a host block was never seen in the inventory",
+		"correct server_id, zones or project_id; if the server was released, remove its host block")
 	codeListedHostMissing = NewCode("listed-host-missing", Warning, "no server has the name of a host block",
 		"correct the name of the host block, or remove it")
 )
@@ -37,7 +37,7 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 		where = " of project " + a.Project + "; " + a.String()
 	}
 	return fmt.Errorf("the inventory of zones %s has none of the %d servers known from earlier runs (%s): "+
-		"check the project and the permissions of the %s key%s; if a server is really gone: %s",
+		"check the project and the permissions of the %s key%s; if a machine is gone: %s",
 		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, where, forget)
 }
 
@@ -97,16 +97,16 @@ func (c *computation) lost() {
 
 // vanished describes a server that is missing in the inventory.
 func (c *census) vanished(p *placed) Trouble {
-	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is known by its %s but missing in the inventory", p.server.ID, p.by) + c.searched(),
-		"if it is really gone: " + p.forget()}
+	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is missing in the inventory (known by its %s)", p.server.ID, p.by) + c.searched(),
+		"if the machine is gone: " + p.forget()}
 	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
 	}
 	// While the block exists, forgetting the source would not help.
-	x.Remedy = fmt.Sprintf("if it is really gone, remove host %q from the configuration", p.name)
+	x.Remedy = fmt.Sprintf("if the machine is gone, remove host %q from the configuration", p.name)
 	if p.by == byBlock {
 		return Trouble{codeAdoptedServerMissing, fmt.Sprintf("server %s was never seen in the inventory of zones %s",
-			p.server.ID, strings.Join(c.vendor.Zones, ", ")) + c.searched(), "check server_id, the zones and the project"}
+			p.server.ID, strings.Join(c.vendor.Zones, ", ")) + c.searched(), "correct server_id, zones or project_id"}
 	}
 	return x
 }

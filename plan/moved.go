@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	codeMoved = NewCode("moved", NotDrift, "a moved block gives the host another place")
+	codeMoved = NewCode("moved", NotDrift, "a moved block assigns the host to a different fleet or group")
 	// A Node cannot be renamed: the kubelet registers a new one, and the Pods of the old one would be lost.
-	codeMoveNeedsDrain = NewCode("move-needs-drain", NotDrift, "the host must be drained before it is renamed, and macfleet cannot drain this one",
-		"kubectl drain NAME --ignore-daemonsets; then run apply again")
+	codeMoveNeedsDrain = NewCode("move-needs-drain", NotDrift, "the host must be drained before it is renamed, and macfleet cannot drain it",
+		"kubectl drain NODE --ignore-daemonsets; then macfleet apply")
 )
 
 // move gives an orphan the place that moved blocks name for it, if the server types match.
@@ -26,7 +26,7 @@ func (c *census) move(p *placed) {
 		return
 	}
 	if _, g, _ := c.cfg.Group(to.Fleet, to.Group); g.Type != p.server.Type {
-		p.placeless.Text += fmt.Sprintf("; a moved block leads to %s.%s, which needs type %s, and this server has type %s",
+		p.placeless.Text += fmt.Sprintf("; a moved block assigns it to %s.%s, which needs type %s, and this server has type %s",
 			to.Fleet, to.Group, g.Type, p.server.Type)
 		return
 	}
@@ -152,7 +152,7 @@ func (h *Host) drainFormer(node StepID, actions []Action) []Action {
 	if !moves {
 		return actions
 	}
-	first := h.action(DrainNode, pending, codeMoved, "a Node cannot be renamed: the host becomes Node "+h.Name, Field{"Node", n.Name, h.Name})
+	first := h.action(DrainNode, pending, codeMoved, "Kubernetes cannot rename a Node: the host registers as "+h.Name, Field{"Node", n.Name, h.Name})
 	first.Was, first.Disruption, first.Refusal = n.Name, Drain, kubelet.Refusal
 	first.Busy, first.Drains, first.Evicts, first.Forced = kubelet.Busy, kubelet.Drains, kubelet.Evicts, kubelet.Forced
 	kubelet.Drains, kubelet.Evicts = false, 0
@@ -191,7 +191,7 @@ func (h *Host) unmoved(actions []Action, node StepID) *Trouble {
 // undrained returns why a host that does not join under its new name must not leave its present Node, or nil:
 // removing its kubelet drains it, or a person has drained it.
 func (h *Host) undrained(n inventory.Node, actions []Action) *Trouble {
-	drain := fmt.Sprintf("kubectl drain %s --ignore-daemonsets; then run apply again", n.Name)
+	drain := fmt.Sprintf("kubectl drain %s --ignore-daemonsets; then macfleet apply", n.Name)
 	busy := h.busy(n)
 	switch {
 	case slices.ContainsFunc(actions, func(a Action) bool { return a.Refusal == nil && (a.Drains || a.Forced) }):
@@ -199,7 +199,7 @@ func (h *Host) undrained(n inventory.Node, actions []Action) *Trouble {
 	case busy != nil:
 		return codeMoveNeedsDrain.Trouble("it must be renamed, and "+busy.Text, drain)
 	case !n.Cordoned:
-		return codeMoveNeedsDrain.Trouble("it must be renamed, and its Node "+n.Name+" has Pods, which would be lost", drain)
+		return codeMoveNeedsDrain.Trouble("it must be renamed, and its Node "+n.Name+" is not drained", drain)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (h *Host) undrained(n inventory.Node, actions []Action) *Trouble {
 func (h *Host) unmovable() *Trouble {
 	for _, f := range h.Former {
 		if f.Node.IsUnread() {
-			return codeMoveNeedsDrain.Trouble("it is unknown whether it still runs as Node "+f.Name+": "+f.Node.Why(), "run apply again when the cluster answers")
+			return codeMoveNeedsDrain.Trouble("it is unknown whether it still runs as Node "+f.Name+": "+f.Node.Why(), "run macfleet apply again when the cluster answers")
 		}
 	}
 	n, moves := h.MovesFrom()
@@ -224,8 +224,8 @@ func (h *Host) unmovable() *Trouble {
 	if n.ProviderID == "" {
 		why = "and the Node " + n.Name + " has no provider id"
 	}
-	return codeMoveNeedsDrain.Trouble("it must be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then run apply again, and it joins as "+h.Name+
-		"; to lose that work: macfleet apply --force-busy "+h.Name)
+	return codeMoveNeedsDrain.Trouble("it must be renamed, "+why+"; "+busy.Text, busy.Remedy+"; then macfleet apply (it joins as "+h.Name+")"+
+		"; to stop that work: macfleet apply --force-busy "+h.Name)
 }
 
 // leavesBehind returns what is deleted in the cluster after a moved host's steps: its kubelet uses the new
@@ -245,7 +245,7 @@ func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Act
 			return &out[len(out)-1]
 		}
 		if n, ok := f.Node.Get(); ok {
-			a := add(DeleteNode, "it was Node "+f.Name+" before, and is "+h.Name+" now")
+			a := add(DeleteNode, "the host was Node "+f.Name+" and is now Node "+h.Name)
 			a.Forced = h.ForceBusy
 			if n.Cordoned && n.CordonRun == "" {
 				by, _ := cordonedBy(n)
@@ -259,7 +259,7 @@ func (c *computation) leavesBehind(h *Host, actions []Action, node StepID) []Act
 			}
 		}
 		if i, ok := f.Identity.Get(); ok {
-			add(RevokeHost, "its kubelet was called "+f.Name+" before", identityFields(i, true, Field{Before: "present"})...)
+			add(RevokeHost, "its kubelet was called "+f.Name, identityFields(i, true, Field{Before: "present"})...)
 		}
 	}
 	return out

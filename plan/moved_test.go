@@ -133,7 +133,7 @@ func TestMovedNode(t *testing.T) {
 		"nobody can list Pods":          {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
 		"its kubelet has left":          {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
 		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
-		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain has Pods", nil},
+		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain not drained", nil},
 		"it joined":                     {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod goes":     {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod is stuck": {func(w *world) {

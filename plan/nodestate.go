@@ -11,12 +11,12 @@ import (
 
 // The codes that are raised here.
 var (
-	codeNodeCordoned = NewCode("node-cordoned", Warning, "the Node is cordoned, and macfleet will not uncordon it",
+	codeNodeCordoned = NewCode("node-cordoned", Warning, "the Node is cordoned, so it gets no new Pods",
 		"if the cordon is no longer needed: kubectl uncordon NAME; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT")
-	codeForeignTaint = NewCode("foreign-taint", Warning, "a foreign taint keeps Pods off the Node",
+	codeForeignTaint = NewCode("foreign-taint", Warning, "a taint that macfleet did not set keeps Pods off the Node",
 		"if the taint is no longer needed: kubectl taint node NAME KEY-; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT")
-	codeNodeCondition = NewCode("node-condition", Warning, "a Node condition other than Ready is bad", "kubectl describe node NAME")
-	codeTaintMissing  = NewCode("taint-missing", Warning, "the Node lacks its kubelet's taint, so Pods that need Linux may be scheduled there")
+	codeNodeCondition = NewCode("node-condition", Warning, "a Node condition reports a problem, such as DiskPressure", "kubectl describe node NAME")
+	codeTaintMissing  = NewCode("taint-missing", Warning, "the Node lacks its kubelet's taint, so Pods for Linux may be scheduled there")
 )
 
 // taint restores the taint of the host's kubelet. Other builds have another one, or none: it is restored only
@@ -50,7 +50,7 @@ func (c *computation) watchNode(h *Host, actions []Action) {
 	opens := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
 	if n.Cordoned && !opens && !c.applies(n.CordonRun) {
 		by, remedy := cordonedBy(n)
-		h.watch(codeNodeCordoned.Trouble("the Node is cordoned"+since(n.CordonSince)+", "+by, remedy), Field{"scheduling", "disabled", "enabled"})
+		h.watch(codeNodeCordoned.Trouble("the Node has been cordoned"+since(n.CordonSince)+" "+by, remedy), Field{"scheduling", "disabled", "enabled"})
 	}
 	h.foreignTaints(n, c.snap.Taken)
 	h.badConditions(n)
@@ -79,9 +79,9 @@ func cordonedBy(n inventory.Node) (by string, remedy string) {
 		return "by " + n.CordonedBy + " with macfleet cordon",
 			"if the cordon is no longer needed: macfleet cordon --undo NAME; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT"
 	case n.CordonClient != "":
-		return "by someone with " + n.CordonClient + ", not by macfleet", codeNodeCordoned.Remedy()
+		return "by someone with " + n.CordonClient + " (not by macfleet)", codeNodeCordoned.Remedy()
 	}
-	return "by someone else, not by macfleet", codeNodeCordoned.Remedy()
+	return "by someone (not by macfleet)", codeNodeCordoned.Remedy()
 }
 
 // applies reports whether a run is in progress.
@@ -141,8 +141,8 @@ func (h *Host) foreignTaints(n inventory.Node, now time.Time) {
 		fields = append(fields, Field{"taint " + t.Key + ":" + t.Effect, "present", "absent"})
 	}
 	if len(texts) > 0 {
-		h.watch(codeForeignTaint.Trouble("Pods are kept off the Node by "+count(len(texts), "taint")+" that neither macfleet nor a condition explains: "+strings.Join(texts, "; "),
-			"if no longer needed: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT"), fields...)
+		h.watch(codeForeignTaint.Trouble(count(len(texts), "foreign taint")+" on the Node: "+strings.Join(texts, "; "),
+			"if it is no longer needed: kubectl taint node NAME "+strings.Join(keys, " ")+"; to keep it without alerts: macfleet hold NAME --until 3d --reason TEXT"), fields...)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestTaintsAndCordons(t *testing.T) {
 		"a silent Node": {both(condition("DiskPressure", "Unknown"), taints(inventory.Taint{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute"}),
 			func(n *inventory.Node) { n.Ready = inventory.ReadyUnknown }), nil, nil},
 		"a person's cordon": {func(n *inventory.Node) { n.Cordoned, n.CordonClient, n.CordonSince = true, "kubectl-cordon", at }, []string{"node-cordoned"},
-			[]string{"since 2026-03-02 11:42:00 UTC", "kubectl-cordon, not by macfleet"}},
+			[]string{"since 2026-03-02 11:42:00 UTC", "kubectl-cordon"}},
 		"with its taint": {both(func(n *inventory.Node) { n.Cordoned = true }, taints(inventory.Taint{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"})), []string{"node-cordoned"}, nil},
 		"macfleet cordon": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy = true, "sam@desk" }, []string{"node-cordoned"},
 			[]string{"by sam@desk with macfleet cordon"}},

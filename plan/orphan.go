@@ -12,12 +12,12 @@ import (
 
 var (
 	// CodeOrphanedMember is the code of an orphaned member.
-	CodeOrphanedMember = NewCode("orphaned-member", Warning, "an orphaned member: the host has no place in the configuration any more",
+	CodeOrphanedMember = NewCode("orphaned-member", Warning, "an orphaned member: the configuration no longer has the host's fleet, group or host block",
 		"restore its block in the configuration; to release the host, reinstall the server under a pool name")
-	codeOrphansHoldClaims = NewCode("orphans-hold-claims", NotDrift, "no server is claimed while orphaned members may take its place",
-		"restore the orphans' blocks in the configuration, or claim others instead: --allow-orphans")
-	codeAnotherName = NewCode("another-name", Warning, "servers that fit this configuration's groups exist under another configuration name",
-		"if the configuration was renamed, restore its old name; if they belong to another configuration, ignore this")
+	codeOrphansHoldClaims = NewCode("orphans-hold-claims", NotDrift, "no server is claimed while orphaned members may belong to the same groups",
+		"restore the blocks of the orphaned members; to claim other servers instead: macfleet apply --allow-orphans")
+	codeAnotherName = NewCode("another-name", Warning, "the configuration has no hosts, and servers named after another configuration fit its groups",
+		"if the configuration was renamed, restore its old name; if those servers belong to another configuration, ignore this")
 )
 
 // Orphan is a member without a place in the configuration. It is read and shown until a person decides, and
@@ -133,23 +133,23 @@ func (c *census) placeless(p *placed) *Trouble {
 	at := p.place
 	group := fmt.Sprintf("fleet %q with group %q", at.Fleet, at.Group)
 	hasFleet := slices.ContainsFunc(c.cfg.Fleets, func(f fleet.Fleet) bool { return f.Name == at.Fleet })
-	why, remedy := "", "restore "+group+", or say where its hosts are now: moved { from = fleet."+at.Fleet+".group."+at.Group+", to = … }"
+	why, remedy := "", "restore "+group+", or add a moved block: moved { from = fleet."+at.Fleet+".group."+at.Group+", to = … }"
 	switch {
 	case p.owner != c.cfg.Owner.String():
-		why = fmt.Sprintf("it is a host of %s, this configuration's former name; its name is now %s", p.owner, c.cfg.Owner)
+		why = fmt.Sprintf("it belongs to %s, the former name of this configuration, which is now %s", p.owner, c.cfg.Owner)
 		remedy = "restore the configuration's name"
 	case at == fleet.Place{}:
-		why, remedy = "it was adopted, but its host block is missing", "restore its host block"
+		why, remedy = "it was adopted, and its host block is missing", "restore its host block"
 	case c.has(at.Fleet, at.Group):
-		why = fmt.Sprintf("it was adopted as a member of %s.%s, but its host block is missing", at.Fleet, at.Group)
+		why = fmt.Sprintf("it was adopted as a member of %s.%s, and its host block is missing", at.Fleet, at.Group)
 		remedy = "restore its host block"
 	case hasFleet:
-		why = fmt.Sprintf("fleet %q has no group %q any more", at.Fleet, at.Group)
+		why = fmt.Sprintf("fleet %q no longer has a group %q", at.Fleet, at.Group)
 	default:
-		why = fmt.Sprintf("fleet %q is not in the configuration any more", at.Fleet)
+		why = fmt.Sprintf("fleet %q is no longer in the configuration", at.Fleet)
 	}
 	if p.by != byName {
-		why += ", where its " + p.by + " places it"
+		why += " (known by its " + p.by + ")"
 	}
 	return CodeOrphanedMember.Trouble(why, remedy+giveUp)
 }
@@ -227,7 +227,7 @@ func (c *computation) anotherName() {
 		c.plan.Doubts = append(c.plan.Doubts, *codeAnotherName.Trouble(
 			fmt.Sprintf("%s has no hosts, but its groups fit %s under the name %s%s: %s",
 				c.cfg.Owner, count(len(fit[name]), "server"), name, env, sampleOf(fit[name])),
-			fmt.Sprintf("if this configuration was called %q before, restore that name before the next apply, which would claim new servers; otherwise ignore this", name)))
+			fmt.Sprintf("if this configuration was called %q before, restore that name before the next apply, or it claims new servers; otherwise ignore this", name)))
 	}
 }
 

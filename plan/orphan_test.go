@@ -41,8 +41,8 @@ func TestOrphans(t *testing.T) {
 		by      string // empty: it is no orphan
 		why     string
 	}{
-		"name of a fleet that is gone":      {deleted, nil, "name", `fleet "deleted" is not in the configuration`},
-		"name of a group that is gone":      {"acme-prod-macos-m9-00001", nil, "name", `fleet "macos" has no group "m9"`},
+		"name of a fleet that is gone":      {deleted, nil, "name", `fleet "deleted"`},
+		"name of a group that is gone":      {"acme-prod-macos-m9-00001", nil, "name", `group "m9"`},
 		"name with another server's suffix": {"acme-prod-deleted-m2-00002", nil, "", ""},
 		"name in capitals":                  {"ACME-prod-deleted-m2-00001", nil, "", ""},
 		"name of another environment":       {"acme-staging-deleted-m2-00001", nil, "", ""},
@@ -50,26 +50,26 @@ func TestOrphans(t *testing.T) {
 		"name of another configuration":     {foreign, nil, "", ""},
 		"name that ours begins with":        {"acme-deleted-m2-00001", nil, "", ""},
 		"marker of the pool":                {"acme-pool-01", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "", ""},
-		"any name, and a pin":               {"renamed", func(w *world) { w.pin(1, deleted) }, "pin", "its pin places it"},
+		"any name, and a pin":               {"renamed", func(w *world) { w.pin(1, deleted) }, "pin", "its pin"},
 		"any name, and another's pin":       {"renamed", func(w *world) { w.pin(2, "acme-prod-deleted-m2-00002") }, "", ""},
 		"pin of another configuration":      {foreign, func(w *world) { w.pin(1, foreign) }, "", ""},
-		"any name, and a Node":              {"renamed", func(w *world) { w.node(1, deleted, inventory.Ready) }, "Node", "its Node places it"},
+		"any name, and a Node":              {"renamed", func(w *world) { w.node(1, deleted, inventory.Ready) }, "Node", "its Node"},
 		"Node of another configuration":     {foreign, func(w *world) { w.node(1, foreign, inventory.Ready) }, "", ""},
 		"Node with no name of ours":         {"renamed", func(w *world) { w.node(1, "renamed", inventory.Ready) }, "", ""},
 		"identity and Node":                 {legacy, func(w *world) { w.node(1, legacy, inventory.Ready); w.knows(legacy) }, "identity", "its host block is missing"},
 		"identity of another server":        {legacy, func(w *world) { w.knows(legacy) }, "", ""},
-		"marker of a fleet that is gone":    {"renamed", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "marker", "its marker places it"},
+		"marker of a fleet that is gone":    {"renamed", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "marker", "its marker"},
 		"marker of another configuration":   {deleted, func(w *world) { w.markedAs(1, beta, deleted, "deleted", "m2") }, "", ""},
 		"our name of before": {foreign, func(w *world) { w.snap.Former = []string{"beta-prod"} }, "name",
-			"it is a host of beta-prod, this configuration's former name; its name is now acme-prod"},
+			"beta-prod"},
 		"our marker of before": {"renamed", func(w *world) {
 			w.snap.Former = []string{"beta-prod"}
 			w.markedAs(1, beta, foreign, "macos", "m2")
-		}, "marker", "this configuration's former name"},
-		"our pin of before":   {"renamed", func(w *world) { w.snap.Former = []string{"beta-prod"}; w.pin(1, foreign) }, "pin", "former name"},
+		}, "marker", "beta-prod"},
+		"our pin of before":   {"renamed", func(w *world) { w.snap.Former = []string{"beta-prod"}; w.pin(1, foreign) }, "pin", "beta-prod"},
 		"another environment": {"acme-staging-macos-m2-00001", func(w *world) { w.snap.Former = []string{"acme-staging"} }, "", ""},
 		"an environment that is gone": {"acme-old-macos-m2-00001", func(w *world) { w.snap.Former = []string{"acme-old"} }, "name",
-			"it is a host of acme-old, this configuration's former name"},
+			"acme-old"},
 		"adopted in another environment": {deleted, func(w *world) { w.cfg.Elsewhere = []string{serverID(1)} }, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 
 // The codes that are raised here.
 var (
-	codeWrongPassword = NewCode("wrong-password", Critical, "sudo refused the login password, and macfleet does not try it again",
+	codeWrongPassword = NewCode("wrong-password", Critical, "sudo refused the login password; macfleet does not try it again",
 		"enter the right password: macfleet apply --on name=NAME --ask-password NAME")
 	CodeSudoLocked = NewCode("sudo-locked", Critical, "the login user's account is locked after too many wrong passwords",
-		"wait until the account is unlocked, or unlock it over VNC as another administrator")
-	CodeSudoersBroken = NewCode("sudoers-broken", Critical, "sudo cannot read its rules", "repair the rules over VNC, in Terminal")
+		"wait until macOS unlocks the account, or unlock it over VNC as another administrator")
+	CodeSudoersBroken = NewCode("sudoers-broken", Critical, "sudo cannot parse its rules", "repair the sudoers file over VNC, in Terminal")
 )
 
 // Password says whether a host's login password is known, and its source. Plans never contain the password.
@@ -39,7 +39,7 @@ func (r Refusal) Spent() bool { return r.Refused || r.Tries >= mostTries }
 
 // WrongPassword says that a host refused every password that is known.
 func WrongPassword(host, source string, at time.Time) *Trouble {
-	return codeWrongPassword.Trouble(fmt.Sprintf("on %s the host refused the login password from %s; it is not tried again, because a few wrong tries lock the account",
+	return codeWrongPassword.Trouble(fmt.Sprintf("the host refused the login password from %[2]s at %[1]s; it is not tried again, because a few wrong tries lock the account",
 		at.UTC().Format("2006-01-02 15:04 MST"), source),
 		"enter the right password: macfleet apply --on name="+host+" --ask-password "+host+"; if the stored one has been corrected, delete ~/.macfleet/refused on the host first")
 }
@@ -51,15 +51,15 @@ func MissingPassword(host string, code Code, why string) *Trouble {
 
 // LockedAccount says that macOS refuses even the right password of the login user.
 func LockedAccount(host, user string) *Trouble {
-	return CodeSudoLocked.Trouble("the account of "+user+" is locked after too many wrong passwords, so no password is tried",
-		"wait until the account is unlocked; or over VNC, as another administrator: sudo dscl . -delete /Users/"+user+
+	return CodeSudoLocked.Trouble("the account of "+user+" is locked after too many wrong passwords",
+		"wait until macOS unlocks it; or over VNC, as another administrator: sudo dscl . -delete /Users/"+user+
 			" AuthenticationAuthority ';tally;'; then run macfleet apply --on name="+host)
 }
 
 // BrokenSudo says that sudo cannot read its rules and grants root to no user. sudo 1.8 does that for any
 // faulty file.
 func BrokenSudo(host, said string) *Trouble {
-	return CodeSudoersBroken.Trouble("sudo does not work, because it cannot read its rules: "+said,
+	return CodeSudoersBroken.Trouble("sudo cannot parse its rules: "+said,
 		"over VNC, in Terminal: osascript -e "+
 			"'do shell script \"rm /etc/sudoers.d/macfleet\" with administrator privileges' (or the file named above); then run macfleet apply --on name="+host)
 }

@@ -365,7 +365,7 @@ type NotContacted struct {
 
 // String says what is configured, and that it was not compared.
 func (u NotContacted) String() string {
-	return fmt.Sprintf("not compared: %s of type %s with macOS %s; without secrets no host was contacted", count(u.Replicas, "host"), u.Type, u.OS)
+	return fmt.Sprintf("not compared: %s of type %s with macOS %s (no host is contacted without secrets)", count(u.Replicas, "host"), u.Type, u.OS)
 }
 
 // ComputeOffline returns the plan of a run that contacts no host: what is configured, and that it was not

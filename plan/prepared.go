@@ -12,16 +12,16 @@ import (
 
 // The codes that are raised here.
 var (
-	codeObjectDiffers = NewCode("object-differs", Warning, "an object that macfleet manages in the cluster differs")
+	codeObjectDiffers = NewCode("object-differs", Warning, "an object in the cluster differs from what macfleet creates")
 	codeObjectMissing = NewCode("object-missing", Warning, "an object that macfleet manages in the cluster is missing")
-	codeObjectSurplus = NewCode("object-surplus", Notice, "an object that macfleet made is no longer needed")
-	codeObjectForeign = NewCode("object-foreign", Notice, "a foreign object has the name of one that macfleet made; macfleet does not change it",
-		"if it is not used any more, delete it with kubectl")
-	codeObjectUnread = NewCode("object-unread", Notice, "it is unknown whether an object that macfleet made still exists",
-		"ask an administrator of the cluster to check and delete it: macfleet init cluster")
-	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster made, and that hosts or macfleet depend on, is gone")
-	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "someone changed what an object that init cluster made allows, such as the rules of a role")
-	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may create",
+	codeObjectSurplus = NewCode("object-surplus", Notice, "an object that macfleet created is no longer needed")
+	codeObjectForeign = NewCode("object-foreign", Notice, "a foreign object has the name of one of macfleet's; macfleet does not change it",
+		"if nothing uses it, delete it with kubectl")
+	codeObjectUnread = NewCode("object-unread", Notice, "it is unknown whether an object that macfleet no longer needs still exists",
+		"macfleet init cluster (as an administrator of the cluster; deletes it)")
+	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster created, and that hosts or macfleet need, is missing")
+	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "someone changed an object that init cluster created, such as the rules of a role")
+	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may create or change",
 		"macfleet init cluster (as an administrator of the cluster)")
 )
 
@@ -37,7 +37,7 @@ func (c *computation) objects() {
 		case inventory.ObjectKept:
 			continue
 		case inventory.ObjectForeign:
-			c.plan.Warnings = append(c.plan.Warnings, *codeObjectForeign.Trouble(fmt.Sprintf("the %s was not changed: %s", o, o.Why)))
+			c.plan.Warnings = append(c.plan.Warnings, *codeObjectForeign.Trouble(fmt.Sprintf("the %s is foreign and was not changed: %s", o, o.Why)))
 			continue
 		case inventory.ObjectUnread:
 			c.plan.Warnings = append(c.plan.Warnings, *codeObjectUnread.Trouble(fmt.Sprintf("it is unknown whether the %s still exists: %s", o, o.Why)))
@@ -65,7 +65,7 @@ func (c *computation) explainObject(o inventory.Object, before func() bool) (Ori
 	missing, certain := o.Gone(), origin.Drift && (o.Made != inventory.MadeUnknown || o.Lacking())
 	switch {
 	case o.Prepared && certain && missing:
-		return origin, Reason{codePreparedMissing, cmp.Or(o.Why, "it existed and is gone")}
+		return origin, Reason{codePreparedMissing, cmp.Or(o.Why, "it existed and was deleted")}
 	case o.Prepared && certain:
 		return origin, Reason{codePreparedChanged, o.Why}
 	case missing:
@@ -146,12 +146,12 @@ func notPrepared(o inventory.Object) *Trouble {
 	text := fmt.Sprintf("the cluster has no %s", o)
 	switch o.State {
 	case inventory.ObjectDiffers:
-		text = fmt.Sprintf("the %s of the cluster is not as this version needs it: %s", o, o.Why)
+		text = fmt.Sprintf("the %s differs from what this version needs: %s", o, o.Why)
 	case inventory.ObjectSurplus:
 		text = fmt.Sprintf("the cluster still has the %s: %s", o, o.Why)
 	case inventory.ObjectUnserved:
 		return CodeClusterNotPrepared.Trouble(fmt.Sprintf("the %s has no effect: %s", o, o.Why),
-			"enable this kind in the API server, as in Kubernetes 1.30 and later; to go on without it: macfleet init cluster")
+			"enable this kind in the API server (Kubernetes 1.30 has it), or continue without it: macfleet init cluster")
 	}
 	return CodeClusterNotPrepared.Trouble(text)
 }

@@ -11,10 +11,10 @@ import (
 // The codes that are raised here.
 var (
 	CodeNodeNotReady = NewCode("node-not-ready", Critical, "the Node is not Ready",
-		"kubectl describe node NAME; on the host: /var/log/tart-kubelet.log; then run apply again")
-	CodeKubeletSettling = NewCode("kubelet-settling", Notice, "the kubelet was just started, and it is not known yet whether it keeps running",
-		"run macfleet plan in a minute")
-	CodeNodeNotJudged = NewCode("node-not-judged", Warning, "the kubelet was just started, and the cluster has not seen it yet: its Node cannot be judged",
+		"kubectl describe node NAME; on the host: tail /var/log/tart-kubelet.log; then macfleet apply")
+	CodeKubeletSettling = NewCode("kubelet-settling", Notice, "the kubelet was just started, and may still crash",
+		"macfleet hosts --wait ready; then run the command again")
+	CodeNodeNotJudged = NewCode("node-not-judged", Warning, "the kubelet was just started and has not reported yet, so its Node cannot be judged",
 		"macfleet hosts --wait ready; then run the command again")
 	CodeKubeletCrashLoop = NewCode("kubelet-crash-loop", Critical, "the kubelet is crash-looping")
 )

@@ -9,12 +9,12 @@ import (
 
 var (
 	codeForeignMarker = NewCode("foreign-marker", Critical, "the marker names another owner",
-		"find out who manages the host; if it is yours, delete /etc/macfleet on it and run apply again")
-	codeNewerMacfleet         = NewCode("newer-macfleet", Warning, "a newer version of macfleet wrote the marker", "use that version or a newer one")
+		"find out who manages the host; if it is yours, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
+	codeNewerMacfleet         = NewCode("newer-macfleet", Warning, "a newer macfleet changed the host last", "install that version of macfleet or a newer one")
 	codeMarkerOfAnotherServer = NewCode("marker-of-another-server", Critical, "the marker names another server",
-		"find out which machine answers at this address; if the marker is stale, delete /etc/macfleet on it and run apply again")
+		"find out which machine answers at this address; if its marker is stale, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 	codeSwappedHost = NewCode("swapped-host", Critical, "the Mac's serial number differs from the marker's",
-		"ask the provider whether the machine was replaced; then delete /etc/macfleet on it and run apply again")
+		"ask the provider whether the machine was replaced; if so, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 )
 
 // register knows the names that the configuration owns: those of the naming grammar for its groups, and those
@@ -110,16 +110,16 @@ func MarkerForbids(cfg *fleet.Config, h *Host) *Trouble {
 	case !marked:
 		return nil
 	case m.Owner() != cfg.Owner:
-		return codeForeignMarker.Trouble(fmt.Sprintf("its marker says it is %s of %s", m.Name, m.Owner()))
+		return codeForeignMarker.Trouble(fmt.Sprintf("its marker names %s of %s as the owner", m.Name, m.Owner()))
 	case h.otherCluster(m) != nil:
 		return h.otherCluster(m)
 	case m.newer():
-		return codeNewerMacfleet.Trouble(fmt.Sprintf("it was last changed by the newer macfleet %q, this is %s", m.Version, fleet.Version))
+		return codeNewerMacfleet.Trouble(fmt.Sprintf("the newer macfleet %q changed it last; this is %s", m.Version, fleet.Version))
 	case m.ServerID != h.Server.ID || m.Name != h.Name && !adoptedAs(cfg, h) && !hadName(cfg, h, m.Name):
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
 		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, but its marker was written on %s", serial, m.Serial),
-			"ask "+cfg.Vendor().Name+" whether the machine was replaced; then delete /etc/macfleet on it and run apply again")
+			"ask "+cfg.Vendor().Name+" whether the machine was replaced; if so, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 // The codes that are raised here.
 var (
 	CodeApplyInProgress = NewCode("apply-in-progress", Notice, "another apply is running",
-		"wait until it ends (macfleet lock status): what is shown here may be half done")
+		"wait until it ends: macfleet lock status (what is shown here may change)")
 	codeLockUnread = NewCode("lock-unread", Warning, "it is unknown whether another apply is running",
 		"macfleet init cluster (grants permission to read Leases in macfleet's namespace)")
-	codeApplyBrokeOff = NewCode("apply-broke-off", Warning, "an apply ended without releasing its lock",
-		"macfleet apply (waits until the lock has expired, and resumes)")
+	codeApplyBrokeOff = NewCode("apply-broke-off", Warning, "an apply was interrupted and did not release its lock",
+		"macfleet apply (waits until the lock has expired, then resumes)")
 )
 
 // Run names one apply: its lock, record, hosts and cordons carry it.

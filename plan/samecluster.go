@@ -12,9 +12,9 @@ import (
 // The codes that are raised here.
 var (
 	CodeOtherCluster = NewCode("other-cluster", Critical, "the host, macfleet's namespace or the lock belongs to a different cluster than the one in use",
-		"check context in the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
-	codeClusterUnknown = NewCode("cluster-unknown", Warning, "macfleet could not read the identity of the cluster",
-		"grant macfleet permission to get the namespace kube-system: macfleet init cluster")
+		"correct context in the kubernetes block; to move hosts to this cluster: macfleet apply --moved-from-cluster UID")
+	codeClusterUnknown = NewCode("cluster-unknown", Warning, "the identity of the cluster could not be read",
+		"macfleet init cluster (grants permission to get the namespace kube-system)")
 	codeClusterMoved = NewCode("cluster-moved", NotDrift, "--moved-from-cluster moves the host to this cluster")
 )
 
@@ -39,13 +39,13 @@ func (h *Host) otherCluster(m Marker) *Trouble {
 		return nil
 	}
 	return CodeOtherCluster.Trouble(fmt.Sprintf("it belongs to the cluster %s, but this is %s", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster),
-		"check context in the kubernetes block and KUBECONFIG; to move the host to this cluster, drain it in the other one, then: "+
+		"correct context in the kubernetes block, or KUBECONFIG; to move the host to this cluster, drain it in the other one, then: "+
 			"macfleet apply --on name="+h.Name+" --moved-from-cluster "+m.ClusterUID)
 }
 
 // moved returns the action that records this cluster in the marker.
 func (h *Host) moved(m Marker) Action {
-	return h.action(CreateMarker, pending, codeClusterMoved, "it moves to this cluster; its Pods in the other one are lost",
+	return h.action(CreateMarker, pending, codeClusterMoved, "it moves to this cluster; its Pods in the other cluster are lost",
 		Field{"cluster", clusterNamed(m.Cluster, m.ClusterUID), h.Cluster.String()})
 }
 
@@ -57,7 +57,7 @@ func PreparedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted invent
 		return nil
 	}
 	return CodeOtherCluster.Trouble(fmt.Sprintf("namespace %s was prepared in the cluster %s, but this is %s", cfg.Kubernetes.Namespace, was, here),
-		"check context in the kubernetes block and KUBECONFIG; if this cluster replaces that one: macfleet init cluster --moved-from-cluster "+was.UID)
+		"correct context in the kubernetes block, or KUBECONFIG; if this cluster replaces that one: macfleet init cluster --moved-from-cluster "+was.UID)
 }
 
 // LockedElsewhere returns why a lock must not be taken in a cluster, or nil: a run took it in another
@@ -65,7 +65,7 @@ func PreparedElsewhere(cfg *fleet.Config, here inventory.ClusterID, noted invent
 func LockedElsewhere(of fleet.Owner, here inventory.ClusterID, l Lock) *Trouble {
 	return CodeOtherCluster.Trouble(fmt.Sprintf("the lock of %s was last taken in the cluster %s, by %s (run %s), but this is %s",
 		of, clusterNamed(l.Cluster, l.ClusterUID), l.Run.Who, l.Run.ID, here),
-		"check context in the kubernetes block and KUBECONFIG; if this cluster replaces that one: macfleet plan --moved-from-cluster "+l.ClusterUID)
+		"correct context in the kubernetes block, or KUBECONFIG; if this cluster replaces that one: macfleet plan --moved-from-cluster "+l.ClusterUID)
 }
 
 // elsewhere reports whether the lock was last taken in another cluster than this one.
@@ -97,7 +97,7 @@ func (c *computation) whichCluster() {
 	if len(elsewhere) > 0 {
 		first := slices.MinFunc(elsewhere, func(a, b Marker) int { return cmp.Compare(a.Name, b.Name) })
 		c.doubt = CodeOtherCluster.Trouble(fmt.Sprintf("%s belongs to the cluster %s, but this is %s", first.Name, clusterNamed(first.Cluster, first.ClusterUID), id),
-			"check context in the kubernetes block and KUBECONFIG; nothing is added to this cluster while hosts belong to another one")
+			"correct context in the kubernetes block, or KUBECONFIG; nothing is added to this cluster while hosts belong to a different one")
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 
 // The codes of what the provider says of a server.
 var (
-	CodeDeletionScheduled = NewCode("deletion-scheduled", Critical, "the provider is going to delete the server",
+	CodeDeletionScheduled = NewCode("deletion-scheduled", Critical, "the provider will delete the server",
 		"cancel the deletion in the provider's console; if it is intended, cordon the host: macfleet cordon NAME")
 	codeServerReinstalling = NewCode("server-reinstalling", Critical, "the provider is reinstalling the server",
-		"find out who reinstalls it; when it is ready: macfleet hosts forget-key NAME, then run apply again")
-	codeServerLocked = NewCode("server-locked", Critical, "the provider has locked the server, or is locking it",
+		"find out who reinstalls it; when it is ready: macfleet hosts forget-key NAME, then macfleet apply")
+	codeServerLocked = NewCode("server-locked", Critical, "the provider has locked the server or is locking it",
 		"ask the provider's support to unlock it")
 	codeServerError = NewCode("server-error", Critical, "the provider reports an error of the server",
-		"check the server in the provider's console, and ask the provider's support")
+		"check the server in the provider's console, or ask the provider's support")
 	codeServerBusy = NewCode("server-busy", Warning, "the provider is changing the server, so macfleet does not change its host",
-		"wait until the server is ready, and run the command again")
+		"wait until the server is ready, then run the command again")
 	codeServerStatus = NewCode("server-status-unknown", Warning, "the provider reports an unknown status for the server",
 		"check the server in the provider's console")
 )
@@ -45,7 +45,7 @@ var statuses = map[string]status{
 	"locking":        {codeServerLocked, "it is being locked", true, false, "ask the provider's support why"},
 	"locked":         {codeServerLocked, "it is locked", true, false, "ask the provider's support why"},
 	"error":          {codeServerError, "an operation on it has failed", true, false, "ask the provider's support"},
-	"unknown_status": {codeServerStatus, "its status is unknown to the provider too", false, false, "check it in the provider's console"},
+	"unknown_status": {codeServerStatus, "the provider itself does not know its status", false, false, "check it in the provider's console"},
 }
 
 // statusOf returns what the provider's status of a server means.
@@ -62,7 +62,7 @@ func statusOf(s inventory.Server) status {
 
 // condition is the provider's status of a server and its meaning.
 func condition(of fleet.Vendor, s inventory.Server) string {
-	text := fmt.Sprintf("%s reports status %s, delivered %t", of.Name, cmp.Or(s.Status, "none"), s.Delivered)
+	text := fmt.Sprintf("%s reports status %s", of.Name, cmp.Or(s.Status, "none"))
 	if meaning := statusOf(s).meaning; meaning != "" {
 		text += ": " + meaning
 	}
@@ -73,7 +73,7 @@ func condition(of fleet.Vendor, s inventory.Server) string {
 func (c *census) unready(s inventory.Server) *Trouble {
 	switch {
 	case s.DeletionScheduled:
-		return CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+", or claim a different server")
+		return CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+", or order another server")
 	case !s.Usable():
 		return codeServerNotReady.Trouble(condition(c.vendor, s), statusOf(s).remedy)
 	}
@@ -82,14 +82,14 @@ func (c *census) unready(s inventory.Server) *Trouble {
 
 // deletion says when the provider deletes a server.
 func (c *census) deletion(s inventory.Server) string {
-	text := c.vendor.Name + " is going to delete the server"
+	text := c.vendor.Name + " will delete the server"
 	switch {
 	case s.DeletableAt.IsZero():
 		return text
 	case s.DeletableAt.After(c.snap.Taken):
-		return text + ", from " + clockTime(s.DeletableAt) + " on"
+		return text + ", at " + clockTime(s.DeletableAt) + " or later"
 	}
-	return text + " at any moment (since " + clockTime(s.DeletableAt) + ")"
+	return text + " at any time (since " + clockTime(s.DeletableAt) + ")"
 }
 
 // watchServer warns of the provider's status of the host's server, and refuses its actions while the provider

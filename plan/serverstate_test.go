@@ -105,9 +105,9 @@ func TestDeletionScheduled(t *testing.T) {
 		refused   string // the host
 		remembers string // in the text
 	}{
-		"converged":  {func(w *world) { due(w.member("macos", "m2", 1)) }, []string{"deletion-scheduled!"}, "", "from 2026-11-21 13:00:00 UTC on"},
-		"at once":    {func(w *world) { due(w.member("macos", "m2", 1)).DeletableAt = noon }, []string{"deletion-scheduled!"}, "", "at any moment"},
-		"no time":    {func(w *world) { due(w.member("macos", "m2", 1)).DeletableAt = time.Time{} }, []string{"deletion-scheduled!"}, "", "going to delete the server"},
+		"converged":  {func(w *world) { due(w.member("macos", "m2", 1)) }, []string{"deletion-scheduled!"}, "", "2026-11-21 13:00:00 UTC"},
+		"at once":    {func(w *world) { due(w.member("macos", "m2", 1)).DeletableAt = noon }, []string{"deletion-scheduled!"}, "", "2026-11-21 12:00:00 UTC"},
+		"no time":    {func(w *world) { due(w.member("macos", "m2", 1)).DeletableAt = time.Time{} }, []string{"deletion-scheduled!"}, "", "Scaleway"},
 		"and locked": {func(w *world) { due(w.member("macos", "m2", 1)).Status = "locked" }, []string{"deletion-scheduled!", "server-locked!"}, "", ""},
 		"unreachable": {func(w *world) {
 			due(w.member("macos", "m2", 1))
@@ -162,7 +162,7 @@ func TestDeletionOfOthers(t *testing.T) {
 	expect(t, "claims", []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, claimed(p))
 	expect(t, "rejected", []string{"acme-pool-01 deletion-scheduled"}, rejected(p))
 	explained(t, &p.Rejected[0].Trouble)
-	if len(p.Orphans) != 1 || !strings.Contains(p.Orphans[0].Text, "going to delete the server") {
+	if len(p.Orphans) != 1 || !strings.Contains(p.Orphans[0].Text, "2026-11-21 13:00:00 UTC") {
 		t.Errorf("orphans %+v", p.Orphans)
 	}
 }

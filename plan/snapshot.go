@@ -117,9 +117,9 @@ func (a Armed) Text() string {
 		what += " of " + string(a.Step)
 	}
 	if a.Left == 0 {
-		return what + " was never confirmed; the host is rolling it back"
+		return what + " was not confirmed; the host is rolling it back"
 	}
-	return fmt.Sprintf("%s is not confirmed; the host rolls it back in %d s", what, a.Left)
+	return fmt.Sprintf("%s is not confirmed yet; the host rolls it back in %d s", what, a.Left)
 }
 
 // Undo says whether the host would roll back an action by itself; empty for an action that cannot cut the

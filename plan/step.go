@@ -14,10 +14,10 @@ import (
 // The codes that are raised here.
 var (
 	CodeDiskFull = NewCode("disk-full", Critical, "the host has too little free space for an artifact",
-		"free space on the host, e.g. tart list and tart delete, or tart prune; then run the command again")
-	CodeNoGUISession = NewCode("no-gui-session", Critical, "the login user has no session at the host's screen",
-		"macfleet apply (auto_login creates the session), or log in over VNC")
-	CodeUnreachable = NewCode("unreachable", Critical, "no SSH server answers at the host's address", "check that the machine runs")
+		"delete unused images on the host (tart prune --older-than 7), then run the command again")
+	CodeNoGUISession = NewCode("no-gui-session", Critical, "the login user has no GUI session",
+		"macfleet apply (auto_login opens the session), or log in over VNC")
+	CodeUnreachable = NewCode("unreachable", Critical, "no SSH server answers at the host's address", "check that the machine runs; if it does not answer, reboot it in the provider's console")
 )
 
 // StepID names one concern on a host. It is the name of its block.

@@ -13,9 +13,9 @@ import (
 
 // The codes that are raised here.
 var (
-	codeStrandedPods = NewCode("stranded-pods", Warning, "only a finalizer keeps Pods whose host and Node are gone")
-	codeHeldPods     = NewCode("pods-left-over", Notice, "a finalizer keeps Pods whose Node is gone, and it is not certain that their host is gone",
-		"if their host is certainly gone, remove the finalizer")
+	codeStrandedPods = NewCode("stranded-pods", Warning, "Pods are stuck: their host and Node are gone, and only a kubelet's finalizer keeps them")
+	codeHeldPods     = NewCode("pods-left-over", Notice, "Pods are stuck: their Node is gone, but their host may still exist",
+		"if the host is gone, remove the finalizer (the plan prints the kubectl command)")
 )
 
 // stranded releases Pods that only the finalizer of a kubelet keeps, and whose host and Node are gone: they
@@ -41,12 +41,12 @@ func (c *computation) stranded() {
 		what := fmt.Sprintf("%s (%s)", count(len(held), "Pod"), podSample(held))
 		if why != "" {
 			c.plan.Warnings = append(c.plan.Warnings, *codeHeldPods.Trouble(
-				fmt.Sprintf("%s of the former Node %s should be gone, but a kubelet's finalizer keeps them, and %s", what, node, why),
-				"if this host is certainly gone: "+release(held[0])))
+				fmt.Sprintf("%s of the former Node %s kept by a kubelet's finalizer, and %s", what, node, why),
+				"if that host is gone: "+release(held[0])))
 			continue
 		}
 		h := Host{Name: node}
-		a := h.action(ReleasePods, drifted, codeStrandedPods, what+" should be gone, but the finalizer of a kubelet whose host and Node are gone keeps them")
+		a := h.action(ReleasePods, drifted, codeStrandedPods, what+" kept only by the finalizer of a kubelet whose host and Node are gone")
 		a.Pods = held
 		c.plan.Actions = append(c.plan.Actions, a)
 	}

@@ -60,7 +60,7 @@ func TestStrandedPods(t *testing.T) {
 				}
 			}
 			for _, warning := range got.Warnings {
-				_, why, _ := strings.Cut(warning.Text, "keeps them, and ")
+				_, why, _ := strings.Cut(warning.Text, "finalizer, and ")
 				said = append(said, strings.TrimSpace(warning.Code.String()+" "+why))
 			}
 			if want := slices.DeleteFunc([]string{tc.want}, func(s string) bool { return s == "" }); !slices.Equal(said, want) {

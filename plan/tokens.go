@@ -10,7 +10,7 @@ import (
 // CodeTokenRotation is the reason of a new token for a host that --rotate-tokens requested.
 var CodeTokenRotation = NewCode("token-rotation", Notice, "--rotate-tokens replaces the token of the host's kubelet")
 
-var codeTokenKept = NewCode("token-kept", Warning, "the requested new token was not created, and the host keeps its present one")
+var codeTokenKept = NewCode("token-kept", Warning, "--rotate-tokens created no new token; the host keeps its present one")
 
 var codeOldTokens = NewCode("old-tokens", Warning, "older tokens of the host's kubelet are still valid: a rotation was interrupted")
 
@@ -53,7 +53,7 @@ func (c *computation) rotation(h *Host, actions []Action, node StepID) (r rotati
 	switch {
 	case h.NewToken && at >= 0:
 		r.before = []Action{h.action(RenewToken, pending, CodeTokenRotation, "--rotate-tokens replaces the token of "+day(i.Since))}
-		r.after = []Action{h.action(RetireTokens, pending, CodeTokenRotation, "after the kubelet has reported with the new token", Field{i.TokenName(), "valid", "deleted"})}
+		r.after = []Action{h.action(RetireTokens, pending, CodeTokenRotation, "when the kubelet has reported with the new token", Field{i.TokenName(), "valid", "deleted"})}
 	case len(i.Spent) > 0 && (at >= 0 || looked && k.Token == i.TokenName()):
 		a := h.action(RetireTokens, drifted, codeOldTokens, strings.Join(i.Spent, ", ")+": an earlier rotation was interrupted")
 		for _, name := range i.Spent {
@@ -108,8 +108,8 @@ func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Acti
 	again := *h // its warnings are already recorded
 	a, differs := c.compareStep(&again, step, marker)
 	h.Verified = again.Verified
-	h.warn(step.ID(), codeTokenKept.Trouble("no new token was created, because not everything about the host could be read",
-		"fix what could not be read, then run apply with --rotate-tokens again"))
+	h.warn(step.ID(), codeTokenKept.Trouble("no new token was created, because part of the host could not be read",
+		"fix what could not be read, then: macfleet apply --rotate-tokens --on name="+h.Name))
 	at := slices.IndexFunc(actions, func(a Action) bool { return a.Kind.OfStep() && a.Step == step.ID() })
 	switch {
 	case at < 0:

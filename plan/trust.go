@@ -14,7 +14,7 @@ import (
 // The codes that are raised here.
 var (
 	CodeHostKeyUnknown = NewCode("host-key-unknown", Critical, "the host is a known member, but its key is not pinned",
-		"compare the fingerprint on the host, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; then: macfleet hosts forget-key NAME")
+		"compare the key over VNC: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; if it matches: macfleet hosts forget-key NAME")
 	CodeWrongHostKey = NewCode("wrong-host-key", Critical, "the host's key differs from the pinned one",
 		"if it was reinstalled on purpose: macfleet hosts forget-key NAME; otherwise find out which machine answers")
 	CodePinMissing = NewCode("pin-missing", Warning, "the pin of a member's host key is missing, but another source knows the key")
@@ -95,8 +95,8 @@ func KeyNote(key, fingerprint string) string {
 
 // HostKeyUnknown is the trouble of a known member whose key is unknown.
 func HostKeyUnknown(name, known, offered string) *Trouble {
-	return CodeHostKeyUnknown.Trouble(fmt.Sprintf("it is a known member (by %s) without a pinned key; it offers %s", known, offered),
-		CompareKey(offered)+"; if they are equal: macfleet hosts forget-key "+name)
+	return CodeHostKeyUnknown.Trouble(fmt.Sprintf("it is a known member (by %s), but its key is not pinned; it offers %s", known, offered),
+		CompareKey(offered)+"; if it matches: macfleet hosts forget-key "+name)
 }
 
 // CompareKey says how a person compares a key, in the form of KeyNote, with the host's own.
@@ -108,7 +108,7 @@ func CompareKey(offered string) string {
 	case strings.HasPrefix(kind, "ssh-rsa"):
 		file = "rsa"
 	}
-	return "compare it on the host, over VNC: ssh-keygen -lf /etc/ssh/ssh_host_" + file + "_key.pub"
+	return "compare the key over VNC: ssh-keygen -lf /etc/ssh/ssh_host_" + file + "_key.pub"
 }
 
 // trusts finds what is known of the keys of servers.
@@ -217,7 +217,7 @@ func (t *trusts) known(p *placed) string {
 	case identified:
 		return "its kubelet's identity"
 	case pinned && other != p.server.ID:
-		return "a pin of that name for server " + other
+		return "a pin of its name for server " + other
 	case marked && m.Owner() == t.cfg.Owner && m.ServerID == p.server.ID:
 		return "its own marker"
 	case t.met[p.server.ID]:
@@ -248,7 +248,7 @@ func (h *Host) WrongKey() *Trouble {
 // WrongKeyRemedy is the remedy for a host whose key differs from the known one.
 func WrongKeyRemedy(name string) string {
 	return "if the machine was reinstalled on purpose: macfleet hosts forget-key " + name +
-		"; otherwise another machine answers at this address: do not continue"
+		"; otherwise another machine answers at this address: find out which"
 }
 
 // pinPlace plans the place of the pins in the cluster if the cluster had one and lost it. Objects that only
@@ -273,6 +273,6 @@ func (c *computation) pin(h *Host) []Action {
 		return nil
 	}
 	i := slices.IndexFunc(h.trust.Vouchers, func(v Voucher) bool { return v.Lost })
-	return []Action{h.action(PinHost, drifted, CodePinMissing, fmt.Sprintf("the pin is missing; %s and the host's key agree", h.trust.Vouchers[i].By),
+	return []Action{h.action(PinHost, drifted, CodePinMissing, fmt.Sprintf("the pin is missing; the host's key matches %s", h.trust.Vouchers[i].By),
 		Field{"host key", "", KeyNote(h.Seen.Key, h.Seen.Fingerprint)})}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var codePodOnBuilder = plan.NewCode("pod-on-builder", plan.Critical, "a Pod runs on the Node of a builder",
-	"give the workload a nodeSelector for another fleet, or taint the Node")
+	"give the workload a nodeSelector for another fleet, then delete the Pod")
 
 // githubRunner makes a host a builder: its kubelet does not garbage-collect virtual machines
 // (tart_kubelet renders that flag), and no Pod may run on its Node, because it would take CPU
@@ -45,14 +45,14 @@ func (g githubRunner) Diff(v plan.View) plan.Finding {
 		}
 	}
 	if !known && v.Pods.IsUnread() {
-		return plan.Finding{Unread: []plan.Unread{{Probe: "the Pods of the Node", Why: cmp.Or(v.Pods.Why(), "the cluster was not asked")}}}
+		return plan.Finding{Unread: []plan.Unread{{Probe: "the Pods of the Node", Why: cmp.Or(v.Pods.Why(), "the cluster was not read")}}}
 	}
 	f := plan.Finding{Facts: kit.Facts([]kit.Setting{{Name: "Pods", Seen: kit.ListOr(names, "none")}})}
 	if len(names) > 0 {
 		f.Refused = &plan.Trouble{Code: codePodOnBuilder,
-			Text: fmt.Sprintf("%s on a builder's Node: %s", kit.Count(len(names), "Pod"), strings.Join(names, ", ")),
-			Remedy: "give the workload a nodeSelector for another fleet, or taint the Node (kubectl taint node " + v.Host.Name +
-				" builder=true:NoSchedule), then " + commands[0] + kit.Choose(len(commands) > 1, " and so on", "") + "; macfleet does not evict these Pods"}
+			Text: fmt.Sprintf("%s on a builder's Node, which macfleet does not evict: %s", kit.Count(len(names), "Pod"), strings.Join(names, ", ")),
+			Remedy: "give the workload a nodeSelector for another fleet" + kit.Choose(v.Host.LabelPrefix != "", " ("+v.Host.LabelPrefix+"/fleet)", "") +
+				", then: " + strings.Join(commands, "; ")}
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 )
 
-var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's names are not the server's name")
+var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's names differ from the server's name")
 
 // hostname sets the three names that macOS keeps to the server's name. Bonjour appends "-2"
 // to LocalHostName on a conflict, so it drifts without anybody changing it.

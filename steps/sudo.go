@@ -131,7 +131,7 @@ func (s sudo) reason(seen sudoState) plan.Reason {
 // like drift.
 func (s sudo) remove(all []kit.Setting) plan.Finding {
 	return plan.Finding{Facts: kit.Facts(all), Changes: []plan.Change{{Removes: true, Command: scripts.Command("sudo-remove", plan.Login),
-		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "removed from the configuration: " + sudoFile},
+		Reason: plan.Reason{Code: plan.CodeBlockRemoved, Text: "the configuration no longer has a sudo block for this host"},
 		Fields: []plan.Field{{Name: sudoFile, Before: "present", After: "removed"}}}}}
 }
 

@@ -11,15 +11,15 @@ import (
 
 var (
 	codeTartMissing    = plan.NewCode("tart-missing", plan.Critical, "Tart's bundle is missing")
-	codeTartUnknown    = plan.NewCode("tart-unknown", plan.Warning, "Tart's bundle was not installed by macfleet: version unknown")
+	codeTartUnknown    = plan.NewCode("tart-unknown", plan.Warning, "macfleet did not install Tart's bundle: version unknown")
 	codeTartEdited     = plan.NewCode("tart-edited", plan.Warning, "Tart's bundle was modified after it was installed")
 	codeTartUnverified = plan.NewCode("tart-unverified", plan.Warning,
 		"Tart's bundle cannot be verified: the manifest of its files is missing or damaged")
 	codeTartLeftover = plan.NewCode("tart-leftover", plan.Notice, "a replaced bundle of Tart could not be deleted",
 		"allow full disk access for remote users (System Settings, General, Sharing, Remote Login); then on the host: sudo rm -rf /usr/local/lib/.tart.old* /usr/local/lib/.tart.new.*")
 	codeTartOutdated      = plan.NewCode("tart-outdated", plan.Warning, "Tart's version is not the configured one")
-	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper was edited")
-	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration has no tart block, and macfleet installed Tart")
+	codeTartWrapperEdited = plan.NewCode("tart-wrapper-edited", plan.Warning, "Tart's wrapper /usr/local/bin/tart was edited")
+	codeTartNotWanted     = plan.NewCode("tart-not-wanted", plan.Notice, "the configuration no longer has a tart block for the host")
 )
 
 // tart installs the program that runs virtual machines: the whole bundle, because the
@@ -191,7 +191,7 @@ func (s tartState) reason(all []kit.Setting) plan.Reason {
 	return kit.Causes(
 		kit.When(bundle.Seen == "missing", codeTartMissing, "Tart's bundle is missing"),
 		kit.When(bundle.Differs() && !s.receipt.Exists(), codeTartUnknown,
-			"Tart's bundle was not installed by macfleet: version unknown"),
+			"macfleet did not install Tart's bundle: version unknown"),
 		kit.When(strings.Contains(bundle.Seen, ", edited"), codeTartEdited, "Tart's bundle was modified after it was installed"),
 		kit.When(bundle.Seen == bundle.Wanted+unverified, codeTartUnverified,
 			"only the bundle's program could be compared: the manifest of its files is missing or damaged"),
@@ -231,7 +231,7 @@ func (t tart) leave(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
 	}
 	all := []kit.Setting{kit.Compare("Tart", seen.version(), "")}
 	return plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{{
-		Reason: plan.Reason{Code: codeTartNotWanted, Text: "no tart block is configured for this host, and macfleet installed Tart"},
+		Reason: plan.Reason{Code: codeTartNotWanted, Text: "the configuration no longer has a tart block for this host"},
 		Fields: kit.Fields(all...), Disruption: plan.Drain, Removes: true, Command: scripts.Command("tart-remove", plan.Root, kit.Forced(v)),
 	}}}
 }

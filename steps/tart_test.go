@@ -140,7 +140,7 @@ func TestGithubRunner(t *testing.T) {
 		{"work that has ended", builder, inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Phase: "Succeeded"}}), ""},
 		{"those of every Node", builder, inventory.Present([]inventory.Pod{{Name: "csi", Controller: "DaemonSet"}, {Name: "proxy", Mirror: true}}), ""},
 		{"nobody knows", builder, inventory.Unread[[]inventory.Pod]("it was forbidden"), "unread it was forbidden"},
-		{"not asked", builder, inventory.Seen[[]inventory.Pod]{}, "unread the cluster was not asked"},
+		{"not asked", builder, inventory.Seen[[]inventory.Pod]{}, "unread the cluster was not read"},
 		{"no Node", fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[[]inventory.Pod]{}, ""},
 		{"a runner", joined, inventory.Present([]inventory.Pod{work}), ""},
 	} {
@@ -150,7 +150,7 @@ func TestGithubRunner(t *testing.T) {
 		if got := stepstest.Brief(f); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
-		if f.Refused != nil && (!strings.Contains(f.Refused.Text, "2 Pods on a builder's Node: ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a")) {
+		if f.Refused != nil && (!strings.Contains(f.Refused.Text, ": ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a; kubectl -n ci delete pod b")) {
 			t.Errorf("%s: %+v", tc.name, f.Refused)
 		}
 	}

@@ -31,21 +31,21 @@ var (
 	codeDeadLoginwindow        = plan.NewCode("dead-loginwindow", plan.Critical, "no GUI session, and loginwindow does not run")
 	codeKcpasswordMode         = plan.NewCode("kcpassword-mode", plan.Warning, "/etc/kcpassword has the wrong owner or mode")
 	codeFilevaultOn            = plan.NewCode("filevault-on", plan.Critical, "FileVault is on, which disables automatic login",
-		"turn it off on the host: sudo fdesetup disable")
+		"turn FileVault off on the host: sudo fdesetup disable")
 	codeAutoLoginDisabledByProfile = plan.NewCode("auto-login-disabled-by-profile", plan.Warning, "a management profile forbids automatic login",
 		"remove the key com.apple.login.mcx.DisableAutoLoginClient from the management profile")
 	codeForeignSession = plan.NewCode("foreign-session", plan.Critical, "another user is logged in at the host's screen",
-		"log that user out, then plan again")
-	codeWorkInDeadSession = plan.NewCode("work-in-dead-session", plan.Critical, "the login user has no GUI session, but a virtual machine or a job runs",
-		"wait for it or stop it (ps -p PID -o command), then plan again")
+		"log that user out over VNC, then: macfleet plan")
+	codeWorkInDeadSession = plan.NewCode("work-in-dead-session", plan.Critical, "the login user has no GUI session, but a virtual machine or a job is running",
+		"wait until it ends, or stop it on the host (ps -p PID -o command shows it), then: macfleet plan")
 	codeSealedWithSession = plan.NewCode("sealed-with-session", plan.Warning, "/etc/kcpassword is sealed, and the GUI session is up",
-		"none now; if the session is lost, apply writes the password and restores it")
+		"nothing to do now; if the session is lost: macfleet apply writes the password and restores it")
 	codeKcpasswordUnverified = plan.NewCode("kcpassword-unverified", plan.Warning, "the password or /etc/kcpassword changed since it was last verified")
-	codeStaleKcpassword      = plan.NewCode("stale-kcpassword", plan.Critical, "the Mac refuses the password in /etc/kcpassword: automatic login fails at the next boot")
+	codeStaleKcpassword      = plan.NewCode("stale-kcpassword", plan.Critical, "the Mac refuses the password in /etc/kcpassword, so automatic login fails at the next boot")
 	codeSessionLocked        = plan.NewCode("session-comes-up-locked", plan.Warning, "automatic login starts with a locked screen")
 	codeForeignAutoLogin     = plan.NewCode("foreign-auto-login", plan.Warning, "automatic login is set to a user that macfleet did not configure",
-		"none, if intended")
-	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "auto_login is no longer configured, and macfleet had set it up")
+		"nothing to do if this is intended; otherwise add an auto_login block")
+	codeNoLongerWanted = plan.NewCode("no-longer-wanted", plan.Notice, "the configuration no longer has an auto_login block for the host")
 )
 
 // autoLogin keeps an Aqua session of the login user open: without one, virtual machines fail
@@ -97,7 +97,7 @@ func (a autoLogin) Diff(v plan.View) plan.Finding {
 	f := plan.Finding{Facts: kit.Facts(all), NoSession: !seen.session}
 	if seen.session && seen.file == fileSealed {
 		f.Warnings = []plan.Trouble{*codeSealedWithSession.Trouble("/etc/kcpassword is sealed, and the GUI session of " + a.user +
-			" is up: it may not come back after a reboot")}
+			" is up; it may not come back after a reboot")}
 	}
 	if f.Refused = a.refusal(seen); f.Refused != nil {
 		return f
@@ -182,15 +182,15 @@ func (s loginState) causes(user string) []plan.Reason {
 func (a autoLogin) refusal(s loginState) *plan.Trouble {
 	switch {
 	case s.fileVault:
-		return codeFilevaultOn.Trouble("FileVault is on: automatic login is disabled, and after a reboot the Mac waits for a password at its screen")
+		return codeFilevaultOn.Trouble("FileVault is on, so automatic login is disabled and a reboot waits for a password at the screen")
 	case s.forbidden:
-		return codeAutoLoginDisabledByProfile.Trouble("DisableAutoLoginClient forbids automatic login")
+		return codeAutoLoginDisabledByProfile.Trouble("a management profile forbids automatic login (DisableAutoLoginClient)")
 	case s.session:
 		return nil
 	case s.screen != noUser:
 		return codeForeignSession.Trouble(fmt.Sprintf("%s has no GUI session, and %q is logged in at the screen; macfleet does not end that session", a.user, s.screen))
 	case s.work != "":
-		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no GUI session, but a virtual machine or a job runs (pid %s)", a.user, s.work))
+		return codeWorkInDeadSession.Trouble(fmt.Sprintf("%s has no GUI session, but a virtual machine or a job is running (pid %s)", a.user, s.work))
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 		return plan.Finding{Unread: unread}
 	case seen.user != "" && seen.user != a.user:
 		return plan.Finding{Warnings: []plan.Trouble{*codeForeignAutoLogin.Trouble(
-			fmt.Sprintf("auto_login is no longer configured, and automatic login is now set to %q: macfleet leaves it unchanged", seen.user))}}
+			fmt.Sprintf("the configuration has no auto_login block, and automatic login is set to %q; macfleet leaves it unchanged", seen.user))}}
 	}
 	diff := kit.Fields(kit.Compare("automatic login", seen.user, ""), kit.Compare("kcpassword", seen.file, fileAbsent))
 	if len(diff) == 0 {
@@ -226,7 +226,7 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	}
 	// The facts keep the verified form, so that the removal is no drift.
 	return plan.Finding{Facts: kit.Facts(a.settings(seen)), Changes: []plan.Change{{
-		Reason:  plan.Reason{Code: codeNoLongerWanted, Text: "auto_login is no longer configured"},
+		Reason:  plan.Reason{Code: codeNoLongerWanted, Text: "the configuration no longer has an auto_login block for this host"},
 		Fields:  diff,
 		Command: scripts.Command("auto_login-remove", plan.Root, a.user),
 		Removes: true,

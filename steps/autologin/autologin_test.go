@@ -136,7 +136,7 @@ func TestAutoLogin(t *testing.T) {
 		{"a profile", down.but(func(m *macLogin) { m.managed = true }), "auto-login-disabled-by-profile", nil, "DisableAutoLoginClient", true},
 		{"the profile's key, set by hand", fine.but(func(m *macLogin) { m.forbidden = true }), "auto-login-disabled-by-profile", nil, "DisableAutoLoginClient", true},
 		{"another's session", down.but(func(m *macLogin) { m.screen = "anna" }), "foreign-session", nil, `"anna" is logged in at the screen`, true},
-		{"work without a session", down.but(func(m *macLogin) { m.work = "411\n412" }), "work-in-dead-session", nil, "a virtual machine or a job runs (pid 411, 412)", true},
+		{"work without a session", down.but(func(m *macLogin) { m.work = "411\n412" }), "work-in-dead-session", nil, "(pid 411, 412)", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

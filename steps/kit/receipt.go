@@ -13,11 +13,11 @@ import (
 
 var (
 	codeNothingToRollBack = plan.NewCode("nothing-to-roll-back", plan.Notice, "there is no version to roll back to",
-		"set the wanted version in the configuration and apply it without --rollback")
-	codeVersionRolledBack = plan.NewCode("version-rolled-back", plan.Notice, "the host runs the previous version after a rollback",
-		"pin this version in the configuration to keep it; the next apply installs the configured one")
-	codeArtifactMissing = plan.NewCode("artifact-missing", plan.Warning, "a block has no artifact with a digest",
-		"set artifact = artifact.NAME in the block and run macfleet artifacts lock")
+		"set the version in the configuration, then macfleet apply without --rollback")
+	codeVersionRolledBack = plan.NewCode("version-rolled-back", plan.Notice, "the host runs the previous version after a rollback; the next apply installs the configured one",
+		"to keep this version, pin it in the configuration")
+	codeArtifactMissing = plan.NewCode("artifact-missing", plan.Warning, "a block names no artifact, or its artifact has no digest",
+		"set artifact = artifact.NAME in the block, then: macfleet artifacts lock")
 )
 
 // Version is one version of an artifact, as recorded in a receipt.
@@ -151,8 +151,8 @@ func (r Receipt) RolledBack(want Goal, rollback bool) []plan.Trouble {
 		return nil
 	}
 	return []plan.Trouble{{Code: codeVersionRolledBack,
-		Text:   fmt.Sprintf("rolled back to %s from %s", r.Current.Name, r.rolled.Name),
-		Remedy: "pin " + r.Current.Name + " in the configuration to keep it; the next apply installs the configured version"}}
+		Text:   fmt.Sprintf("rolled back to %s from %s; the next apply installs the configured version again", r.Current.Name, r.rolled.Name),
+		Remedy: "to keep this version, pin " + r.Current.Name + " in the configuration"}}
 }
 
 // InstalledFile is the installed file as seen on the host.
@@ -194,5 +194,5 @@ func (r Receipt) Version(f InstalledFile) string {
 
 // ArtifactMissing refuses a step whose block names nothing to install.
 func ArtifactMissing(id plan.StepID) *plan.Trouble {
-	return codeArtifactMissing.Trouble(fmt.Sprintf("the %s block has no artifact with a digest: nothing to install", id))
+	return codeArtifactMissing.Trouble(fmt.Sprintf("the %s block names no artifact with a digest, so there is nothing to install", id))
 }

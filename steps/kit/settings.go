@@ -131,7 +131,7 @@ func When(is bool, code plan.Code, text string) plan.Reason {
 func Causes(all ...plan.Reason) []plan.Reason {
 	all = slices.DeleteFunc(all, func(r plan.Reason) bool { return r == plan.Reason{} })
 	if len(all) == 0 {
-		return []plan.Reason{{Code: plan.CodeUnfinished, Text: "an earlier run started this change and never finished"}}
+		return []plan.Reason{{Code: plan.CodeUnfinished, Text: "an earlier run started this change and did not finish it"}}
 	}
 	return all
 }

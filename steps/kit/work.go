@@ -64,7 +64,7 @@ func Forced(v plan.View) string { return Choose(v.Force, "force", "") }
 func DiskFull(free, needed int64) *plan.Trouble {
 	return &plan.Trouble{Code: plan.CodeDiskFull,
 		Text:   fmt.Sprintf("disk full: %s free, needs %s", size(free), size(needed)),
-		Remedy: "delete unused images (as the login user: tart prune --older-than 7), then run macfleet plan again"}
+		Remedy: "delete unused images on the host, as the login user (tart prune --older-than 7), then: macfleet plan"}
 }
 
 // size formats a number of bytes.

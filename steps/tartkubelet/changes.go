@@ -15,11 +15,11 @@ var (
 	codeNodeMissing         = plan.NewCode("node-missing", plan.Critical, "the kubelet runs, but the cluster has no Node of this name")
 	codeKubeletEdited       = plan.NewCode("kubelet-edited", plan.Warning, "the kubelet's program was modified after it was installed")
 	codeKubeletMissing      = plan.NewCode("kubelet-missing", plan.Critical, "the kubelet is not installed")
-	codeKubeletUnknown      = plan.NewCode("kubelet-unknown", plan.Warning, "the kubelet was not installed by macfleet: version unknown")
+	codeKubeletUnknown      = plan.NewCode("kubelet-unknown", plan.Warning, "macfleet did not install the kubelet: version unknown")
 	codeKubeletOutdated     = plan.NewCode("kubelet-outdated", plan.Warning, "the kubelet's version is not the configured one")
-	codeSecondKubelet       = plan.NewCode("second-kubelet", plan.Critical, "another kubelet runs on the host: the two delete each other's virtual machines",
+	codeSecondKubelet       = plan.NewCode("second-kubelet", plan.Critical, "another kubelet is on the host: two kubelets delete each other's virtual machines",
 		"stop it on the host, or let macfleet take it over: add its label to legacy in the tart_kubelet block")
-	codePlistChangedUnderJob = plan.NewCode("plist-changed-under-job", plan.Warning, "the kubelet's job differs from the wanted one, in launchd or in its property list")
+	codePlistChangedUnderJob = plan.NewCode("plist-changed-under-job", plan.Warning, "the kubelet's job, in launchd or in its property list, differs from the configured one")
 	codeStaleBinaryRunning   = plan.NewCode("stale-binary-running", plan.Warning, "the kubelet's process is older than its installed program")
 	codeKubeletFolders       = plan.NewCode("kubelet-folders", plan.Warning, "a folder of the kubelet is missing or has the wrong owner")
 )
@@ -127,7 +127,7 @@ func (d *kubeletDiff) remedy() string {
 	}
 	const log = "read " + kubeletLog + " on the host"
 	if d.view.Rollback || before.SHA == "" || before.SHA == d.goal.SHA || !slices.Contains(d.seen.kept, before.SHA) {
-		return log + ", fix what it reports, and apply again (the host has no previous version to roll back to)"
+		return log + ", fix what it reports, then macfleet apply (the host has no previous version to roll back to)"
 	}
 	return log + "; to roll back to " + before.Name + ": macfleet apply --rollback --on name=" + d.view.Host.Name + " --step " + string(d.step.ID())
 }
@@ -229,5 +229,5 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 	if len(earlier) > 0 {
 		return earlier[0].Reason
 	}
-	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run started this change and never finished"}
+	return plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run started this change and did not finish it"}
 }

@@ -22,7 +22,8 @@ var (
 	codeKubeletStopped      = plan.NewCode("kubelet-stopped", plan.Critical, "the kubelet is not running; launchd is about to start it")
 	codeKubeletRespawnStuck = plan.NewCode("kubelet-respawn-stuck", plan.Critical, "the kubelet is not running, and launchd does not restart it")
 	codeKubeletPinOutdated  = plan.NewCode("kubelet-pin-outdated", plan.Critical, "launchd refuses to start the kubelet: its program was replaced after the job was loaded")
-	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels differ from the kubelet's --node-labels")
+	codeNodeLabelsDiffer    = plan.NewCode("node-labels-differ", plan.Warning, "the Node's labels differ from the kubelet's --node-labels",
+		"run macfleet plan in a minute; if they still differ, find out who writes them: kubectl get node NAME --show-managed-fields -o yaml")
 )
 
 const (
@@ -100,7 +101,7 @@ func (s kubeletState) kubelet(condition plan.Reason, at time.Time) plan.Kubelet 
 	k := plan.Kubelet{Fault: condition}
 	_, k.Token = readClaims(s.config.claims)
 	if k.Fault == (plan.Reason{}) && !s.settled() {
-		k.Fault = plan.Reason{Code: plan.CodeKubeletSettling, Text: "the kubelet restarted a moment ago: it counts as running after " + kit.Count(settledAfter, "second")}
+		k.Fault = plan.Reason{Code: plan.CodeKubeletSettling, Text: "the kubelet restarted a moment ago; it counts as running after " + kit.Count(settledAfter, "second")}
 	}
 	if alive && !at.IsZero() {
 		k.Started = at.Add(time.Duration(clockSlack-p.age) * time.Second)
@@ -132,7 +133,7 @@ func (s kubeletState) inCluster(v plan.View) (wrong plan.Reason, early bool) {
 	case !alive || v.Node.IsUnread():
 		return plan.Reason{}, false
 	case there && node.ProviderID != "" && v.Server.ID != "" && node.ProviderID != v.Server.ProviderID():
-		return plan.Reason{Code: plan.CodeDifferentProviderID, Text: "the Node belongs to " + node.ProviderID + "; the kubelet must register a new one"}, false
+		return plan.Reason{Code: plan.CodeDifferentProviderID, Text: "the Node has the provider id " + node.ProviderID + " of another server; the kubelet must register a new one"}, false
 	case p.age < heardAfter && !heard:
 		return plan.Reason{}, true
 	case !there:
@@ -162,8 +163,8 @@ func (d *kubeletDiff) labels() []plan.StepWarning {
 	}
 	return []plan.StepWarning{{Fields: fields, Trouble: *codeNodeLabelsDiffer.Trouble(
 		"the Node's labels differ from --node-labels: "+strings.Join(texts, ", ")+"; the kubelet rewrites its own every 30 s",
-		"plan again in a minute; if they still differ, either something else writes them (kubectl get node "+d.view.Host.Name+" --show-managed-fields -o yaml), "+
-			"or this kubelet build writes them only at its start (macfleet restart "+d.view.Host.Name+" tart_kubelet)")}}
+		"run macfleet plan in a minute; if they still differ: macfleet restart "+d.view.Host.Name+" tart_kubelet; if that does not help, find out who writes them: "+
+			"kubectl get node "+d.view.Host.Name+" --show-managed-fields -o yaml")}}
 }
 
 // notJudged warns that a kubelet that started a moment ago, or its Node, cannot be judged
@@ -177,7 +178,7 @@ func (d *kubeletDiff) notJudged() []plan.Trouble {
 		return []plan.Trouble{{Code: plan.CodeKubeletSettling, Text: k.Fault.Text, Remedy: remedy}}
 	case d.early:
 		return []plan.Trouble{{Code: plan.CodeNodeNotJudged,
-			Text:   fmt.Sprintf("the kubelet started less than %d s ago and has not reported to the cluster yet: its Node is judged then, or %[1]d s after the start", heardAfter),
+			Text:   fmt.Sprintf("the kubelet started less than %d s ago and has not reported to the cluster yet, so its Node cannot be judged", heardAfter),
 			Remedy: remedy}}
 	}
 	return nil
@@ -251,7 +252,7 @@ func (k tartKubelet) rivals(s kubeletState) (taken []rival, foreign *plan.Troubl
 		}
 		if foreign == nil {
 			foreign = &plan.Trouble{Code: codeSecondKubelet,
-				Text:   "another kubelet is on this host: " + r.what + "; two kubelets delete each other's virtual machines",
+				Text:   "another kubelet is on the host: " + r.what + "; two kubelets delete each other's virtual machines",
 				Remedy: "stop it on the host: " + r.end + kit.Choose(r.pid == 0, "; or let macfleet take it over: add \""+r.label()+"\" to legacy in the tart_kubelet block", "")}
 		}
 	}

@@ -23,10 +23,10 @@ var scripts = kit.ScriptsOf(files)
 // The step's codes.
 var (
 	codeBTMDisallowed = plan.NewCode("btm-disallowed", plan.Critical, "macOS blocks the kubelet's job: it is disallowed as a background item",
-		"allow it over VNC in System Settings, General, Login Items & Extensions; or run sudo sfltool resetbtm on the host and restart the Mac when idle (sudo sfltool dumpbtm shows the list)")
-	codeOrphanVM = plan.NewCode("orphan-vm", plan.Notice, "a local virtual machine belongs to no Pod",
-		"check it first (as the login user: tart list); on a builder, a github_runner block disables this garbage collection")
-	codeKubeletNotWanted = plan.NewCode("kubelet-not-wanted", plan.Notice, "the configuration has no tart_kubelet block, and macfleet had set up the kubelet")
+		"allow it over VNC in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, then restart the Mac when it is idle")
+	codeOrphanVM = plan.NewCode("orphan-vm", plan.Notice, "a local virtual machine belongs to no Pod, and the kubelet deletes it",
+		"check it on the host, as the login user: tart list; on a builder, a github_runner block disables this garbage collection")
+	codeKubeletNotWanted = plan.NewCode("kubelet-not-wanted", plan.Notice, "the configuration no longer has a tart_kubelet block for the host")
 )
 
 // tartKubelet makes a host a Node of the cluster: the kubelet's program, the kubeconfig of
@@ -252,7 +252,7 @@ func (d *kubeletDiff) background() *plan.Trouble {
 	if !ok || !strings.Contains(a.Stdout, "disallowed") {
 		return nil
 	}
-	return codeBTMDisallowed.Trouble(kubeletLabel + " is disallowed in macOS's list of background items: it starts neither after a reboot nor after a crash")
+	return codeBTMDisallowed.Trouble(kubeletLabel + " is disallowed as a background item, so it does not start after a reboot or a crash")
 }
 
 // collectsAgain reports whether the changes turn the garbage collection of virtual machines on.
@@ -315,7 +315,7 @@ func (k tartKubelet) leave(v plan.View, seen kubeletState, r *kit.Reader) plan.F
 		all = append(all, kit.Compare("receipt", "made by macfleet", ""))
 	}
 	return plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{{
-		Reason:     plan.Reason{Code: codeKubeletNotWanted, Text: "no tart_kubelet block is configured for this host, and macfleet had set up the kubelet"},
+		Reason:     plan.Reason{Code: codeKubeletNotWanted, Text: "the configuration no longer has a tart_kubelet block for this host"},
 		Fields:     kit.Fields(all...),
 		Disruption: plan.Drain,
 		Removes:    true,

@@ -12,24 +12,24 @@ import (
 )
 
 var (
-	codeBypassedAnchor = plan.NewCode("bypassed-anchor", plan.Critical, `a "quick" rule ahead of the anchor bypasses it`,
-		`in /etc/pf.conf, move macfleet's block ahead of that rule or remove its "quick", then restart the host`)
+	codeBypassedAnchor = plan.NewCode("bypassed-anchor", plan.Critical, `a "quick" rule before the anchor bypasses it`,
+		`in /etc/pf.conf, move macfleet's block before that rule or remove its "quick", then restart the host`)
 	codeVMSubnetUncovered = plan.NewCode("vm-subnet-uncovered", plan.Critical, "the network of the virtual machines is not among vm_sources",
-		"add this network to vm_sources")
+		"add the network to vm_sources, then: macfleet apply")
 	codeVMNetworkCut = plan.NewCode("vm-network-cut", plan.Critical, "running virtual machines have no network: pf's live rules no longer translate their traffic",
-		"restart the virtual machines, for example by draining the host; macOS then restores its rules")
+		"restart the virtual machines, for example by draining the host: macOS then restores its rules")
 	codeVMFirewallMissing   = plan.NewCode("vm-firewall-missing", plan.Critical, "the firewall is not set up")
-	codePFConfResetByUpdate = plan.NewCode("pf-conf-reset-by-update", plan.Critical, "/etc/pf.conf has no line of the anchor; a macOS update replaces the file")
+	codePFConfResetByUpdate = plan.NewCode("pf-conf-reset-by-update", plan.Critical, "/etc/pf.conf does not load the anchor; macOS updates replace the file")
 	codeBeginWithoutEnd     = plan.NewCode("begin-without-end", plan.Warning, "the last line of macfleet's block in /etc/pf.conf is missing")
 	codeDuplicatePFBlock    = plan.NewCode("duplicate-pf-block", plan.Warning, "macfleet's block is in /etc/pf.conf twice")
 	codeLegacyPFBlock       = plan.NewCode("legacy-pf-block", plan.Warning, "earlier forms of macfleet's block or anchor still exist")
-	codePersistTableLeft    = plan.NewCode("persist-table-left", plan.Warning, "leftover tables: pf would refuse the next load as busy")
+	codePersistTableLeft    = plan.NewCode("persist-table-left", plan.Warning, "leftover tables make pf refuse the next load as busy")
 	codeStockAnchorsMissing = plan.NewCode("stock-anchors-missing", plan.Warning, "anchors of /etc/pf.conf are missing from the live rules")
 	codeStockLinesMissing   = plan.NewCode("stock-lines-missing", plan.Critical, "/etc/pf.conf lacks some of macOS's own lines")
 	codeUnreferencedAnchor  = plan.NewCode("unreferenced-anchor", plan.Critical, "the live rules do not evaluate the anchor")
 	codeFlushedPFAnchor     = plan.NewCode("flushed-pf-anchor", plan.Critical, "the anchor has no live rules")
 	codePFDisabled          = plan.NewCode("pf-disabled", plan.Critical, "pf is disabled")
-	codePFReferenceMissing  = plan.NewCode("pf-reference-missing", plan.Critical, "macfleet holds no pf reference: pf stops when the last reference is released")
+	codePFReferenceMissing  = plan.NewCode("pf-reference-missing", plan.Critical, "macfleet holds no pf reference, so pf stops when the last virtual machine releases its own")
 	codeLiveRulesEdited     = plan.NewCode("live-rules-edited", plan.Critical, "the live rules or tables of the anchor were changed")
 	codeAnchorFileMissing   = plan.NewCode("anchor-file-missing", plan.Warning, "the file of the pf anchor is missing")
 	codeAnchorFileEdited    = plan.NewCode("anchor-file-edited", plan.Warning, "the file of the pf anchor was edited")
@@ -96,7 +96,7 @@ func (c *comparison) finding() plan.Finding {
 	uncovered := c.uncovered()
 	if running := kit.Running(c.seen.work); len(running) > 0 && !slices.Contains(c.seen.points, pf.Point{Kind: "nat-anchor", Name: pf.VMNet}) {
 		f.Warnings = append(f.Warnings, *codeVMNetworkCut.Trouble("virtual machines (" + strings.Join(running, ", ") +
-			") have no network: the live rules no longer evaluate " + pf.VMNet + c.otherWriter()))
+			") have no network, because the live rules do not evaluate " + pf.VMNet + c.otherWriter()))
 	}
 	diff := kit.Fields(moved...)
 	if len(diff) == 0 {
@@ -119,7 +119,7 @@ func (c *comparison) finding() plan.Finding {
 		f.Busy = kit.Tasks(c.seen.work)
 		change.Fields = append(change.Fields, plan.Field{Name: "main ruleset", Before: "live",
 			After: "reloaded after a drain, because a reload can cut the network of running virtual machines"})
-		change.Reason.Text += "; only a full reload of the main ruleset restores them, which can cut the network of running virtual machines, so the host is drained first"
+		change.Reason.Text += "; the host is drained first, because restoring them reloads the main ruleset, which can cut the network of running virtual machines"
 	}
 	f.Changes = []plan.Change{change}
 	return f
@@ -132,8 +132,8 @@ func bypassed(anchor string, rules []string) plan.Trouble {
 		more = fmt.Sprintf(" (and %d more such rules)", len(rules)-1)
 	}
 	return plan.Trouble{Code: codeBypassedAnchor,
-		Text:   fmt.Sprintf("the live rule %q%s precedes the anchor %s: the traffic it passes is never blocked", rules[0], more, anchor),
-		Remedy: "in " + pfConfPath + ", move the lines from # BEGIN " + anchor + " to # END " + anchor + " ahead of it, or remove its \"quick\", then restart the host"}
+		Text:   fmt.Sprintf("the live rule %q%s precedes the anchor %s, so the traffic it passes is not blocked", rules[0], more, anchor),
+		Remedy: "in " + pfConfPath + ", move the lines from # BEGIN " + anchor + " to # END " + anchor + " before it, or remove its \"quick\", then restart the host"}
 }
 
 // uncovered reports virtual machines in a network that vm_sources does not cover. Only the
@@ -144,9 +144,9 @@ func (c *comparison) uncovered() *plan.Trouble {
 		return nil
 	}
 	return &plan.Trouble{Code: codeVMSubnetUncovered,
-		Text: fmt.Sprintf("virtual machines run in %s (bridge100), which vm_sources (%s) does not cover: their traffic is not blocked",
+		Text: fmt.Sprintf("virtual machines run in %s (bridge100), which vm_sources (%s) does not cover, so their traffic is not blocked",
 			b, c.want.spec.Tables[pf.SourceTable]),
-		Remedy: fmt.Sprintf("add %q to vm_sources", b)}
+		Remedy: fmt.Sprintf("add %q to vm_sources, then: macfleet apply", b)}
 }
 
 // filled returns the replaced anchors that still have rules.
@@ -247,18 +247,18 @@ func (c *comparison) reason() plan.Reason {
 		kit.When(len(c.lacks) > 0, codeStockLinesMissing,
 			"/etc/pf.conf lacks "+kit.ListOr(c.lacks, "")+": after the next boot, virtual machines would have no network"),
 		kit.When(f.Absent() && file, codePFConfResetByUpdate,
-			"/etc/pf.conf has no line of the anchor; a macOS update replaces the file"),
+			"/etc/pf.conf does not load the anchor; macOS updates replace the file"),
 		kit.When(f.Unclosed, codeBeginWithoutEnd, has),
 		kit.When(f.Blocks > 1, codeDuplicatePFBlock, has+"; pf refuses to load the whole file"),
 		kit.When(f.Bare > 0 || len(c.legacy) > 0, codeLegacyPFBlock,
-			"earlier forms remain: "+has+"; replaced anchors: "+kit.ListOr(c.legacy, "none")),
+			"earlier forms exist: "+has+"; replaced anchors: "+kit.ListOr(c.legacy, "none")),
 		kit.When(len(c.leftover) > 0, codePersistTableLeft,
-			"leftover tables ("+kit.ListOr(c.leftover, "")+"): pf would refuse the next load as busy"),
+			"leftover tables ("+kit.ListOr(c.leftover, "")+") make pf refuse the next load as busy"),
 		kit.When(len(c.missing) > 0, codeStockAnchorsMissing, "the live rules lack "+kit.ListOr(c.missing, "")+" of /etc/pf.conf"+c.otherWriter()),
 		kit.When(!c.evaluated, codeUnreferencedAnchor, "the live rules do not evaluate the anchor "+anchor+c.otherWriter()),
 		kit.When(len(c.live.rules) == 0, codeFlushedPFAnchor, "the anchor "+anchor+" has no rules"),
 		kit.When(!c.seen.enabled, codePFDisabled, "pf is disabled"),
-		kit.When(!c.reference, codePFReferenceMissing, "macfleet holds no pf reference: pf stops when the last virtual machine releases its own"),
+		kit.When(!c.reference, codePFReferenceMissing, "macfleet holds no pf reference, so pf stops when the last virtual machine releases its own"),
 		kit.When(c.rulesDiffer(), codeLiveRulesEdited, "the live rules or tables of the anchor "+anchor+" were changed"),
 		kit.When(!file, codeAnchorFileMissing, pf.File(anchor)+" is missing"),
 		kit.When(c.file != kit.AsRendered, codeAnchorFileEdited, pf.File(anchor)+": "+c.file),

@@ -13,8 +13,8 @@ import (
 
 var (
 	codePFConfBroken = plan.NewCode("pf-conf-broken", plan.Critical, "/etc/pf.conf cannot be parsed",
-		"fix the file on the host; pfctl -nf /etc/pf.conf shows pf's own errors")
-	codePFConfMissing = plan.NewCode("pf-conf-missing", plan.Critical, "the host has no /etc/pf.conf", "restore macOS's own /etc/pf.conf")
+		"fix the file on the host (sudo pfctl -nf /etc/pf.conf shows the errors)")
+	codePFConfMissing = plan.NewCode("pf-conf-missing", plan.Critical, "/etc/pf.conf is missing", "restore macOS's own /etc/pf.conf on the host")
 	codeForeignAnchor = plan.NewCode("foreign-anchor", plan.Warning, "another tool created an anchor of this name",
 		"choose another anchor name in the vm_firewall block, or remove the anchor on the host")
 )
@@ -46,7 +46,7 @@ func brokenConf(err error) *plan.Trouble {
 // host.
 func (c *comparison) inspect() *plan.Trouble {
 	if _, there := c.seen.files[pfConfPath]; !there {
-		return codePFConfMissing.Trouble("the host has no " + pfConfPath)
+		return codePFConfMissing.Trouble(pfConfPath + " is missing")
 	}
 	form, err := c.seen.conf.Inspect(c.want.anchor, c.want.givenUp)
 	if err = cmp.Or(c.seen.broken, err); err != nil {

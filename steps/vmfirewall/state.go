@@ -157,8 +157,8 @@ func bridgeNetwork(text string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "a pf anchor may be macfleet's, but nothing confirms it",
-	"if it is macfleet's, add macfleet's header as the first line of its file")
+var codeUnknownAnchor = plan.NewCode("unknown-anchor", plan.Warning, "a pf anchor may be macfleet's, but has no header of macfleet",
+	"if it is macfleet's, make macfleet's header the first line of its file")
 
 // managed returns the anchors that macfleet set up, known by the header of an anchor's file and
 // by the boot job, which names its anchor.
@@ -223,8 +223,8 @@ func (p packetFilter) resembles(anchor, file string) bool {
 // unsureWhose warns of anchors of unknown origin.
 func unsureWhose(names []string) plan.Trouble {
 	return plan.Trouble{Code: codeUnknownAnchor,
-		Text: "macfleet set up a firewall on this host, but its anchor is no longer marked; it may be " +
+		Text: "macfleet set up a firewall on this host, but no anchor has its header any more; it may be " +
 			strings.Join(names, ", ") + ", which macfleet leaves unchanged",
 		Remedy: "if it is macfleet's, make \"" + pf.Header + "\" the first line of " + pf.File(names[0]) +
-			"; if not, apply the vm_firewall block once more and then remove it"}
+			"; otherwise apply the vm_firewall block again, then remove it"}
 }

@@ -22,7 +22,7 @@ var scripts = kit.ScriptsOf(files)
 var (
 	codeVMFirewallNotRendered = plan.NewCode("vm-firewall-not-rendered", plan.Warning, "the firewall's rules cannot be rendered from the configuration",
 		"correct the vm_firewall block")
-	codeVMFirewallNotWanted = plan.NewCode("vm-firewall-not-wanted", plan.Notice, "the configuration has no vm_firewall block, and macfleet had set up the firewall")
+	codeVMFirewallNotWanted = plan.NewCode("vm-firewall-not-wanted", plan.Notice, "the configuration no longer has a vm_firewall block for the host")
 )
 
 // vmFirewall blocks virtual machines from private networks: the host's own and those it
@@ -158,7 +158,7 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Fi
 		all = append(all, kit.Compare("earlier run", "unfinished", "finished"))
 	}
 	return plan.Finding{Facts: kit.Facts(all), Warnings: warnings, Changes: []plan.Change{{
-		Reason:  plan.Reason{Code: codeVMFirewallNotWanted, Text: "no vm_firewall block is configured for this host, and macfleet had set up the firewall"},
+		Reason:  plan.Reason{Code: codeVMFirewallNotWanted, Text: "the configuration no longer has a vm_firewall block for this host"},
 		Fields:  kit.Fields(all...),
 		Removes: true,
 		Command: scripts.Command("vm_firewall-remove", plan.Root, append([]string{seen.confText(), rest, check}, names...)...),
