@@ -63,7 +63,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// groupOf returns the heading that lists a code: its step, or its package.
+// groupOf returns the heading for a code: its step, or its package.
 func groupOf(c plan.Code) string {
 	dir, file := path.Split(c.Home())
 	dir = strings.TrimSuffix(dir, "/")
@@ -81,13 +81,13 @@ func groupOf(c plan.Code) string {
 	}
 }
 
-// cell escapes what would end a cell or begin a tag.
+// cell escapes characters that would end a cell or start a tag.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }
 
-// TestCodesAreAllSeen finds the packages that declare codes: each must be linked into
-// this test, or its codes would be missing in the page.
+// TestCodesAreAllSeen checks that each package with codes is linked into this test, since its codes
+// would be missing from the page.
 func TestCodesAreAllSeen(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// phrase is a piece of text that people read: a string literal, a comment, or a paragraph of a page.
+// phrase is a piece of text that people read: a string literal, a comment, a name, or a paragraph of a page.
 type phrase struct {
 	file string // its path below the tree's root
-	line int    // where it begins
-	kind string // string, comment or doc
-	text string // without quotes or comment signs
+	line int    // of its start
+	kind string // string, comment, name or doc
+	text string // without quotes or comment signs; a name as separate words
 
 	quoted bool // its line breaks are escapes, not those of the file
 }
@@ -58,7 +58,7 @@ func corpus(dir string) ([]phrase, error) {
 	return out, err
 }
 
-// readerOf returns what finds the phrases of a file, or nil where it has none.
+// readerOf returns the function that finds the phrases of a file, or nil if it has none.
 // Golden files are skipped: the code that prints them is read instead.
 func readerOf(name string) func(string) ([]phrase, error) {
 	switch ext := path.Ext(name); {
@@ -74,7 +74,11 @@ func readerOf(name string) func(string) ([]phrase, error) {
 	return nil
 }
 
-// goPhrases returns a Go file's string literals and comments: no import paths, struct tags or directives.
+// nameWords finds the words of a name: host and Name in hostName.
+var nameWords = regexp.MustCompile(`[A-Z]*[a-z0-9]+|[A-Z]+`)
+
+// goPhrases returns a Go file's string literals, comments and names, each name once. Import paths, struct tags and
+// directives are skipped.
 func goPhrases(text string) ([]phrase, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "", text, parser.ParseComments|parser.SkipObjectResolution)
@@ -85,8 +89,14 @@ func goPhrases(text string) ([]phrase, error) {
 	add := func(at token.Pos, kind, text string, quoted bool) {
 		out = append(out, phrase{line: fset.Position(at).Line, kind: kind, text: text, quoted: quoted})
 	}
+	seen := make(map[string]bool)
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.Ident:
+			if !seen[n.Name] {
+				seen[n.Name] = true
+				add(n.Pos(), "name", strings.Join(nameWords.FindAllString(n.Name, -1), " "), false)
+			}
 		case *ast.ImportSpec:
 			return false
 		case *ast.Field:
@@ -146,7 +156,7 @@ func pagePhrases(text string) ([]phrase, error) {
 	}), nil
 }
 
-// runs joins neighbouring lines that read accepts to one phrase.
+// runs joins adjacent lines that read accepts to one phrase.
 func runs(text, kind string, read func(line string) (string, bool)) []phrase {
 	var out []phrase
 	open := false

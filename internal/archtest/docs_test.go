@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// What a page may have at most.
+// The limits of a page.
 const (
 	sentenceWords  = 30
 	paragraphLines = 6
@@ -79,7 +79,7 @@ var (
 	listOfCode  = regexp.MustCompile("^(`[^`]*`(, )?)+$")
 )
 
-// tooLong lists what of a page is too long, with its line.
+// tooLong returns the parts of a page that are too long, with their lines.
 func tooLong(text string) (faults []string) {
 	var paragraph []string
 	start, fence := 0, false
@@ -155,7 +155,7 @@ func TestPagesLink(t *testing.T) {
 	}
 }
 
-// headings are the names under which a page's headings can be linked to.
+// headings returns the anchors of a page's headings.
 func headings(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestExampleStep applies the example of docs/extending.md to a copy of the tree: it
-// touches at most nine files and no guard test, and passes the tests that concern it.
+// TestExampleStep applies the example of docs/extending.md to a copy of the tree: it changes at most
+// nine files and no guard test, and passes the tests of its packages.
 func TestExampleStep(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -39,7 +39,7 @@ func TestExampleStep(t *testing.T) {
 	in(t, dir, "go", append(test, "./fleet/load", "./steps")...)
 }
 
-// copied returns a folder with the files of the tree that git knows.
+// copied returns a folder with the files of the tree that git tracks.
 func copied(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-// in runs a command in a folder that is no repository of git.
+// in runs a command in a folder outside any git repository.
 func in(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	c := exec.Command(name, args...)

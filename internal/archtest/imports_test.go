@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/macfleet/macfleet/"
 
-// root is the repository, seen from this package.
+// root is the repository's root, relative to this package.
 const root = "../.."
 
 // reserved lists the only packages that may import a library.
@@ -69,7 +69,7 @@ var parsed = sync.OnceValues(func() ([]source, error) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() && name != root && isModule(name) {
-			return filepath.SkipDir // what it imports is its own affair
+			return filepath.SkipDir // a separate module has its own imports
 		}
 		if !strings.HasSuffix(name, ".go") {
 			return nil
@@ -105,8 +105,8 @@ func covers(patterns []string, pkg string) bool {
 	})
 }
 
-// rulesFor returns which of macfleet's packages a package may import, by the table. A row that
-// ends in "/..." covers everything below it.
+// rulesFor returns the packages of macfleet that a package may import, by the table. A row that ends
+// in "/..." covers everything below it.
 func rulesFor(allowed map[string][]string, pkg string) ([]string, bool) {
 	if r, ok := allowed[pkg]; ok {
 		return r, true
@@ -119,10 +119,10 @@ func rulesFor(allowed map[string][]string, pkg string) ([]string, bool) {
 	return nil, false
 }
 
-// vendors are whom package plan does not know: what it says of them the configuration has.
+// vendors are unknown to package plan: their names come from the configuration.
 var vendors = []string{"scaleway", "github", "tailscale"}
 
-// TestPlanNamesNoVendor reads what is not a test, but for the paths of imports.
+// TestPlanNamesNoVendor reads all files except tests, without their imports.
 func TestPlanNamesNoVendor(t *testing.T) {
 	t.Parallel()
 	read := 0
@@ -212,8 +212,8 @@ func TestNoClockInPurePackages(t *testing.T) {
 	}
 }
 
-// TestOnlyMainExits keeps os.Exit and log.Fatal out of everything but the
-// main.go of a program, where no deferred call can be skipped.
+// TestOnlyMainExits allows os.Exit and log.Fatal only in the main.go of a program, where they skip no
+// deferred calls.
 func TestOnlyMainExits(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {

@@ -28,12 +28,13 @@ var (
 // turn is a way to say something that the project does not use.
 type turn struct {
 	name, better string
+	names        bool // it applies to names, instead of sentences
 	find         *regexp.Regexp
 	except       []*regexp.Regexp
 	needs        []string // each match contains at least one of these, in lower case; empty: find is always run
 }
 
-// finding is a turn met in a phrase.
+// finding is a turn in a phrase.
 type finding struct {
 	file   string
 	line   int
@@ -65,6 +66,7 @@ func readTurns(table string) ([]turn, error) {
 			last.except = append(last.except, find)
 			continue
 		}
+		line, names := strings.CutPrefix(line, "@ ")
 		name, better, ok := strings.Cut(line, " => ")
 		find, err := compile(name)
 		if err != nil || !ok {
@@ -74,7 +76,7 @@ func readTurns(table string) ([]turn, error) {
 		if err != nil {
 			return nil, fmt.Errorf("words.txt:%d: %w", n, err)
 		}
-		out = append(out, turn{name: name, better: better, find: find, needs: literals(parsed)})
+		out = append(out, turn{name: name, better: better, names: names, find: find, needs: literals(parsed)})
 	}
 	return out, lines.Err()
 }
@@ -134,7 +136,7 @@ func judge(turns []turn, p phrase) []finding {
 	var out []finding
 	lower := strings.ToLower(p.text)
 	for _, r := range turns {
-		if len(r.needs) > 0 && !slices.ContainsFunc(r.needs, func(s string) bool { return strings.Contains(lower, s) }) {
+		if r.names != (p.kind == "name") || len(r.needs) > 0 && !slices.ContainsFunc(r.needs, func(s string) bool { return strings.Contains(lower, s) }) {
 			continue
 		}
 		for _, hit := range r.find.FindAllStringIndex(p.text, -1) {
@@ -163,7 +165,7 @@ func around(text string, hit []int) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(said), " "), "")
 }
 
-// swept reports whether the words of a file are held to the table already.
+// swept reports whether the list holds the words of a file to the table.
 func swept(list, file string) bool {
 	for line := range strings.Lines(list) {
 		folder, scope, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -223,7 +225,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// report prints findings, or how many there are in each folder and of each turn.
+// report prints findings, or counts them by folder and by turn.
 func report(found []finding) {
 	folders, names := make(map[string]int), make(map[string]int)
 	for _, f := range found {
@@ -246,7 +248,7 @@ func report(found []finding) {
 // TestWordsFind keeps the lint able to find: turns, exceptions, and text that is skipped.
 func TestWordsFind(t *testing.T) {
 	t.Parallel()
-	turns, err := readTurns("presto => again\nbe nil => is not a\n! must be nil  # existence\ntodo now: => fix:\n")
+	turns, err := readTurns("presto => again\nbe nil => is not a\n! must be nil  # existence\ntodo now: => fix:\n@ old turn => new turn\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,6 +261,7 @@ func TestWordsFind(t *testing.T) {
 		{goPhrases, "package p\n\nimport _ \"a presto\"\n\ntype x struct {\n\ta int `json:\"todo now: presto\"`\n}\n", "[]"},
 		{goPhrases, "package p\n\nvar a, b = \"presto\", \"must be nil; Presto: be nil\"\n", "[3 3]"},
 		{goPhrases, "package p\n\nvar a = \"todo now:\\n x\"\n", "[3]"},
+		{goPhrases, "package p\n\nvar oldTurn = 1\n\nfunc TestOldTurns() { oldTurn++; presto, old_turn := 1, 1 } // an old turn\n", "[3 5]"},
 		{pagePhrases, "# A page\n\n```sh\npresto\n```\nso presto\n", "[6]"},
 		{commentPhrases, "#!/bin/sh\n# starts\n#   presto\necho presto\n", "[3]"},
 	} {

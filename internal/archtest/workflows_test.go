@@ -9,9 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWorkflows holds the project's own workflows to what they promise: every action is
-// pinned by its commit, no job writes to the repository, keeps a token or runs for ever,
-// and a newer run does not wait for an older one.
+// TestWorkflows checks the project's workflows: every action is pinned by its commit, no job writes to
+// the repository, keeps a token or lacks a time limit, and a newer run does not wait for an older one.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../.github/workflows/*.yml")

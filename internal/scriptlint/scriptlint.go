@@ -1,6 +1,5 @@
-// Package scriptlint checks the scripts that run on hosts: they must mean the
-// same to macOS's bash 3.2, to dash, to bash and to the simulator's shell, and
-// a probe must not be able to change anything.
+// Package scriptlint checks the scripts that run on hosts: they must behave the same in macOS's bash
+// 3.2, in dash, in bash and in the simulator's shell, and a probe must not change anything.
 package scriptlint
 
 import (
@@ -11,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Kind is what a script is for.
+// Kind is the purpose of a script.
 type Kind int
 
 // The kinds of script.
@@ -20,7 +19,7 @@ const (
 	Probe       // must not write
 )
 
-// rule says how a command may be used.
+// rule is how a command may be used.
 type rule struct {
 	// reads reports whether a call with these arguments changes nothing.
 	reads func(args []string) bool
@@ -30,15 +29,15 @@ func always([]string) bool { return true }
 
 func never([]string) bool { return false }
 
-// first reports whether the first argument is the given one.
+// first returns whether the first argument is the given one.
 func first(want string) func([]string) bool {
 	return func(args []string) bool { return len(args) > 0 && args[0] == want }
 }
 
-// rules lists every command a script may call: the builtins that all shells
-// share, and the tools by bare name. What is not here is refused: umask, kill
-// and ulimit, which the simulator's shell lacks; sed, whose -i differs; python
-// and git, which are stubs that open a dialog on a Mac without developer tools.
+// rules returns every command that a script may call: the builtins that all shells share, and the
+// tools by bare name. Others are refused: umask, kill and ulimit, which the simulator's shell lacks;
+// sed, whose -i differs; python and git, which are stubs that open a dialog on a Mac without developer
+// tools.
 func rules() map[string]rule {
 	out := make(map[string]rule)
 	for _, name := range strings.Fields(`: [ base64 break cat cd cmp continue cut date df echo eval exec exit export false
@@ -51,7 +50,7 @@ func rules() map[string]rule {
 	out["dscl"] = rule{func(args []string) bool { return len(args) > 1 && args[1] == "-read" }} // -authonly counts a failed login
 	out["fdesetup"] = rule{first("status")}
 	out["pwpolicy"] = rule{never}
-	// pfctl -nf loads tables on its way, as a fleet found out.
+	// pfctl -nf loads tables while it reads, as a fleet found out.
 	out["pfctl"] = rule{func(args []string) bool {
 		for i, a := range args {
 			show := strings.HasPrefix(a, "-s") || a == "-v" || a == "-q" || a == "-a" || a == "-t" || a == "-T"
@@ -63,7 +62,7 @@ func rules() map[string]rule {
 		return true
 	}}
 	out["dd"] = rule{func(args []string) bool {
-		// An argument that begins with a value may be any operand.
+		// An argument that starts with a value may be any operand.
 		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, value) || strings.HasPrefix(a, "of=") })
 	}}
 	out["launchctl"] = rule{func(args []string) bool {
@@ -81,7 +80,7 @@ func rules() map[string]rule {
 	return out
 }
 
-// Check returns what is wrong with a script, a line each, with its place.
+// Check returns the faults of a script, one per line, with their positions.
 func Check(name, text string, kind Kind) []string {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), name)
 	if err != nil {
@@ -128,7 +127,7 @@ func (c *checker) node(n syntax.Node) {
 
 func (c *checker) call(n *syntax.CallExpr) { c.command(n, n.Args) }
 
-// command checks a command and, where that one runs another, the other too.
+// command checks a command and the command that it runs, if any.
 func (c *checker) command(n *syntax.CallExpr, words []*syntax.Word) {
 	if len(words) == 0 {
 		return
@@ -180,11 +179,10 @@ func options(args []string) int {
 	return min(n, len(args))
 }
 
-// value ends what is known of a word that goes on with something only the run
-// knows.
+// value marks the end of the known part of a word, where a value of the run follows.
 const value = "$"
 
-// known returns the text of a word, without quotes, as far as it is fixed.
+// known returns the text of a word, without quotes, up to the first unknown part.
 func known(parts []syntax.WordPart) (text string, whole bool) {
 	for _, p := range parts {
 		more, all := "", true

@@ -9,7 +9,7 @@ import (
 
 const unlisted = "is not on the list of what every shell and host has"
 
-// badScripts do what no script may, whatever it is for.
+// badScripts are refused for both kinds.
 var badScripts = []struct{ script, want string }{
 	{"/usr/bin/pmset -g", "call /usr/bin/pmset by its bare name"},
 	{"./tool", "call ./tool by its bare name"},
@@ -92,7 +92,7 @@ func TestEveryScript(t *testing.T) {
 	}
 }
 
-// writingScripts do what a change may and a probe may not.
+// writingScripts are accepted as a change and refused as a probe.
 var writingScripts = []struct{ script, want string }{
 	{"defaults write com.apple.screensaver idleTime -int 0", "must not write, and defaults does"},
 	{"defaults -currentHost write com.apple.screensaver idleTime -int 0", "and defaults does"},
@@ -165,12 +165,12 @@ func TestProbesMustNotWrite(t *testing.T) {
 	}
 }
 
-// TestGoodScripts are accepted for both uses.
+// TestGoodScripts checks scripts that are accepted for both kinds.
 func TestGoodScripts(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{
 		"",
-		"# a remark alone\n",
+		"# only a comment\n",
 		"pmset -g custom",
 		"scutil --get \"$1\"",
 		"defaults read /Library/Preferences/com.apple.screensaver loginWindowIdleTime",
@@ -187,7 +187,7 @@ func TestGoodScripts(t *testing.T) {
 		"echo x 2>&1 >&2 2>/dev/null </dev/null",
 		"x=$(dd bs=1 count=\"$length\" 2>/dev/null; printf x)\nx=${x%x}",
 		"f() { echo \"$1\"; }\nf x | grep y",
-		"umask() { :; }\numask", // a function of the script's own
+		"umask() { :; }\numask", // a function of the script
 		"while read -r line; do case $line in a*) continue ;; *) break ;; esac; done <f",
 		"i=0\nwhile [ \"$i\" -lt 3 ]; do i=$((i + 1)); done",
 		"for a in \"$@\"; do printf '%s\\n' \"$a\"; done",
@@ -208,7 +208,7 @@ func TestGoodScripts(t *testing.T) {
 	}
 }
 
-// TestFaultsHaveAPlace: every fault of a script is told, each with its line.
+// TestFaultsHaveAPlace checks that all faults are reported, each with its line.
 func TestFaultsHaveAPlace(t *testing.T) {
 	t.Parallel()
 	faults := scriptlint.Check("steps/x.sh", "true\numask 0\n  rm f >g\n", scriptlint.Probe)
@@ -223,8 +223,7 @@ func TestFaultsHaveAPlace(t *testing.T) {
 	}
 }
 
-// FuzzCheck: no text makes the lint fail, and a probe is held to at least what
-// a change is.
+// FuzzCheck checks that no text makes the lint fail, and that a probe has all faults of a change.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{"", "pmset -g\n", "sudo -u\n", "exec\n", "sudo -n exec sudo dd of=x", "f(){ f; }\nexec f", "trap x EXIT", "echo x >&3 <<E\n$(rm x)\nE\n"} {
 		f.Add(seed)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// loading is one transaction: rules are loaded into the kernel all at once, or not at all.
+// loading is one transaction: rules are loaded into the kernel as one, or none is.
 type loading struct {
 	live     *filter
 	read     func(name string) ([]byte, error)
