@@ -18,9 +18,9 @@ type node struct{ inventory.Node }
 // How kubelets behave: when the first heartbeat comes after the start, how often heartbeats come, and
 // after how long a silence the Node is not Ready.
 const (
-	firstHeard = 2 * time.Second
-	heartbeat  = 10 * time.Second
-	unheard    = 40 * time.Second
+	firstHeartbeat = 2 * time.Second
+	heartbeat      = 10 * time.Second
+	notReadyAfter  = 40 * time.Second
 )
 
 // Node returns a host's Node.
@@ -108,7 +108,7 @@ func (w *World) beat(m *Machine) {
 		return
 	}
 	name, since := m.NodeName(), time.Since(m.started)
-	first := firstHeard + m.Late
+	first := firstHeartbeat + m.Late
 	if m.process == "" || m.process == m.Refuses || m.process == m.Silent || time.Now().Before(m.up) || since < first || w.identities[name] == 0 || m.token != w.tokenOf(name) {
 		return
 	}
@@ -133,7 +133,7 @@ func (w *World) list() []inventory.Node {
 	}
 	var out []inventory.Node
 	for _, n := range w.nodes {
-		if n.Ready = inventory.Ready; time.Since(n.LastHeartbeat) > unheard {
+		if n.Ready = inventory.Ready; time.Since(n.LastHeartbeat) > notReadyAfter {
 			n.Ready, n.Why = inventory.ReadyUnknown, "no heartbeat"
 		}
 		out = append(out, n.Node)

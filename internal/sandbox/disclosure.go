@@ -27,7 +27,7 @@ func rememberDisclosure(ctx context.Context, v *victim) error {
 	return err
 }
 
-func (v *victim) told() (before cloud.Passwords, err error) {
+func (v *victim) reportedBefore() (before cloud.Passwords, err error) {
 	if v.record.Reported == nil {
 		return before, fmt.Errorf("the record of %s lacks what the provider reported before", v.record.Incident)
 	}
@@ -36,7 +36,7 @@ func (v *victim) told() (before cloud.Passwords, err error) {
 
 func disclose(as func(cloud.Passwords) cloud.Passwords) func(context.Context, *victim) error {
 	return func(_ context.Context, v *victim) error {
-		before, err := v.told()
+		before, err := v.reportedBefore()
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func disclose(as func(cloud.Passwords) cloud.Passwords) func(context.Context, *v
 
 func disclosed(as func(cloud.Passwords) cloud.Passwords) func(context.Context, *victim) (bool, error) {
 	return func(ctx context.Context, v *victim) (bool, error) {
-		before, err := v.told()
+		before, err := v.reportedBefore()
 		if err != nil || (cloud.Passwords{Sudo: v.server.SudoPassword, VNC: v.server.VncURL}) == as(before) {
 			return err == nil, err
 		}
@@ -60,7 +60,7 @@ func disclosed(as func(cloud.Passwords) cloud.Passwords) func(context.Context, *
 
 func discloseBack(as func(cloud.Passwords) cloud.Passwords) func(context.Context, *victim) error {
 	return func(ctx context.Context, v *victim) error {
-		before, err := v.told()
+		before, err := v.reportedBefore()
 		if err != nil {
 			return err
 		}

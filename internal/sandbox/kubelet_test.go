@@ -115,7 +115,7 @@ func newKubelet(t *testing.T) *patient {
 	return p
 }
 
-func TestTheClusterHearsOfKubelets(t *testing.T) {
+func TestTheClusterSeesKubelets(t *testing.T) {
 	t.Parallel()
 	p := newKubelet(t)
 	all := p.agents()
@@ -427,7 +427,7 @@ func TestDownloadsOfTheWorld(t *testing.T) {
 }
 
 // Changes of a Mac whose world is closed are reported when the world opens it again.
-func TestTheClusterHearsLater(t *testing.T) {
+func TestTheClusterSeesKubeletsLater(t *testing.T) {
 	t.Parallel()
 	p := newKubelet(t)
 	apart, err := mac.Open(filepath.Join(p.dir, "macs", p.host.ID))

@@ -101,7 +101,7 @@ func rotatedTrouble(name, summary string, last func(*mac.Machine) error) trouble
 			if err == nil {
 				err = machine.SetPassword(v.record.Settings[passwordBefore])
 			}
-			before, failed := v.told()
+			before, failed := v.reportedBefore()
 			if err = errors.Join(err, failed); err != nil {
 				return err
 			}

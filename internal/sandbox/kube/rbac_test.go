@@ -239,12 +239,12 @@ func TestTokenRequests(t *testing.T) {
 func TestClusterInfoIsForAll(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	nobody := f.client(t, "").CoreV1()
-	info, err := nobody.ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
+	anonymous := f.client(t, "").CoreV1()
+	info, err := anonymous.ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
 	if err != nil || !strings.Contains(info.Data["kubeconfig"], "https://") {
 		t.Errorf("%v %v", info, err)
 	}
-	if _, err := nobody.ConfigMaps("kube-public").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := anonymous.ConfigMaps("kube-public").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a list: %v", err)
 	}
 }

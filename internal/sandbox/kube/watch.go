@@ -121,7 +121,7 @@ type watcher struct {
 	api     *API
 	r       *request
 	matches func(*object) bool
-	told    map[string]*object
+	sent    map[string]*object
 	from    uint64 // the version up to which the client knows the state
 	first   bool
 }
@@ -142,7 +142,7 @@ func (a *API) watch(w http.ResponseWriter, r *request) {
 	if r.query.Get("sendInitialEvents") == "true" {
 		from = 0
 	}
-	watching := &watcher{api: a, r: r, matches: matches, told: map[string]*object{}, from: from, first: true}
+	watching := &watcher{api: a, r: r, matches: matches, sent: map[string]*object{}, from: from, first: true}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w)
@@ -203,7 +203,7 @@ func (w *watcher) changes(version uint64) ([]event, error) {
 	now := map[string]*object{}
 	for _, o := range present {
 		now[key(o)] = o
-		before, known := w.told[key(o)]
+		before, known := w.sent[key(o)]
 		switch {
 		case known && before.GetUID() == o.GetUID() && before.GetResourceVersion() == o.GetResourceVersion():
 		case known && before.GetUID() == o.GetUID():
@@ -217,7 +217,7 @@ func (w *watcher) changes(version uint64) ([]event, error) {
 			events = append(events, w.event("ADDED", o))
 		}
 	}
-	for name, o := range w.told {
+	for name, o := range w.sent {
 		if now[name] == nil {
 			events = append(events, w.event("DELETED", o))
 		}
@@ -225,7 +225,7 @@ func (w *watcher) changes(version uint64) ([]event, error) {
 	if w.first && w.r.query.Get("sendInitialEvents") == "true" {
 		events = append(events, w.bookmark(version))
 	}
-	w.told, w.from, w.first = now, version, false
+	w.sent, w.from, w.first = now, version, false
 	return events, nil
 }
 

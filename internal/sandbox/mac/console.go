@@ -57,7 +57,7 @@ func (v *visit) logOut() error {
 		return err
 	}
 	if who, ok := v.session.user(c.User); ok {
-		if err := v.endGuests(func(g guest) bool { return g.UID == who.uid && !g.Told }); err != nil {
+		if err := v.endGuests(func(g guest) bool { return g.UID == who.uid && !g.ResultRead }); err != nil {
 			return err
 		}
 		if err := v.endSession(who.uid); err != nil {

@@ -13,17 +13,17 @@ import (
 // guest is a process of tart that runs by itself: a running virtual machine, or a push. It outlives
 // the process that started it, but not its user's session.
 type guest struct {
-	PID     int       `json:"pid"`
-	VM      string    `json:"vm"`
-	Home    string    `json:"home"` // TART_HOME
-	UID     int       `json:"uid"`
-	Started time.Time `json:"started"`
-	Args    []string  `json:"args"`
-	Ref     string    `json:"ref,omitempty"`  // target of a push; "" = a running virtual machine
-	Ends    time.Time `json:"ends,omitzero"`  // when a push finishes
-	Told    bool      `json:"told,omitempty"` // whether the result of a finished push was read
-	Failure string    `json:"failure,omitempty"`
-	Pod     *podOf    `json:"pod,omitempty"` // whose virtual machine it is, if the cluster has the Pod
+	PID        int       `json:"pid"`
+	VM         string    `json:"vm"`
+	Home       string    `json:"home"` // TART_HOME
+	UID        int       `json:"uid"`
+	Started    time.Time `json:"started"`
+	Args       []string  `json:"args"`
+	Ref        string    `json:"ref,omitempty"`  // target of a push; "" = a running virtual machine
+	Ends       time.Time `json:"ends,omitzero"`  // when a push finishes
+	ResultRead bool      `json:"told,omitempty"` // whether the result of a finished push was read
+	Failure    string    `json:"failure,omitempty"`
+	Pod        *podOf    `json:"pod,omitempty"` // whose virtual machine it is, if the cluster has the Pod
 }
 
 // podOf names a Pod.
@@ -36,7 +36,7 @@ type podOf struct {
 const pushBroken = `The file "nvram.bin" doesn't exist`
 
 func (g guest) runs() bool   { return g.Ref == "" }
-func (g guest) pushes() bool { return g.Ref != "" && !g.Told }
+func (g guest) pushes() bool { return g.Ref != "" && !g.ResultRead }
 
 var guestsRecord = inMemory("guests")
 
@@ -50,7 +50,7 @@ func (v *visit) guests() ([]guest, error) {
 	for i, g := range all {
 		if g.pushes() && !now.Before(g.Ends) {
 			// The disk is open all the time; nvram.bin is opened last, after the disk.
-			if all[i].Told = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {
+			if all[i].ResultRead = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {
 				all[i].Failure = pushBroken
 			}
 		}

@@ -92,8 +92,8 @@ func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string,
 
 // kubeletNotes are the kubelets of a machine when they were last announced.
 type kubeletNotes struct {
-	Told bool            `json:"told"`     // whether the world received it
-	All  []agent.Kubelet `json:"kubelets"` // nil = never any
+	Received bool            `json:"told"`     // whether the world received it
+	All      []agent.Kubelet `json:"kubelets"` // nil = never any
 }
 
 var kubeletsRecord = inFirmware("kubelets")
@@ -109,15 +109,15 @@ func (v *visit) announced() (last kubeletNotes) {
 // announce reports the running kubelets to the world after a change. Times are real, not the
 // machine's.
 func (v *visit) announce(m *manager) error {
-	last, tell := v.announced(), v.session.machine.outside.Kubelets
+	last, report := v.announced(), v.session.machine.outside.Kubelets
 	all := v.kubelets(m, last.All)
-	if slices.EqualFunc(last.All, all, sameRun) && (last.Told || last.All == nil || tell == nil) {
+	if slices.EqualFunc(last.All, all, sameRun) && (last.Received || last.All == nil || report == nil) {
 		return nil
 	}
-	if err := v.keep(kubeletsRecord, kubeletNotes{tell != nil, append([]agent.Kubelet{}, all...)}); err != nil || tell == nil {
+	if err := v.keep(kubeletsRecord, kubeletNotes{report != nil, append([]agent.Kubelet{}, all...)}); err != nil || report == nil {
 		return err
 	}
-	return tell(all)
+	return report(all)
 }
 
 // sameRun reports whether two records are of one run in the same state.

@@ -29,15 +29,15 @@ users:
 type kubeletHost struct {
 	*testing.T
 	*Machine
-	heard []agent.Kubelet
-	pods  []agent.Pod
+	reported []agent.Kubelet
+	pods     []agent.Pod
 }
 
 func newKubelet(t *testing.T, binary string, args ...string) *kubeletHost {
 	t.Helper()
 	h := &kubeletHost{T: t, Machine: newMachine(t)}
 	h.Connect(Outside{
-		Kubelets: func(all []agent.Kubelet) error { h.heard = all; return nil },
+		Kubelets: func(all []agent.Kubelet) error { h.reported = all; return nil },
 		Pods:     func(agent.Kubelet) ([]agent.Pod, error) { return h.pods, nil },
 	})
 	h.write("/usr/local/bin/tart-kubelet", binary, 0, 0o755)
@@ -88,7 +88,7 @@ func (h *kubeletHost) page(key string) string {
 
 func (h *kubeletHost) running() []agent.Kubelet {
 	var all []agent.Kubelet
-	for _, k := range h.heard {
+	for _, k := range h.reported {
 		if k.Runs() {
 			all = append(all, k)
 		}
@@ -100,10 +100,10 @@ func TestKubeletRuns(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n", "--host-cpu", "8", "--host-memory-mb=14336", "--max-pods=3", "--node-labels=acme.dev/fleet=runners",
 		"--provider-id=scw-applesilicon://fr-par-1/x", "--disable-vm-gc")
-	if len(h.heard) != 1 {
-		t.Fatalf("got %+v", h.heard)
+	if len(h.reported) != 1 {
+		t.Fatalf("got %+v", h.reported)
 	}
-	k := h.heard[0]
+	k := h.reported[0]
 	if k.Node != "mini-1" || k.CPU != 8 || k.MemoryMB != 14336 || k.MaxPods != 3 || k.Labels["acme.dev/fleet"] != "runners" || k.GC ||
 		k.ProviderID != "scw-applesilicon://fr-par-1/x" || k.Version != "0.4.0" || k.Token != "secret-token" || !k.Runs() || k.Job != "dev.macfleet.tart-kubelet" {
 		t.Errorf("got %+v", k)
@@ -116,18 +116,18 @@ func TestKubeletRuns(t *testing.T) {
 	}
 	// A restart within two seconds: the cluster never saw the first run.
 	h.root("launchctl kickstart -k " + kubeletLabel)
-	if len(h.heard) != 1 || h.heard[0].PID == k.PID {
-		t.Errorf("after a restart: %+v", h.heard)
+	if len(h.reported) != 1 || h.reported[0].PID == k.PID {
+		t.Errorf("after a restart: %+v", h.reported)
 	}
 	if err := h.Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.running(); len(got) != 1 || got[0].Node != "mini-1" {
-		t.Errorf("after a boot: %+v", h.heard)
+		t.Errorf("after a boot: %+v", h.reported)
 	}
 	h.root("launchctl bootout " + kubeletLabel)
 	if len(h.running()) != 0 {
-		t.Errorf("after a bootout: %+v", h.heard)
+		t.Errorf("after a bootout: %+v", h.reported)
 	}
 }
 
@@ -162,8 +162,8 @@ func TestKubeletEnds(t *testing.T) {
 			if got := h.page("runs"); len(got) != 3 {
 				t.Errorf("after an hour of crashes runs = %s", got)
 			}
-			if len(h.heard) != 0 {
-				t.Errorf("the cluster saw %+v", h.heard)
+			if len(h.reported) != 0 {
+				t.Errorf("the cluster saw %+v", h.reported)
 			}
 		})
 	}
@@ -264,11 +264,11 @@ func TestNoCollection(t *testing.T) {
 func TestAVirtualMachineGoesWithItsPod(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n", "--disable-vm-gc")
-	if got := h.heard[0].NoVMs; !strings.Contains(got, "/usr/local/bin/tart: no such file") {
+	if got := h.reported[0].NoVMs; !strings.Contains(got, "/usr/local/bin/tart: no such file") {
 		t.Errorf("without tart: %q", got)
 	}
 	withTart(h)
-	if got := h.heard[0].NoVMs; got != "" {
+	if got := h.reported[0].NoVMs; got != "" {
 		t.Errorf("with tart and a session: %q", got)
 	}
 	h.pods = []agent.Pod{{Namespace: "ci", Name: "a"}, {Namespace: "ci", Name: "b"}}
@@ -293,7 +293,7 @@ func TestAVirtualMachineGoesWithItsPod(t *testing.T) {
 	if err := h.LogOut(); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.heard[0].NoVMs; !strings.Contains(got, "Aqua session for uid 501") {
+	if got := h.reported[0].NoVMs; !strings.Contains(got, "Aqua session for uid 501") {
 		t.Errorf("without a session: %q", got)
 	}
 }
@@ -309,13 +309,13 @@ func TestChangedFileUnderAJob(t *testing.T) {
 	}
 	h.write(file, strings.Replace(string(text), "--max-pods=3", "--max-pods=4", 1), 0, 0o644)
 	h.root("launchctl kickstart -k " + kubeletLabel)
-	if got := h.heard[0].MaxPods; got != 3 {
+	if got := h.reported[0].MaxPods; got != 3 {
 		t.Errorf("after a kick: %d", got)
 	}
 	h.root("launchctl bootout " + kubeletLabel)
 	h.later(4 * time.Second)
 	h.root("launchctl bootstrap system " + file)
-	if got := h.heard[0].MaxPods; got != 4 {
+	if got := h.reported[0].MaxPods; got != 4 {
 		t.Errorf("after a bootout and a bootstrap: %d", got)
 	}
 }

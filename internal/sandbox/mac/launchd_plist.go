@@ -61,7 +61,7 @@ func describe(data []byte) (description, error) {
 		Label: text(values["Label"]), Program: text(values["Program"]), Args: texts(values["ProgramArguments"]),
 		User: text(values["UserName"]), Dir: text(values["WorkingDirectory"]), Env: map[string]string{},
 		Stdout: text(values["StandardOutPath"]), Stderr: text(values["StandardErrorPath"]), Umask: 0o022,
-		RunAtLoad: truth(values["RunAtLoad"]), Abandon: truth(values["AbandonProcessGroup"]), Disabled: truth(values["Disabled"]), Throttle: throttle, ExitWithin: exitTimeout,
+		RunAtLoad: boolean(values["RunAtLoad"]), Abandon: boolean(values["AbandonProcessGroup"]), Disabled: boolean(values["Disabled"]), Throttle: throttle, ExitWithin: exitTimeout,
 		Sessions: texts(values["LimitLoadToSessionType"]), Queue: texts(values["QueueDirectories"]),
 	}
 	for name, value := range dict(values, "EnvironmentVariables") {
@@ -101,12 +101,12 @@ func describe(data []byte) (description, error) {
 func (d *description) keepAlive(value any) {
 	conditions, ok := value.(map[string]any)
 	if !ok {
-		d.Keep.Always = truth(value)
+		d.Keep.Always = boolean(value)
 		d.RunAtLoad = d.RunAtLoad || d.Keep.Always
 		return
 	}
 	for key, value := range conditions {
-		yes := truth(value)
+		yes := boolean(value)
 		switch key {
 		case "SuccessfulExit":
 			d.Keep.Success, d.RunAtLoad = &yes, true
@@ -115,7 +115,7 @@ func (d *description) keepAlive(value any) {
 		case "PathState":
 			d.Keep.Paths = map[string]bool{}
 			for path, wanted := range dict(conditions, key) {
-				d.Keep.Paths[path] = truth(wanted)
+				d.Keep.Paths[path] = boolean(wanted)
 			}
 		case "OtherJobEnabled", "AfterInitialDemand":
 			d.Lacking = "KeepAlive " + key
@@ -153,7 +153,7 @@ func texts(value any) []string {
 	return all
 }
 
-func truth(value any) bool {
+func boolean(value any) bool {
 	b, _ := value.(bool)
 	return b
 }

@@ -21,16 +21,16 @@ To proceed, enter your password, or type Ctrl-C to abort.
 
 // lecture warns a user who has not entered a correct password before.
 func (p *proc) lecture() {
-	heard := true
+	known := true
 	err := p.visit(func(v *visit) error {
 		if v.switched(lectureSwitch) == "never" {
 			return nil
 		}
 		n, err := v.resolve(v.session.users()[0], "/", path.Join(lectured, p.user.name), true)
-		heard = err == nil && n.exists()
+		known = err == nil && n.exists()
 		return nil
 	})
-	if err == nil && !heard {
+	if err == nil && !known {
 		_, _ = io.WriteString(p.stderr, lecture)
 	}
 }

@@ -273,7 +273,7 @@ func (c launchctlCall) printDisabled() int {
 		}
 		c.printf("\n\tdisabled services = {\n")
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			c.printf("\t\t%q => %s\n", name, words[truth(values[name])])
+			c.printf("\t\t%q => %s\n", name, words[boolean(values[name])])
 		}
 		c.printf("\t}\n")
 		return nil

@@ -59,7 +59,7 @@ func (v *visit) processes() ([]process, error) {
 		return nil, err
 	}
 	for _, g := range guests {
-		if !g.Told {
+		if !g.ResultRead {
 			all = append(all, process{pid: g.PID, parent: 1, uid: g.UID, args: g.Args, started: g.Started})
 		}
 	}

@@ -145,7 +145,7 @@ func (m *Machine) Pushes() (all []Push, err error) {
 	err = m.asRoot(func(v *visit, _ *proc) error {
 		guests, err := v.guests()
 		for _, g := range slices.DeleteFunc(guests, guest.runs) {
-			all = append(all, Push{g.VM, g.Ref, g.Told, g.Failure})
+			all = append(all, Push{g.VM, g.Ref, g.ResultRead, g.Failure})
 		}
 		return err
 	})
