@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -87,4 +89,41 @@ func TestRunKeepsToItsForecast(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestForecastIsRight: with the durations of the run before, a roll takes about as long as its plan says, whatever its
+// waves and its soak are.
+func TestForecastIsRight(t *testing.T) {
+	t.Parallel()
+	limits := fleet.Rollout{MaxUnavailable: fleet.Share{Count: 2}, Canary: 1, Soak: time.Minute}
+	inMemory(t, 7, limits, func(t *testing.T, w *nodesInMemory) {
+		for _, name := range w.atWork(t) {
+			m := w.Member(name)
+			w.Change(func() { m.Slow, m.Late = 2*time.Second, 4*time.Second })
+		}
+		w.engine.Bounds, w.engine.Parallelism = new(plan.Bounds), 32
+		w.want["agent"], w.want["tools"] = "v2", "t2"
+		performed(t, w.engine, planned(t, w.engine))
+		timing := rollout.Timing{Recorded: make(map[rollout.Task]time.Duration), Runs: 1}
+		for _, ev := range w.events { // the hosts are alike, so each duration stands for the median
+			took := time.Duration(ev.Seconds * float64(time.Second))
+			switch ev.Type {
+			case engine.Done:
+				timing.Recorded[rollout.TaskOf(*ev.Action)] = took
+			case engine.NodeReady:
+				timing.Recorded[rollout.Await(rollout.Disrupt)] = took
+			}
+		}
+		w.engine.Timing = func() rollout.Timing { return timing }
+		w.want["agent"], w.want["tools"] = "v3", "t3"
+		p := planned(t, w.engine)
+		began := time.Now()
+		if r := performed(t, w.engine, p); !r.Converged() {
+			t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
+		}
+		took := time.Since(began).Seconds()
+if f := *p.Forecast; f.Runs != 1 || math.Abs(float64(f.Seconds)-took) > took/6 {
+			t.Errorf("it took %.0f s, forecast %+v", took, f)
+		}
+	})
 }
