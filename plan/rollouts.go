@@ -21,4 +21,5 @@ type Forecast struct {
 	Runs     int  `json:"recorded_runs"`          // how many recorded runs it is based on; 0: only on defaults
 	Defaults bool `json:"defaults"`               // some of the work is in no recorded run, so defaults count for it
 	Pods     bool `json:"pods_unknown,omitempty"` // Pods are evicted, and no recorded run says how long they take to end
+	Late     int  `json:"after_window,omitempty"` // hosts that would start after the maintenance window closes, so the run defers them
 }

@@ -59,7 +59,7 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 		p := plan.Compute(config, steps.For, r.Snapshot, sel)
 		if bounds != nil {
 			bounds.Now = r.Taken
-			engine.Bound(config, steps.For, p, *bounds, env.outlook(config.Owner))
+			engine.Bound(config, steps.For, p, *bounds, env.outlook(config.Owner), nil)
 		}
 		return looked{p, config, r.Taken}, nil
 	}

@@ -121,7 +121,7 @@ func (e *Engine) judge(ctx context.Context, p, performed *plan.Plan, started tim
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started
-		bound(e.Config, e.Steps, p, b, Outlook{e.Timing, e.Parallelism}, performed)
+		Bound(e.Config, e.Steps, p, b, Outlook{e.Timing, e.Parallelism}, performed)
 	}
 	e.emit(Event{Type: Computed, Seconds: e.Now().Sub(started).Seconds()})
 	return p

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -17,7 +18,7 @@ type Outlook struct {
 
 // forecast plays the plan with the scheduler that a run uses, and enters the order of its hosts
 // and how long it takes.
-func forecast(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, o Outlook) {
+func forecast(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook) {
 	work := p.Runnable()
 	if len(work) == 0 {
 		return
@@ -53,6 +54,12 @@ func forecast(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, o Outlook) {
 	p.Forecast = &plan.Forecast{Seconds: seconds(total.Time), Defaults: total.Default, Pods: total.Pods}
 	if total.Recorded {
 		p.Forecast.Runs = timing.Runs
+	}
+	for _, s := range course.Starts {
+		at := b.Now.Add(first.Time + s.At)
+		if slices.ContainsFunc(of[s.ID], func(a plan.Action) bool { return b.OutsideWindow(*l.hosts[s.ID], a, at) != nil }) {
+			p.Forecast.Late++
+		}
 	}
 }
 

@@ -91,6 +91,26 @@ func TestRunKeepsToItsForecast(t *testing.T) {
 	}
 }
 
+// TestForecastOfWindow: a plan counts the hosts that would start after the end of the maintenance window.
+func TestForecastOfWindow(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 4, fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		now := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
+		time.Sleep(time.Until(now))
+		window, err := fleet.ParseWindow("daily " + now.Format("15:04") + "-" + now.Add(2*time.Minute).Format("15:04"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.engine.Bounds = &plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{window}}}
+		w.want["tools"] = "t2"
+		p := planned(t, w.engine) // a host takes more than a minute by default, and less than two
+		if f := p.Forecast; f == nil || f.Late != 2 {
+			t.Errorf("forecast %+v", f)
+		}
+	})
+}
+
 // TestForecastIsRight: with the durations of the run before, a roll takes about as long as its plan says, whatever its
 // waves and its soak are.
 func TestForecastIsRight(t *testing.T) {
@@ -122,7 +142,7 @@ func TestForecastIsRight(t *testing.T) {
 			t.Fatalf("failures %+v, left %+v", r.Failures, r.Left)
 		}
 		took := time.Since(began).Seconds()
-if f := *p.Forecast; f.Runs != 1 || math.Abs(float64(f.Seconds)-took) > took/6 {
+		if f := *p.Forecast; f.Runs != 1 || math.Abs(float64(f.Seconds)-took) > took/6 {
 			t.Errorf("it took %.0f s, forecast %+v", took, f)
 		}
 	})

@@ -160,15 +160,9 @@ func isAway(h *plan.Host) bool {
 	return h.Spec.Spec.JoinsCluster() && (h.Repairs() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
 }
 
-// bound defers what exceeds the limits of a run, and forecasts the rest. performed is the plan that
-// the run has already performed, or nil.
-func bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook, performed *plan.Plan) {
+// Bound applies a run's limits to a plan: it defers what exceeds them, and forecasts the rest.
+// performed is the plan that the run has already performed, or nil.
+func Bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook, performed *plan.Plan) {
 	p.Defer(b, steps, performed)
-	forecast(cfg, steps, p, o)
-}
-
-// Bound applies a run's limits to a plan that was made from a recorded snapshot: it defers what
-// exceeds them, and forecasts the rest.
-func Bound(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bounds, o Outlook) {
-	bound(cfg, steps, p, b, o, nil)
+	forecast(cfg, steps, p, b, o)
 }

@@ -51,7 +51,7 @@ func TestMoveAtWork(t *testing.T) {
 	limits := fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}, Canary: 1, MinReady: 2}
 	moving(t, 3, limits, func(t *testing.T, w *nodesInMemory, names []string) {
 		p := planned(t, w.engine)
-		engine.Bound(w.Config, w.engine.Steps, p, plan.Bounds{AnyTime: true}, engine.Outlook{})
+		engine.Bound(w.Config, w.engine.Steps, p, plan.Bounds{AnyTime: true}, engine.Outlook{}, nil)
 		if len(p.Rollouts) != 1 || len(p.Rollouts[0].Waves) != 3 || len(p.Runnable()) != 3 {
 			t.Errorf("rollouts %+v", p.Rollouts)
 		}

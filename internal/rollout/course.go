@@ -16,7 +16,7 @@ type Job struct {
 type Start struct {
 	ID        string
 	Wave      int           // 0: it disturbs nothing
-	At, Until time.Duration // since the run began; with the wait for its Node
+	At, Until time.Duration // since the start of the run; with the wait for its Node
 }
 
 // Course is how a run goes if nothing fails.
@@ -26,7 +26,7 @@ type Course struct {
 	Takes  time.Duration
 }
 
-// Play plays a run that has not begun: its hosts start when the rollout allows it, and take as long as their jobs say.
+// Play plays a run that has not started: its hosts start when the rollout allows it, and take as long as their jobs say.
 // cordoned are the healthy hosts whose Nodes are cordoned.
 func (r *Rollout) Play(jobs map[string]Job, cordoned map[string]bool) Course {
 	var (

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestRecordedTimes: the medians of the runs that are wanted count, of finished actions alone, and what cannot be read is passed over.
+// TestRecordedTimes: the medians of the selected runs count, only of finished actions. What cannot be read is skipped.
 func TestRecordedTimes(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

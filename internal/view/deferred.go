@@ -36,7 +36,7 @@ func inThisRun(p *plan.Plan) []string {
 		}
 	}
 	if f := p.Forecast; f != nil {
-		out = append(out, fmt.Sprintf("Expected time: %s, %s.", expected(*f), basedOn(*f)))
+		out = append(out, fmt.Sprintf("Expected time: %s, %s.", expected(*f), basedOn(*f))+given(f.Late > 0, " %s.", tooLate(*f)))
 	}
 	if s := p.Summarise(); s.Deferred > 0 {
 		hosts := 0
@@ -88,6 +88,9 @@ func rolloutRows(p *plan.Plan) [][]string {
 	}
 	if text != "" {
 		out = append(out, []string{"", text})
+	}
+	if f := p.Forecast; f != nil && f.Late > 0 {
+		out = append(out, []string{"", tooLate(*f)})
 	}
 	return out
 }

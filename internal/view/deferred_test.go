@@ -16,7 +16,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// bounded is a plan of three Ready hosts that get another Tart, of which one run changes so many.
+// bounded is a plan of three Ready hosts that get another Tart, of which one run changes at most that many.
 func bounded(most int) *plan.Plan {
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme"}, Fleets: []string{"runners"}, Healthy: make(map[string][]plan.Healthy)}
 	for _, id := range []string{"1", "2", "3"} {
@@ -37,8 +37,8 @@ func bounded(most int) *plan.Plan {
 	return p
 }
 
-// TestDeferred: what a limit leaves for a later run is said of each host, in the summary, and at
-// the end; and the order of the rollout is said with its canary.
+// TestDeferred: what a limit leaves for a later run is reported for each host, in the summary and at
+// the end.
 func TestDeferred(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -64,7 +64,7 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestLeftNamesHosts: whoever keeps the others from starting is named, and only a canary is called one.
+// TestLeftNamesHosts: the hosts that keep others from starting are named, and only a canary is called one.
 func TestLeftNamesHosts(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -12,6 +12,11 @@ func expected(f plan.Forecast) string {
 	return roughly(f.Seconds) + given(f.Pods, " plus the time that Pods need to end")
 }
 
+// tooLate says how many hosts the end of the maintenance window defers.
+func tooLate(f plan.Forecast) string {
+	return count(f.Late, "host") + " would start after the maintenance window closes and be deferred (outside-window)"
+}
+
 // basedOn says what a forecast rests on.
 func basedOn(f plan.Forecast) string {
 	switch runs := count(f.Runs, "recorded run"); {

@@ -20,7 +20,7 @@ func TestExpectedTime(t *testing.T) {
 		"~10 min, from 2 recorded runs":                     {Seconds: 575, Runs: 2},
 		"~25 min plus the time that Pods need to end, from": {Seconds: 1400, Defaults: true, Pods: true},
 		"~1 h, from 2 recorded runs":                        {Seconds: 3500, Runs: 2},
-		"~1 h 20 min, from 2 recorded runs":                 {Seconds: 4900, Runs: 2},
+		"~1 h 20 min, from 2 recorded runs":                 {Seconds: 4900, Runs: 2, Late: 3},
 	} {
 		p := bounded(3)
 		p.Forecast = &f
@@ -28,6 +28,9 @@ func TestExpectedTime(t *testing.T) {
 		text := view.NewText(&b, 0, false)
 		text.Plan(p, view.PlanForm{Full: true})
 		text.Plan(p, view.PlanForm{})
+		if strings.Contains(b.String(), "window closes") != (f.Late > 0) {
+			t.Errorf("%+v:\n%s", f, b.String())
+		}
 		short, _, _ := strings.Cut(want, ", ")
 		if !strings.Contains(b.String(), "Expected time: "+want) || !strings.Contains(b.String(), " "+short+", at most 3 drains\n") {
 			t.Errorf("%q is not in:\n%s", want, b.String())
