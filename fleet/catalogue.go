@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What Scaleway offered when this version was made. Scaleway may offer more by now, so an unknown name is a
+// What Scaleway offered when this version was made. Scaleway may offer more since, so an unknown name is a
 // warning and not an error.
 var (
 	serverTypes = []string{"M1-M", "M2-M", "M2-L", "M4-S", "M4-SP", "M4-M", "M4-L", "M4-XL"}

@@ -7,7 +7,7 @@ type Description struct {
 	Text    string // one sentence
 	Type    string // where the field's Go type does not tell it
 	Unit    string // of a number
-	Default string // as HCL, where no tag tells it
+	Default string // as HCL, where no tag has it
 	Example string // as HCL: the value of an attribute, the name of a block
 }
 
@@ -45,7 +45,7 @@ func (b SchemaBlock) Heading() string {
 }
 
 // Find returns the block, or the attribute, at a path below b such as fleet.group.type. A step may be named
-// without the block that it stands in: power.sleep.
+// without the block that holds it: power.sleep.
 func (b SchemaBlock) Find(path string) (block *SchemaBlock, attribute *SchemaAttribute) {
 	for i, inner := range b.Blocks {
 		if inner.Path == path {
@@ -70,7 +70,7 @@ func (b SchemaBlock) Find(path string) (block *SchemaBlock, attribute *SchemaAtt
 const stepsIn = "defaults."
 
 // Paths returns the paths of all blocks and attributes below b. Those of steps are given once, without the
-// block that they stand in.
+// block that holds them.
 func (b SchemaBlock) Paths() []string {
 	var all []string
 	for _, inner := range b.Blocks {
@@ -114,14 +114,14 @@ func (Kubernetes) Describe() map[string]Description {
 		"proxy_url":             {Text: "Proxy through which hosts reach the API server: http, https or socks5, without a password.", Example: `"http://proxy.acme.dev:3128"`},
 		"namespace":             {Text: "Namespace of macfleet's own objects. The hosts' accounts are in a second one, with the suffix -agents.", Default: `"macfleet"`, Example: `"macfleet"`},
 		"label_prefix":          {Text: "Domain of macfleet's labels and annotations on Nodes.", Default: `"macfleet.dev"`, Example: `"macs.acme.dev"`},
-		"pod_namespaces":        {Text: "Namespaces in which Pods for the hosts run; kubelets have rights there and nowhere else.", Default: `["default"]`, Example: `["ci"]`},
+		"pod_namespaces":        {Text: "Namespaces in which Pods for the hosts run; kubelets have rights only there.", Default: `["default"]`, Example: `["ci"]`},
 	}
 }
 
 // Describe describes the Cluster API.
 func (CAPI) Describe() map[string]Description {
 	return map[string]Description{
-		"":          {Text: "Connection that a Cluster API inside the cluster needs to the same cluster."},
+		"":          {Text: "A Cluster API inside the cluster, and its connection to this cluster."},
 		"cluster":   {Text: "Name of the Cluster object.", Example: `"acme"`},
 		"namespace": {Text: "Namespace of the Cluster object.", Default: `"default"`, Example: `"capi"`},
 	}
@@ -146,7 +146,7 @@ func (Timeouts) Describe() map[string]Description {
 		"handshake": {Text: "Time from the open connection to the login.", Default: `"15s"`, Example: `"15s"`},
 		"question":  {Text: "Time for one probe on the host, in whole seconds.", Default: `"10s"`, Example: `"10s"`},
 		"change":    {Text: "Time for one change on the host, in whole seconds.", Default: `"60s"`, Example: `"90s"`},
-		"exchange":  {Text: "Time for all probes together, beside the time of changes.", Default: `"60s"`, Example: `"60s"`},
+		"exchange":  {Text: "Time for all probes of a host together, without changes.", Default: `"60s"`, Example: `"60s"`},
 		"silence":   {Text: "Longest time without a byte from the host.", Default: `"20s"`, Example: `"20s"`},
 		"undo":      {Text: "Time in which a change that may cut the connection must be confirmed; after it the host undoes the change.", Default: `"60s"`, Example: `"60s"`},
 	}
@@ -252,10 +252,10 @@ func (Tart) Describe() map[string]Description {
 // Describe describes the step.
 func (TartKubelet) Describe() map[string]Description {
 	return map[string]Description{
-		"":         {Text: "The host is a Node of the cluster: tart-kubelet runs there, with an identity of its own."},
+		"":         {Text: "The host is a Node of the cluster: tart-kubelet runs there, with its own identity."},
 		"artifact": {Text: "The tart-kubelet program. Required here or in a level above.", Example: `artifact.tart_kubelet`},
 		"max_pods": {Text: "Pods that may run on the host at the same time.", Unit: "Pods", Example: `2`},
-		"labels":   {Text: "Labels of the Node, beside those that macfleet sets itself.", Default: `{}`, Example: `{ "acme.dev/size" = "big" }`},
+		"labels":   {Text: "Labels of the Node, in addition to those that macfleet sets.", Default: `{}`, Example: `{ "acme.dev/size" = "big" }`},
 		"legacy":   {Text: "launchd jobs that run the same program under other labels and are replaced.", Default: `[]`, Example: `["dev.tuist.tart-kubelet"]`},
 	}
 }
@@ -264,8 +264,8 @@ func (TartKubelet) Describe() map[string]Description {
 func (Reserve) Describe() map[string]Description {
 	return map[string]Description{
 		"":       {Text: "What the host keeps for itself; the Node offers the rest."},
-		"cpu":    {Text: "Cores.", Unit: "cores", Example: `2`},
-		"memory": {Text: "Memory, as Kubernetes writes it.", Example: `"2Gi"`},
+		"cpu":    {Text: "Cores that Pods do not get.", Unit: "cores", Example: `2`},
+		"memory": {Text: "Memory that Pods do not get, in Kubernetes notation.", Example: `"2Gi"`},
 	}
 }
 

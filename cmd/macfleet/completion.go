@@ -9,13 +9,13 @@ import (
 	"github.com/macfleet/macfleet/internal/app"
 )
 
-// completions tells cobra what the flags of the commands become.
+// completions gives cobra the values of the flags.
 func completions(env *app.Env, root *cobra.Command) {
 	for flag, f := range map[string]cobra.CompletionFunc{
 		"environment": value(env, app.AnEnvironment, cobra.ShellCompDirectiveNoFileComp),
 		"step":        value(env, app.AStep, cobra.ShellCompDirectiveNoFileComp),
 		"failed-from": value(env, app.ARun, cobra.ShellCompDirectiveNoFileComp),
-		// No space is put behind values that go on.
+		// No space follows values that can continue.
 		"on":          value(env, app.ASelector, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
 		"exclude":     value(env, app.ASelector, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
 		"var":         value(env, app.AVariable, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
@@ -28,13 +28,13 @@ func completions(env *app.Env, root *cobra.Command) {
 	} {
 		for _, c := range slices.Concat([]*cobra.Command{root}, root.Commands()) {
 			if c.Flags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
-				_ = c.RegisterFlagCompletionFunc(flag, f) // it fails for a flag that is not there or has one
+				_ = c.RegisterFlagCompletionFunc(flag, f) // it fails for a flag that does not exist or has one
 			}
 		}
 	}
 }
 
-// words completes to words that are known now.
+// words completes to fixed words.
 func words(all ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return !strings.HasPrefix(w, begun) })
@@ -46,7 +46,7 @@ func words(all ...string) cobra.CompletionFunc {
 // value completes to one kind of word. Flags are read from the environment first, as every command does.
 func value(env *app.Env, kind app.Kind, directive cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		_ = fromEnvironment(c.Flags()) // a flag that cannot be set is the command's own fault to tell
+		_ = fromEnvironment(c.Flags()) // the command itself reports a flag that cannot be set
 		return app.Complete(env, kind, args, begun), directive
 	}
 }

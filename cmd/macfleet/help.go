@@ -219,7 +219,7 @@ func flagName(f *pflag.Flag) string {
 	case f.NoOptDefVal != "":
 		placeholder = "[=" + placeholder + "]"
 	default:
-		placeholder = " " + strings.ToUpper(placeholder) // without a name of its own: the type, DURATION
+		placeholder = " " + strings.ToUpper(placeholder) // without a name: the type, DURATION
 	}
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand + ", --" + f.Name + placeholder

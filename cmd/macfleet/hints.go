@@ -52,7 +52,7 @@ func flagHint(c *cobra.Command, name string) string {
 	names := slices.Sorted(maps.Keys(known))
 	near := fleet.Nearest(name, names)
 	if longer := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, name) }); len(name) > 1 && len(longer) == 1 {
-		near = longer[0] // it was begun and not ended
+		near = longer[0] // the beginning of a flag
 	}
 	switch hint := foreignFlags[name]; {
 	case strings.Trim(name, "v") == "" || name == "verbose" || name == "debug":

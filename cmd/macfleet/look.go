@@ -43,8 +43,8 @@ func driftCmd(env *app.Env) *cobra.Command {
 	c := &cobra.Command{Use: "drift", Short: "Show what changed outside macfleet", Args: cobra.NoArgs,
 		Long: `Observes everything and reports what changed outside macfleet. It changes
 nothing. Changes in the configuration that were never applied are counted, but
-are not drift. An ignore block silences drift until its date; apply fixes it all
-the same. If a provider does not answer, the result is incomplete.
+are not drift. An ignore block silences drift until its date; apply still fixes
+it. If a provider does not answer, the result is incomplete.
 
 Exit codes: 0 everything compared and no drift, 1 error, 2 drift, 3 incomplete.
 If both apply, the exit code is 2.`,

@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/internal/app"
 )
 
-// gcPercent is how much garbage may lie beside what is in use, in percent. What
+// gcPercent is how much garbage may be on top of what is in use, in percent. What
 // hosts answered is kept until the end, so the usual 100 would double the memory of a
 // big fleet for a fifth of the processor's time.
 const gcPercent = 50

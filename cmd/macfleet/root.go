@@ -113,7 +113,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return err
 }
 
-// givenFlags returns the flags that were given, for the record of a run. Of a variable it has the name alone, because the value may be a secret.
+// givenFlags returns the flags that were given, for the record of a run. Of a variable it has only the name, because the value may be a secret.
 func givenFlags(flags *pflag.FlagSet) []string {
 	var out []string
 	flags.Visit(func(f *pflag.Flag) {

@@ -89,7 +89,7 @@ func blockPage(b fleet.SchemaBlock) string {
 	}
 	out.WriteString("\n")
 	if len(b.Attributes) > 0 {
-		out.WriteString("\n| attribute | type | default | unit | what it says |\n|---|---|---|---|---|\n")
+		out.WriteString("\n| attribute | type | default | unit | description |\n|---|---|---|---|---|\n")
 		for _, a := range b.Attributes {
 			value := "–"
 			if a.Default != "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // Schema returns the configuration language: the very structs into which files are decoded, with
-// their descriptions. The block it returns stands for the top of a file.
+// their descriptions. The block it returns is the top of a file.
 func Schema() fleet.SchemaBlock {
 	return schemaOf("", member{typ: reflect.TypeFor[document]()})
 }
@@ -133,7 +133,7 @@ func (localsBlock) Describe() map[string]fleet.Description {
 
 func (defaultsBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
-		"":   {Text: "What all fleets have unless they say otherwise: os and steps."},
+		"":   {Text: "What all fleets have unless they override it: os and steps."},
 		"os": {Text: describedOS, Example: `"Tahoe"`},
 	}
 }
@@ -160,7 +160,7 @@ func (hostBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
 		"":            {Text: "Adopts a server under its present name, or overrides values of one host.", Example: `"acme-legacy-01"`},
 		"server_id":   {Text: "Id of the server. Required to adopt one.", Example: `"8f1c2a44-0d3b-4c1e-9a77-2b6f0e5d4c31"`},
-		"environment": {Text: "Environment of an adopted server. Required where environments exist; refers to nothing.", Type: "string", Example: `"production"`},
+		"environment": {Text: "Environment of an adopted server. Required where environments exist; a string without references.", Type: "string", Example: `"production"`},
 		"group":       {Text: "Group that an adopted server joins, without quotes.", Type: "reference", Example: "fleet.runners.group.m2"},
 		"password":    {Text: "Login password, if Scaleway does not provide the right one.", Example: `secret("op://acme/MAC-0A1B2/password")`},
 	}

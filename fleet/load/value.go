@@ -258,7 +258,7 @@ func numberHint(text string) string {
 	}
 	if number := strings.TrimRight(text, " %abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"); number != "" && number != text {
 		if _, err := strconv.ParseFloat(number, 64); err == nil {
-			return " Write the number alone, without a unit and without quotes."
+			return " Write only the number, without a unit and without quotes."
 		}
 	}
 	return ""

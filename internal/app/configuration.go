@@ -222,7 +222,7 @@ func Format(env *Env, o FormatOptions) error {
 	for _, name := range names {
 		changed, err := env.formatOne(name, o.Check)
 		if errors.Is(err, errTooLong) || errors.Is(err, errTooMuch) {
-			return err // it still runs: beside it no other file is begun
+			return err // it still runs, so no other file is started
 		}
 		if err != nil {
 			faulty = true

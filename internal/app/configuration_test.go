@@ -45,8 +45,7 @@ func TestWithinMemory(t *testing.T) {
 	}
 }
 
-// TestFormatBounds: fmt ends at the first file that it gives up, since the work on it goes on until the
-// process ends. No file is changed.
+// TestFormatBounds: fmt ends at the first file that it gives up, since the work on it continues until the process ends. No file is changed.
 func TestFormatBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -70,7 +70,7 @@ type needed struct{ fixed, perHost int }
 var (
 	inReality   = needed{fixed: 16, perHost: 3}
 	inTheWorld  = needed{fixed: 20, perHost: 10}
-	manyAtATime = 64 // from there on requests need no limit of their own
+	manyAtATime = 64 // from here on requests need no separate limit
 )
 
 // atOnce is how many hosts may be worked on at once; less than one is an error.
@@ -105,10 +105,10 @@ func (s *session) fitDescriptors() error {
 type starvation struct {
 	mu  sync.Mutex
 	err error
-	end func(error) // ends the looking
+	end func(error) // ends the observation
 }
 
-// noteStarved remembers the first error about too few descriptors. A run starts nothing more then, and a look ends.
+// noteStarved remembers the first error about too few descriptors. A run starts nothing more then, and a comparison ends.
 func (s *session) noteStarved(err error) {
 	if !exhausted(err) {
 		return

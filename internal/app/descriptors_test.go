@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestExhausted: too few descriptors are recognised however they are wrapped, and told with the limit and what to do, once.
+// TestExhausted: too few descriptors are recognised however they are wrapped, and reported once with the limit and the fix.
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{syscall.EMFILE, syscall.ENFILE,
@@ -33,7 +33,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestStarved: the first error about too few descriptors ends a look and a run; no other error does.
+// TestStarved: the first error about too few descriptors ends a comparison and a run; no other error does.
 func TestStarved(t *testing.T) {
 	t.Parallel()
 	var ended, halted error

@@ -28,7 +28,7 @@ type DriftOptions struct {
 	JSON     bool   // an alias
 	JSONInto string // file; empty: none
 	Since    string // file of an earlier document; empty: none
-	Remember string // such a file that is replaced by this look's; empty: none
+	Remember string // such a file, which this report replaces; empty: none
 	ExitZero bool
 }
 
@@ -48,7 +48,7 @@ func (o *DriftOptions) check() error {
 	return nil
 }
 
-// Drift shows what changed outside of macfleet.
+// Drift shows what changed outside macfleet.
 func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func Drift(ctx context.Context, env *Env, o DriftOptions) error {
 	if err := env.printDrift(o.Format, p, r, code); err != nil {
 		return err
 	}
-	if o.Remember != "" { // after it was shown: of what nobody was told, the next look tells
+	if o.Remember != "" { // after it was shown: drift that was not printed must be new in the next report
 		if err := replaceFile(o.Remember, func(w io.Writer) error { return view.WriteDrift(w, p, r) }); err != nil {
 			return fmt.Errorf("--remember %s: %w", o.Remember, err)
 		}
@@ -92,8 +92,8 @@ func (env *Env) printDrift(format string, p *plan.Plan, r drift.Report, code int
 	return env.answer(format == "json", func(w io.Writer) error { return view.WriteDrift(w, p, r) }, func(t *view.Text) { t.Drift(p, r, code) })
 }
 
-// watch looks at everything that can be asked. Unlike for a plan, a provider that is away is part
-// of the answer. The report of a record is as it was when that was made: the days of ignore blocks too.
+// watch observes everything that answers. Unlike in a plan, a provider that is away is part of the
+// result. The report of a recorded observation uses its time, also for the dates of ignore blocks.
 func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Report, error) {
 	l, err := env.look(ctx, from, need{Selection: env.Selection, watching: true})
 	var away *engine.AwayError
@@ -113,16 +113,16 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 
 // compared compares a report with an earlier document of the same configuration, where one is named.
 func (o DriftOptions) compared(stop context.Context, r drift.Report) (drift.Report, error) {
-	flag, file, anew := "--since", o.Since, "make one with macfleet drift --format json"
+	flag, file, fix := "--since", o.Since, "make one with macfleet drift --format json"
 	if o.Remember != "" {
-		flag, file, anew = "--remember", o.Remember, "remove it to start over"
+		flag, file, fix = "--remember", o.Remember, "remove it to start over"
 		info, err := os.Stat(file)
-		if err := cmp.Or(refuse(r.Narrowed, "--remember: only a complete look can be compared: remove --on, --exclude and --step"),
+		if err := cmp.Or(refuse(r.Narrowed, "--remember: only a complete report can be compared: remove --on, --exclude and --step"),
 			refuse(err == nil && !info.Mode().IsRegular(), "--remember %s: it is not a regular file, so it cannot be replaced", file)); err != nil {
 			return r, err
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return r, nil // the first look
+			return r, nil // the first report
 		}
 	}
 	if file == "" {
@@ -132,12 +132,12 @@ func (o DriftOptions) compared(stop context.Context, r drift.Report) (drift.Repo
 	if err != nil {
 		return r, fmt.Errorf("%s: %w; make one with macfleet drift --format json", flag, err)
 	}
-	var d struct { // of the document, what counts for the next look
+	var d struct { // the parts of the document that the next report needs
 		wire.OwnedHead
 		Drift *drift.Report `json:"drift"`
 	}
 	if err := json.Unmarshal(content, &d); err != nil {
-		return r, fmt.Errorf("%s %s: it is no document of macfleet drift --format json: %w; %s", flag, file, err, anew)
+		return r, fmt.Errorf("%s %s: not a document of macfleet drift --format json: %w; %s", flag, file, err, fix)
 	}
 	major, _, _ := strings.Cut(d.FormatVersion, ".")
 	ours, _, _ := strings.Cut(wire.Format, ".")
@@ -145,7 +145,7 @@ func (o DriftOptions) compared(stop context.Context, r drift.Report) (drift.Repo
 		refuse(major != ours, "it has format version %q; this macfleet reads %s", d.FormatVersion, wire.Format),
 		refuse(d.Configuration != r.Owner.Name || d.Environment != r.Owner.Environment,
 			"it is for %s %s; this is %s", d.Configuration, d.Environment, r.Owner),
-		refuse(r.Narrowed || d.Drift != nil && d.Drift.Narrowed, "only a complete look can be compared: remove --on, --exclude and --step")); err != nil {
+		refuse(r.Narrowed || d.Drift != nil && d.Drift.Narrowed, "only a complete report can be compared: remove --on, --exclude and --step")); err != nil {
 		return r, fmt.Errorf("%s %s: %w", flag, file, err)
 	}
 	return r.After(d.Drift.Known()), nil

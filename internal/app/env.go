@@ -1,5 +1,5 @@
 // Package app holds what macfleet's commands do: each is one function of an Env, which is
-// what all commands have, and of the options of that command alone. It wires providers,
+// what all commands have, and of the options of that command only. It wires providers,
 // steps, hosts and engine; nothing else does.
 package app
 
@@ -92,8 +92,8 @@ type Env struct {
 
 	stop    context.Context // done at the first Ctrl-C
 	reading bounds          // of reading a configuration; zero: the ordinary ones
-	acting  atomic.Bool     // something is being changed that the first Ctrl-C does not break off
-	secrets secret.Scrubber // what this process knows and must not say
+	acting  atomic.Bool     // something is being changed that the first Ctrl-C does not interrupt
+	secrets secret.Scrubber // what this process knows and must not print
 	output  output          // standard output
 	input   *bufio.Reader   // standard input by lines; nil: none was read yet
 	stream  *view.Stream    // of --json or --json-into, from its first line on; nil: there is none
@@ -107,18 +107,18 @@ type Env struct {
 	live   atomic.Pointer[view.Live]     // the progress that is on the terminal; nil: none
 	record atomic.Pointer[runlog.Writer] // of the current run; nil: none
 	held   atomic.Pointer[lock.Lock]     // the cluster's lock, until it is released; nil: not held
-	ending *view.Ending                  // what a command that applies has come to so far; nil: it is another command
+	ending *view.Ending                  // the result of an applying command so far; nil: it is another command
 }
 
-// beside is where this machine keeps files of its own: next to the configuration, or in the sandbox.
-func (env *Env) beside(name string) string {
+// localPath is where this machine keeps its own files of a kind: next to the configuration, or in the sandbox.
+func (env *Env) localPath(name string) string {
 	if env.Sandbox != "" {
 		return filepath.Join(env.sandboxDir(), name)
 	}
 	return filepath.Join(env.Dir, ".macfleet", name)
 }
 
-// directory names the configuration's folder in one way, whoever links to it; empty: nobody can say.
+// directory is the configuration's folder without links, so that it has one name; empty: unknown.
 func (env *Env) directory() string {
 	path, err := filepath.Abs(env.Dir)
 	if err == nil {
@@ -233,8 +233,8 @@ func (s Selection) and(hosts ...string) Selection {
 	return s
 }
 
-// oneHost refuses selections where a command looks at one host: to take and ignore them would
-// look like an answer about something else.
+// oneHost refuses selections where a command is about one host: ignoring them would look like an
+// answer about something else.
 func (env *Env) oneHost() error {
 	return refuse(env.narrowed(), "%s takes one HOST: remove --on, --exclude and --step", env.Command)
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivileged does something as somebody to whom the modes of files apply. For
+// unprivileged does something as a user to whom the modes of files apply. For
 // root that is a thread of another user, which ends with its goroutine.
 func unprivileged(t *testing.T, do func()) {
 	t.Helper()

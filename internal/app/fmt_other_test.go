@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// unprivileged does something as somebody to whom the modes of files apply.
+// unprivileged does something as a user to whom the modes of files apply.
 func unprivileged(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {

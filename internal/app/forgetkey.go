@@ -16,7 +16,7 @@ import (
 
 // ForgetKeyOptions are the flags of hosts forget-key.
 type ForgetKeyOptions struct {
-	Fingerprint string // of the key that is accepted; empty: a person is asked
+	Fingerprint string // of the key that is accepted; empty: a person is prompted
 }
 
 // ForgetKey forgets what is known of the keys of hosts, and pins those that they offer now.

@@ -173,5 +173,5 @@ func sayReady(t *view.Text, m engine.Members, late []engine.NotReady, timeout ti
 	}
 }
 
-// longestReason is how long the reason of a hold is at most, in characters: it stands in every plan.
+// longestReason is the maximum length of the reason of a hold, in characters: every plan prints it.
 const longestReason = 200

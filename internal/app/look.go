@@ -142,8 +142,8 @@ func shortSecret(file string) error {
 		"so nothing was recorded; use a longer secret", file, secret.Shortest)
 }
 
-// replaceFile writes a file that only its owner may read, whole or not at all:
-// it appears, or takes the place of an older one, when everything is on the disk.
+// replaceFile writes a file that only its owner may read. It appears, or replaces an older one, only
+// when all of it is on the disk.
 func replaceFile(name string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return &fs.PathError{Op: "write", Path: name, Err: errors.New("it exists and is not a regular file")}

@@ -19,11 +19,11 @@ import (
 	"github.com/macfleet/macfleet/providers/scaleway"
 )
 
-// passwords finds login passwords: what Scaleway tells, then the host's own block, then what a person typed.
+// passwords finds login passwords: what Scaleway reports, then the host's own block, then what a person typed.
 type passwords struct {
 	*session
 	servers *scaleway.Client
-	known   sync.Map // []engine.Password by server id: Scaleway is asked once
+	known   sync.Map // []engine.Password by server id: read from Scaleway once
 }
 
 // Find looks in all places, and fails only when none has a password.
@@ -32,8 +32,8 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 		return known.([]engine.Password), nil
 	}
 	var found []engine.Password
-	told, terr := p.servers.Passwords(ctx, server.Zone, server.ID)
-	for _, t := range told {
+	reported, terr := p.servers.Passwords(ctx, server.Zone, server.ID)
+	for _, t := range reported {
 		found = append(found, engine.Password{Value: t.Value, Source: t.Source})
 	}
 	var rerr error
@@ -53,13 +53,13 @@ func (p *passwords) Find(ctx context.Context, server inventory.Server, host stri
 		return nil, noPassword(terr, rerr)
 	}
 	for _, f := range found {
-		p.env.secrets.Learn(f.Value.Reveal()) // to keep it out of what is said
+		p.env.secrets.Learn(f.Value.Reveal()) // to keep it out of what is printed
 	}
 	p.known.Store(server.ID, found)
 	return found, nil
 }
 
-// noPassword says why there is none: the host block's fault weighs more, because somebody wrote it.
+// noPassword says why there is none: the host block's fault counts more, because someone wrote it.
 func noPassword(told, resolved error) error {
 	switch {
 	case resolved != nil:

@@ -18,7 +18,7 @@ import (
 
 // localPins returns the pins of an environment on this machine.
 func (env *Env) localPins(environment string) localPins {
-	path := env.beside("known_hosts")
+	path := env.localPath("known_hosts")
 	if environment != "" && env.Sandbox == "" {
 		path += "-" + environment
 	}
@@ -26,9 +26,9 @@ func (env *Env) localPins(environment string) localPins {
 }
 
 // pins returns where the hosts' keys are pinned: in the cluster, once `init cluster` has made a
-// place for them there, else in this machine's file. What changes something needs the true ones: a
-// key that was pinned elsewhere must never look like that of a host nobody has met. What only looks
-// goes by those that this machine knows, and says so.
+// place for them there, else in this machine's file. A command that changes hosts needs the
+// cluster's: a key that was pinned elsewhere must never look like that of an unknown host. A command
+// that only observes uses those that this machine knows, with a warning.
 func (s *session) pins(ctx context.Context) engine.Pins {
 	local := s.env.localPins(s.config.Environment)
 	if s.kubernetes == nil {
@@ -41,7 +41,7 @@ func (s *session) pins(ctx context.Context) engine.Pins {
 	return &lookedUpPins{clusterPins: clusterPins{shared}, ctx: ctx, local: local, warn: s.env.errText().Warn}
 }
 
-// clusterPins tell the engine what the cluster's pins recall.
+// clusterPins gives the engine what the cluster's pins recall.
 type clusterPins struct{ *kubernetes.Pins }
 
 // Recall returns what is left of pins that the cluster has lost.
@@ -63,7 +63,7 @@ func (s *session) gatherPins(ctx context.Context) error {
 }
 
 // former returns as whose this directory was applied before, by the records of its runs and, outside
-// the sandbox, by the keys that are pinned beside it.
+// the sandbox, by the keys that are pinned next to it.
 func (s *session) former() []string {
 	owners, here := make(map[string]bool), s.env.directory()
 	of := func(h runlog.Head) fleet.Owner { return fleet.Owner{Name: h.Configuration, Environment: h.Environment} }
@@ -73,7 +73,7 @@ func (s *session) former() []string {
 		owners[of(h).String()] = true
 	}
 	if s.world == nil {
-		pins, _ := s.env.localPins(s.config.Environment).own.All() // whoever needs them says what is wrong with them
+		pins, _ := s.env.localPins(s.config.Environment).own.All() // commands that need them report what is wrong with them
 		for _, p := range pins {
 			if owner, _, ok := fleet.Split(p.Name, p.ServerID); ok {
 				owners[owner] = true
@@ -83,7 +83,7 @@ func (s *session) former() []string {
 	return slices.Sorted(maps.Keys(owners))
 }
 
-// met returns on which of some servers' hosts a recorded run of this configuration has begun something, also
+// met returns on which of some servers' hosts a recorded run of this configuration has started something, also
 // under a former name of it.
 func (s *session) met(servers []string) []string {
 	here, c := s.env.directory(), s.config.Owner

@@ -13,8 +13,8 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// TestPinsUnread: pins that the cluster does not give are an error where something is changed. What only looks
-// goes by this machine's, says so, and takes no host for one that nobody pinned.
+// TestPinsUnread: pins that the cluster does not give are an error where something is changed. What only observes
+// uses this machine's with a warning, and takes no pinned host for an unknown one.
 func TestPinsUnread(t *testing.T) {
 	t.Parallel()
 	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGVgseJVNntz69z2HpG97NLa3JAoOwNuSxMvYmCJ9rBr"

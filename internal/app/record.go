@@ -299,7 +299,7 @@ func Show(env *Env, o Form) error {
 }
 
 // kept is the folder of what is kept of runs and commands: runs or logs.
-func (env *Env) kept(name string) string { return cmp.Or(env.RunsDir, env.beside(name)) }
+func (env *Env) kept(name string) string { return cmp.Or(env.RunsDir, env.localPath(name)) }
 
 // openLog begins the log of this command. Only one that was asked for by its name
 // ends the command when it cannot be written.

@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// sandboxDir returns the sandbox's folder: the default one beside the configuration, others relative to here.
+// sandboxDir returns the sandbox's folder: the default one next to the configuration, others relative to here.
 func (env *Env) sandboxDir() string {
 	if env.Sandbox == "" || env.Sandbox == SandboxDefault {
 		return filepath.Join(env.Dir, SandboxDefault)
@@ -25,7 +25,7 @@ func (env *Env) sandboxDir() string {
 	return env.Sandbox
 }
 
-// openWorld opens the simulated world, where one is asked for. A new one gets the configuration's values.
+// openWorld opens the simulated world, where --sandbox names one. A new one gets the configuration's values.
 func (env *Env) openWorld(c *fleet.Config) (*sandbox.World, error) {
 	if env.Sandbox == "" {
 		return nil, nil
@@ -92,7 +92,7 @@ func SandboxList(env *Env) error {
 }
 
 // simulated returns the name of the simulated host that a name, its short form or its end stands
-// for. What stands for none goes on as it is: the world knows ids and former names, too.
+// for. What stands for none stays as it is: the world knows ids and former names, too.
 func simulated(w *sandbox.World, text string) (string, error) {
 	all, err := w.Hosts()
 	if err != nil {
@@ -138,8 +138,8 @@ func SandboxHeal(env *Env) error {
 	})
 }
 
-// SandboxSwitch shows how a simulated host behaves where Macs are told to differ: in all
-// such things, or in one, which is set where a value is given.
+// SandboxSwitch shows simulator behaviour that varies between real Macs: all of it, or one switch, which
+// it sets where a value is given.
 func SandboxSwitch(env *Env) error {
 	host, nameAndValue := env.Args[0], env.Args[1:]
 	if len(nameAndValue) == 2 {
@@ -166,7 +166,7 @@ func SandboxSwitch(env *Env) error {
 	})
 }
 
-// disturb does something to a simulated host, or to all where none is named, and says so.
+// disturb does something to a simulated host, or to all where none is named, and reports it.
 func (env *Env) disturb(host string, do func(w *sandbox.World, host string) (said string, err error)) error {
 	return env.inWorld(func(w *sandbox.World) (err error) {
 		if host != "" {
@@ -184,10 +184,10 @@ func (env *Env) disturb(host string, do func(w *sandbox.World, host string) (sai
 
 // SandboxReset removes the simulated world.
 func SandboxReset(env *Env) error {
-	// The pins lie in the folder too. Without them the world is still whole; a folder with pins alone is none.
+	// The pins are in the folder too. Without them the world is still whole; a folder with only pins is not a world.
 	if sandbox.Exists(env.sandboxDir()) {
 		pins := env.localPins("")
-		for _, name := range []string{env.beside("runs"), env.beside("logs"), pins.own.Path, pins.own.Path + ".lock",
+		for _, name := range []string{env.localPath("runs"), env.localPath("logs"), pins.own.Path, pins.own.Path + ".lock",
 			pins.cache.Path, pins.cache.Path + ".lock"} {
 			if err := os.RemoveAll(name); err != nil {
 				return fmt.Errorf("remove the sandbox: %w", err)
@@ -206,7 +206,7 @@ func SandboxRun(ctx context.Context, env *Env) error {
 	return env.inWorld(func(w *sandbox.World) error { return env.runInWorld(ctx, w, env.Args) })
 }
 
-// runInWorld runs a command while the world is served. The token lies in a file: others can read an environment.
+// runInWorld runs a command while the world is served. The token is in a file: others can read an environment.
 func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string) (err error) {
 	content, err := w.Kubeconfig()
 	if err != nil {

@@ -39,7 +39,7 @@ type need struct {
 	reading
 	Selection
 	config         *fleet.Config           // nil: it is read
-	clusterOnly    bool                    // the cluster alone: no server and no host is asked for anything
+	clusterOnly    bool                    // only the cluster: no server is listed and no host is contacted
 	needsCluster   string                  // the command that cannot do without one; empty: it can
 	readOnly       bool                    // nothing is changed, so that what cannot be read may be done without
 	watching       bool                    // a provider that is away is part of the answer
@@ -52,7 +52,7 @@ type need struct {
 	asked          map[string]secret.Value // login passwords that a person typed, by the name of the host
 }
 
-// session is a command's view of the world: the configuration, and what is needed to look and to act.
+// session is a command's view of the world: the configuration, and what is needed to observe and to act.
 type session struct {
 	need
 	env        *Env
@@ -271,7 +271,7 @@ func showing[T any](s *session, lines io.Writer, p *plan.Plan, do func() (T, err
 	show, done := s.env.progress(lines, p)
 	defer done()
 	s.engine.Emit = func(e engine.Event) {
-		s.event(e) // it is on the disk before anything that it tells of begins
+		s.event(e) // it is on the disk before anything that it reports begins
 		show(e)
 	}
 	return do()
@@ -377,12 +377,12 @@ func (env *Env) readSSHConfig() (*sshconfig.Config, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the ssh configuration: %w; mend it, or name another with --ssh-config FILE (none reads no file)", err)
+		return nil, fmt.Errorf("read the ssh configuration: %w; fix it, or name another with --ssh-config FILE (none reads no file)", err)
 	}
 	return config, nil
 }
 
-// sshFiles returns those of ssh's own files that are there.
+// sshFiles returns those of ssh's own files that exist.
 func sshFiles() []string {
 	files := []string{"/etc/ssh/ssh_config"}
 	if home, err := os.UserHomeDir(); err == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestNeedsCluster: a command that is about the cluster of a configuration without one ends
-// before anything is asked; any other goes on.
+// before anything is contacted; any other continues.
 func TestNeedsCluster(t *testing.T) {
 	t.Parallel()
 	s := &session{need: need{config: &fleet.Config{}}}
@@ -29,7 +29,7 @@ func TestFailedFromAnother(t *testing.T) {
 		need: need{config: &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "canary"}},
 			failed: &failedRun{Head: runlog.Head{Configuration: "acme", Environment: "canary"}}}}
 	if sel, err := s.checked(); err != nil || !sel.Former {
-		t.Errorf("of its own run: %+v, %v", sel, err)
+		t.Errorf("the own run: %+v, %v", sel, err)
 	}
 	s.failed.Environment = "production"
 	if _, err := s.checked(); err == nil || !strings.Contains(err.Error(), "that run was of acme-production, this is acme-canary") {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestNoSSH: on a machine without ssh its files have no effect, which is said; a file
-// that is named is not passed over.
+// TestNoSSH: on a machine without ssh its files have no effect, which is reported; a file that is named is not ignored.
 func TestNoSSH(t *testing.T) {
 	home := t.TempDir()
 	file := filepath.Join(home, ".ssh", "config")

@@ -26,11 +26,11 @@ var (
 		"macfleet init cluster --ssh-key FILE with the hosts' key; if there are no hosts yet: macfleet init cluster --new-ssh-key")
 	codeSSHKeyUnusable = plan.NewCode("ssh-key-unusable", plan.NotDrift, "the Secret of the hosts' SSH key holds no key that macfleet can use",
 		"macfleet init cluster --ssh-key FILE with the hosts' key")
-	codeSSHKeyThere = plan.NewCode("ssh-key-there", plan.NotDrift, "a new SSH key was asked for, and the Secret holds a usable one",
+	codeSSHKeyThere = plan.NewCode("ssh-key-there", plan.NotDrift, "a new SSH key was requested, but the Secret holds a usable one",
 		"leave out --new-ssh-key; to change to another key, let the hosts trust it first, then: macfleet init cluster --ssh-key FILE")
 )
 
-// keyState is how the Secret of the hosts' SSH key stands, and what becomes of it.
+// keyState is what the Secret of the hosts' SSH key holds, and what it will hold.
 type keyState struct {
 	ref         secret.Ref
 	at          kubernetes.SSHKey
@@ -44,7 +44,7 @@ type keyState struct {
 	trusting []plan.Trace // hosts that trust another key
 }
 
-// checkExport refuses a file that is there: an older copy may be the only one of its key.
+// checkExport refuses a file that exists: an older copy may be the only one of its key.
 func checkExport(name string) error {
 	_, err := os.Lstat(name)
 	return refuse(name != "" && err == nil, "--export-ssh-key %s: %w, and a key is never overwritten; name another file", name, fs.ErrExist)
@@ -59,7 +59,7 @@ func (s *session) preparation(ctx context.Context, o InitClusterOptions) (p kube
 			name  string
 			given bool
 		}{{"ssh-key", o.SSHKey != ""}, {"new-ssh-key", o.NewSSHKey}, {"export-ssh-key", o.ExportKey != ""}} {
-			err = errors.Join(err, refuse(f.given, "--%s: ssh.private_key is no Secret of the namespace %[2]s (secret(\"k8s://%[2]s/NAME/KEY\")), so init cluster keeps no key",
+			err = errors.Join(err, refuse(f.given, "--%s: ssh.private_key is not a Secret of the namespace %[2]s (secret(\"k8s://%[2]s/NAME/KEY\")), so init cluster keeps no key",
 				f.name, s.config.Kubernetes.Namespace))
 		}
 		return p, k, err
@@ -78,7 +78,7 @@ func (s *session) preparation(ctx context.Context, o InitClusterOptions) (p kube
 }
 
 // readKey reads what the Secret holds. That it cannot be read says nothing about whether it
-// is there.
+// exists.
 func (s *session) readKey(ctx context.Context, k *keyState) error {
 	text, err := s.kubernetes.Secret(ctx, s.config.Kubernetes.Namespace, k.at.Secret, k.at.Key)
 	switch {
@@ -196,7 +196,7 @@ func (s *session) traces(ctx context.Context) ([]plan.Trace, error) {
 	servers, err := s.servers()
 	switch {
 	case errors.Is(err, scaleway.ErrNoCredentials):
-		s.env.warn("Scaleway was not asked for servers of this configuration: there are no credentials for it here")
+		s.env.warn("servers of this configuration were not listed: there are no Scaleway credentials here")
 	case err != nil:
 		unread[3] = err
 	default:
@@ -205,7 +205,7 @@ func (s *session) traces(ctx context.Context) ([]plan.Trace, error) {
 	return t.Hosts(s.config), errors.Join(slices.DeleteFunc(unread[:], func(err error) bool { return err == nil })...)
 }
 
-// sayKeyPlan tells before the question what another key means.
+// sayKeyPlan prints before the question what another key means.
 func (s *session) sayKeyPlan(k keyState) {
 	if !k.fresh || len(k.trusting) == 0 {
 		return
@@ -215,12 +215,12 @@ func (s *session) sayKeyPlan(k keyState) {
 		"by a login with another key, or over VNC. Reinstalling a host works too, once the Scaleway project has the new key", s.config.SSH.User))
 }
 
-// sayKey tells of the key that the cluster has got, and who else must have it.
+// sayKey prints the key that the cluster now has, and who else must have it.
 func (s *session) sayKey(ctx context.Context, k keyState, o InitClusterOptions) error {
 	if k.next == "" {
 		return nil
 	}
-	// What the cluster has is told, and not what was sent: another run may have been first.
+	// It prints what the cluster has, and not what was sent: another run may have been first.
 	has := k
 	if err := s.readKey(ctx, &has); err != nil {
 		return err
@@ -232,15 +232,15 @@ func (s *session) sayKey(ctx context.Context, k keyState, o InitClusterOptions) 
 	t.Say(fmt.Sprintf("%s now holds the hosts' key %s. Its public half:", k.ref, has.fingerprint))
 	t.Print("\n" + has.line + " " + s.config.Owner.String() + "\n\n")
 	t.Say("Add it to the Scaleway project before servers are ordered: a server gets the project's keys at its first boot only. " +
-		"On servers that are there, add the line to ~/.ssh/authorized_keys of " + s.config.SSH.User + ", or reinstall them.")
+		"On existing servers, add the line to ~/.ssh/authorized_keys of " + s.config.SSH.User + ", or reinstall them.")
 	if k.fresh && o.ExportKey == "" {
-		t.Say("This key exists in the cluster alone. Keep a copy in a safe place: without one, a lost Secret or cluster locks macfleet out of every host. " +
+		t.Say("This key exists only in the cluster. Keep a copy in a safe place: without one, a lost Secret or cluster locks macfleet out of every host. " +
 			"macfleet init cluster --export-ssh-key FILE writes one.")
 	}
 	return nil
 }
 
-// exportKey writes a copy of the hosts' key, for its owner alone.
+// exportKey writes a copy of the hosts' key that only its owner can read.
 func (s *session) exportKey(ctx context.Context, k keyState, file string) error {
 	if file == "" {
 		return nil
@@ -254,7 +254,7 @@ func (s *session) exportKey(ctx context.Context, k keyState, file string) error 
 	if err := wholefile.Create(file, 0o600, wholefile.Text(k.text)); err != nil {
 		return fmt.Errorf("--export-ssh-key: %w; the cluster has the key, so run the command again with another file", err)
 	}
-	s.env.outText().Say(fmt.Sprintf("Wrote %s, the hosts' private key %s. Whoever has this file can log in to every host: keep it where your other secrets are. "+
-		"macfleet init cluster --ssh-key FILE puts it into the cluster again.", file, k.fingerprint))
+	s.env.outText().Say(fmt.Sprintf("Wrote %s, the hosts' private key %s. Anyone who has this file can log in to every host: keep it where your other secrets are. "+
+		"macfleet init cluster --ssh-key FILE stores it in the cluster again.", file, k.fingerprint))
 	return nil
 }
