@@ -93,7 +93,7 @@ func (a *API) AcceptsKubelet(k agent.Kubelet) (accepted bool, err error) {
 }
 
 // ErrNoNode is returned for a server without a Node in the cluster.
-var ErrNoNode = errors.New("the host is not a Node: no kubelet of it has registered")
+var ErrNoNode = errors.New("the host has no Node: its kubelet has not registered")
 
 // NodeOf returns the name of the Node that a server's kubelet registered last, or ErrNoNode. The Node
 // itself may have been deleted.

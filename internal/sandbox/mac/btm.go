@@ -13,7 +13,7 @@ const btmSwitch = "background-item-allowed-by"
 
 // btmSwitches are the uncertain behaviours of background items.
 func btmSwitches() []Switch {
-	return []Switch{{btmSwitch, "what lets a job with a disallowed background item start again: only sfltool resetbtm and a restart, or also a bootout and a bootstrap",
+	return []Switch{{btmSwitch, "what allows a disallowed background item again: sfltool resetbtm and a restart, or also a bootout and a bootstrap",
 		[]string{"reset", "bootstrap"}}}
 }
 

@@ -13,7 +13,7 @@ const downloadSwitch = "download"
 
 func downloadSwitches() []Switch {
 	return []Switch{
-		{downloadSwitch, "how a download behaves: it breaks once halfway, is too slow, returns wrong bytes, returns 404, cannot connect (7), is reset halfway each time (56), or cannot be resumed (33)",
+		{downloadSwitch, "how a download fails: once halfway, too slow, wrong bytes, 404, no connection (7), reset halfway each time (56), no resume (33)",
 			[]string{"steady", "breaks-once", "slow", "wrong-bytes", "gone", "refused", "resets", "no-ranges"}},
 		{wholeSwitch, "exit code of curl -f -C - if the file is complete and the server answers 416", []string{"0", "22"}},
 	}

@@ -184,7 +184,7 @@ const (
 
 // kubeletSwitches are the ways in which a kubelet can be made to fail.
 func kubeletSwitches() []Switch {
-	return []Switch{{refusesSwitch, "which version of the kubelet crashes on this Mac, a second after each start", []string{refusesNone, "VERSION"}}}
+	return []Switch{{refusesSwitch, "the kubelet version that crashes on this Mac a second after each start", []string{refusesNone, "VERSION"}}}
 }
 
 // RefusedKubelet returns the version of the kubelet that crashes on this machine, or "".

@@ -25,10 +25,10 @@ const (
 // pinSwitches are the uncertain behaviours of launchd with a job's program, file and processes.
 func pinSwitches() []Switch {
 	return []Switch{
-		{pinSwitch, "the exit of a job whose program's bytes changed since the job was loaded, without a team's signature: " +
-			"killed by the kernel, 78 since launchd's constraint needs an update, or none", []string{"killed", "78", "never"}},
+		{pinSwitch, "how launchd ends a job whose ad-hoc signed program changed since the job was loaded: " +
+			"killed by the kernel, exit code 78, or never", []string{"killed", "78", "never"}},
 		{freshSwitch, "exit code of the first bootstrap of a property list that was just written", []string{"0", "5"}},
-		{endSwitch, "what ends with a kubelet's job that does not abandon its process group: the group, or its virtual machines too",
+		{endSwitch, "what ends with a kubelet's job: its process group, or its virtual machines too",
 			[]string{"group", "all"}},
 	}
 }

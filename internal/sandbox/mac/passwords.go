@@ -36,7 +36,7 @@ const (
 func sudoSwitches() []Switch {
 	return []Switch{
 		{lockoutSwitch, "how many wrong passwords lock the account", []string{"10", "5"}},
-		{sudoersSwitch, "what a file with a syntax error in sudoers.d does", []string{sudoersSkipped, sudoersFatal}},
+		{sudoersSwitch, "the effect of a file with a syntax error in sudoers.d", []string{sudoersSkipped, sudoersFatal}},
 		{lectureSwitch, "whether sudo lectures a user before the first correct password", []string{"once", "never"}},
 		{setTimeSwitch, "whether the directory reports when a password was set", []string{"told", "not-told"}},
 		{wrongPasswordSwitch, "exit code of 'dscl . -authonly' for a wrong password", []string{"78", "10", "1"}},
