@@ -67,7 +67,7 @@ type Options struct {
 	// or more names (sshconfig.Config.Lookup); nil: it is ignored.
 	Config   func(user string, names ...string) (sshconfig.Settings, error)
 	Agent    string                                         // socket of the ssh agent; empty: none
-	Via      []string                                       // paths in order of preference; usually Public alone
+	Via      []string                                       // paths in order of preference; usually only Public
 	Tailnet  func(context.Context) (tailnet.Devices, error) // devices of the tailnet; by default from this machine's Tailscale
 	Starts   int                                            // concurrent logins
 	Uploads  int                                            // concurrent uploads
@@ -89,7 +89,7 @@ type Client struct {
 	uploads chan struct{}    // slots of uploads
 	turns   turns
 	files   sync.Map // contents of IdentityFiles by path: each is read once
-	agents  sync.Map // keys of ssh agents by socket: each is asked once
+	agents  sync.Map // keys of ssh agents by socket: each is read once
 	epochs  sync.Map // epochs assigned by hosts, an int64 by host and run
 	jumps   jumps
 	tailnet localTailnet

@@ -83,7 +83,7 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 	return nil, failed
 }
 
-// connect tries the paths in order until a key was offered.
+// connect tries one path after the other until a key was offered.
 func (c *Client) connect(ctx context.Context, t Target, paths []string) (*Conn, *Error) {
 	said, err := c.opts.Config(c.opts.User, t.Server.Name, t.Server.Address)
 	if err != nil {

@@ -68,7 +68,7 @@ type look struct {
 }
 
 // Deliver uploads an artifact from source, or lets the host download it, unless the host has
-// it. The file appears complete and verified, or not at all; an interrupted delivery is
+// it. The file appears complete and verified, or does not appear; an interrupted delivery is
 // resumed later. Concurrent deliveries of the same artifact do not interfere.
 //
 // The error is an *Error of the connection or with the code "disk-full", "wrong-artifact",

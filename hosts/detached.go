@@ -125,7 +125,7 @@ func (d *detached) wait(ctx context.Context) (plan.Answer, error) {
 			return a, d.conn.checked(d.job.command, a)
 		case "running":
 		default:
-			return plan.Answer{}, fmt.Errorf("%s on %s has no result: the Mac was restarted, or somebody killed the job", d.job.command.Name, d.conn.target.name())
+			return plan.Answer{}, fmt.Errorf("%s on %s has no result: the Mac was restarted, or someone killed the job", d.job.command.Name, d.conn.target.name())
 		}
 		if time.Now().After(d.until) {
 			return plan.Answer{}, d.conn.target.fails(codeJobRunning, Talking,

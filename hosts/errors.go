@@ -29,7 +29,7 @@ var (
 // Phase is the phase of a connection in which an error occurred.
 type Phase string
 
-// The phases of a connection, in order.
+// The phases of a connection, from first to last.
 const (
 	Dialing     Phase = "dial"
 	Handshaking Phase = "handshake"

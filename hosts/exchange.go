@@ -231,7 +231,7 @@ func (c *Conn) why(ctx context.Context, err error) error {
 	return c.wire.why(err)
 }
 
-// exec runs a command line. An exit code is no error: the frames have the result.
+// exec runs a command line. Any exit code is accepted: the frames have the result.
 func (c *Conn) exec(line string, stdin io.Reader, stdout, stderr *limited) error {
 	session, err := c.session()
 	if err != nil {

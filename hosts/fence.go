@@ -93,7 +93,7 @@ func (e *Error) refusesRun() bool {
 	return slices.Contains([]plan.Code{codeNewerRun, codeHostLocked, codeRunNotNoted}, e.Code)
 }
 
-// Leave tells the host that the run is done with it, so that others need not wait for the
+// Leave notes on the host that the run is done with it, so that others do not wait for the
 // expiry. An error is harmless: LockSpan passes.
 func (c *Conn) Leave(ctx context.Context) error {
 	if c.target.Run == nil {

@@ -31,7 +31,7 @@ func keyChanged(pinned string, shown ssh.PublicKey) error {
 }
 
 // algorithms returns the host key algorithms to request: only those of the known key's type.
-// Otherwise a host with several keys could show another one than the pinned.
+// Otherwise a host with several keys could show a key that is not the pinned one.
 func algorithms(t plan.Trust) []string {
 	kind := ""
 	for _, v := range t.Vouchers {

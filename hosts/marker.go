@@ -36,18 +36,18 @@ func (c *Conn) DropClaim(ctx context.Context, claim plan.Claim, root string) err
 	return err
 }
 
-// moved is marker-write's exit code for a marker that was changed by somebody else.
+// moved is marker-write's exit code for a marker that was changed by someone else.
 const moved = 5
 
 // WriteMarker replaces the host's marker atomically if it is still the one that this connection
-// read last; otherwise the error wraps plan.ErrMarkerMoved. The step proven (empty: none) is no
+// read last; otherwise the error wraps plan.ErrMarkerMoved. The step verified (empty: none) is no
 // longer pending.
-func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker, proven plan.StepID) error {
+func (c *Conn) WriteMarker(ctx context.Context, m plan.Marker, verified plan.StepID) error {
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
-	a, err := c.own(ctx, "marker-write", text, string(proven), c.marker)
+	a, err := c.own(ctx, "marker-write", text, string(verified), c.marker)
 	switch {
 	case err == nil:
 		c.marker = asCompared(text)

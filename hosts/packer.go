@@ -31,7 +31,7 @@ type packer struct {
 	now    func() time.Time
 	tell   func(n int64)
 
-	mu      sync.Mutex // the SSH library reads in a goroutine of its own
+	mu      sync.Mutex // the SSH library reads in a separate goroutine
 	gzip    *gzip.Writer
 	data    []byte       // the last piece read
 	out     bytes.Buffer // not sent yet

@@ -71,7 +71,7 @@ func configError(t Target, err error) *Error {
 
 // localTailnet caches the devices of this machine's tailnet.
 type localTailnet struct {
-	busy    chan struct{} // holds one while it is asked
+	busy    chan struct{} // holds a value during a lookup
 	asked   time.Time
 	devices tailnet.Devices
 	err     error

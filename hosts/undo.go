@@ -32,7 +32,7 @@ type guarded struct {
 	late   time.Time        // when the host undoes the change by itself
 	until  time.Time        // when the host must answer again at the latest
 	failed error            // why the change must be undone
-	asked  bool             // the host was asked to undo it
+	asked  bool             // the undo was requested from the host
 	have   map[string]*Conn // new connections, by path
 }
 

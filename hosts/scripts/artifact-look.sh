@@ -1,5 +1,5 @@
-# $1 is the folder of artifacts, $2 the digest of one. Says whether it is there,
-# what a broken delivery left of it, and how much is free where it will lie.
+# $1 is the folder of artifacts, $2 the digest of one. Prints whether it exists,
+# what an interrupted delivery left of it, and the free space of its disk.
 dir=$1 digest=$2
 if [ -f "$dir/$digest" ] && [ ! -L "$dir/$digest" ]; then
   got=$(shasum -a 256 <"$dir/$digest")
@@ -15,7 +15,7 @@ for part in "$dir/.$digest".*; do
   if [ "$bytes" -gt "$most" ]; then best=$part most=$bytes; fi
 done
 if [ -n "$best" ]; then
-  # It may be growing: another run may be at it.
+  # It may be growing: another run may be uploading it.
   got=$(head -c "$most" <"$best" | shasum -a 256)
   echo "part ${best##*/} $most ${got%% *}"
 fi

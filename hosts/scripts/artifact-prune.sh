@@ -1,5 +1,5 @@
-# $1 is the folder of artifacts. Removes what no receipt beside it names and what
-# is left of broken deliveries, unless it is younger than a day: a run may be at it.
+# $1 is the folder of artifacts. Removes artifacts that no receipt next to them names, and
+# parts of interrupted deliveries, unless younger than a day: a run may be using them.
 dir=$1
 if [ ! -d "$dir" ]; then exit; fi
 named=
@@ -10,7 +10,7 @@ now=$(date +%s)
 for file in "$dir"/* "$dir"/.[0-9a-f]*; do
   if [ ! -f "$file" ]; then continue; fi
   base=${file##*/}
-  # A part is its artifact's digest between dots; nothing else is ours.
+  # A part's name is its artifact's digest between dots; macfleet makes no other file here.
   case $base in
   .*.*) ;;
   *)

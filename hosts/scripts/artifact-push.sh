@@ -1,7 +1,7 @@
 # Standard input holds a line each of: a mark, the folder, the digest, the whole
-# size, the part that this goes on with (- for none), and how much of that is right.
-# Then come the bytes in gzip's form, and the part stays where they end too early: the
-# next run goes on with it. Each run writes to a part of its own, so two of them never mix.
+# size, the part to resume (- for none), and how much of that is right.
+# The gzipped bytes follow. If they end too early, the part is kept and the next run resumes
+# it. Each run writes to its own part, so that two runs never mix.
 read -r mark && read -r dir && read -r digest && read -r size && read -r part && read -r offset || exit 91
 printf '\n%s host %s\n\n%s begin push\n' "$mark" "$(id -u)" "$mark"
 printf '\n%s begin push\n' "$mark" >&2
@@ -11,7 +11,7 @@ done_with() {
   exit 0
 }
 if [ "$(id -u)" != 0 ]; then done_with needs-root; fi
-# failed is for what could not be written: where the disk is full nothing stays.
+# failed is for write errors: on a full disk nothing is kept.
 failed() {
   echo "$said" >&2
   case $said in *'No space left'* | *'quota exceeded'*)
@@ -29,7 +29,7 @@ above=${dir%/*}
 new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
 if [ "$part" != - ] && [ -f "$dir/$part" ]; then
   said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || [ ! -f "$dir/$part" ] || failed
-  # Another run may be at it, unless nothing has come for ten minutes.
+  # Another run may be uploading it, unless nothing has come for ten minutes.
   changed=$(stat -f %m "$dir/$part" 2>/dev/null) || changed=
   case $changed in
   '' | *[!0-9]*) ;;
@@ -42,9 +42,9 @@ if [ "$(bytes_of "$new")" != "$offset" ]; then
   echo "the part $part has gone" >&2
   done_with 7
 fi
-# It also fails where the line was cut.
+# It also fails if the connection was cut.
 said=$({ gzip -d -c >>"$new"; } 2>&1) || case $said in *'No space left'* | *'quota exceeded'*) failed ;; esac
-# vanished reports whether another run was faster: it clears away what is left.
+# vanished reports whether another run was faster, which removes the parts.
 vanished() { [ ! -f "$new" ] && [ -f "$dir/$digest" ]; }
 have=$(bytes_of "$new")
 if [ "$have" -lt "$size" ]; then

@@ -1,10 +1,10 @@
-# Lets a run in, or refuses it: every exec of a run begins with this. Standard
-# input holds a line each of: a mark, the run's id, its epoch (0: it has none as yet
-# and the host gives it one), who keeps its lock (cluster or host), how many seconds a
-# run may be silent that the host keeps a lock for, whose lock does not count (- for
-# nobody's), and who runs it. A file whose name is an epoch says whose it is. Only
-# one run can create it, and the highest counts.
-# The answer is the epoch; 0 where only root could enter.
+# Accepts or refuses a run: every exec of a run begins with this. Standard
+# input holds one line each: a mark, the run's id, its epoch (0: it has none yet
+# and the host gives it one), where its lock is kept (cluster or host), after how many
+# silent seconds a lock kept by the host expires, the run whose lock is ignored (- for
+# none), and who runs it. A file named after an epoch holds the run that owns it. Only
+# one run can create it, and the highest epoch counts.
+# The answer is the epoch, or 0 if only root could enter.
 runs=/etc/macfleet/runs
 
 # last finds who entered last.
@@ -20,8 +20,8 @@ last() {
   case $at in '' | *[!0-9]*) at=0 ;; esac
 }
 
-# alive reports whether the host keeps the lock of the run that entered last, and has
-# heard of it lately. A clock that was set back must not put that off for ever.
+# alive reports whether the host keeps the lock of the run that entered last, and that run
+# was active recently. A clock that was set back must not extend this forever.
 alive() {
   if [ "$keeps" != host ] || [ "$holder" = "$from" ] || [ -e "$runs/$highest.left" ]; then return 1; fi
   heard=$(cat "$runs/$highest.seen" 2>/dev/null) || heard=
@@ -30,7 +30,7 @@ alive() {
   [ "$age" -lt "$span" ] && [ "$age" -gt "-$span" ]
 }
 
-# note enters this run under an epoch, unless another one is faster. It fails where
+# note enters this run under an epoch, unless another one is faster. It fails if
 # nothing can be written.
 note() {
   mkdir -p "$runs" && chmod 0755 /etc/macfleet "$runs" && new=$(mktemp "$runs/.new.XXXXXX") || return 1
@@ -41,7 +41,7 @@ note() {
   [ -e "$runs/$1" ]
 }
 
-# entered says that the run may go on. What is left of earlier runs goes.
+# entered accepts the run and removes the notes of earlier runs.
 entered() {
   if [ "$uid" = 0 ] && [ "$epoch" -gt 0 ]; then
     if date +%s >"$runs/.seen" && chmod 0644 "$runs/.seen"; then mv -f "$runs/.seen" "$runs/$epoch.seen"; fi
@@ -56,14 +56,14 @@ entered() {
   printf '\n%s entered %s\n' "$mark" "$epoch"
 }
 
-# refused says why, and because of whom, and ends the exec.
+# refused prints the reason and the other run, and ends the exec.
 refused() {
   printf '\n%s host %s\n\n%s refused %s %s %s %s %s %s\n' "$mark" "$uid" "$mark" "$1" "$highest" "$at" "$(date +%s)" "${holder:--}" "$by"
   exit 0
 }
 
-# fence goes on until it is known who entered last: of two runs that enter at once
-# one looks again.
+# fence repeats until it is known who entered last: of two runs that enter at once,
+# one checks again.
 fence() {
   tries=0
   while [ "$tries" -lt 20 ]; do

@@ -1,4 +1,4 @@
-# Jobs that launchd runs for us. $1 is the job's name, $2 as whom it runs (root,
+# Jobs that launchd runs for macfleet. $1 is the job's name, $2 the user it runs as (root,
 # user or gui), $3 the login user.
 name=$1 as=$2 user=$3
 shift 3
@@ -10,8 +10,8 @@ if [ "$as" = gui ]; then domain=gui/$(id -u "$user"); fi
 
 loaded() { launchctl print "$domain/$label" >/dev/null 2>&1; }
 
-# need_session ends the script where the login user has no Aqua session. The code
-# that launchctl gives then differs from release to release.
+# need_session ends the script if the login user has no Aqua session. The exit code
+# of launchctl for this differs between releases.
 need_session() {
   [ "$as" = gui ] || return 0
   code=0
@@ -21,8 +21,8 @@ need_session() {
   exit 69
 }
 
-# look says what became of the job: none, running, ended, or lost, which is an end
-# without a result.
+# look prints the state of the job: none, running, ended, or lost (ended without a
+# result).
 look() {
   if [ ! -d "$job" ]; then
     echo none
@@ -40,12 +40,12 @@ look() {
   echo "$state"
 }
 
-# drop_job removes the job with all that it left.
+# drop_job removes the job and its files.
 drop_job() {
   if loaded; then
     launchctl bootout "$domain/$label" >/dev/null 2>&1 || :
     i=0
-    # Its label is free when its process has ended: only then may it come back.
+    # The label is free once the process has ended; only then can it be used again.
     while loaded && [ "$i" -lt 20 ]; do
       sleep 1
       i=$((i + 1))
@@ -54,15 +54,15 @@ drop_job() {
   rm -rf "$job" "$jobs/.$name".* "$jobs/$name.plist"
 }
 
-# show prints what the job said, as far as anybody wants to read it.
+# show prints the job's output, up to a limit.
 show() {
   tail -c 1000000 "$job/out/stdout"
   tail -c 1000000 "$job/out/stderr" >&2
 }
 
-# start_job makes the job and starts it. $1 is the digest of what it does, $2 its
-# script, $3 the text that launchd runs, $4 the property list; then the script's
-# own arguments. It fails where another run was faster.
+# start_job creates the job and starts it. $1 is the digest of its content, $2 its
+# script, $3 the text that launchd runs, $4 the property list; the arguments of the
+# script follow. It fails if another run was faster.
 start_job() {
   mkdir -p "$jobs" && chmod 0755 /etc/macfleet "$jobs" && new=$(mktemp -d "$jobs/.$name.XXXXXX") && mkdir "$new/out" || return 1
   printf '%s\n' "$1" >"$new/digest" && date +%s >"$new/born" && printf '%s' "$2" >"$new/script" && printf '%s' "$3" >"$new/run" || return 1
@@ -79,11 +79,11 @@ start_job() {
     chmod 0644 "$new"/[a-np-z]*
     chown "$user" "$new/out" || return 1
   fi
-  # Beside the folder, which its user may write to: launchd is strict about it.
+  # Outside the folder, which its user may write to: launchd is strict about it.
   chmod 0644 "$new/plist" && chown 0:0 "$new/plist" || return 1
   if [ -d "$job" ]; then return 1; fi
   mv "$new" "$job" || return 1
-  # Where another run's folder came in between, ours lies in it now.
+  # If another run created the folder in the meantime, this run's is inside it now.
   inside=$job/${new##*/}
   if [ -d "$inside" ]; then
     rm -rf "$inside"

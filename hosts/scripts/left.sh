@@ -1,4 +1,4 @@
-# What earlier runs left behind, a line each.
+# Prints what earlier runs left behind, one per line.
 for token in /etc/macfleet/pending/*; do
   [ ! -e "$token" ] || printf 'pending %s\n' "${token##*/}"
 done
@@ -8,7 +8,7 @@ say() {
     printf '%s %s\n' "$1" "$line"
   done <"$2"
 }
-# A change that nobody has confirmed: the seconds that are left, and its step.
+# An unconfirmed change: the seconds that are left, and its step.
 for armed in /etc/macfleet/undo/armed.* /etc/macfleet/undo/undoing.*; do
   [ -d "$armed" ] || continue
   deadline=0 step=

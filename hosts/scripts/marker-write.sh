@@ -1,12 +1,12 @@
-# $1 is the marker. $2 is a step that it proves, of which nothing is pending then. $3 is
-# the marker that the writer knows: over another one it would write blindly, and a hold
-# that somebody set meanwhile would be lost.
+# $1 is the marker. $2 is a step that it verifies, so nothing of it is pending any more. $3 is
+# the marker that the writer read: replacing another one would lose a hold that someone set
+# in the meantime.
 set -e
 if [ -n "$3" ] && [ -e /etc/macfleet/host.json ] && [ "$(cat /etc/macfleet/host.json)" != "$3" ]; then
   echo "the marker is another one since it was read" >&2
   exit 5
 fi
-# What a run left that was killed here. A claim is decided once there is a marker.
+# Removes what a run left that was killed here. A marker replaces the claim.
 rm -f /etc/macfleet/.host.*
 [ ! -e /etc/macfleet/host.json ] || rm -f /etc/macfleet/.claim.*
 new=$(mktemp /etc/macfleet/.host.XXXXXX)

@@ -1,9 +1,9 @@
-# Tries a password once. $1 is the time of day in seconds since 1970, for the
-# record, $2 what the host was known to remember of earlier tries; the input is
-# the password and what it is known by, a line each.
-# A wrong try counts against the account, and a locked account is a host that
-# nobody can help any more: the try is written down before it is made, so that a
-# run which dies here can't make it again and again.
+# Tries a password once. $1 is the time in seconds since 1970, for the
+# record, $2 the notes of earlier tries that the caller has read; the input is
+# the password and its seal, one per line.
+# macOS locks an account after a few wrong tries, and a locked account makes the host
+# unreachable. The try is recorded before it is made, so that a
+# run that dies here can't repeat it.
 set -e
 IFS= read -r password
 IFS= read -r seal
@@ -11,16 +11,16 @@ dir=$HOME/.macfleet
 mkdir -p "$dir"
 chmod 0700 "$dir"
 
-# One try at a time, by whatever run: a password that two try at once is tried
-# twice. A run that died leaves its lock, which counts for a bit more than a script may take.
-# The lock says since when it is held from the moment it is there.
+# One try at a time: a password that two runs try at once would be tried
+# twice. A run that died leaves its lock, which expires slightly after a script's time limit.
+# The lock contains its start time as soon as it exists.
 own=$(mktemp "$dir/.try.XXXXXX")
 trap 'rm -f "$own"' EXIT
 date +%s >"$own"
 if ! ln "$own" "$dir/trying" 2>/dev/null; then
   since=$(cat "$dir/trying" 2>/dev/null || date +%s)
   case $since in '' | *[!0-9]*) since=0 ;; esac
-  # A clock that was set back must not put that off for ever.
+  # A clock that was set back must not extend this forever.
   age=$(($(date +%s) - since))
   if [ "$age" -lt 70 ] && [ "$age" -gt -70 ]; then
     echo "another run is trying a password here" >&2
@@ -34,7 +34,7 @@ if ! ln "$own" "$dir/trying" 2>/dev/null; then
 fi
 trap 'rm -f "$dir/trying"' EXIT
 rm -f "$dir"/.try.*
-# Another run's try may have changed what a line says, and not how many there are.
+# Another run's try may have changed a line without changing their number.
 remembered=''
 if [ -f "$dir/refused" ]; then
   while read -r _ what count when more; do
@@ -51,7 +51,7 @@ if [ "$remembered" != "$2" ]; then
   exit 7
 fi
 
-# record replaces what is known of this password by its arguments, or drops it.
+# record replaces the note about this password with its arguments, or removes it.
 record() {
   {
     if [ -f "$dir/refused" ]; then
@@ -78,7 +78,7 @@ case $(dscl . -read "/Users/$(id -un)" AuthenticationAuthority 2>/dev/null) in
     exit 5
     ;;
 esac
-# Where sudo -v asks for no password, its answer says nothing about one.
+# If sudo -v does not prompt for a password, its answer says nothing about the password.
 if sudo -k -n -v </dev/null 2>/dev/null; then
   echo "sudo -v asks for no password here, so none can be checked" >&2
   exit 6
@@ -100,9 +100,9 @@ case $said in
     echo "the host refused the password" >&2
     exit 3
     ;;
-  # About its own rules, which it reads before it looks at a password or after it was right.
+  # An error in sudo's rules, which it reads before it checks a password or after it was right.
   *'syntax error'* | *'parse error'* | *'policy plugin'* | *'not in the sudoers file'* | *'may not run'*) record ;;
 esac
-# Of any other words nobody knows whether the try counts, so the note stays.
+# For any other message it is unknown whether the try counts, so the note stays.
 printf '%s\n' "$said" >&2
 exit 4

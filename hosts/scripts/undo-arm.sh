@@ -1,6 +1,6 @@
-# $1 is the id, $2 the step, $3 the seconds until it is taken back, $4 the script
-# that restores, $5 the text that launchd runs, $6 its job; then the script's own
-# arguments.
+# $1 is the id, $2 the step, $3 the seconds until the undo, $4 the script
+# that restores, $5 the text that launchd runs, $6 its job; the arguments of the
+# script follow.
 set -e
 id=$1 step=$2 limit=$3 restore=$4 run=$5 job=$6
 shift 6
@@ -10,7 +10,7 @@ plist=/Library/LaunchDaemons/$label.plist
 mkdir -p "$dir/queue" # launchd runs the job while anything lies there, and not when it is empty
 chmod 0755 /etc/macfleet "$dir" "$dir/queue"
 
-# busy tells of another change that is not confirmed, and fails if there is none.
+# busy prints another change that is not confirmed, and fails if there is none.
 busy() {
   for other in "$dir"/armed.* "$dir"/undoing.*; do
     if [ -d "$other" ] && [ "${other##*.}" != "$id" ]; then
@@ -21,8 +21,8 @@ busy() {
   return 1
 }
 
-# same compares a file with a text; put replaces it. The temporary file stands
-# here: launchd reads every file of its own folder.
+# same compares a file with a text; put replaces it. The temporary file is
+# here, because launchd reads every file in its own folder.
 same() { [ -f "$1" ] && [ "$(cat "$1" && printf x)" = "$2x" ]; }
 put() {
   printf '%s' "$2" >"$dir/put.new"
@@ -75,14 +75,14 @@ done
 sync
 mv "$next" "$dir/armed.$id"
 sync
-# Of two runs that arm at once, none goes on that sees the other.
+# Of two runs that arm at once, a run that sees the other stops.
 if busy; then
   mv "$dir/armed.$id" "$next"
   rm -rf "$next" "$dir/queue/$id"
   exit 3
 fi
 
-# A job that does not run would take nothing back.
+# If the job does not run, nothing would be undone.
 i=0
 until [ -e "$dir/armed.$id/seen" ]; do
   if [ "$i" -ge 15 ]; then

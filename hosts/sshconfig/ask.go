@@ -35,8 +35,8 @@ const (
 	patience = 20 * time.Second
 )
 
-// nobody is a name that no machine has: its settings apply to all machines.
-const nobody = "no-machine-bears-this-name"
+// anyMachine is a name that no machine has: its settings apply to all machines.
+const anyMachine = "no-machine-bears-this-name"
 
 // askable matches names that ssh accepts as a host. Others, such as names with blanks, get the
 // settings of all machines.
@@ -49,7 +49,7 @@ func Read(file string) (*Config, error) {
 		return nil, fmt.Errorf("%s is a directory", file)
 	}
 	c := &Config{file: file, running: make(chan struct{}, atOnce)}
-	_, told, err := c.run("-v", "--", nobody)
+	_, told, err := c.run("-v", "--", anyMachine)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (a answer) alone() bool {
 // answer returns ssh's output for a name, or for another name of its class.
 func (c *Config) answer(user, name string) (answer, error) {
 	if !askable.MatchString(name) {
-		name = nobody
+		name = anyMachine
 	}
 	a, err := c.once(user, name, user+" "+c.class(name))
 	if err == nil && a.name != name && a.alone() {

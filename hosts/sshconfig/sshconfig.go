@@ -49,7 +49,7 @@ func (c *Config) Lookup(user string, names ...string) (Settings, error) {
 	}
 	l := lookup{names: names}
 	var err error
-	if l.all, err = c.answer(user, nobody); err != nil {
+	if l.all, err = c.answer(user, anyMachine); err != nil {
 		return Settings{}, err
 	}
 	for _, name := range names {

@@ -125,7 +125,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	return failures, nil
 }
 
-// each calls do for all elements, with a limit on concurrency, and returns the results in order.
+// each calls do for all elements, with a limit on concurrency, and returns the results in their order.
 func each[T, R any](all []T, atOnce int, do func(T) R) []R {
 	out := make([]R, len(all))
 	var g errgroup.Group
@@ -222,7 +222,7 @@ func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {
 	return failures
 }
 
-// pin stores pins durably. It never replaces a pin with another key: somebody else has
+// pin stores pins durably. It never replaces a pin with another key: someone else has
 // connected to the host since the plan, and one of the two met an impostor.
 func (e *Engine) pin(fresh ...plan.Pin) error {
 	var strange *plan.Trouble
@@ -269,7 +269,7 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (
 // doing performs an action.
 type doing func(context.Context, plan.Action) error
 
-// perform does actions in order. It stops at a failure, and skips actions whose maintenance
+// perform does one action after the other. It stops at a failure, and skips actions whose maintenance
 // window has closed.
 func (e *Engine) perform(ctx context.Context, host string, actions []plan.Action, late func(plan.Action) *plan.Trouble, do doing) Result {
 	var r Result

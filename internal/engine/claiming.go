@@ -210,7 +210,7 @@ func (w *worker) dropClaim(ctx context.Context) (undone string, err error) {
 	return undone, err
 }
 
-// belongsToOthers reports whether the host, as last read, belongs to somebody else, and so does its
+// belongsToOthers reports whether the host, as last read, belongs to someone else, and so does its
 // sudoers file.
 func (w *worker) belongsToOthers() bool {
 	claim, claimed := w.host.Seen.Claim.Get()

@@ -45,7 +45,7 @@ type Identities interface {
 	// Identify creates what a host's identity lacks: ServiceAccount, token Secret, binding.
 	// It changes nothing that is already right.
 	Identify(ctx context.Context, host string) (inventory.Identity, error)
-	// RenewToken creates a new token for a host's kubelet beside the current one.
+	// RenewToken creates a new token for a host's kubelet and keeps the current one.
 	RenewToken(ctx context.Context, host string) (inventory.Identity, error)
 	// RetireTokens revokes all tokens of a host's kubelet except the one of the Secret keep, which must exist.
 	RetireTokens(ctx context.Context, host, keep string) error
@@ -58,10 +58,10 @@ type Identities interface {
 
 // Drainer drains Nodes.
 type Drainer interface {
-	// CordonNode cordons a Node in the name of a run. ours says whether the cordon belongs to
-	// macfleet: this run's, or an earlier run's that it takes over. Anybody else's stays theirs.
+	// CordonNode cordons a Node in the name of a run. The result says whether the cordon belongs to
+	// macfleet: this run's, or an earlier run's that it takes over. Any other cordon is kept.
 	CordonNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error)
-	// UncordonNode removes macfleet's cordon. Anybody else's cordon stays.
+	// UncordonNode removes macfleet's cordon. Any other cordon is kept.
 	UncordonNode(ctx context.Context, n inventory.Node) error
 	// EvictPods evicts the Pods of a Node, except those of DaemonSets, and respects disruption
 	// budgets. Pods without a controller are evicted only if unmanaged is set. The error names the Pods that stay and why.

@@ -183,7 +183,7 @@ func TestCrowdOverSSH(t *testing.T) {
 		t.Fatalf("they do not join: %d failures, %q, left %v", len(r.Failures), whatFailed(r)[:1], r.Left)
 	}
 	c.checked(t)
-	c.sicken(p)
+	c.drawFailures(p)
 	c.engine.Steps = func(h fleet.Host) []plan.Step {
 		var out []plan.Step
 		for i := range 3 {
@@ -261,8 +261,8 @@ func (c *tallied) Close() error {
 	return c.Conn.Close()
 }
 
-// sicken draws which hosts will fail and where, and which are not Ready.
-func (c *crowd) sicken(p *plan.Plan) {
+// drawFailures draws which hosts will fail and where, and which are not Ready.
+func (c *crowd) drawFailures(p *plan.Plan) {
 	random := rand.New(rand.NewPCG(6, 1))
 	for _, h := range p.Hosts {
 		if random.IntN(5) == 0 {

@@ -136,7 +136,7 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 }
 
 // drainNode cordons the host's Node and, if evicts is set, evicts its Pods. It cordons every time,
-// because somebody may have uncordoned the Node since.
+// because someone may have uncordoned the Node since.
 func (w *worker) drainNode(ctx context.Context, evicts bool) error {
 	e := w.engine
 	n, _ := w.host.Node.Get()

@@ -96,8 +96,8 @@ type Engine struct {
 	sent     sync.Map // time of the last progress event per host
 }
 
-// Plan observes everything and computes the difference. An error means that there is no plan at
-// all; unreachable hosts are part of the plan.
+// Plan observes everything and computes the difference. An error means that there is no
+// plan; unreachable hosts are part of the plan.
 func (e *Engine) Plan(ctx context.Context) (*plan.Plan, error) {
 	_, p, err := e.Observe(ctx)
 	return p, err
@@ -182,7 +182,7 @@ func (e *Engine) ObserveToHold(ctx context.Context) (*plan.Plan, error) {
 
 // Examine observes one server of the inventory, whatever its role, even if the cluster does
 // not answer. name is the server's current or wanted name, or its id; more are extra probes.
-// The plan covers only that host; it is nil if the server is no member or no plan is possible.
+// The plan covers only that host; it is nil if the server is not a member or no plan is possible.
 func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (inventory.Server, plan.Snapshot, *plan.Plan, error) {
 	snap, err := e.lists(ctx, always)
 	if err != nil {
@@ -252,7 +252,7 @@ func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Sna
 }
 
 // lists reads all providers' lists concurrently. If the cluster cannot be read, its part is
-// unread if unread says so for the error, otherwise the error is returned.
+// unread if unread(err) is true, otherwise the error is returned.
 func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	started := e.Now()
 	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Former: e.Former, Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),

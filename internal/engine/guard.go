@@ -9,7 +9,7 @@ import (
 var codeLockLost = plan.NewCode("lock-lost", plan.NotDrift, "the apply lost its lock and stopped",
 	"macfleet lock status shows the holder; apply again when that run has ended")
 
-// Guard is asked before each action and each change whether the run still holds its lock.
+// Guard checks before each action and each change that the run still holds its lock.
 type Guard interface {
 	// Check returns nil, or why the lock is lost for good. It does no I/O.
 	Check() error

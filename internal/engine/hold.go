@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// heldSince returns the trouble if somebody set a hold on the host after the plan was made.
+// heldSince returns the trouble if someone set a hold on the host after the plan was made.
 // The marker is read on the connection that carries the changes.
 func (w *worker) heldSince() *plan.Trouble {
 	m, _ := w.host.Seen.Marker.Get()

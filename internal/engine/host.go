@@ -38,7 +38,7 @@ type Host interface {
 	Do(context.Context, Task) (plan.Answer, error)
 	// Deliver uploads an artifact, unless the host has it.
 	Deliver(context.Context, plan.Delivery, Source) error
-	// Close tells the host that the run is done with it, unless ctx is done, and closes the
+	// Close notes on the host that the run is done with it, unless ctx is done, and closes the
 	// connection.
 	Close(context.Context)
 }
@@ -58,7 +58,7 @@ type RunChange struct {
 }
 
 // TakeClaim creates the claim on the host atomically. Claim becomes the claim on the host:
-// the given one, or one that was there first.
+// the given one, or an earlier one.
 type TakeClaim struct{ Claim *plan.Claim }
 
 // DropClaim removes exactly the given claim, unless the host has a marker.
@@ -110,7 +110,7 @@ type Recalling interface {
 	Recall() Recollection
 }
 
-// Recollection is what is known about pins beside the stored ones.
+// Recollection is what is known about pins in addition to the stored ones.
 type Recollection struct {
 	Remembered []plan.Pin        // seen by this machine earlier, but no longer stored
 	Lost       *inventory.Object // their missing object in the cluster; nil: it exists, or they are in a file

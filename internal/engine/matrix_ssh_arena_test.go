@@ -44,7 +44,7 @@ type arena struct {
 	mu       sync.Mutex
 	fault    fault
 	seen     map[place]int // how often each place was come to; nil: nobody counts
-	places   map[place]int // so in a roll that nothing befalls
+	places   map[place]int // so in a roll that nothing hits
 	left     int           // places before the one where the fault falls; -1: it fell
 	problems []error
 }
@@ -136,9 +136,9 @@ func (a *arena) disarm(t *testing.T) bool {
 	return fell
 }
 
-// befalls counts a place and lets the fault happen where it falls there. It reports
+// hits counts a place and lets the fault happen where it falls there. It reports
 // whether what was about to happen does not.
-func (a *arena) befalls(at place) bool {
+func (a *arena) hits(at place) bool {
 	a.mu.Lock()
 	if at == atEvent && a.dead.Load() || at == afterEvent && a.dead.Load() {
 		a.mu.Unlock()
@@ -177,7 +177,7 @@ func (a *arena) current(at place) (fault, bool) {
 	if f.at != at || left < 0 {
 		return fault{}, false
 	}
-	a.befalls(at)
+	a.hits(at)
 	return f, left == 0
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 )
 
-// fault is one that befalls a run at one place.
+// fault is one that hits a run at one place.
 type fault struct {
 	at      place
 	line    lineFault
@@ -23,10 +23,10 @@ type fault struct {
 	instead bool                         // what was about to happen does not
 	before  func(a *arena)               // the run begins
 	happens func(a *arena) error         // there
-	mend    func(t *testing.T, a *arena) // what a person does before the next apply
+	repair  func(t *testing.T, a *arena) // what a person does before the next apply
 }
 
-// lineFault is what befalls a connection.
+// lineFault is what hits a connection.
 type lineFault int
 
 const (
@@ -67,20 +67,20 @@ func faults() map[string]fault {
 		"ssh: half-open":             {at: atWord, line: halfOpen, hasty: true},
 		"ssh: slow":                  {at: atWord, line: slow},
 		"host: reboots": {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) },
-			mend: func(t *testing.T, a *arena) { // nobody, but its kubelet reports every 10 s
+			repair: func(t *testing.T, a *arena) { // nobody, but its kubelet reports every 10 s
 				if err := a.machine.Advance(20 * time.Second); err != nil {
 					t.Fatal(err)
 				}
 			}},
 		"host: clock leaps ahead": {at: atWord, happens: func(a *arena) error { return a.machine.Advance(time.Hour) }},
 		"host: full disk": {at: atWord, happens: func(a *arena) error { return a.world.Inject(a.name, "disk-full") },
-			mend: func(t *testing.T, a *arena) {
+			repair: func(t *testing.T, a *arena) {
 				if err := a.world.Heal(a.name, "disk-full"); err != nil {
 					t.Fatal(err)
 				}
 			}},
-		"kill -9 before an event": {at: atEvent, instead: true, happens: (*arena).perish},
-		"kill -9 after an event":  {at: afterEvent, happens: (*arena).perish},
+		"kill -9 before an event": {at: atEvent, instead: true, happens: (*arena).kill},
+		"kill -9 after an event":  {at: afterEvent, happens: (*arena).kill},
 		"record: full disk": {at: afterEvent, happens: func(a *arena) error {
 			a.halt(errFull)
 			return nil
@@ -107,8 +107,8 @@ func faults() map[string]fault {
 	return out
 }
 
-// perish ends the process: nothing leaves it any more.
-func (a *arena) perish() error {
+// kill ends the process: nothing leaves it any more.
+func (a *arena) kill() error {
 	a.dead.Store(true)
 	a.die(errDied)
 	return nil

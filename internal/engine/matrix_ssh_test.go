@@ -79,8 +79,8 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(drawn(), 0))
 	t.Logf("-seed %d", drawn())
-	for _, scenario := range slices.Sorted(maps.Keys(wishes())) {
-		wish := wishes()[scenario]
+	for _, scenario := range slices.Sorted(maps.Keys(rollsOf())) {
+		wish := rollsOf()[scenario]
 		before, want := rolled(t, copied(t, dir), wish)
 		if *all {
 			for name := range faults() {
@@ -121,12 +121,12 @@ func (r *roller) point(t *testing.T, name string, n int) bool {
 }
 
 // sample tries this scenario's part of the points: each fault once, and then some more, at
-// drawn places of as many as a roll has that nothing befalls.
+// drawn places of as many as a roll has that nothing hits.
 func (r *roller) sample(t *testing.T, draw *rand.Rand) {
 	t.Helper()
 	r.faultless(t)
 	names := slices.Sorted(maps.Keys(faults()))
-	points := sampled / len(wishes())
+	points := sampled / len(rollsOf())
 	if _, of := scripttest.Share(); testing.Short() || of > scripttest.Shares {
 		points = len(names) / 2 // under the race detector, and on a person's machine
 	}
@@ -161,8 +161,8 @@ func (r *roller) faultless(t *testing.T) {
 	r.mu.Unlock()
 }
 
-// wishes are what is rolled to and fro.
-func wishes() map[string]func(s *fleet.Spec, second bool) {
+// rollsOf are what is rolled to and fro.
+func rollsOf() map[string]func(s *fleet.Spec, second bool) {
 	return map[string]func(s *fleet.Spec, second bool){
 		"flags": func(s *fleet.Spec, second bool) {
 			pods := map[bool]int{false: 3, true: 4}[second]
@@ -236,8 +236,8 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 	p = planned(t, a.engine)
 	said := whatIsSaid(p, p.Hosts[0].Name)
 	count.add(name, said)
-	if f.mend != nil {
-		f.mend(t, a)
+	if f.repair != nil {
+		f.repair(t, a)
 		p = planned(t, a.engine)
 	}
 	if s := p.Summarise(); s.Unknown+s.Unread+s.Refused > 0 {
@@ -276,9 +276,9 @@ func (a *arena) records(t *testing.T, p *plan.Plan) *recorded {
 	a.engine.Stop, a.halt = stop, halt
 	return recordOf(t, a.engine, p, func(before bool) bool {
 		if before {
-			return a.befalls(atEvent)
+			return a.hits(atEvent)
 		}
-		return a.befalls(afterEvent)
+		return a.hits(afterEvent)
 	})
 }
 
@@ -288,9 +288,9 @@ type recorded struct {
 	done   int
 }
 
-// recordOf lets the events of an engine's next apply be written to a record. befalls is
+// recordOf lets the events of an engine's next apply be written to a record. hits is
 // asked before and behind each; where it says so before, the event is not written.
-func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, befalls func(before bool) bool) *recorded {
+func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, hits func(before bool) bool) *recorded {
 	t.Helper()
 	limits := runlog.Limits{Hosts: e.Parallelism, Uploads: hosts.DefaultUploads}
 	for _, f := range e.Config.Fleets {
@@ -312,7 +312,7 @@ func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, befalls func(before 
 	}
 	rec := &recorded{writer: w}
 	e.Emit = func(ev engine.Event) {
-		if befalls(true) {
+		if hits(true) {
 			return // it died before the line was written, or the line could not be
 		}
 		if err := w.Event(ev); err != nil {
@@ -321,7 +321,7 @@ func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, befalls func(before 
 		if ev.Type == engine.Done {
 			rec.done++
 		}
-		befalls(false)
+		hits(false)
 	}
 	return rec
 }

@@ -29,15 +29,15 @@ const (
 	behindEvent
 )
 
-// memFault befalls a run in memory at one place.
+// memFault hits a run in memory at one place.
 type memFault struct {
 	at      enginetest.Place
 	is      enginetest.Fault // of a call
-	happens func(m *memory)  // there, or what befalls an event
+	happens func(m *memory)  // there, or what hits an event
 	instead bool             // the event is not recorded
 	behind  bool             // it happens when the call has had its effect
 	before  func(m *memory)  // the run begins
-	mend    func(m *memory)  // what time or a person does before the next apply
+	repair  func(m *memory)  // what time or a person does before the next apply
 	once    bool             // where it falls makes no difference
 }
 
@@ -74,7 +74,7 @@ func newMemory(t *testing.T) *memory {
 			{Key: "agent", Value: m.values["agent"], Class: plan.Restart, Root: true, Brought: true, Node: true, Input: plan.Kubeconfig},
 		}
 	}
-	m.world.OnCall = m.befallsCall
+	m.world.OnCall = m.onCall
 	m.engine = m.world.Engine()
 	return m
 }
@@ -103,7 +103,7 @@ func (m *memory) counts(at enginetest.Place) (memFault, bool) {
 	return m.f, m.left < 0
 }
 
-func (m *memory) befallsCall(c enginetest.Call) enginetest.Fault {
+func (m *memory) onCall(c enginetest.Call) enginetest.Fault {
 	f, falls := m.counts(c.Place)
 	if !falls {
 		return enginetest.Fault{}
@@ -117,9 +117,9 @@ func (m *memory) befallsCall(c enginetest.Call) enginetest.Fault {
 	return out
 }
 
-// befallsEvent lets the fault happen where it falls at an event. It reports whether the
+// onEvent lets the fault happen where it falls at an event. It reports whether the
 // event is recorded no more.
-func (m *memory) befallsEvent(at enginetest.Place) bool {
+func (m *memory) onEvent(at enginetest.Place) bool {
 	m.mu.Lock()
 	dead := m.dead
 	m.mu.Unlock()
@@ -133,8 +133,8 @@ func (m *memory) befallsEvent(at enginetest.Place) bool {
 	return falls && f.instead
 }
 
-// perish ends the process.
-func (m *memory) perish() {
+// kill ends the process.
+func (m *memory) kill() {
 	m.mu.Lock()
 	m.dead = true
 	m.mu.Unlock()
@@ -157,25 +157,25 @@ func memFaults() map[string]memFault {
 		"host: hangs behind it":         {at: enginetest.OnHost, is: enginetest.Fault{Err: lost, Hang: true, Applied: true}},
 		"host: is slow":                 {at: enginetest.OnHost, is: enginetest.Fault{Hang: true}},
 		"host: answers rubbish":         {at: enginetest.OnHost, is: enginetest.Fault{Garbled: true}},
-		"host: reboots":                 {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.Change(m.world.Machines[0].Reboot) }},
-		"host: reboots under the other": {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.Change(m.world.Machines[1].Reboot) }},
+		"host: reboots":                 {at: enginetest.OnHost, repair: later, happens: func(m *memory) { m.world.Change(m.world.Machines[0].Reboot) }},
+		"host: reboots under the other": {at: enginetest.OnHost, repair: later, happens: func(m *memory) { m.world.Change(m.world.Machines[1].Reboot) }},
 		"host: full disk": {at: enginetest.OnHost, happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].FullDisk = true }) },
-			mend: func(m *memory) { m.world.Machines[0].FullDisk = false }},
+			repair: func(m *memory) { m.world.Machines[0].FullDisk = false }},
 		"host: away": {at: enginetest.OnHost, happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].Away = true }) },
-			mend: func(m *memory) { m.world.Machines[0].Away = false; later(m) }},
-		"cluster: Node deleted":              {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
-		"cluster: Node made anew":            {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.RemakeNode(m.host()) }},
-		"cluster: Node deleted under a host": {at: enginetest.OnHost, mend: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
-		"cluster: token revoked":             {at: enginetest.InCluster, mend: later, happens: func(m *memory) { m.world.RevokeToken(m.host()) }},
+			repair: func(m *memory) { m.world.Machines[0].Away = false; later(m) }},
+		"cluster: Node deleted":              {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
+		"cluster: Node made anew":            {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.RemakeNode(m.host()) }},
+		"cluster: Node deleted under a host": {at: enginetest.OnHost, repair: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
+		"cluster: token revoked":             {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.RevokeToken(m.host()) }},
 		"cluster: conflict":                  {at: enginetest.InCluster, is: enginetest.Fault{Err: errors.New("409 Conflict")}},
-		"cluster: a Pod comes":               {at: enginetest.InCluster, mend: func(m *memory) { m.world.EndPods(m.late) }, happens: func(m *memory) { m.late = m.host(); m.world.RunPod(m.late, fmt.Sprint("late-", m.epoch)) }},
-		"kill -9 before an event":            {at: beforeEvent, instead: true, happens: (*memory).perish},
-		"kill -9 after an event":             {at: behindEvent, happens: (*memory).perish},
-		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).perish},
-		"kill -9 at the cluster":             {at: enginetest.InCluster, happens: (*memory).perish},
-		"kill -9 behind a host":              {at: enginetest.OnHost, behind: true, happens: (*memory).perish},
-		"kill -9 behind the cluster":         {at: enginetest.InCluster, behind: true, happens: (*memory).perish},
-		"kill -9 behind the cloud":           {at: enginetest.InCloud, behind: true, happens: (*memory).perish},
+		"cluster: a Pod comes":               {at: enginetest.InCluster, repair: func(m *memory) { m.world.EndPods(m.late) }, happens: func(m *memory) { m.late = m.host(); m.world.RunPod(m.late, fmt.Sprint("late-", m.epoch)) }},
+		"kill -9 before an event":            {at: beforeEvent, instead: true, happens: (*memory).kill},
+		"kill -9 after an event":             {at: behindEvent, happens: (*memory).kill},
+		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).kill},
+		"kill -9 at the cluster":             {at: enginetest.InCluster, happens: (*memory).kill},
+		"kill -9 behind a host":              {at: enginetest.OnHost, behind: true, happens: (*memory).kill},
+		"kill -9 behind the cluster":         {at: enginetest.InCluster, behind: true, happens: (*memory).kill},
+		"kill -9 behind the cloud":           {at: enginetest.InCloud, behind: true, happens: (*memory).kill},
 		"record: full disk":                  {at: behindEvent, happens: func(m *memory) { m.halt(errFull) }},
 		"stopped":                            {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
 		"stopped at a host":                  {at: enginetest.OnHost, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
@@ -225,8 +225,8 @@ func (l fallen) Check() error {
 	return nil
 }
 
-// memWishes are what is rolled to and fro.
-var memWishes = map[string]func(m *memory, second bool){
+// memRolls are what is rolled to and fro.
+var memRolls = map[string]func(m *memory, second bool){
 	"settings": func(m *memory, second bool) {
 		m.values["plain"] = map[bool]string{false: "a", true: "b"}[second]
 		m.values["net"] = map[bool]string{false: "n1", true: "n2"}[second]
@@ -264,7 +264,7 @@ func TestFaultMatrix(t *testing.T) {
 	count := &tally{said: make(map[string]map[string]int)}
 	t.Cleanup(func() {
 		count.report(t)
-		whole := count.parts.Load() == int64(len(memFaults())*(len(memWishes)+1))
+		whole := count.parts.Load() == int64(len(memFaults())*(len(memRolls)+1))
 		if whole && !t.Failed() && (count.points.Load() < leastPoints || count.left.Load() == 0) {
 			t.Errorf("%d points are fewer than %d, or no run ever left a cordon (%d)", count.points.Load(), leastPoints, count.left.Load())
 		}
@@ -275,7 +275,7 @@ func TestFaultMatrix(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	for scenario, wish := range memWishes {
+	for scenario, wish := range memRolls {
 		for _, name := range names {
 			f := memFaults()[name]
 			t.Run(scenario+", "+name, func(t *testing.T) {
@@ -352,9 +352,9 @@ func (m *memory) point(count *tally, name string, n int, f memFault, want []stri
 	m.engine.Stop = stop
 	record := recordOf(t, m.engine, p, func(before bool) bool {
 		if before {
-			return m.befallsEvent(beforeEvent)
+			return m.onEvent(beforeEvent)
 		}
-		return m.befallsEvent(behindEvent)
+		return m.onEvent(behindEvent)
 	})
 	m.mu.Lock()
 	m.f, m.left, m.die, m.halt = f, n, die, halt
@@ -398,8 +398,8 @@ func (m *memory) recovers(count *tally, name string, n int, f memFault, want []s
 	p := planned(t, m.engine)
 	said := whatIsSaid(p, p.Hosts[0].Name)
 	count.add(name, said)
-	if f.mend != nil {
-		f.mend(m)
+	if f.repair != nil {
+		f.repair(m)
 		p = planned(t, m.engine)
 	}
 	if s := p.Summarise(); s.Unknown+s.Unread+s.Refused > 0 {

@@ -31,7 +31,7 @@ func (e *Engine) Members(ctx context.Context) (Members, error) {
 			continue
 		}
 		if pin := h.Trust().Pin; pin != nil {
-			h.Seen.Key = pin.Key // the host itself was not asked
+			h.Seen.Key = pin.Key // the host itself was not contacted
 		}
 		m.Hosts = append(m.Hosts, h)
 	}
@@ -50,7 +50,7 @@ type NotReady struct {
 // Waited is the result of waiting for hosts.
 type Waited struct {
 	Late  []NotReady // not Ready in time
-	Alone []NotReady // Ready according to their Nodes only, and why the hosts could not be asked
+	Alone []NotReady // Ready according to their Nodes only, and why the hosts could not be contacted
 }
 
 // WaitReady polls until all hosts that join the cluster are Ready, both their Nodes and their

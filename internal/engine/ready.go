@@ -34,7 +34,7 @@ type gate struct {
 	answers  chan func()               // their answers
 	ending   context.Context           // done: the answers are no longer needed
 	cancel   context.CancelFunc        // cancels ending
-	nodeOnly []NotReady                // hosts with Ready Nodes that could not be asked, and why
+	nodeOnly []NotReady                // hosts with Ready Nodes that could not be contacted, and why
 	nodes    map[string]inventory.Node // by name, from the last successful list
 	last     error                     // of the last list
 	macs     bool                      // most polls list only the Nodes of Macs
@@ -175,11 +175,11 @@ func (g *gate) receive() {
 	}
 }
 
-// recheckPolls is how many polls pass before a host is asked again: a crash loop does not end in
+// recheckPolls is how many polls pass before a host is checked again: a crash loop does not end in
 // three seconds.
 const recheckPolls = 5
 
-// kubelet checks the kubelet of a host. If the host cannot be asked, why says so, and only its
+// kubelet checks the kubelet of a host. If the host cannot be contacted, why is the reason, and only its
 // Node counts.
 func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 	e := g.engine

@@ -185,7 +185,7 @@ func (w *worker) claim(ctx context.Context) error {
 	return w.completeClaim(ctx)
 }
 
-// claimHost creates the claim on the host, or finds the one of an earlier run of ours.
+// claimHost creates the claim on the host, or finds the one of an earlier run of this configuration.
 func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
 	if err := w.connect(ctx); err != nil {
 		return plan.Claim{}, err
@@ -218,20 +218,20 @@ func (w *worker) mark(ctx context.Context) error {
 	return w.engine.pin(*w.engine.PinOf(w.host))
 }
 
-// writeMarker writes the host's marker; proven names a step that is no longer pending. If the marker
+// writeMarker writes the host's marker; verified names a step that is no longer pending. If the marker
 // changed in the meantime, its hold is kept, and the run stops on this host.
-func (w *worker) writeMarker(ctx context.Context, m plan.Marker, proven plan.StepID) error {
+func (w *worker) writeMarker(ctx context.Context, m plan.Marker, verified plan.StepID) error {
 	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
-	_, err := w.conn.Do(ctx, WriteMarker{m, proven})
+	_, err := w.conn.Do(ctx, WriteMarker{m, verified})
 	if errors.Is(err, plan.ErrMarkerMoved) {
 		if t := w.reread(ctx); t != nil {
 			return t
 		}
 		there, _ := w.host.Seen.Marker.Get()
 		m.Hold, w.held = w.standing(there.Hold), w.heldSince()
-		_, err = w.conn.Do(ctx, WriteMarker{m, proven})
+		_, err = w.conn.Do(ctx, WriteMarker{m, verified})
 	}
 	if err == nil {
 		w.marker = &m
@@ -361,10 +361,10 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 func (w *worker) markVerified(ctx context.Context, step plan.Step, f plan.Finding) error {
 	id, wanted := step.ID(), step.Wanted()
 	if w.unmarked() {
-		proven := make(map[plan.StepID]plan.Digest) // copy: the plan's map must not change
-		maps.Copy(proven, w.host.Verified)
-		proven[id] = plan.DigestOf(wanted, f.Facts)
-		w.host.Verified = proven
+		verified := make(map[plan.StepID]plan.Digest) // copy: the plan's map must not change
+		maps.Copy(verified, w.host.Verified)
+		verified[id] = plan.DigestOf(wanted, f.Facts)
+		w.host.Verified = verified
 		return nil
 	}
 	m := w.currentMarker()

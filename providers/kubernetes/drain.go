@@ -150,7 +150,7 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, report func(what, why
 	}
 }
 
-// ends reports whether a Pod is gone or on its way. A conflict alone does not say: another Pod may have
+// ends reports whether a Pod is gone or on its way. A conflict does not say which: another Pod may have
 // the name, or someone changed this one.
 func (c *Client) ends(ctx context.Context, p *corev1.Pod) (bool, error) {
 	have, err := c.api.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})

@@ -124,9 +124,9 @@ func (c *Client) DeleteNode(ctx context.Context, n inventory.Node) error {
 // uncordon it. A person's cordon has none.
 const cordonRun = "cordon-run"
 
-// CordonNode cordons a Node in the name of a run, or of a person, who has no run id. ours
-// says whether the cordon is theirs now: one that an earlier run left behind is taken over,
-// and what a person or another tool closed is theirs and stays so.
+// CordonNode cordons a Node in the name of a run, or of a person, who has no run id. The result
+// says whether the cordon is theirs now: a cordon that an earlier run left is taken over; a
+// cordon of a person or another tool is not.
 func (c *Client) CordonNode(ctx context.Context, n inventory.Node, run plan.Run) (ours bool, err error) {
 	err = c.changeNode(ctx, "cordon", n, func(have *corev1.Node) error {
 		_, left := have.Annotations[c.label(cordonRun)]
