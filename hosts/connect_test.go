@@ -52,7 +52,7 @@ func TestConnectWhereNobodyIs(t *testing.T) {
 				t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
 			}
 			if got := c.Stats(); got != (Stats{}) {
-				t.Errorf("stats = %+v of a connection that never stood", got)
+				t.Errorf("stats = %+v of a connection that never was", got)
 			}
 		})
 	}

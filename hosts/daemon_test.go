@@ -48,7 +48,7 @@ func startDaemon(t testing.TB, o daemonOptions) *daemon {
 	write(t, filepath.Join(dir, "authorized_keys"), string(ssh.MarshalAuthorizedKey(o.login)), 0o600)
 	config := "PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n" +
 		"KbdInteractiveAuthentication no\nLogLevel VERBOSE\nMaxStartups 100\nPrintMotd no\n" +
-		"SetEnv SHLVL=2\n" + // else Debian's bash reads the .bashrc of whoever runs the tests
+		"SetEnv SHLVL=2\n" + // else Debian's bash reads the .bashrc of anyone who runs the tests
 		"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys") + "\n"
 	for i, private := range o.hostKeys {
 		block, err := ssh.MarshalPrivateKey(private, "")

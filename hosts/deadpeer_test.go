@@ -12,7 +12,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestStrangers meets every kind of peer alone, with deadlines of which only
+// TestStrangers meets one peer of each kind, with deadlines of which only
 // the one that is to end it can be reached.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func answers(t *testing.T, s stranger) {
 func probing(t *testing.T, conn *Conn) error {
 	facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":")})
 	if facts != nil {
-		t.Errorf("facts beside the error: %v", facts)
+		t.Errorf("facts next to the error: %v", facts)
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func probing(t *testing.T, conn *Conn) error {
 func running(t *testing.T, conn *Conn) error {
 	a, err := conn.Run(within(t), probe("a.b", ":").Command, secret.Value{})
 	if a != (plan.Answer{}) {
-		t.Errorf("an answer beside the error: %+v", a)
+		t.Errorf("an answer next to the error: %+v", a)
 	}
 	return err
 }

@@ -121,7 +121,7 @@ func TestDeliver(t *testing.T) {
 		}
 	}
 	if begun.Load() != 3 || under.Load() != 0 {
-		t.Errorf("%d uploads began, %d did not end", begun.Load(), under.Load())
+		t.Errorf("%d uploads started, %d did not end", begun.Load(), under.Load())
 	}
 	for _, name := range names {
 		if !strings.Contains(listed(t, dir), name) || len(strings.Fields(listed(t, dir))) != len(names) {
@@ -221,7 +221,7 @@ func TestDeliverGoesOn(t *testing.T) {
 	}
 }
 
-// TestDeliverPassesOver what is no beginning of the artifact, and what is longer.
+// TestDeliverPassesOver what is not a beginning of the artifact, and what is longer.
 func TestDeliverPassesOver(t *testing.T) {
 	t.Parallel()
 	c, dir := sshdTarget(t, func(*Options) {})
@@ -239,7 +239,7 @@ func TestDeliverPassesOver(t *testing.T) {
 	}
 }
 
-// TestDeliverBeginsAgain where another run cleared away the part that it goes on with.
+// TestDeliverBeginsAgain where another run cleared away the part that it resumes.
 func TestDeliverBeginsAgain(t *testing.T) {
 	t.Parallel()
 	c, dir := sshdTarget(t, func(*Options) {})

@@ -97,7 +97,7 @@ func TestNoGuiSession(t *testing.T) {
 	}
 }
 
-// TestGuiSession asks from within the session, beside other questions.
+// TestGuiSession asks from within the session, next to other questions.
 func TestGuiSession(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
@@ -136,7 +136,7 @@ func TestGuiSession(t *testing.T) {
 	}
 }
 
-// finish lets a job come to its end that launchd has started.
+// finish lets a job that launchd started finish.
 func (n *lines) finish(name string) {
 	run := filepath.Join(n.etc, "jobs", name, "run")
 	if os.Remove(filepath.Join(n.State, "slow")) != nil {
@@ -169,7 +169,7 @@ func TestRunDetachedFinds(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	for _, p := range n.peers {
-		p.hungUp(t) // what was cancelled may have reached the host all the same
+		p.hungUp(t) // what was cancelled may have reached the host anyway
 	}
 	conn = connect(t, n.client(func(*Options) {}), acme1())
 	defer conn.Close()

@@ -75,7 +75,7 @@ func TestTooMuchToAsk(t *testing.T) {
 }
 
 // TestCommandThatLeavesItsInput: a host that does not read all of its stdin has
-// answered all the same. The rest is more than a channel's window, so that it is
+// answered anyway. The rest is more than a channel's window, so that it is
 // still being written when the command ends.
 func TestCommandThatLeavesItsInput(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (l lab) enter(run string, epoch int, want string) {
 	}
 }
 
-// runs lists what lies in the folder of runs.
+// runs lists what is in the folder of runs.
 func (l lab) runs() string {
 	entries, _ := os.ReadDir(filepath.Join(l.etc, "runs"))
 	var names []string
@@ -61,7 +61,7 @@ func (l lab) runs() string {
 	return strings.Join(names, " ")
 }
 
-// TestFenceWithLease: the higher epoch counts, whoever has been there.
+// TestFenceWithLease: the higher epoch counts, whichever run was first.
 func TestFenceWithLease(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		l.enter("ann", 3, "entered 3")
@@ -95,13 +95,13 @@ func TestFenceAlone(t *testing.T) {
 		l.clock(2000)
 		l.enter("bob", 0, "entered 2")
 		l.enter("ann", -1, "refused newer 2 2000 2000 bob of bob's laptop")
-		// It leaves, and nobody waits for it; but it is still the newer one.
+		// It leaves, and no one waits for it; but it is still the newer one.
 		l.want(0, own("leave", plan.Root, "bob"))
 		l.enter("ann", -1, "refused newer 2 2000 2000 bob of bob's laptop")
 		l.enter("cid", 0, "entered 3")
 		l.want(0, own("leave", plan.Root, "bob"))
 		l.enter("dan", 0, "refused locked 3 2000 2000 cid of cid's laptop")
-		// A clock that is set back holds nobody up for ever.
+		// A clock that is set back holds no one up for ever.
 		l.clock(1300)
 		l.enter("dan", 0, "entered 4")
 		// A run with a Lease that is over leaves nothing to wait for.
@@ -111,7 +111,7 @@ func TestFenceAlone(t *testing.T) {
 	})
 }
 
-// TestFenceStrange: what no macfleet wrote keeps nobody out, and lets nobody in.
+// TestFenceStrange: what no macfleet wrote keeps no one out, and accepts no one.
 func TestFenceStrange(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		for name, text := range map[string]string{"4": "", "x": "ann host 1", "007": "x", "99999999999": "x", "5.seen": "then", "-3": "x", "a b": "x"} {
@@ -130,7 +130,7 @@ func TestFenceStrange(t *testing.T) {
 	})
 }
 
-// TestFenceAtOnce: of many runs that enter at the same moment one goes on where the
+// TestFenceAtOnce: of many runs that enter at the same moment one continues where the
 // host keeps the lock, and the highest epoch where a cluster does.
 func TestFenceAtOnce(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
@@ -162,10 +162,10 @@ func TestFenceAtOnce(t *testing.T) {
 }
 
 // TestFenceKilled ends the fence at each call of a tool: the same run, and then a newer
-// one, go on from there.
+// one, continue from there.
 func TestFenceKilled(t *testing.T) {
 	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
-		l.enter("eve", 9, "entered 9") // what an earlier run left goes on the way
+		l.enter("eve", 9, "entered 9") // an earlier run's notes are removed
 		_, killed := l.entersAt(at, "ann", 10)
 		l.enter("ann", 10, "entered 10")
 		l.enter("bob", 11, "entered 11")
@@ -237,7 +237,7 @@ func TestOneLine(t *testing.T) {
 
 // TestFenced: once a newer run entered, nothing that the older one sends runs: no
 // plain change, none with an input, none under launchd, no guarded one, no delivery,
-// no claim, no marker. Looking goes on.
+// no claim, no marker. Looking continues.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
@@ -320,7 +320,7 @@ func TestFencedAlone(t *testing.T) {
 	}
 	if seen := connect(t, his, bob).Observe(within(t), nil); seen.Trouble == nil || seen.Trouble.Code.String() != "host-locked" ||
 		!strings.Contains(seen.Trouble.Text, "ann@laptop") || !strings.Contains(seen.Trouble.Remedy, "aaaa") {
-		t.Errorf("he is told %+v", seen.Trouble)
+		t.Errorf("he is given %+v", seen.Trouble)
 	}
 	if err := s.Advance(LockSpan + time.Second); err != nil {
 		t.Fatal(err)
@@ -335,7 +335,7 @@ func TestFencedAlone(t *testing.T) {
 	for _, c := range []*Conn{conn, connect(t, hers, ann)} {
 		_, err := c.Run(within(t), on("/var/one", "hers again"), secret.Value{})
 		if e := asError(t, err); e.Code.String() != "newer-run" {
-			t.Errorf("she goes on: %v", err)
+			t.Errorf("she continues: %v", err)
 		}
 	}
 	if got := s.text("/var/one"); got != "his" {

@@ -8,8 +8,8 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// curlStub answers with the file "served", in two parts where "breaks" is there,
-// and notes what it was asked.
+// curlStub answers with the file "served", in two parts where "breaks" exists,
+// and notes its arguments.
 const curlStub = `echo "$*" >>STATE/curl
 while [ $# -gt 0 ]; do
   case $1 in -o) out=$2; shift ;; esac
@@ -61,14 +61,14 @@ func (f fetching) arrived(t *testing.T) {
 	}
 }
 
-// TestFetch lets the host download, and go on with what broke off.
+// TestFetch lets the host download, and resume what was interrupted.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	f := newFetching(t)
 	f.Set("breaks", "")
 	wantError(t, f.deliver(t), "download-failed", Delivering, "artifact.kubelet: curl: (18) transfer closed")
 	if got := f.read(f.dir, "."+f.Artifact.SHA256+".download"); got != string(f.data[:400]) {
-		t.Errorf("%d bytes are kept of what broke off", len(got))
+		t.Errorf("%d bytes are kept of what was interrupted", len(got))
 	}
 	if err := f.deliver(t); err != nil {
 		t.Fatal(err)
@@ -76,10 +76,10 @@ func TestFetch(t *testing.T) {
 	f.arrived(t)
 	asked := f.read(f.State, "curl")
 	if strings.Count(asked, "\n") != 2 || !strings.Contains(asked, "--url "+f.Artifact.Source+"\n") {
-		t.Errorf("curl was asked %q", asked)
+		t.Errorf("curl was called with %q", asked)
 	}
 	if err := f.deliver(t); err != nil || f.read(f.State, "curl") != asked {
-		t.Errorf("what is there was downloaded again: %v", err)
+		t.Errorf("what exists was downloaded again: %v", err)
 	}
 	if sent := f.conn.client.Stats().Sent; sent > 100_000 {
 		t.Errorf("%d bytes were sent", sent)
@@ -96,7 +96,7 @@ func TestFetchWrongBytes(t *testing.T) {
 	if got := listed(t, f.dir); got != "" {
 		t.Errorf("left behind: %q", got)
 	}
-	// What broke off may be the beginning of another file: then from the start.
+	// What was interrupted may be the beginning of another file: then from the start.
 	f.Set("served", string(f.data))
 	write(t, filepath.Join(f.dir, "."+f.Artifact.SHA256+".download"), "other", 0o600)
 	if err := f.deliver(t); err != nil {
@@ -125,7 +125,7 @@ func TestFetchWhole(t *testing.T) {
 	f := newFetching(t)
 	write(t, filepath.Join(f.dir, "."+f.Artifact.SHA256+".download"), string(f.data), 0o600)
 	if err := f.deliver(t); err != nil || f.read(f.State, "curl") != "" {
-		t.Errorf("%v; curl was asked %q", err, f.read(f.State, "curl"))
+		t.Errorf("%v; curl was called with %q", err, f.read(f.State, "curl"))
 	}
 	f.arrived(t)
 }

@@ -117,7 +117,7 @@ func (f *testFleet) realStrangers(t *testing.T) {
 	}
 	add("sshd is stopped", stopped.address, "no-ssh-answer", Handshaking, byHandshake, "")
 
-	// One login under way is all it takes, and this one never comes to its end.
+	// One login under way is all it takes, and this one never finishes.
 	busy := daemonOf(f.login.PublicKey(), "MaxStartups 1\n")
 	c, err := net.Dial("tcp", busy.address)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *testFleet) realStrangers(t *testing.T) {
 }
 
 // vanishing adds an sshd that goes away in the middle of a command: a relay
-// before it stops copying once the command has begun, and not before the relay
+// before it stops copying once the command has started, and not before the relay
 // has stopped does the command print anything.
 func (f *testFleet) vanishing(t *testing.T) {
 	fifo := filepath.Join(openDir(t), "fifo")
@@ -207,8 +207,8 @@ func (m member) judge(t *testing.T, d Deadlines, seen plan.HostSeen, err error) 
 }
 
 // TestFleet observes more real sshd than run at once through one Client, while a host of
-// every other kind stands beside them: each dead peer has its own error, and the
-// real ones answer as if they were alone. It runs in a process of its own, because it
+// every other kind is next to them: each dead peer has its own error, and the
+// real ones answer as if there were no others. It runs in its own process, because it
 // counts the descriptors of the whole process, and mostly waits.
 func TestFleet(t *testing.T) {
 	need(t, "sshd", "dash", "perl")
@@ -309,7 +309,7 @@ func descriptors(t *testing.T) map[string]string {
 	open := make(map[string]string)
 	for _, e := range entries {
 		to, err := os.Readlink(filepath.Join(dir, e.Name()))
-		// The folder's own descriptor has gone by now.
+		// The folder's own descriptor has gone already.
 		if err == nil && !strings.HasSuffix(to, "/fd") {
 			open[e.Name()] = to
 		}

@@ -60,29 +60,29 @@ func TestParse(t *testing.T) {
 		{name: "a question that has no frame",
 			stdout: hostMark("0") + frame("b", "two", "0") + doneMark(), stderr: frame("b", "", "0"),
 			root: true, want: facts{"a": unread(cutOff), "b": said(0, "two", "")}},
-		{name: "a frame that nobody asked for",
+		{name: "a frame that no one asked for",
 			stdout: hostMark("0") + frame("z", "", "0") + frame("a", "one", "0") + doneMark(), stderr: frame("a", "", "0"),
 			root: true, want: facts{"a": said(0, "one", "")}},
-		{name: "broken off in an answer",
+		{name: "interrupted in an answer",
 			stdout: hostMark("0") + frame("a", "one", "0") + beginMark("b") + "tw", stderr: frame("a", "", "0") + beginMark("b"),
 			root: true, cut: true, want: facts{"a": said(0, "one", ""), "b": unread(cutOff)}},
-		{name: "broken off in a begin mark",
+		{name: "interrupted in a begin mark",
 			stdout: hostMark("0") + "\n" + testMark + " begin a", root: true, cut: true, want: facts{"a": unread(cutOff)}},
-		{name: "broken off in an end mark",
+		{name: "interrupted in an end mark",
 			stdout: hostMark("0") + beginMark("a") + "one\n" + testMark + " end 0", stderr: frame("a", "", "0"),
 			root: true, cut: true, want: facts{"a": unread(cutOff)}},
 		{name: "last mark missing",
 			stdout: hostMark("0") + frame("a", "one", "0"), stderr: frame("a", "", "0"),
 			root: true, cut: true, want: facts{"a": said(0, "one", "")}},
-		{name: "last mark broken off",
+		{name: "last mark interrupted",
 			stdout: hostMark("0") + "\n" + testMark + " done", root: true, cut: true, want: facts{}},
 		{name: "an end mark is missing between two answers",
 			stdout: hostMark("0") + beginMark("a") + "one" + frame("b", "two", "0") + doneMark(),
 			stderr: frame("a", "", "0") + frame("b", "", "0"),
 			root:   true, want: facts{"a": unread(cutOff), "b": said(0, "two", "")}},
-		{name: "frame on stdout alone", stdout: hostMark("0") + frame("a", "one", "0") + doneMark(),
+		{name: "frame only on stdout", stdout: hostMark("0") + frame("a", "one", "0") + doneMark(),
 			root: true, want: facts{"a": unread(cutOff)}},
-		{name: "frame on stderr alone", stdout: hostMark("0") + doneMark(), stderr: frame("a", "", "0"),
+		{name: "frame only on stderr", stdout: hostMark("0") + doneMark(), stderr: frame("a", "", "0"),
 			root: true, want: facts{"a": unread(cutOff)}},
 		{name: "the streams disagree on the exit code", stdout: hostMark("0") + frame("a", "one", "0") + doneMark(),
 			stderr: frame("a", "", "1"), root: true, want: facts{"a": unread(cutOff)}},
@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 		{name: "stopped by the watchdog", stdout: hostMark("0") + frame("a", "part", "124") + doneMark(),
 			stderr: frame("a", "watchdog: stopped after 10 s\n", "124"),
 			root:   true, want: facts{"a": unread("timed out and was stopped")}},
-		{name: "an exit code of 124 of its own", stdout: hostMark("0") + frame("a", "all", "124") + doneMark(),
+		{name: "its own exit code of 124", stdout: hostMark("0") + frame("a", "all", "124") + doneMark(),
 			stderr: frame("a", "oh", "124"), root: true, want: facts{"a": said(124, "all", "oh")}},
 		{name: "the watchdog's words and another exit code", stdout: hostMark("0") + frame("a", "all", "0") + doneMark(),
 			stderr: frame("a", "watchdog: stopped after 10 s\n", "0"),
@@ -140,7 +140,7 @@ func TestParseWithoutFirstMark(t *testing.T) {
 		"nothing":             "",
 		"noise":               "This account is currently not available.\n",
 		"another mark":        "\nffff host 0\n",
-		"broken off":          "\n" + testMark + " host 0",
+		"interrupted":         "\n" + testMark + " host 0",
 		"not at a line start": testMark + " host 0\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,14 +150,14 @@ func TestParseWithoutFirstMark(t *testing.T) {
 				t.Fatalf("parse(%q) = %+v, want an error", stdout, r)
 			}
 			if r.root || r.whole || len(r.facts) > 0 {
-				t.Errorf("the reply beside the error holds %+v", r)
+				t.Errorf("the reply next to the error holds %+v", r)
 			}
 		})
 	}
 }
 
 // FuzzParse feeds streams as a host could send them. Words in angle brackets
-// stand for marks, so that the fuzzer need not guess the random part.
+// stand for marks, so that the fuzzer does not have to guess the random part.
 func FuzzParse(f *testing.F) {
 	seeds := []struct{ stdout, stderr string }{
 		{"", ""},
@@ -193,7 +193,7 @@ func FuzzParse(f *testing.F) {
 				}
 				continue
 			}
-			// An answer stands in its stream between its own marks and holds none.
+			// An answer is in its stream between its own marks and holds none.
 			for _, s := range []struct{ stream, text string }{{stdout, a.Stdout}, {stderr, a.Stderr}} {
 				if !strings.Contains(s.stream, beginMark(id)+s.text+"\n"+testMark+" end ") {
 					t.Errorf("%s: answer %q is not framed in %q", id, s.text, s.stream)

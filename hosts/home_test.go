@@ -56,7 +56,7 @@ func (h home) know(t testing.TB, keys map[string]ssh.PublicKey) {
 }
 
 // key writes a new key into a file, locked where a passphrase is given, and its
-// public half beside it.
+// public half next to it.
 func (h home) key(t testing.TB, name, passphrase string) (ed25519.PrivateKey, ssh.PublicKey) {
 	t.Helper()
 	private := edwards(t)

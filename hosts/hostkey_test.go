@@ -187,7 +187,7 @@ func TestError(t *testing.T) {
 	if !errors.Is(err, cause) {
 		t.Error("the cause is not wrapped")
 	}
-	// A plan names the host beside the trouble, so the text does not.
+	// A plan names the host next to the trouble, so the text does not.
 	want := &plan.Trouble{Code: plantest.Code("connection-lost"), Text: "command: it went away", Remedy: "look"}
 	if diff := cmp.Diff(want, err.(*Error).Trouble()); diff != "" {
 		t.Errorf("trouble (-want +got):\n%s", diff)

@@ -45,7 +45,7 @@ func TestIdentify(t *testing.T) {
 				Serial: inventory.Present("C07ACME001"), OSVersion: inventory.Present("13.0.1")},
 		},
 		{
-			name:  "nobody answered",
+			name:  "no one answered",
 			facts: plan.Facts{},
 			want: plan.HostSeen{
 				Marker:    inventory.Unread[plan.Marker]("the probe host.marker did not run"),
@@ -54,7 +54,7 @@ func TestIdentify(t *testing.T) {
 				OSVersion: inventory.Unread[string]("the probe host.os-version did not run")},
 		},
 		{
-			// A file that cannot be read may be somebody's marker: it is never absent.
+			// A file that cannot be read may be someone's marker: it is never absent.
 			name: "tools fail",
 			facts: plan.Facts{"host.marker": said(1, "", "cat: host.json: I/O error\n"), "host.claim": unread("needs root"),
 				"host.serial": said(127, "", "sh: line 1\n  ioreg: not found \n\n"), "host.os-version": said(4, "", "")},
@@ -112,7 +112,7 @@ func TestIdentityParsers(t *testing.T) {
 		{"version on two lines", text(parseVersion), "15\n6\n", nil},
 		{"claim", claim, claimText, acmeClaim()},
 		{"claim of nothing", claim, "", nil},
-		{"claim is no object", claim, `["acme"]`, nil},
+		{"claim is not an object", claim, `["acme"]`, nil},
 		{"claim without configuration", claim, `{"name":"acme-1","server_id":"1"}`, nil},
 		{"claim without name", claim, `{"configuration":"acme","server_id":"1"}`, nil},
 		{"claim without server", claim, `{"configuration":"acme","name":"acme-1"}`, nil},

@@ -54,19 +54,19 @@ func TestKeyChoice(t *testing.T) {
 		{name: "own after one of all", config: "IdentityFile ~/.ssh/shared\nHost acme-1\n IdentityFile ~/.ssh/own\n", want: ownKey, text: "~/.ssh/own"},
 		{name: "of all, not there", config: "Host *\n IdentityFile ~/.ssh/none\n", agent: one, noFleet: noFleet, want: lockedKey, text: `agent key "acme-1"`},
 		{name: "the agent's only key", agent: one, noFleet: noFleet, want: lockedKey, text: `agent key "acme-1"`},
-		{name: "the first that is there", config: "Host acme-1\n IdentityFile ~/.ssh/none\n IdentityFile ~/.ssh/own\n", want: ownKey, text: "~/.ssh/own"},
+		{name: "the first that exists", config: "Host acme-1\n IdentityFile ~/.ssh/none\n IdentityFile ~/.ssh/own\n", want: ownKey, text: "~/.ssh/own"},
 		{name: "locked, in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/locked\n", agent: two, want: lockedKey, text: "~/.ssh/locked (IdentityFile, held by the agent)"},
 		{name: "public, in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/own.pub\n", agent: two, want: ownKey, text: "~/.ssh/own.pub (IdentityFile, held by the agent)"},
-		{name: "an agent of its own", config: "Host acme-1\n IdentityAgent " + one + "\n", noFleet: noFleet, want: lockedKey, text: "agent key"},
+		{name: "its own agent", config: "Host acme-1\n IdentityAgent " + one + "\n", noFleet: noFleet, want: lockedKey, text: "agent key"},
 
 		{name: "several in the agent", agent: two, noFleet: noFleet,
 			text: "holds 2 keys, and macfleet offers only one: " + ssh.FingerprintSHA256(ownKey) + ` "acme-1", ` + ssh.FingerprintSHA256(lockedKey) + ` "acme-2"`, remedy: "with its .pub file"},
 		{name: "no agent", noFleet: noFleet, text: "no ssh agent is running", remedy: "private_key"},
-		{name: "the agent is not to be asked", config: "IdentityAgent none\n", agent: one, noFleet: noFleet, text: "no ssh agent is running", remedy: "private_key"},
+		{name: "the agent is not used", config: "IdentityAgent none\n", agent: one, noFleet: noFleet, text: "no ssh agent is running", remedy: "private_key"},
 		{name: "an agent that is gone", agent: h.path("gone"), noFleet: noFleet, text: "gone", remedy: "private_key"},
 		{name: "locked, not in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/locked\n", text: "has a passphrase", remedy: "ssh-add ~/.ssh/locked"},
 		{name: "public, not in the agent", config: "Host acme-1\n IdentityFile ~/.ssh/shared.pub\n", agent: one, text: "does not hold " + ssh.FingerprintSHA256(sharedKey), remedy: "ssh-add ~/.ssh/shared"},
-		{name: "own is not there", config: "Host acme-1\n IdentityFile ~/.ssh/none\n", text: "~/.ssh/none does not exist", remedy: "correct the path"},
+		{name: "own key is missing", config: "Host acme-1\n IdentityFile ~/.ssh/none\n", text: "~/.ssh/none does not exist", remedy: "correct the path"},
 		{name: "no key", config: "Host acme-1\n IdentityFile ~/.ssh/rubbish\n", text: "neither a private nor a public key", remedy: "private key"},
 
 		{name: "jump: one of all", jump: jump, config: "Host *\n IdentityFile ~/.ssh/shared\n", want: sharedKey, text: "~/.ssh/shared"},
@@ -138,7 +138,7 @@ func TestOpenSSHAgent(t *testing.T) {
 	}
 }
 
-// TestOpenSSHAgentRSA signs with a kind of key whose hash is agreed upon.
+// TestOpenSSHAgentRSA signs with a kind of key whose hash is agreed on.
 func TestOpenSSHAgentRSA(t *testing.T) {
 	t.Parallel()
 	private := newRSAKey(t)

@@ -28,7 +28,7 @@ func put(pins ...plan.Pin) func([]plan.Pin) []plan.Pin {
 
 func TestKnownHostsRoundTrip(t *testing.T) {
 	t.Parallel()
-	// The folder is not there yet: the first run makes it.
+	// The folder does not exist yet: the first run makes it.
 	k := KnownHosts{Path: filepath.Join(t.TempDir(), "acme", "known_hosts")}
 	if got, err := k.All(); err != nil || got != nil {
 		t.Fatalf("All of a missing file = %v, %v, want nothing", got, err)
@@ -74,7 +74,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(left) != 2 {
-		t.Errorf("beside the file and its lock lie %v", left)
+		t.Errorf("next to the file and its lock: %v", left)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestKnownHostsUnkeepablePin(t *testing.T) {
 }
 
 // TestKnownHostsUpdatesDoNotLoseEachOther runs updates as several processes
-// would: each with a KnownHosts of its own.
+// would: each with its own KnownHosts.
 func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "known_hosts")
@@ -201,7 +201,7 @@ func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 				if err := (KnownHosts{Path: path}).Update(put(pins[w*each+i])); err != nil {
 					t.Error(err)
 				}
-				// A reader beside the writers sees a whole file, with what it wrote.
+				// A reader next to the writers sees a whole file, with what it wrote.
 				got, err := (KnownHosts{Path: path}).All()
 				if err != nil || !slices.Contains(got, pins[w*each+i]) {
 					t.Errorf("%d pins, %v: the one just written is not among them", len(got), err)

@@ -120,7 +120,7 @@ func (l lab) mortal() {
 	}
 }
 
-// prologue is what stands in front of every script.
+// prologue is what is in front of every script.
 func (l lab) prologue() string { return withStubs(l.Bin) }
 
 // here turns a Mac's paths into those of the lab. Paths in arguments stay.
@@ -174,7 +174,7 @@ func (l lab) read(path ...string) string {
 	return string(text)
 }
 
-// undoDir lists what lies in the folder of undos, the constant files left out.
+// undoDir lists what is in the folder of undos, the constant files left out.
 func (l lab) undoDir() string {
 	entries, _ := os.ReadDir(filepath.Join(l.etc, "undo"))
 	var names []string

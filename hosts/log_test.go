@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestLog notes connections and execs, and nothing of what was said.
+// TestLog notes connections and execs, and nothing of the output.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -34,6 +34,6 @@ func TestLog(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "sentinel") {
-		t.Errorf("the log tells what was said:\n%s", text)
+		t.Errorf("the log contains output:\n%s", text)
 	}
 }

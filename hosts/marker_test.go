@@ -33,7 +33,7 @@ func disk(t testing.TB, dir string) *server {
 	}}
 }
 
-// TestDropClaim takes a claim back with what gives root, beside no marker, and no other
+// TestDropClaim takes a claim back together with what gives root, but not if there is a marker, and no other
 // run's claim.
 func TestDropClaim(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestClaimAndMarker(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(ours, got); diff != "" {
-			t.Errorf("the claim that stands (-want +got):\n%s", diff)
+			t.Errorf("the claim on the host (-want +got):\n%s", diff)
 		}
 	}
 	for _, marker := range []plan.Marker{acmeMarker(), acmeMarker().With("power", plan.Digest{Wanted: "a", Facts: "it's"})} {
@@ -117,7 +117,7 @@ func TestClaimAndMarker(t *testing.T) {
 		t.Fatal(err) // who has seen none writes his own
 	}
 	if err := conn.WriteMarker(within(t), acmeMarker(), "power"); !errors.Is(err, plan.ErrMarkerMoved) {
-		t.Errorf("over a marker that nobody here has seen: %v", err)
+		t.Errorf("over a marker that no one here has seen: %v", err)
 	}
 	if m, _ := conn.Observe(within(t), nil).Marker.Get(); cmp.Diff(held, m) != "" {
 		t.Errorf("the hold is gone: %+v", m)
@@ -158,7 +158,7 @@ func TestClaimAndMarker(t *testing.T) {
 	}
 }
 
-// needRoot fails in CI, and skips elsewhere, when root is not to be had without
+// needRoot fails in CI, and skips elsewhere, when root is not available without
 // a password.
 func needRoot(t testing.TB) {
 	t.Helper()

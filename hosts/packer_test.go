@@ -60,7 +60,7 @@ func TestPacker(t *testing.T) {
 	data := wordy(20 << 20)
 	for name, tt := range map[string]struct {
 		stall, each time.Duration // before the first bytes; for each piece behind the window
-		from, to    int64         // where packing begins; 0: nowhere
+		from, to    int64         // where packing begins; 0: in no place
 	}{
 		"a gigabit":                   {0, 2240 * time.Microsecond, 0, 0},
 		"a gigabit, a slow beginning": {900 * time.Millisecond, 2240 * time.Microsecond, 0, 0},
@@ -89,7 +89,7 @@ func TestPacker(t *testing.T) {
 		}
 		got, err := io.ReadAll(unpacked)
 		if err != nil || !bytes.Equal(got, data) || told != 20<<20 {
-			t.Errorf("%s: %d bytes came out, %d were told of, %v", name, len(got), told, err)
+			t.Errorf("%s: %d bytes came out, %d were reported, %v", name, len(got), told, err)
 		}
 		if p.packed != (tt.to > 0) || p.packed && (stored < tt.from || stored > tt.to) || (p.sent == 20<<20) == p.packed {
 			t.Errorf("%s: packed %t after %d bytes, %d sent", name, p.packed, stored, p.sent)

@@ -93,7 +93,7 @@ func opensshLeg(t *testing.T, n int) leg {
 	return connLeg(connect(t, m.client(t, key), m.target))
 }
 
-// simulatedLeg asks a simulated Mac, whose own tools stand behind ours.
+// simulatedLeg asks a simulated Mac, whose own tools stand behind macfleet's.
 func simulatedLeg(t *testing.T) leg {
 	key := newKey(t)
 	m, err := simulated.Create(filepath.Join(t.TempDir(), "mac"), simulated.Factory{Serial: "C07ACME001", OSVersion: "26.3", User: "m1",
@@ -127,7 +127,7 @@ func simulatedLeg(t *testing.T) leg {
 }
 
 // story asks a host what every step of its specification wants to know, removes the difference by the
-// steps' own changes, and asks again. It returns all answers in order.
+// steps' own changes, and asks again. It returns all answers in sequence.
 func story(t *testing.T, ask leg) []plan.Facts {
 	t.Helper()
 	h := fleet.Host{Name: "acme-production-macos-m2-0a1b2", User: "m1",

@@ -24,7 +24,7 @@ type gate struct {
 	home string
 }
 
-// sudoStub takes the right password alone. What the file mode holds changes that.
+// sudoStub takes only the right password. What the file mode holds changes that.
 const sudoStub = `{ echo "sudo $*"; env; } >>%[1]s/log
 mode=$(cat %[1]s/mode)
 case "$*" in
@@ -63,7 +63,7 @@ func newGate(t *testing.T, mode, right string) gate {
 
 func (g gate) tries() int { return strings.Count(g.Get("tries"), "try") }
 
-// check runs password-check.sh, in a process group of its own that a stub may kill.
+// check runs password-check.sh, in its own process group that a stub may kill.
 func (g gate) check(t *testing.T, s shell, now int) (exit int, said string) {
 	t.Helper()
 	need(t, s.argv[0])
@@ -95,7 +95,7 @@ func (g gate) checkAs(t *testing.T, s shell, now int, remembered string) (exit i
 	return a.Exit, a.Stdout + a.Stderr
 }
 
-// note is what the host remembers; it is nobody else's to read.
+// note is what the host remembers; no other user may read it.
 func (g gate) note(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(g.home, ".macfleet/refused")
@@ -173,7 +173,7 @@ func TestPasswordCheckMeanwhile(t *testing.T) {
 		g := newGate(t, "normal", loginPassword)
 		write(t, filepath.Join(g.home, ".macfleet/refused"), "no record\n", 0o600)
 		if exit, said := g.check(t, s, 1700000000); exit != 0 {
-			t.Errorf("beside a line that cannot be read: exit %d, %s", exit, said)
+			t.Errorf("next to a line that cannot be read: exit %d, %s", exit, said)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestPasswordCheckKilled(t *testing.T) {
 				t.Errorf("after %d kills: %q", n+1, g.note(t))
 			}
 			if exit, said := g.check(t, s, 1700000000+n); exit != 8 {
-				t.Errorf("beside a run that may still be trying: exit %d, %s", exit, said)
+				t.Errorf("next to a run that may still be trying: exit %d, %s", exit, said)
 			}
 			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying"), []byte("1700000000\n"), 0o600); err != nil {
 				t.Fatal(err)

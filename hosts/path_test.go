@@ -38,7 +38,7 @@ func TestPaths(t *testing.T) {
 		via       []string
 		devices   map[string]string
 		down      error   // instead
-		tailnet   *server // nil: nobody listens
+		tailnet   *server // nil: no one listens
 		handle    func(net.Conn)
 		deadlines Deadlines
 		pin       ssh.PublicKey
@@ -54,14 +54,14 @@ func TestPaths(t *testing.T) {
 		{name: "no such device", via: both, devices: map[string]string{"acme-1-1": "100.64.0.1"}, tailnet: good(),
 			path: "public (tailscale: no device of the tailnet is named acme-1)", public: 1},
 		{name: "Tailscale is down", via: both, down: errors.New("it is stopped"), tailnet: good(), path: "public (tailscale: it is stopped)", public: 1},
-		{name: "nobody listens", via: both, devices: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
+		{name: "no one listens", via: both, devices: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
 		{name: "silent", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, handle: untilClosed, deadlines: silence,
 			path: "public (tailscale: no ssh answer)", public: 1},
 		{name: "refused", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: &server{key: key, refuse: true},
 			code: "key-refused", text: "tried once", attempts: 1},
 		{name: "another host key", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: good(), pin: other.PublicKey(),
 			code: "wrong-host-key", text: "pinned is " + ssh.FingerprintSHA256(other.PublicKey())},
-		{name: "tailscale alone", via: []string{Tailscale}, code: "unreachable", text: "acme-1: no device of the tailnet is named acme-1"},
+		{name: "only tailscale", via: []string{Tailscale}, code: "unreachable", text: "acme-1: no device of the tailnet is named acme-1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestPaths(t *testing.T) {
 			public := good()
 			near, far := listen(t, tt.handle), listen(t, public.handle)
 			dial := book(map[string]string{"100.64.0.1:22": near.listener.Addr().String(), "[fd7a:115c:a1e0::1]:22": near.listener.Addr().String(),
-				"100.64.0.2:22": nobody(t), peerAddress + ":22": far.listener.Addr().String()})
+				"100.64.0.2:22": noServer(t), peerAddress + ":22": far.listener.Addr().String()})
 			ask := devices(tt.devices)
 			if tt.down != nil {
 				ask = func(context.Context) (tailnet.Devices, error) { return nil, tt.down }
@@ -115,8 +115,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// nobody is a loopback address where nobody listens.
-func nobody(t testing.TB) string {
+// noServer is a loopback address where no server listens.
+func noServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,7 +128,7 @@ func nobody(t testing.TB) string {
 
 func TestNoPathWorks(t *testing.T) {
 	t.Parallel()
-	c := New(Options{User: "acme", Key: newKey(t), Dial: book(map[string]string{peerAddress + ":22": nobody(t)}), Deadlines: patient(),
+	c := New(Options{User: "acme", Key: newKey(t), Dial: book(map[string]string{peerAddress + ":22": noServer(t)}), Deadlines: patient(),
 		Via: []string{Tailscale, Public}, Tailnet: func(context.Context) (tailnet.Devices, error) { return nil, errors.New("it is stopped") }})
 	_, err := c.Connect(within(t), acme1())
 	wantError(t, err, "unreachable", Dialing, "acme-1: tailscale: it is stopped; public: dial tcp")
@@ -143,7 +143,7 @@ func TestConfigFault(t *testing.T) {
 }
 
 // TestStarts counts, at the server, the connections that are not logged in yet.
-// It lets nobody in before as many stand as may.
+// It accepts no one before as many stand as may.
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	const limit, all = 3, 12

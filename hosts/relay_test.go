@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// relay stands between a client and a server. Once gone is closed it copies
+// relay is between a client and a server. Once gone is closed it copies
 // nothing any more, in either direction, and keeps both sockets open until the
 // client closes its own: a machine that lost its power, seen from afar.
 type relay struct {
@@ -25,7 +25,7 @@ func (r *relay) between(client, server net.Conn) {
 	var both sync.WaitGroup
 	both.Go(func() { r.copy(client, server, r.pause) })
 	r.copy(server, client, 0)
-	_ = server.Close() // both ends may have closed by now
+	_ = server.Close() // both ends may have closed already
 	_ = client.Close()
 	both.Wait()
 }
@@ -48,7 +48,7 @@ func (r *relay) copy(to, from net.Conn, pause time.Duration) {
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
-		time.Sleep(pause) // this peer is slow; nobody waits for it here
+		time.Sleep(pause) // this peer is slow; no one waits for it here
 	}
 }
 
@@ -98,7 +98,7 @@ func (m *muted) Write(p []byte) (int, error) {
 	return m.Conn.Write(p)
 }
 
-// garbled spoils what is written once it is switched on.
+// garbled garbles what is written once it is switched on.
 type garbled struct {
 	net.Conn
 	on atomic.Bool

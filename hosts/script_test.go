@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is got into the golden files")
 
-// TestCommandLineGolden pins the exact bytes that a host is sent. Whoever changes
-// them looks at every shell they go through.
+// TestCommandLineGolden pins the exact bytes that a host is sent. Anyone who changes
+// them checks every shell they go through.
 func TestCommandLineGolden(t *testing.T) {
 	t.Parallel()
 	got, err := commandLine("", DefaultPrologue, []question{
@@ -31,7 +31,7 @@ func TestCommandLineGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(got, "acme") || strings.Contains(got, "secret") {
-		t.Error("an argument stands in the command line; arguments travel on stdin alone")
+		t.Error("an argument is in the command line; arguments travel only on stdin")
 	}
 	golden := filepath.Join("testdata", "command-line.golden")
 	if *update {
@@ -44,7 +44,7 @@ func TestCommandLineGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("command line (-want +got), write it anew with -update:\n%s", diff)
+		t.Errorf("command line (-want +got), write it again with -update:\n%s", diff)
 	}
 }
 

@@ -71,7 +71,7 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 	}
 	wrapper := ""
 	if s.inner {
-		// The wrapper stands where all users can reach it.
+		// All users can reach the wrapper.
 		wrapper = filepath.Join(openDir(t), "sh")
 		write(t, wrapper, "#!/bin/sh\nexec "+strings.Join(s.argv, " ")+` "$@"`+"\n", 0o755)
 	}
@@ -225,7 +225,7 @@ func TestShellsAgree(t *testing.T) {
 	})
 }
 
-// hostile are argument values that a shell, read or a length could spoil.
+// hostile are argument values that a shell, read or a length could damage.
 func hostile() []string {
 	return []string{
 		"", " ", "plain", "a b  c", " leading and trailing ", "tab\t", "\n", "\n\n", "a\nb", "trailing\n", "trailing\n\n\n",
@@ -235,7 +235,7 @@ func hostile() []string {
 	}
 }
 
-// echo prints each argument with a frame of its own, so that none can hide in
+// echo prints each argument with its own frame, so that none can hide in
 // another.
 const echo = `for v in "$@"; do printf '<%s>' "$v"; done`
 
@@ -303,7 +303,7 @@ func TestShellsHarm(t *testing.T) {
 			if a, ok := got.Get(); h.want.IsUnread() {
 				// How a shell takes a write to a closed stream is its own affair.
 				if !ok || a.Stdout != "" || a.Stderr != "" {
-					t.Errorf("%s: %+v, want an answer without a word", h.script, got)
+					t.Errorf("%s: %+v, want an answer", h.script, got)
 				}
 			} else if diff := cmp.Diff(h.want, got, whole); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", h.script, head(diff))
@@ -415,7 +415,7 @@ func TestShellsInput(t *testing.T) {
 	})
 }
 
-// TestShellsNobody: a question for a login user that the host does not have is asked as nobody else.
+// TestShellsNobody: a question for a login user that the host does not have fails and runs as no other user.
 func TestShellsNobody(t *testing.T) {
 	t.Parallel()
 	r := shells()[0].ask(t, DefaultPrologue, "no-such-user", 10, []question{login("a.user", "id -un"), {id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}}})
@@ -429,7 +429,7 @@ func TestShellsNobody(t *testing.T) {
 }
 
 // TestShellsLoginUserOfRoot asks as the login user where the exchange itself
-// runs as root, which is how a host with sudo without password is asked.
+// runs as root, as on a host with passwordless sudo.
 func TestShellsLoginUserOfRoot(t *testing.T) {
 	if !isRoot() {
 		t.Skip("only root can become another user; the tests through sshd take this path by sudo")
@@ -446,8 +446,9 @@ func TestShellsLoginUserOfRoot(t *testing.T) {
 			login("a.hangs", `exec 3>"$1"; printf up >&3; sleep 1000 & sleep 1000`, w.path),
 			{id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}},
 		})
+		const other = "nobody"
 		want := plan.Facts{
-			"a.user":      said(0, "nobody\n"+groupsOf(t, "nobody")+homeOf(t, "nobody")+" nobody", ""),
+			"a.user":      said(0, other+"\n"+groupsOf(t, other)+homeOf(t, other)+" "+other, ""),
 			"a.arguments": said(0, echoed(all), ""),
 			"a.path":      said(0, "/usr/bin:/bin:/usr/sbin:/sbin", ""),
 			"a.fails":     said(9, "", ""),
@@ -478,7 +479,7 @@ func TestShellsCutData(t *testing.T) {
 				t.Errorf("data %q: %v, want exit 91", input, err)
 			}
 			if strings.Contains(string(out), " done\n") {
-				t.Errorf("data %q: the last mark came all the same", input)
+				t.Errorf("data %q: the last mark came anyway", input)
 			}
 		}
 	})

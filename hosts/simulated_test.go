@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// simulation is a simulated Mac behind a dialer that a test may spoil.
+// simulation is a simulated Mac behind a dialer that a test may damage.
 type simulation struct {
 	*simulated.Machine
 	t      *testing.T
@@ -89,7 +89,7 @@ func TestSimulatedUndo(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		cuts  bool
-		after func(*simulation) error // when nobody gets in any more
+		after func(*simulation) error // when no one gets in any more
 		why   string
 	}{
 		{"stands", false, nil, ""},
@@ -108,7 +108,7 @@ func TestSimulatedUndo(t *testing.T) {
 				}
 				return errors.Join(errors.New("the line is cut"), tt.after(s), s.Settle(context.Background()))
 			}
-			for range 2 { // the second time the job is there already
+			for range 2 { // the second time the job exists already
 				err := conn.RunGuarded(within(t), "vm_firewall", ch)
 				live, kept := "new", "new"
 				if tt.why != "" {
@@ -162,7 +162,7 @@ func TestSimulatedJobs(t *testing.T) {
 	}
 }
 
-// TestSimulatedDelivery brings an artifact twice: the second time it is there.
+// TestSimulatedDelivery brings an artifact twice: the second time it exists.
 func TestSimulatedDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)

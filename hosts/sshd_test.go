@@ -257,7 +257,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 	conns := []*Conn{connect(t, c, m.target), connect(t, c, m.target)}
 	for round := range 4 {
 		// This folder stands for /etc/macfleet, where no test may write. It is
-		// ours, so that the test can remove what root leaves in it.
+		// macfleet's, so that the test can remove what root leaves in it.
 		dir := filepath.Join(m.state, fmt.Sprintf("etc-%d", round))
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func TestTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hear("banner") // nobody asked for it
+	hear("banner") // unsolicited
 	say("question")
 	hear("answer")
 	say("a question ")
@@ -55,14 +55,14 @@ func TestTurns(t *testing.T) {
 }
 
 // TestSpent says where the time of each host went: a host that cannot be dialled
-// has that alone.
+// has only that.
 func TestSpent(t *testing.T) {
 	t.Parallel()
 	s := &server{key: newKey(t), command: func(ch ssh.Channel, _ string) { exit(ch, 0) }}
 	p := listen(t, s.handle)
 	c := New(Options{User: "m1", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
 	if _, err := c.Connect(within(t), target("acme-2", "192.0.2.2")); err == nil {
-		t.Fatal("an address that is nobody's was dialled")
+		t.Fatal("an address without an owner was dialled")
 	}
 	conn := connect(t, c, acme1())
 	if seen := conn.Observe(within(t), nil); seen.Trouble == nil {
@@ -104,7 +104,7 @@ func TestExec(t *testing.T) {
 	conn := connect(t, c, acme1())
 	conn.Observe(within(t), probes)
 	conn.Close()
-	p.closed(t) // nobody writes got any more
+	p.closed(t) // no writer got any more
 	want, err := c.Exec(probes)
 	if err != nil {
 		t.Fatal(err)

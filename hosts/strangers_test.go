@@ -99,7 +99,7 @@ func muteAfter(writes int32) func(testing.TB) func(net.Conn) {
 	}
 }
 
-// greeter returns a server that sends login banners while it looks at the key.
+// greeter returns a server that sends login banners while it checks the key.
 func greeter(banners func(send func(string) error) (admit bool)) func(testing.TB) func(net.Conn) {
 	return sshd(func() *server {
 		return &server{command: inDash, config: func(c *ssh.ServerConfig) {
@@ -219,7 +219,7 @@ func beforeLogin() []stranger {
 	return rows
 }
 
-// atLogin are peers that let nobody in.
+// atLogin are peers that refuse every login.
 func atLogin() []stranger {
 	return []stranger{
 		{name: "another host key", serve: sshd(func() *server { return &server{} }), pin: true, code: "wrong-host-key", phase: HostKey, text: "the host shows SHA256:"},
@@ -232,8 +232,8 @@ func atLogin() []stranger {
 				return false
 			})},
 		// Not for ever: golang.org/x/crypto/ssh v0.58 leaves its reader behind when
-		// more than 16 messages follow a refusal. Its socket is closed all the same.
-		{name: "refuses the key and goes on talking", code: "key-refused", phase: Authorising, text: "tried once, not again",
+		// more than 16 messages follow a refusal. Its socket is closed anyway.
+		{name: "refuses the key and keeps talking", code: "key-refused", phase: Authorising, text: "tried once, not again",
 			serve: greeter(func(send func(string) error) bool {
 				for range 4 {
 					_ = send(strings.Repeat("acme", 50_000)) // a client that has gone shows at the end
@@ -281,7 +281,7 @@ func inCommand() []stranger {
 	return rows
 }
 
-// alive are peers that are strange and answer all the same.
+// alive are peers that are strange and answer anyway.
 func alive() []stranger {
 	return []stranger{
 		{name: "very slow", serve: func(t testing.TB) func(net.Conn) {
@@ -313,7 +313,7 @@ func refusing(why string) func(testing.TB) func(net.Conn) {
 	return sshd(func() *server { return &server{channel: func(n ssh.NewChannel) { _ = n.Reject(ssh.Prohibited, why) }} })
 }
 
-// halfOpen vanishes once a command has begun.
+// halfOpen vanishes once a command has started.
 func halfOpen(t testing.TB) func(net.Conn) {
 	r := newRelay()
 	vanish := sync.OnceFunc(func() { close(r.gone) })
@@ -327,7 +327,7 @@ func hangingUp(t testing.TB) func(net.Conn) {
 	}
 }
 
-// garbling sends rubbish instead of packets once a command has begun.
+// garbling sends rubbish instead of packets once a command has started.
 func garbling(t testing.TB) func(net.Conn) {
 	return func(c net.Conn) {
 		g := &garbled{Conn: c}

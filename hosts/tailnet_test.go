@@ -100,7 +100,7 @@ func invented(query []byte) []byte {
 }
 
 // TestTailnetIsAskedOnce: all hosts of a plan share one answer, also one that is an error, and a minute later it is
-// asked again. A host whose time is over leaves no answer behind.
+// called again. A host whose time is over leaves no answer behind.
 func TestTailnetIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

@@ -22,7 +22,7 @@ import (
 )
 
 // lines are the two ways to a lab. A file "cut.PATH" in its state cuts one: what
-// stands breaks and nobody gets in.
+// is breaks and no one gets in.
 type lines struct {
 	lab
 	peers map[string]*peer
@@ -77,7 +77,7 @@ func (n *lines) cut(path string) bool {
 	return err == nil
 }
 
-// dial also lets the time pass that a host needs when nobody gets in.
+// dial also lets the time pass that a host needs when no one gets in.
 func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	path := Public
 	if strings.HasPrefix(address, "100.") {
@@ -149,7 +149,7 @@ func TestRunGuarded(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// The connection goes on, whichever it is.
+			// The connection continues, whichever it is.
 			if a, err := conn.Run(within(t), plan.Command{Name: "later", Script: "echo later", As: plan.Login}, secret.Value{}); err != nil || a.Stdout != "later\n" {
 				t.Errorf("later: %+v, %v", a, err)
 			}
@@ -165,7 +165,7 @@ func TestRunGuarded(t *testing.T) {
 }
 
 // TestRunGuardedUnarmed: where nothing can be restored, new connections must answer
-// all the same.
+// anyway.
 func TestRunGuardedUnarmed(t *testing.T) {
 	t.Parallel()
 	short := func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 50*time.Millisecond, 50*time.Millisecond }
@@ -209,7 +209,7 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 }
 
 // TestRunGuardedInterrupted breaks the line at every exec that is this run's, before the
-// host runs it and after. Whatever this side knows then, on the host the change stands
+// host runs it and after. Whatever this side knows then, on the host the change is
 // or was undone: never both and never neither.
 func TestRunGuardedInterrupted(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestRunGuardedInterrupted(t *testing.T) {
 				n := newLines(t)
 				n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
 				short := func(o *Options) {
-					if number == 2 && !ran { // nobody is to wait for a change that never began
+					if number == 2 && !ran { // do not wait for a change that never started
 						o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond
 					}
 				}

@@ -11,7 +11,7 @@ import (
 )
 
 // killedEverywhere runs a test with a kill at every call of a tool that is this run's,
-// until the script comes to its end. The shells take turns: which of them it is makes
+// until the script finishes. The shells take turns: which of them it is makes
 // no difference to what is left behind, and the tests must be quick.
 func killedEverywhere(t *testing.T, test func(t *testing.T, l lab, at int) (killed bool)) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func killedEverywhere(t *testing.T, test func(t *testing.T, l lab, at int) (kill
 		l.mortal()
 		if !test(t, l, at) {
 			if at < 3 {
-				t.Errorf("it came to its end although it was to be killed at call %d", at)
+				t.Errorf("it finished although it was expected to be killed at call %d", at)
 			}
 			return
 		}
@@ -53,7 +53,7 @@ func (l lab) armed(id string, args ...string) {
 	}
 }
 
-// over lets the deadline pass and the job run, killed once, and tells whether the
+// over lets the deadline pass and the job run, killed once, and reports whether the
 // change was undone.
 func (l lab) over() bool {
 	l.clock(9000)
@@ -79,7 +79,7 @@ func TestUndoArmKilled(t *testing.T) {
 	})
 }
 
-// TestUndoRunKilled: what a killed undo has begun is done again, whole.
+// TestUndoRunKilled: what a killed undo has started is done again, whole.
 func TestUndoRunKilled(t *testing.T) {
 	killedEverywhere(t, func(t *testing.T, l lab, at int) bool {
 		l.armed("a", "x", "y")
@@ -132,7 +132,7 @@ func TestUndoChangeKilled(t *testing.T) {
 		l.armed("a")
 		_, killed := l.run(at, l.change("a", "sync; sync; sync"))
 		a, _ := l.run(0, own("undo-confirm", plan.Root, "a", "vm_firewall"))
-		// Confirmed is only what came to its end.
+		// Confirmed is only what finished.
 		if whole := l.read(l.etc, "undo", "armed.a", "exit")+l.read(l.etc, "undo", "confirmed.a", "exit") == "0\n"; (a.Exit == 0) != whole {
 			t.Errorf("killed at %d: %+v, at its end: %t", at, a, whole)
 		}

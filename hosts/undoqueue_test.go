@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// queue lists what lies in the folder for which launchd starts the job, and whether a look says that something is armed.
+// queue lists what is in the folder for which launchd starts the job, and whether a read says that something is armed.
 func (l lab) queue() (entries string, again bool) {
 	l.T.Helper()
 	a, _ := l.sh(0, strings.Join(l.Shell, " ")+` "$1"`, filepath.Join(l.etc, "undo", "run.sh"))
@@ -23,7 +23,7 @@ func (l lab) queue() (entries string, again bool) {
 	return strings.Join(all, " "), a.Exit == 0
 }
 
-// TestUndoQueue: something lies in the folder as long as a change is armed, and nothing else keeps the job busy.
+// TestUndoQueue: something is in the folder as long as a change is armed, and nothing else keeps the job busy.
 func TestUndoQueue(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		is := func(when, want string) {
@@ -34,7 +34,7 @@ func TestUndoQueue(t *testing.T) {
 		}
 		l.want(0, l.arm("a", "60"))
 		is("armed", "a")
-		if err := os.Remove(filepath.Join(l.etc, "undo", "queue", "a")); err != nil { // somebody clears it
+		if err := os.Remove(filepath.Join(l.etc, "undo", "queue", "a")); err != nil { // someone clears it
 			t.Fatal(err)
 		}
 		is("cleared by hand", "a")

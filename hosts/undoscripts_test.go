@@ -67,14 +67,14 @@ func TestUndoConfirmed(t *testing.T) {
 	})
 }
 
-// TestUndoTakenBack lets each reason come about: the host decides alone.
+// TestUndoTakenBack lets each reason come about: only the host decides.
 func TestUndoTakenBack(t *testing.T) {
 	tests := []struct {
 		name string
 		do   func(lab)
 		why  string
 	}{
-		{"nobody confirms", func(l lab) { l.clock(1060) }, "no confirmation within 60 s"},
+		{"no one confirms", func(l lab) { l.clock(1060) }, "no confirmation within 60 s"},
 		{"the clock is set back", func(l lab) { l.clock(900) }, "no confirmation within 60 s"},
 		{"the Mac is restarted", func(l lab) { l.Set("boot", "{ sec = 8, usec = 0 }\n") }, "the Mac was restarted"},
 		{"the change failed", func(l lab) { l.want(0, own("undo-now", plan.Root, "a", "the change failed")) }, "the change failed"},
@@ -137,7 +137,7 @@ func TestUndoBusy(t *testing.T) {
 	})
 }
 
-// TestUndoArmsAtOnce: of runs that arm at the same moment one goes on at most, in each
+// TestUndoArmsAtOnce: of runs that arm at the same moment one continues at most, in each
 // of the rounds that are this run's.
 func TestUndoArmsAtOnce(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
@@ -161,7 +161,7 @@ func TestUndoArmsAtOnce(t *testing.T) {
 				}
 			}
 			if armed := strings.Count(l.undoDir(), "armed."); won > 1 || armed != won {
-				t.Fatalf("%d runs go on, %d are armed: %+v", won, armed, answers)
+				t.Fatalf("%d runs continue, %d are armed: %+v", won, armed, answers)
 			}
 			l.clock(3000 + 100*round)
 			l.daemon(0)
@@ -198,7 +198,7 @@ func TestUndoRace(t *testing.T) {
 	})
 }
 
-// TestUndoJob: the job is registered once, and again only when it is another one.
+// TestUndoJob: the job is registered once, and again only when it is a different one.
 func TestUndoJob(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		registrations := func() int { return strings.Count(l.read(l.State, "launchctl"), "bootstrap ") }
@@ -221,12 +221,12 @@ func TestUndoJob(t *testing.T) {
 		if got := l.read(plist); got != file("plists/undo.plist") {
 			t.Errorf("plist %q", got)
 		}
-		write(t, plist, strings.Replace(l.read(plist), ">5<", ">9<", 1), 0o644) // somebody edits it
+		write(t, plist, strings.Replace(l.read(plist), ">5<", ">9<", 1), 0o644) // someone edits it
 		arm()
 		if got := l.read(plist); got != file("plists/undo.plist") || registrations() != 2 {
 			t.Errorf("%d registrations, want 2; plist %q", registrations(), got)
 		}
-		l.sh(0, "rm -f "+l.State+"/loaded.dev.macfleet.undo") // somebody unloads it
+		l.sh(0, "rm -f "+l.State+"/loaded.dev.macfleet.undo") // someone unloads it
 		arm()
 		if got := registrations(); got != 3 {
 			t.Errorf("%d registrations, want 3", got)
@@ -246,11 +246,11 @@ func TestUndoJob(t *testing.T) {
 	})
 }
 
-// TestUndoChangeTooLate: a change that could outlive its undo is not begun.
+// TestUndoChangeTooLate: a change that could outlive its undo is not started.
 func TestUndoChangeTooLate(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		script := "touch " + l.State + "/made"
-		l.want(75, l.change("a", script)) // not armed at all
+		l.want(75, l.change("a", script)) // not armed
 		l.want(0, l.arm("a", "60"))
 		l.clock(1050)
 		if a := l.want(75, l.change("a", script)); !strings.Contains(a.Stderr, "only 10 s are left") {

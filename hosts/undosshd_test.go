@@ -9,7 +9,7 @@ import (
 )
 
 // TestOpenSSHGuarded breaks the line from within the change, by an end of sshd's
-// own session: the change goes on, and the host tells over a new connection how it
+// own session: the change continues, and the host reports over a new connection how it
 // ended.
 func TestOpenSSHGuarded(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ until read -r name </proc/$pid/comm && case $name in sshd*) true ;; *) false ;; 
   pid=$2
 done
 kill -9 "$pid"
-echo nobody hears this; echo nor this >&2
+echo unheard; echo also unheard >&2
 exit `+tt.exit)})
 			if tt.code != "" {
 				wantError(t, err, tt.code, Undoing, "the change failed: changed on acme-1 failed with exit code 7: nor this")

@@ -106,9 +106,9 @@ func (a answer) first(keyword string) string {
 	return append(slices.Clone(a.values[keyword]), "")[0]
 }
 
-// alone reports whether the answer contains the name itself, so that it does not fit other
+// selfOnly reports whether the answer contains the name itself, so that it does not fit other
 // names of its class.
-func (a answer) alone() bool {
+func (a answer) selfOnly() bool {
 	for _, values := range a.values {
 		for _, v := range values {
 			if strings.Contains(strings.ToLower(v), strings.ToLower(a.name)) {
@@ -125,7 +125,7 @@ func (c *Config) answer(user, name string) (answer, error) {
 		name = anyMachine
 	}
 	a, err := c.once(user, name, user+" "+c.class(name))
-	if err == nil && a.name != name && a.alone() {
+	if err == nil && a.name != name && a.selfOnly() {
 		return c.once(user, name, user+"\n"+name)
 	}
 	return a, err

@@ -15,7 +15,7 @@ import (
 	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-// write writes a configuration into a file of its own.
+// write writes a configuration into a separate file.
 func write(t testing.TB, text string) string {
 	t.Helper()
 	scripttest.Need(t, "ssh")
@@ -107,9 +107,9 @@ Host *
 	}{
 		{"by name", "m1", []string{"acme-1"}, first},
 		{"by name and address", "", []string{"acme-1", "192.0.2.1"}, both},
-		{"only what is said of all", "m1", []string{"acme-2", "192.0.2.2"}, Settings{Port: 24, User: "m1", Shared: shared, Known: known, Jumps: bastion}},
+		{"only what is reported about all", "m1", []string{"acme-2", "192.0.2.2"}, Settings{Port: 24, User: "m1", Shared: shared, Known: known, Jumps: bastion}},
 		{"a name that ssh does not take", "m1", []string{"my mac", ""}, Settings{Port: 24, User: "m1", Shared: shared, Known: known, Jumps: bastion}},
-		{"nothing of what is said of all", "m1", []string{"acme-3", "192.0.2.3"},
+		{"nothing of what is reported about all", "m1", []string{"acme-3", "192.0.2.3"},
 			Settings{HostName: "acme-3.acme.dev", Port: 24, User: "m1", Shared: shared, Known: known, Agent: "none"}},
 		{"the usual port, and the address for the rest", "m1", []string{"acme-4", "192.0.2.4"},
 			Settings{HostName: "by-address", Port: 22, User: "m1", Shared: shared, Known: known, Jumps: []Hop{{Host: "gate"}}}},
@@ -135,7 +135,7 @@ Host *
 }
 
 // TestNothingSaid: the keys that ssh would try by itself are not the person's choice,
-// and DNS is not asked for a name.
+// and DNS is not read for a name.
 func TestNothingSaid(t *testing.T) {
 	t.Parallel()
 	c := read(t, "CanonicalizeHostname always\nCanonicalDomains acme.invalid\nCanonicalizeFallbackLocal no\n"+
@@ -201,14 +201,14 @@ func TestOneAnswerForMany(t *testing.T) {
 				}
 			}
 			if n := count(&c.asked); n > tt.most {
-				t.Errorf("ssh was asked %d times, at most %d are needed", n, tt.most)
+				t.Errorf("ssh was called %d times, at most %d are needed", n, tt.most)
 			}
 		})
 	}
 }
 
 // TestFewQuestions: 500 hosts of which the configuration says the same are a handful
-// of processes, and each name is asked once.
+// of processes, and each name is read once.
 func TestFewQuestions(t *testing.T) {
 	t.Parallel()
 	c := read(t, "Host acme-*\n IdentityFile ~/.ssh/id_acme\n ProxyJump bastion\nHost github.com\n User git\nHost *\n Compression yes\n")
@@ -220,7 +220,7 @@ func TestFewQuestions(t *testing.T) {
 		}
 	}
 	if count(&c.asked) != 2 {
-		t.Errorf("ssh was asked %d times, want 2", count(&c.asked))
+		t.Errorf("ssh was called %d times, want 2", count(&c.asked))
 	}
 }
 
@@ -243,7 +243,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	if _, err := Read(filepath.Join(dir, "missing")); err == nil || !strings.Contains(err.Error(), "missing: No such file") {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a file that is missing: %v", err)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestAddress(t *testing.T) {
 		{"a peer with two addresses, and a younger one that calls itself the same", "acme-1", "100.101.102.2"},
 		{"the younger one", "acme-1-1", "100.101.102.3"},
 		{"only a host name", "acme-2", "no device of the tailnet is named acme-2; a device with that host name is named acme-2-1"},
-		{"IPv6 alone, other letters", "acme-3", "fd7a:115c:a1e0::5"},
+		{"only IPv6, other letters", "acme-3", "fd7a:115c:a1e0::5"},
 		{"a router has its own address, none of its routes", "router", "100.101.102.6"},
 		{"shared from another tailnet", "acme-4", "no device of the tailnet is named acme-4"},
 		{"an exit node of a vendor", "us-nyc-wg-301", "no device of the tailnet is named us-nyc-wg-301"},

@@ -31,8 +31,8 @@ type empty struct{ engine.Servers }
 func (empty) List(context.Context) ([]inventory.Server, error) { return nil, errGone() }
 
 // TestWatchingWithoutACluster takes the cluster away from a fleet of Nodes of which
-// one has drifted. Who watches is told of that drift, of none that is not there, and
-// that nobody knows the rest; anybody else gets an error.
+// one has drifted. Who watches is informed of that drift, of no other drift, and
+// that the rest is unknown; anyone else gets an error.
 func TestWatchingWithoutACluster(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
@@ -73,7 +73,7 @@ func TestWatchingWithoutACluster(t *testing.T) {
 		t.Errorf("new %d, recovered %d, fingerprint %s, was %s", len(r.Since.New), len(r.Since.Recovered), r.Fingerprint, before.Fingerprint)
 	}
 	if !slices.ContainsFunc(r.Unseen, func(u drift.Unseen) bool { return u.Host == host && u.Code.String() == "cluster-unread" }) {
-		t.Errorf("nothing is said to be unknown of %s: %+v", host, r.Unseen)
+		t.Errorf("nothing is reported to be unknown of %s: %+v", host, r.Unseen)
 	}
 	e.Cluster = there
 	if p := planned(t, e); !p.Summarise().Compared() {
@@ -96,7 +96,7 @@ func TestWatchingAnotherCluster(t *testing.T) {
 }
 
 // TestWatchingWithoutAnInventory ends with an error that says who is away: without
-// the servers there is nobody to look at.
+// the servers no host can be found.
 func TestWatchingWithoutAnInventory(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)

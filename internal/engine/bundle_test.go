@@ -8,7 +8,7 @@ import (
 )
 
 // TestUnverifiedTart: hosts without a note of what Tart's bundle must hold get it in one run that closes no Node,
-// whether an older macfleet installed the bundle or somebody removed the note. Where the bundle is torn as well,
+// whether an older macfleet installed the bundle or someone removed the note. Where the bundle is torn as well,
 // that is found out, and the next run repairs it.
 func TestUnverifiedTart(t *testing.T) {
 	t.Parallel()

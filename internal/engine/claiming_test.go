@@ -56,8 +56,8 @@ func TestMayNotRename(t *testing.T) {
 	})
 }
 
-// TestClaimThatFails leaves a host of the pool as it was, unless the server became ours or
-// somebody else's, or nobody knows.
+// TestClaimThatFails leaves a host of the pool as it was, unless the server became a member or
+// someone else's, or its name is unknown.
 func TestClaimThatFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection broke")
@@ -84,16 +84,16 @@ func TestClaimThatFails(t *testing.T) {
 	const undone, byHand = "/etc/sudoers.d/macfleet was removed", "ssh m1@192.0.2.0 sudo rm -f /etc/macfleet/claim.json /etc/sudoers.d/macfleet"
 	for name, tc := range map[string]struct {
 		fault         func(*nodesInMemory, enginetest.Call) enginetest.Fault
-		once          bool // the first call alone
-		stop          bool // somebody stops the run behind the step sudo
+		once          bool // only the first call
+		stop          bool // someone stops the run behind the step sudo
 		root, claimed bool
-		ours, spoilt  bool // the server is ours; it cannot be claimed any more
+		ours, spoilt  bool // the server is macfleet's; it cannot be claimed any more
 		says          string
 	}{
 		"the right is gone since":          {fault: denied, says: undone},
 		"the answer is lost, and no more":  {fault: on("rename", enginetest.Fault{Err: broken, Applied: true}), root: true, claimed: true, ours: true},
 		"the rename is lost":               {fault: on("rename", enginetest.Fault{Err: broken}), says: undone},
-		"nobody knows whether it is named": {fault: both(denied, on("list", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
+		"no one knows whether it is named": {fault: both(denied, on("list", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
 		"the connection breaks at undoing": {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), once: true, says: undone},
 		"undoing fails":                    {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
 		"another run has the claim": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
@@ -151,8 +151,8 @@ func TestClaimThatFails(t *testing.T) {
 				if tc.spoilt {
 					return
 				}
-				if !tc.claimed || tc.ours || m.Claimed() && strings.Contains(said, "goes on with it") {
-					w.engine = w.Engine() // what is left is in nobody's way
+				if !tc.claimed || tc.ours || m.Claimed() && strings.Contains(said, "resumes it") {
+					w.engine = w.Engine() // what is left does not block anything
 					w.engine.Run = named("s", 2)
 					if again := performed(t, w.engine, planned(t, w.engine)); len(again.Failures) > 0 || m.Server.Name == "acme-pool-0" {
 						t.Errorf("the next apply: %+v, called %s", again.Failures, m.Server.Name)

@@ -17,8 +17,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// nodesInMemory are servers that become Nodes of one fleet. Beside root, three things are
-// kept on each: plain, which disturbs nobody, tools, for which a host is drained, and
+// nodesInMemory are servers that become Nodes of one fleet. In addition to root, three things are
+// kept on each: plain, which disturbs no one, tools, for which a host is drained, and
 // agent, from which its kubelet runs.
 type nodesInMemory struct {
 	*enginetest.World
@@ -27,7 +27,7 @@ type nodesInMemory struct {
 	events []engine.Event
 }
 
-// inMemory calls f in a bubble with so many servers, all of which the fleet wants.
+// inMemory calls f in a bubble with that many servers, all of which the fleet wants.
 func inMemory(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestGate(t *testing.T) {
 func TestGateTooLate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		joined  bool // before: its Node is there
+		joined  bool // before: its Node exists
 		disturb func(t *testing.T, w *nodesInMemory, host string)
 		says    []string
 	}{
@@ -220,7 +220,7 @@ func TestGateWaitsForNobodyElse(t *testing.T) {
 }
 
 // TestGateWaitsForTheNewProcess: what a Node said before its host's kubelet was started
-// anew is not waited out and not believed.
+// again is not waited out and not believed.
 func TestGateWaitsForTheNewProcess(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
@@ -242,13 +242,13 @@ func TestGateWaitsForTheNewProcess(t *testing.T) {
 			}
 		}
 		if ready.Sub(done) < late {
-			t.Errorf("it counted as Ready %s after it was started anew", ready.Sub(done))
+			t.Errorf("it counted as Ready %s after it was started again", ready.Sub(done))
 		}
 	})
 }
 
 // inCluster is a fleet whose Nodes, Pods and objects are not as wanted. It returns the
-// hosts whose Node has no provider id, another server's, and Pods that nobody ends.
+// hosts whose Node has no provider id, another server's, and Pods that no one ends.
 func inCluster(t *testing.T, w *nodesInMemory) (empty, other, dead string) {
 	t.Helper()
 	converges(t, w.engine)
@@ -305,7 +305,7 @@ func TestInCluster(t *testing.T) {
 }
 
 // TestInClusterInterrupted breaks each change of a cluster in turn: the host or object
-// fails, the others go on, and the next apply ends it.
+// fails, the others continue, and the next apply ends it.
 func TestInClusterInterrupted(t *testing.T) {
 	t.Parallel()
 	for n := 0; ; n++ {

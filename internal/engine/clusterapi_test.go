@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-// TestWhosePauseCounts: the pause of a Machine alone stops nobody who sets hosts up.
+// TestWhosePauseCounts: the pause of a Machine does not stop a set-up.
 func TestWhosePauseCounts(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestOneLookOneComputation counts how often each step of each host is asked: once, also
+// TestOneLookOneComputation counts how often each step of each host is read: once, also
 // where a password was looked for, and once more where that changes what can be done.
 func TestOneLookOneComputation(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestOneLookOneComputation(t *testing.T) {
 		needs := make(map[string]bool) // by host's name
 		w.Things = func(h fleet.Host) []enginetest.Thing {
 			out := []enginetest.Thing{{Key: "plain", Value: "a"}, {Key: "other", Value: "b"}}
-			if needs[h.Name] || h.Name == "" { // what one host wants all are asked
+			if needs[h.Name] || h.Name == "" { // the step of one host is read on all
 				out = append(out, enginetest.Thing{Key: "login", Value: "c", Input: plan.LoginPassword})
 			}
 			return out
@@ -42,13 +42,13 @@ func TestOneLookOneComputation(t *testing.T) {
 				for _, thing := range w.Things(h.Spec) {
 					step := h.Server.ID + " " + string(thing.Key)
 					if all[step] != want {
-						t.Errorf("%s was asked %d times, want %d", step, all[step], want)
+						t.Errorf("%s was read %d times, want %d", step, all[step], want)
 					}
 					delete(all, step)
 				}
 			}
 			if len(all) > 0 || len(p.Hosts) == 0 {
-				t.Errorf("of %d hosts these were asked too: %v", len(p.Hosts), all)
+				t.Errorf("of %d hosts these were read too: %v", len(p.Hosts), all)
 			}
 			return p
 		}
@@ -86,7 +86,7 @@ type passwordsOf []string
 // Find returns a host's.
 func (p passwordsOf) Find(_ context.Context, _ inventory.Server, host string) ([]engine.Password, error) {
 	if !slices.Contains(p, host) {
-		return nil, plan.CodeMissingSudoPassword.Trouble("nobody knows it")
+		return nil, plan.CodeMissingSudoPassword.Trouble("no one knows it")
 	}
 	v, err := secret.New("password of " + host)
 	return []engine.Password{{Value: v, Source: "a test"}}, err

@@ -13,7 +13,7 @@ import (
 )
 
 // TestCrowd sets 500 hosts up in five fleets of different limits and rolls them, while a
-// fifth of them fails at random and the kubelets of a tenth have died: the record alone
+// fifth of them fails at random and the kubelets of a tenth have died: the record
 // shows that every limit held at every moment, and nothing is left behind.
 func TestCrowd(t *testing.T) {
 	t.Parallel()

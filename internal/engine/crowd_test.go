@@ -28,7 +28,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// touch is a step that makes a file and restarts nothing, though it says so. On a host
+// touch is a step that makes a file and restarts nothing, though it is declared to. On a host
 // where it breaks it fails.
 type touch struct {
 	id     plan.StepID
@@ -47,17 +47,17 @@ func (touch) Wanted() string { return "yes" }
 func (s touch) Diff(v plan.View) plan.Finding {
 	a, ok := v.Facts.Get(string(s.id) + "-file").Get()
 	if !ok {
-		return plan.Finding{Unread: []plan.Unread{{Probe: string(s.id) + "-file", Why: "it was not asked"}}}
+		return plan.Finding{Unread: []plan.Unread{{Probe: string(s.id) + "-file", Why: "it was not read"}}}
 	}
 	f := plan.Finding{Facts: strings.TrimSpace(a.Stdout)}
 	if f.Facts != s.Wanted() {
-		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plantest.Code("file-missing"), Text: "it is not there"}, Disruption: plan.Restart,
+		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plantest.Code("file-missing"), Text: "it is missing"}, Disruption: plan.Restart,
 			Command: plan.Command{Name: string(s.id), As: plan.Login, Script: `[ "$2" = no ] && : >"$HOME/.acme-$1"`, Args: []string{string(s.id), map[bool]string{true: "yes", false: "no"}[s.breaks]}}}}
 	}
 	return f
 }
 
-// The ways in which a host of a crowd fails, beside the number of a step.
+// The ways in which a host of a crowd fails, next to the number of a step.
 const (
 	unreached = 3 // it cannot be dialled any more
 	neverBack = 4 // its Node does not become Ready
@@ -70,7 +70,7 @@ type cluster struct {
 	mu    sync.Mutex
 	nodes map[string]inventory.Node
 	known map[string]inventory.Identity
-	late  map[string]inventory.Readiness // what Nodes say of themselves; Ready where nothing stands
+	late  map[string]inventory.Readiness // what Nodes say of themselves; Ready if not listed
 }
 
 func newCluster() *cluster {
@@ -146,7 +146,7 @@ type crowd struct {
 	done    int
 }
 
-// crowded wants so many hosts, in fleets of different limits.
+// crowded wants that many hosts, in fleets of different limits.
 func crowded(n int) *fleet.Config {
 	c := joining(n / 5)
 	one := c.Fleets[0]
@@ -166,8 +166,8 @@ func crowded(n int) *fleet.Config {
 }
 
 // TestCrowdOverSSH rolls three steps to many hosts, 500 with -all, of which a fifth fail at random places and a
-// tenth are to be mended: the record alone shows that every limit held at every moment,
-// and nothing is left behind. It has the process for itself: it looks at its memory.
+// tenth are expected to be fixed: the record shows that every limit held at every moment,
+// and nothing is left behind. It has the process for itself: it checks its memory.
 func TestCrowdOverSSH(t *testing.T) {
 	n := 25
 	if *all {
@@ -303,7 +303,7 @@ func (c *crowd) recorded(t *testing.T, p *plan.Plan) {
 	}
 }
 
-// event lets Nodes go and come as their hosts are worked on, and looks at the memory.
+// event lets Nodes go and come as their hosts are worked on, and checks the memory.
 func (c *crowd) event(ev engine.Event) {
 	if c.events++; c.events%100 == 0 {
 		var m runtime.MemStats
@@ -324,7 +324,7 @@ func (c *crowd) event(ev engine.Event) {
 	}
 }
 
-// checked ends the record and reads it alone.
+// checked ends the record and reads only that.
 func (c *crowd) checked(t *testing.T) {
 	t.Helper()
 	c.engine.Emit = c.event

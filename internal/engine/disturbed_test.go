@@ -22,11 +22,11 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// disturbed is a fleet whose kubelets are rolled while something befalls one host.
+// disturbed is a fleet whose kubelets are rolled while something hits one host.
 type disturbed struct {
 	world   *sandbox.World
 	engine  *engine.Engine
-	names   []string // of its hosts; it befalls the first
+	names   []string // of its hosts; it hits the first
 	machine *mac.Machine
 	words   atomic.Int64 // that were sent to that host
 	at      int64        // the word before which it happens
@@ -39,7 +39,7 @@ func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
 	t.Helper()
 	d := &disturbed{world: opened(t, dir)}
 	c := nodes(replicas)
-	// One of them is disturbed, and the others are to go on.
+	// One of them is disturbed, and the others continue.
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}
 	d.engine = runNodes(t, d.world, c)
 	d.engine.Ready = engine.Ready{Within: 2 * time.Second, Every: 5 * time.Millisecond}
@@ -70,7 +70,7 @@ func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
 	return d
 }
 
-// counted is a connection to the host that something befalls.
+// counted is a connection to the host that something hits.
 type counted struct {
 	net.Conn
 	d *disturbed
@@ -90,7 +90,7 @@ type sickly struct {
 	left *atomic.Int64
 }
 
-// RoundTrip answers with 503 as often as it shall.
+// RoundTrip answers with 503 as often as it should.
 func (s sickly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.left.Add(-1) < 0 {
 		return s.next.RoundTrip(r)
@@ -99,7 +99,7 @@ func (s sickly) RoundTrip(r *http.Request) (*http.Response, error) {
 		ProtoMinor: 1, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("etcd is away"))}, nil
 }
 
-// disturbances are what may befall a roll.
+// disturbances are what may hit a roll.
 func disturbances() map[string]func(t *testing.T, d *disturbed) error {
 	all := map[string]func(t *testing.T, d *disturbed) error{
 		"reboot":          func(t *testing.T, d *disturbed) error { return d.machine.Reboot(t.Context()) },
@@ -112,7 +112,7 @@ func disturbances() map[string]func(t *testing.T, d *disturbed) error {
 	return all
 }
 
-// TestRollDisturbed rolls a kubelet to some runners while something befalls one of
+// TestRollDisturbed rolls a kubelet to some runners while something hits one of
 // them. It is reported, no other suffers, and the next run converges: after a
 // person has done what only a person can.
 func TestRollDisturbed(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRollDisturbed(t *testing.T) {
 	}
 }
 
-// befalls lets something happen in the middle of a roll.
+// hits lets something happen in the middle of a roll.
 func (d *disturbed) befalls(t *testing.T, name string, at int64, happens func(*testing.T, *disturbed) error) {
 	t.Helper()
 	happened := false
@@ -170,7 +170,7 @@ func (d *disturbed) befalls(t *testing.T, name string, at int64, happens func(*t
 	bad := d.names[0]
 	if name == "cluster away" {
 		if err == nil {
-			t.Errorf("at word %d: nothing was said of the cluster: %+v", at, r.Failures)
+			t.Errorf("at word %d: nothing was reported of the cluster: %+v", at, r.Failures)
 		}
 	} else {
 		d.othersFine(t, r, err)
@@ -212,7 +212,7 @@ func (d *disturbed) othersFine(t *testing.T, r engine.Result, err error) {
 	}
 	for _, name := range d.names[1:] {
 		if said := whatIsSaid(r.After, name); len(said) > 0 {
-			t.Errorf("of %s is said %q", name, said)
+			t.Errorf("of %s is reported %q", name, said)
 		}
 	}
 }

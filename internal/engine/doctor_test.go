@@ -24,7 +24,7 @@ func examined(t *testing.T, e *engine.Engine, name string) (doctor.Checkup, plan
 	return doctor.Examine(e.Config, e.Steps, snap, server.ID, p), snap, nil
 }
 
-// TestExamine looks at servers of every role and changes nothing.
+// TestExamine checks servers of every role and changes nothing.
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
@@ -57,12 +57,12 @@ func TestExamine(t *testing.T) {
 		t.Errorf("pins were %v, are %v, %v", before, after, err)
 	}
 	if _, _, _, err := e.Examine(t.Context(), "acme-pool-9"); err == nil || !strings.Contains(err.Error(), "no server is named acme-pool-9") {
-		t.Errorf("a server that is not there: %v", err)
+		t.Errorf("a server that is missing: %v", err)
 	}
 }
 
-// TestExamineRenamed finds a server by the name that it should bear, and goes
-// on while the cluster is another one.
+// TestExamineRenamed finds a server by the name that it should have, and continues
+// while the cluster is a different one.
 func TestExamineRenamed(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
@@ -89,7 +89,7 @@ func TestExamineRenamed(t *testing.T) {
 	}
 }
 
-// TestExamineLists reads the lists as every command does: their time is told, and
+// TestExamineLists reads the lists as every command does: their time is reported, and
 // no secret in a provider's words gets out.
 func TestExamineLists(t *testing.T) {
 	t.Parallel()

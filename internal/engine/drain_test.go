@@ -12,7 +12,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// busyInMemory are Nodes at work, each with a Pod, that are to get other tools, for which
+// busyInMemory are Nodes that each run a Pod, and will get other tools, for which
 // a host is drained.
 func busyInMemory(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory, names []string)) {
 	t.Helper()
@@ -37,7 +37,7 @@ func (w *nodesInMemory) isOpen(t *testing.T, host string, pods int) {
 // oneByOne lets one host be disturbed at a time.
 var oneByOne = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1}}
 
-// TestDrained: tools are exchanged below Pods at work: host after host is closed, drained,
+// TestDrained: tools are exchanged on hosts with running Pods: host after host is closed, drained,
 // changed, and opened when it is Ready.
 func TestDrained(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestStoppedInDrain(t *testing.T) {
 	})
 }
 
-// TestForced changes a busy host that somebody names, and leaves the other to be drained.
+// TestForced changes a busy host that someone names, and leaves the other to be drained.
 func TestForced(t *testing.T) {
 	t.Parallel()
 	busyInMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
@@ -120,7 +120,7 @@ func TestAdopted(t *testing.T) {
 		}
 		w.isOpen(t, names[0], 1)
 
-		// One that goes on where another run closed.
+		// A run that resumes where another run cordoned.
 		w.Cordon(names[0], "laptop", "r0")
 		w.want["tools"] = "t2"
 		if r := apply(t, w.engine); !r.Converged() {
@@ -138,7 +138,7 @@ func TestForeignCordon(t *testing.T) {
 	t.Parallel()
 	busyInMemory(t, 2, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
 		w.Cordon(names[0], "mona@desk", "")
-		r := apply(t, w.engine) // nobody waits for a person who may have gone home
+		r := apply(t, w.engine) // no one waits for a person who may have gone home
 		if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.LeftCordoned) > 0 {
 			t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.LeftCordoned)
 		}
@@ -147,7 +147,7 @@ func TestForeignCordon(t *testing.T) {
 		}
 		w.isOpen(t, names[1], 1)
 		if said := whatIsSaid(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"warning node-cordoned"}) {
-			t.Errorf("of the closed one is said %q", said)
+			t.Errorf("for the cordoned one the plan has %q", said)
 		}
 	})
 }
@@ -164,8 +164,8 @@ func TestLeftClosedGoesFirst(t *testing.T) {
 		if r := apply(t, w.engine); !r.Converged() {
 			t.Errorf("failures %+v, left %+v", r.Failures, r.Left)
 		}
-		if got, want := w.happened(engine.HostStarted), []string{"begun " + names[1], "begun " + names[2], "begun " + names[0]}; !slices.Equal(got, want) {
-			t.Errorf("begun: %q", got)
+		if got, want := w.happened(engine.HostStarted), []string{string(engine.HostStarted) + " " + names[1], string(engine.HostStarted) + " " + names[2], string(engine.HostStarted) + " " + names[0]}; !slices.Equal(got, want) {
+			t.Errorf("started: %q", got)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 	return w, dir
 }
 
-// run returns an engine for a configuration in a world. The pins of an environment lie in the
+// run returns an engine for a configuration in a world. The pins of an environment are in the
 // world's folder.
 func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	t.Helper()
@@ -221,7 +221,7 @@ func TestApplyTwice(t *testing.T) {
 }
 
 // TestRace lets two runs of different environments want the same pool at once.
-// Whoever wins a host wins it whole: no host's marker and name may name two
+// A run that wins a host wins it whole: no host's marker and name may name two
 // owners, and applying again lets both converge.
 func TestRace(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func TestRace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Name != name || m.Environment != env {
-				t.Errorf("server %s bears the marker of %s in %s", name, m.Name, m.Environment)
+				t.Errorf("server %s has the marker of %s in %s", name, m.Name, m.Environment)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func TestClaimLost(t *testing.T) {
 	converges(t, e)
 }
 
-// TestBrokenClaim finds a server that bears our name and was never marked: a
+// TestBrokenClaim finds a server that has our name and was never marked: a
 // run died between the two.
 func TestBrokenClaim(t *testing.T) {
 	t.Parallel()
@@ -312,7 +312,7 @@ func TestBrokenClaim(t *testing.T) {
 	p = planned(t, e)
 	h, _ := p.HostByServer(s.ID)
 	if h.Unknown == nil || h.Unknown.Code != plan.CodeHostKeyUnknown || len(p.Actions) != 0 {
-		t.Fatalf("a claim pins before it renames, so nobody of ours renamed it: %+v, actions %+v", h.Unknown, p.Actions)
+		t.Fatalf("a claim pins before it renames, so no run of macfleet renamed it: %+v, actions %+v", h.Unknown, p.Actions)
 	}
 	pin := *e.PinOf(h)
 	pin.Key, pin.Unfinished = key, true
@@ -327,7 +327,7 @@ func TestBrokenClaim(t *testing.T) {
 }
 
 // TestStop asks to stop after the first action: what runs is finished, nothing
-// new is started, and the next apply goes on.
+// new is started, and the next apply continues.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
@@ -348,8 +348,8 @@ func TestStop(t *testing.T) {
 	converges(t, e)
 }
 
-// TestLeftAtOnce: what a run left in the middle is no fault of the host, whose
-// connection only ended with it.
+// TestLeftAtOnce: what a run left in the middle is not a fault of the host, whose
+// connection only broke with it.
 func TestLeftAtOnce(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 2)
@@ -404,8 +404,8 @@ func TestFailureHarmsNobodyElse(t *testing.T) {
 	converges(t, e)
 }
 
-// TestLostProofHarmsNobodyElse cannot reach the host whose proof is lost: another
-// host is repaired all the same.
+// TestLostProofHarmsNobodyElse cannot reach the host whose verification is lost: another
+// host is repaired anyway.
 func TestLostProofHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
@@ -474,7 +474,7 @@ func edit(t *testing.T, path, from, to string) {
 }
 
 // TestServerLeftThePool renames a pool server by hand while a person reads the
-// plan: it is somebody else's now and must not be touched.
+// plan: it is someone else's now and must not be touched.
 func TestServerLeftThePool(t *testing.T) {
 	t.Parallel()
 	w, dir := world(t, 4)
@@ -516,8 +516,8 @@ func TestOwnerChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLostProof takes a step's proof out of the marker, as a run that is killed
-// between a change and its proof leaves it. An apply without changes enters it
+// TestLostProof takes a step's verification out of the marker, as a run that is killed
+// between a change and its verification leaves it. An apply without changes enters it
 // again, and a later edit is drift and not pending configuration.
 func TestLostProof(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ func TestEvents(t *testing.T) {
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 2))
 	p := planned(t, e)
-	// Each look at this clock takes a second.
+	// Each call at this clock takes a second.
 	var seconds atomic.Int64
 	e.Now = func() time.Time { return time.Unix(seconds.Add(1), 0) }
 	var got []engine.EventType

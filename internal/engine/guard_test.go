@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// expiring is a lock that is lost after it was asked for some times.
+// expiring is a lock that is lost after it was read for some times.
 type expiring struct{ left atomic.Int64 }
 
 var errTaken = errors.New("bob@ci has taken it")
@@ -44,10 +44,10 @@ func TestLockLost(t *testing.T) {
 			guard := new(expiring)
 			guard.left.Store(after)
 			e.Run, e.Guard, e.Parallelism = named("ann", 1), guard, 1
-			var lost int64 // actions that began and were done after the loss
+			var lost int64 // actions that started and were done after the loss
 			e.Emit = func(ev engine.Event) {
 				if ev.Type == engine.Started && guard.left.Load() < 0 {
-					t.Errorf("%s began after the loss", ev.Action.Kind)
+					t.Errorf("%s started after the loss", ev.Action.Kind)
 				}
 				if ev.Type == engine.Done && guard.left.Load() < 0 {
 					lost++
@@ -56,7 +56,7 @@ func TestLockLost(t *testing.T) {
 			r, err := e.Apply(t.Context(), p)
 			if after == 0 {
 				if !errors.Is(err, errTaken) && (err == nil || !strings.Contains(err.Error(), errTaken.Error())) {
-					t.Fatalf("it began: %v", err)
+					t.Fatalf("it started: %v", err)
 				}
 			} else if err != nil || r.Lost == nil || r.Interrupted || r.Converged() || lost > 1 {
 				t.Fatalf("%v, result %+v, %d done after the loss", err, r, lost)
@@ -71,7 +71,7 @@ func TestLockLost(t *testing.T) {
 	}
 }
 
-// TestNewerRun: hosts refuse what an older run goes on with, whatever it believes of
+// TestNewerRun: hosts refuse what an older run resumes, whatever it believes of
 // its lock; the marker says which run wrote it.
 func TestNewerRun(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestNewerRun(t *testing.T) {
 	}
 }
 
-// TestEpochIsRaised: a run whose lock was deleted and began anew goes above the epochs
+// TestEpochIsRaised: a run whose lock was deleted and started again goes above the epochs
 // that hosts know of, and not above one that no macfleet gave.
 func TestEpochIsRaised(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestEpochIsRaised(t *testing.T) {
 	}
 }
 
-// TestInProgress: who looks is told who applies, and one that applies is not told of
+// TestInProgress: who looks is given who applies, and one that applies is not informed of
 // itself.
 func TestInProgress(t *testing.T) {
 	t.Parallel()
@@ -156,14 +156,14 @@ func TestInProgress(t *testing.T) {
 		return false
 	}
 	if !warned(plan.CodeApplyInProgress.String()) {
-		t.Error("nobody was told")
+		t.Error("no one was given")
 	}
 	e.Run = named("ann", 3)
 	if warned(plan.CodeApplyInProgress.String()) {
-		t.Error("it was told of itself")
+		t.Error("it was informed of itself")
 	}
 	e.Run, e.Locked = plan.Run{}, func(context.Context) (*plan.Lock, error) { return nil, errors.New("forbidden") }
 	if !warned("lock-unread") {
-		t.Error("nobody was told that nobody knows")
+		t.Error("no one was given that no one knows")
 	}
 }

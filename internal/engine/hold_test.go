@@ -13,8 +13,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestHoldDuringARun: somebody holds a host while an apply is on it. The action that
-// has begun by the time the run finds out is finished, and the hold is not lost. A run
+// TestHoldDuringARun: someone holds a host while an apply is on it. The action that
+// has started by the time the run finds out is finished, and the hold is not lost. A run
 // that comes to the host only after the hold does nothing there.
 func TestHoldDuringARun(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestHoldDuringARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p = planned(t, e); len(p.Runnable()) == 0 {
-		t.Fatal("nothing is to be done")
+		t.Fatal("nothing is expected to be done")
 	}
 	holdIt(t, other, hold)
 	r = performed(t, e, p)
@@ -79,7 +79,7 @@ func holdIt(t *testing.T, e *engine.Engine, h *inventory.Hold) {
 }
 
 // TestPlanFileOfAHostNobodyKnew: an apply of a plan file pins no key and writes no
-// marker on a host that is not in it, or that shows another key by now.
+// marker on a host that is not in it, or that shows another key already.
 func TestPlanFileOfAHostNobodyKnew(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 16)

@@ -19,7 +19,7 @@ import (
 // thisRun is whose cordons the tests make.
 func thisRun() plan.Run { return plan.Run{ID: "r1", Who: "ci@acme"} }
 
-// busyNodes are Nodes at work, each with a Pod, that are to get another Tart.
+// busyNodes are Nodes running, each with a Pod, that are to get another Tart.
 func busyNodes(t *testing.T, replicas int) (*sandbox.World, *engine.Engine, []string, *fleet.Config) {
 	t.Helper()
 	w, _ := world(t, replicas+2)
@@ -107,7 +107,7 @@ func TestNotDrained(t *testing.T) {
 }
 
 // TestIdleWithoutNode: a host whose Node is not Ready cannot be drained. It is changed once
-// no machine runs on it, and its Node is left alone.
+// no machine runs on it, and its Node is not touched.
 func TestIdleWithoutNode(t *testing.T) {
 	t.Parallel()
 	w, e, names, _ := busyNodes(t, 1)
@@ -144,13 +144,13 @@ type asked struct {
 // Busy says it.
 func (a asked) Busy(context.Context, plan.Host) ([]string, error) { return a.jobs, a.err }
 
-// TestIdleBuilder: a builder is changed when nothing runs there and GitHub says so.
+// TestIdleBuilder: a builder is changed when nothing runs there and GitHub reports it.
 func TestIdleBuilder(t *testing.T) {
 	t.Parallel()
 	c := nodes(1)
 	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	w, e, host := longNode(t, c)
-	// A busy machine needs a while for one look, and only what was seen is told.
+	// A busy machine needs a while for one check, and only what was seen is given.
 	e.Run, e.Drain = thisRun(), engine.Drain{Within: 3 * time.Second, Every: 5 * time.Millisecond}
 	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
 	if err := w.Inject(host, "push-in-progress"); err != nil {

@@ -20,7 +20,7 @@ import (
 // incident is a row of docs/incidents.md.
 type incident struct {
 	name, symptom, says, does string
-	ofNode                    bool // it befalls hosts that are Nodes
+	ofNode                    bool // it hits hosts that are Nodes
 }
 
 // code returns the code that macfleet says at first, or "".
@@ -78,7 +78,7 @@ func TestIncidentsAreDocumented(t *testing.T) {
 }
 
 // TestIncidents injects each incident into a converged fleet of two, and
-// compares what is said and done with docs/incidents.md. The other host is
+// compares what is reported and done with docs/incidents.md. The other host is
 // never spoken of.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestIncidents(t *testing.T) {
 			w, e := row.fleet(t)
 			p := planned(t, e)
 			one, two := p.Hosts[0].Name, p.Hosts[1].Name
-			if row.name == "silent" { // nobody waits as long here as a person would
+			if row.name == "silent" { // no one waits as long here as a person would
 				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: time.Second})
 			}
 			if err := w.Inject(one, row.name); err != nil {
@@ -97,7 +97,7 @@ func TestIncidents(t *testing.T) {
 			p = planned(t, e)
 			shownAlike(t, p)
 			if said := whatIsSaid(p, two); len(said) > 0 {
-				t.Errorf("of the other host is said %q", said)
+				t.Errorf("of the other host is reported %q", said)
 			}
 			said := slices.Compact(append(whatIsSaid(p, one), ofTheCluster(p)...)) // the host and its Node may both have it
 			kind, _, _ := strings.Cut(strings.Replace(row.says, " of the cluster", "", 1), ",")
@@ -113,7 +113,7 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// fleet is a converged fleet of two that the incident may befall. Builders are
+// fleet is a converged fleet of two that the incident may hit. Builders are
 // those of which its name speaks.
 func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	t.Helper()
@@ -145,7 +145,7 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	return w, e
 }
 
-// after applies and looks at what is left.
+// after applies and checks what is left.
 func (i incident) after(t *testing.T, e *engine.Engine, host string) {
 	t.Helper()
 	r := apply(t, e)
@@ -166,7 +166,7 @@ func (i incident) after(t *testing.T, e *engine.Engine, host string) {
 	}
 }
 
-// impatient connects to a world's hosts with deadlines of its own.
+// impatient connects to a world's hosts with its own deadlines.
 func impatient(t *testing.T, w *sandbox.World, d hosts.Deadlines) overssh.Hosts {
 	t.Helper()
 	c := overssh.New(hosts.Options{User: "m1", Key: fleetKey(t, w), Dial: w.DialContext, Deadlines: d})

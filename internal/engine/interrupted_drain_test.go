@@ -7,7 +7,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 )
 
-// drainer is a Mac whose Tart is exchanged to and fro, each time below a Pod at work.
+// drainer is a Mac whose Tart is exchanged to and fro, each time below a Pod running.
 type drainer struct {
 	*victim
 	second bool
@@ -51,9 +51,9 @@ func (d *drainer) next(t *testing.T) {
 	}
 }
 
-// TestDrainInterrupted interrupts an exchange of Tart below a Pod at work on its host. The next run
-// converges, and nobody's cordon is left. TestRollInterrupted has each interruption without a Pod, and
-// TestFaultMatrix what befalls the cluster and macfleet meanwhile.
+// TestDrainInterrupted interrupts an exchange of Tart below a Pod running on its host. The next run
+// converges, and no one's cordon is left. TestRollInterrupted has each interruption without a Pod, and
+// TestFaultMatrix what hits the cluster and macfleet meanwhile.
 func TestDrainInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, interruption := range interruptions() {

@@ -8,7 +8,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 )
 
-// mover is a Mac whose fleet gets another name to and fro, each time below a Pod at work.
+// mover is a Mac whose fleet gets another name to and fro, each time below a Pod running.
 type mover struct {
 	*victim
 	fleets [2]string
@@ -45,7 +45,7 @@ func (m *mover) next(t *testing.T) {
 	}
 }
 
-// TestMoveInterrupted interrupts a move on a Mac below a Pod at work. The next run converges: one
+// TestMoveInterrupted interrupts a move on a Mac below a Pod running. The next run converges: one
 // kubelet, one Node, of the new name and open. TestFaultMatrix kills macfleet meanwhile.
 func TestMoveInterrupted(t *testing.T) {
 	t.Parallel()

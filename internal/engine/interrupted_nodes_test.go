@@ -66,8 +66,8 @@ func victimIn(t *testing.T, dir string) *victim {
 	return v
 }
 
-// interruptions are what may befall a run on a host, each after n others of its kind. They report
-// whether it fell. TestFaultMatrix has what befalls calls of the cluster.
+// interruptions are what may hit a run on a host, each after n others of its kind. They report
+// whether it fell. TestFaultMatrix has what hits calls of the cluster.
 func interruptions() map[string]func(v *victim, n int) (fell func() bool) {
 	return map[string]func(v *victim, n int) func() bool{
 		"the line breaks": onHost(mac.ConnectionBreaks), "killed": onHost(mac.Killed),
@@ -83,8 +83,8 @@ func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
 	}
 }
 
-// interruptedAt applies what is wanted with an interruption, and once more if it fell: then all
-// is as want says, and nothing is there twice.
+// interruptedAt applies what is configured with an interruption, and once more if it fell: then all
+// is as want says, and nothing exists twice.
 func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
 	t.Helper()
 	p := planned(t, v.engine)
@@ -111,7 +111,7 @@ func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, i
 }
 
 // freshProcess finds one kubelet, which was started after all that it runs from was
-// last changed: equal files below an old process are no proof.
+// last changed: equal files below an old process are not a verification.
 func (v *victim) freshProcess(t *testing.T, n int) {
 	t.Helper()
 	all, err := v.machine.Kubelets()
@@ -134,7 +134,7 @@ func (v *victim) freshProcess(t *testing.T, n int) {
 	}
 }
 
-// remains lists what is there: the host's files, what launchd has of ours, and the cluster's objects.
+// remains lists what exists: the host's files, what launchd has of macfleet, and the cluster's objects.
 func (v *victim) remains(t *testing.T) []string {
 	t.Helper()
 	out := remains(t, v.machine.Root())
@@ -243,7 +243,7 @@ func copied(t *testing.T, from string) string {
 }
 
 // TestRollInterrupted interrupts rolls anywhere: of the kubelet, of tart, of what the kubelet
-// is told. A Mac is rolled to and fro between two wishes.
+// is given. A Mac is rolled to and fro between two versions.
 func TestRollInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]func(s *fleet.Spec, second bool){

@@ -65,7 +65,7 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A guarded change that was cut off is taken back by the host before anybody
+	// A guarded change that was cut off is taken back by the host before anyone
 	// may change it again.
 	for range 3 {
 		if r := apply(t, e); r.Converged() {

@@ -64,7 +64,7 @@ func TestJoin(t *testing.T) {
 }
 
 // TestRollAndBack rolls a new kubelet to four runners. On one of them it dies at
-// every start: that host is reported and stops, and a roll back mends it, and
+// every start: that host is reported and stops, and a roll back fixes it, and
 // moves the others too. Repeated, it changes nothing. No virtual machine ends of it.
 func TestRollAndBack(t *testing.T) {
 	t.Parallel()

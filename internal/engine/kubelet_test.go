@@ -13,7 +13,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// longNode is a host that has been a Node for a while, in a world of its own.
+// longNode is a host that has been a Node for a while, in its own world.
 func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, string) {
 	t.Helper()
 	w, _ := world(t, 3)
@@ -28,12 +28,12 @@ func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, st
 		t.Fatal(err)
 	}
 	if p := planned(t, e); len(whatIsSaid(p, host)) > 0 {
-		t.Fatalf("of a healthy host is said %q", whatIsSaid(p, host))
+		t.Fatalf("of a healthy host is reported %q", whatIsSaid(p, host))
 	}
 	return w, e, host
 }
 
-// TestNotJudged: of a Node that is missing under a kubelet that has just been started, nobody can say yet whether it
+// TestNotJudged: of a Node that is missing under a kubelet that has just been started, no one can say yet whether it
 // comes. That is no difference, and not convergence either; a minute later it is judged.
 func TestNotJudged(t *testing.T) {
 	t.Parallel()

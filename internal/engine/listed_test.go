@@ -32,8 +32,8 @@ func asleep(minutes int) fleet.Spec {
 	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{Sleep: &minutes}}.WithBuiltIn().WithDefaults()
 }
 
-// TestAdopt takes over a server under its present name, with a value of its own,
-// beside one that is claimed.
+// TestAdopt takes over a server under its present name, with its own value,
+// next to one that is claimed.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	w, dir := world(t, 5)
@@ -67,7 +67,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("the second plan has %d hosts and actions %+v", len(p.Hosts), p.Actions)
 	}
 
-	// Renamed by hand it gets its name back; without its block it is left alone.
+	// Renamed by hand it gets its name back; without its block it is not touched.
 	edit(t, filepath.Join(dir, "scaleway/servers", id+".json"), `"`+legacy+`"`, `"acme-pool-99"`)
 	converges(t, e)
 	if got := names(t, w); !slices.Contains(got, legacy) {
@@ -105,7 +105,7 @@ func TestAdoptionBreaksOff(t *testing.T) {
 	converges(t, e)
 }
 
-// TestOneHostsStep gives one host a step that no group has: its probes are asked,
+// TestOneHostsStep gives one host a step that no group has: its probes are read,
 // and no other host is changed.
 func TestOneHostsStep(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestOneHostsStep(t *testing.T) {
 	converges(t, e)
 }
 
-// TestLimitedToSteps compares and changes one step of members, and claims nobody.
+// TestLimitedToSteps compares and changes one step of members, and claims no one.
 func TestLimitedToSteps(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 5)

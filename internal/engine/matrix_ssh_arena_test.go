@@ -43,7 +43,7 @@ type arena struct {
 	idle     []func()
 	mu       sync.Mutex
 	fault    fault
-	seen     map[place]int // how often each place was come to; nil: nobody counts
+	seen     map[place]int // how often each place was come to; nil: no one counts
 	places   map[place]int // so in a roll that nothing hits
 	left     int           // places before the one where the fault falls; -1: it fell
 	problems []error
@@ -63,7 +63,7 @@ func arenaIn(t *testing.T, dir string) *arena {
 	}
 	base := &http.Transport{}
 	access, key := a.world.ScalewayKeys()
-	// Without the transport that asks again: each fault reaches whoever asked.
+	// Without the transport that asks again: each fault reaches anyone who asked.
 	servers, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: c.Scaleway.Zones, URL: a.world.ScalewayURL(),
 		AccessKey: access, SecretKey: key, HTTP: &http.Client{Transport: faultyHTTP{a, atCloud, base}}})
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *faultyConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Read reads on, on a half-open connection until somebody closes it.
+// Read reads on, on a half-open connection until someone closes it.
 func (c *faultyConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
@@ -289,7 +289,7 @@ func (c *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// steal is another run that takes over in the middle of this one, and comes to its end.
+// steal is another run that takes over in the middle of this one, and finishes.
 func (a *arena) steal() error {
 	other := runOf(a)
 	p, err := other.Plan(context.Background())

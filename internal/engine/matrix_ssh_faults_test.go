@@ -32,12 +32,12 @@ type lineFault int
 const (
 	dropped       lineFault = iota + 1 // before a word has left
 	droppedBehind                      // behind a word, before the answer
-	halfOpen                           // nobody says anything any more
+	halfOpen                           // no one says anything any more
 	slow
 	cut // the end of an answer is missing
 )
 
-// lost is a lock that a test takes away.
+// lost is a lock that a test removes.
 type lost struct{ a *arena }
 
 // Check returns an error once the fault fell.
@@ -50,7 +50,7 @@ func (l lost) Check() error {
 	return nil
 }
 
-// runOf returns an engine of a later run on the same arena, with lines of its own.
+// runOf returns an engine of a later run on the same arena, with lines of its kind.
 func runOf(a *arena) *engine.Engine {
 	a.epoch++
 	other := &engine.Engine{Config: a.engine.Config, Steps: a.engine.Steps, Servers: a.engine.Servers, Cluster: a.engine.Cluster,
@@ -59,7 +59,7 @@ func runOf(a *arena) *engine.Engine {
 	return other
 }
 
-// faults are what may befall a run, by name.
+// faults are what may hit a run, by name.
 func faults() map[string]fault {
 	out := map[string]fault{
 		"ssh: dropped":               {at: atWord, line: dropped},
@@ -67,7 +67,7 @@ func faults() map[string]fault {
 		"ssh: half-open":             {at: atWord, line: halfOpen, hasty: true},
 		"ssh: slow":                  {at: atWord, line: slow},
 		"host: reboots": {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) },
-			repair: func(t *testing.T, a *arena) { // nobody, but its kubelet reports every 10 s
+			repair: func(t *testing.T, a *arena) { // no one, but its kubelet reports every 10 s
 				if err := a.machine.Advance(20 * time.Second); err != nil {
 					t.Fatal(err)
 				}

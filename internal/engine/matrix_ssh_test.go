@@ -63,7 +63,7 @@ func (c *tally) report(t *testing.T) {
 // sampled is how many points of the fault matrix are tried over SSH, where not all are.
 const sampled = 150
 
-// TestFaultMatrixOverSSH lets each fault befall a roll on a Mac at places where it can: at
+// TestFaultMatrixOverSSH lets each fault hit a roll on a Mac at places where it can: at
 // words to the host, at calls of a provider, at events of the run record. The run ends;
 // what it kept of itself keeps its limits; the next plan is complete; the next apply
 // converges, and then everything is as after a run without a fault, once. The places are
@@ -182,7 +182,7 @@ func rollsOf() map[string]func(s *fleet.Spec, second bool) {
 // rolledEpochs is more than the runs that rolled has made.
 const rolledEpochs = 100
 
-// rolled rolls a world to and fro, and returns it with what is there after each.
+// rolled rolls a world to and fro, and returns it with the state after each.
 func rolled(t *testing.T, dir string, wish func(*fleet.Spec, bool)) (string, map[bool][]string) {
 	t.Helper()
 	a := arenaIn(t, dir)
@@ -255,7 +255,7 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 	return true
 }
 
-// asRun begins another run, with a client of its own, as another process has it.
+// asRun begins another run, with its own client, as another process has it.
 func (a *arena) asRun() plan.Run {
 	a.epoch++
 	a.engine.Run = named(fmt.Sprintf("run%d", a.epoch), a.epoch)
@@ -289,7 +289,7 @@ type recorded struct {
 }
 
 // recordOf lets the events of an engine's next apply be written to a record. hits is
-// asked before and behind each; where it says so before, the event is not written.
+// called before and after each; if it returns true before, the event is not written.
 func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, hits func(before bool) bool) *recorded {
 	t.Helper()
 	limits := runlog.Limits{Hosts: e.Parallelism, Uploads: hosts.DefaultUploads}
@@ -342,7 +342,7 @@ func quick(t *testing.T) string {
 	return dir
 }
 
-// end ends the record of a run that came to its end.
+// end ends the record of a run that finished.
 func (r *recorded) end(t *testing.T, result engine.Result) {
 	t.Helper()
 	if err := r.writer.End(runlog.End{Outcome: runlog.Incomplete, Done: r.done}, engine.Result{}); err != nil {
@@ -353,7 +353,7 @@ func (r *recorded) end(t *testing.T, result engine.Result) {
 	}
 }
 
-// check reads the record alone.
+// check reads only the record.
 func (r *recorded) check(t *testing.T, n int, broke bool) {
 	t.Helper()
 	read, err := runlog.Read(r.writer.Path())
@@ -364,7 +364,7 @@ func (r *recorded) check(t *testing.T, n int, broke bool) {
 		t.Errorf("after %d: %s", n, v)
 	}
 	if broke == (read.End != nil) {
-		t.Errorf("after %d: it broke off (%t), and its record ends with %+v", n, broke, read.End)
+		t.Errorf("after %d: it was interrupted (%t), and its record ends with %+v", n, broke, read.End)
 	}
 }
 
@@ -373,7 +373,7 @@ var (
 	errFull = fmt.Errorf("%w: %w", engine.ErrUnrecorded, syscall.ENOSPC)
 )
 
-// whatFailed is what became of actions.
+// whatFailed is what happened to actions.
 func whatFailed(r engine.Result) []string {
 	var out []string
 	for _, f := range r.Failures {

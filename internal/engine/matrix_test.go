@@ -46,7 +46,7 @@ type memory struct {
 	t      *testing.T
 	world  *enginetest.World
 	engine *engine.Engine
-	values map[plan.StepID]string // what is wanted
+	values map[plan.StepID]string // what is configured
 	epoch  int64
 	idle   bool   // no Pods run
 	late   string // the Node that a Pod came to
@@ -145,7 +145,7 @@ func (m *memory) kill() {
 // host is the name of the first host, as its kubelet goes by it.
 func (m *memory) host() string { return m.world.Machines[0].NodeName() }
 
-// memFaults are what may befall a run, by name.
+// memFaults are what may hit a run, by name.
 func memFaults() map[string]memFault {
 	lost := enginetest.ErrLost
 	later := func(*memory) { time.Sleep(3 * time.Minute) } // on the virtual clock
@@ -164,7 +164,7 @@ func memFaults() map[string]memFault {
 		"host: away": {at: enginetest.OnHost, happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].Away = true }) },
 			repair: func(m *memory) { m.world.Machines[0].Away = false; later(m) }},
 		"cluster: Node deleted":              {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
-		"cluster: Node made anew":            {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.RemakeNode(m.host()) }},
+		"cluster: Node made again":           {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.RemakeNode(m.host()) }},
 		"cluster: Node deleted under a host": {at: enginetest.OnHost, repair: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
 		"cluster: token revoked":             {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.RevokeToken(m.host()) }},
 		"cluster: conflict":                  {at: enginetest.InCluster, is: enginetest.Fault{Err: errors.New("409 Conflict")}},
@@ -198,7 +198,7 @@ func (m *memory) skew(d time.Duration) {
 	m.engine.Now = func() time.Time { return time.Now().Add(d) }
 }
 
-// steal is another run that takes over in the middle of this one, and comes to its end.
+// steal is another run that takes over in the middle of this one, and finishes.
 func (m *memory) steal() {
 	m.epoch++
 	other := m.world.Engine()
@@ -255,7 +255,7 @@ var memRolls = map[string]func(m *memory, second bool){
 	},
 }
 
-// TestFaultMatrix lets each fault befall a roll in memory at each place where it can: at
+// TestFaultMatrix lets each fault hit a roll in memory at each place where it can: at
 // each call to a host, of the providers, at each event of the run. The run ends and keeps
 // its limits; the next plan is complete; the next apply converges, and then everything is
 // as after a run without a fault. TestFaultMatrixOverSSH tries points of it on Macs.
@@ -317,7 +317,7 @@ func everyPlace(t *testing.T, count *tally, name string, f memFault, wish func(*
 }
 
 // everyPlaceOfASetUp claims servers and sets them up, with the fault at one place after
-// the other, each time in a world of its own.
+// the other, each time in its own world.
 func everyPlaceOfASetUp(t *testing.T, count *tally, name string, f memFault) {
 	t.Helper()
 	count.parts.Add(1)
@@ -383,7 +383,7 @@ func (m *memory) point(count *tally, name string, n int, f memFault, want []stri
 		if node, _ := m.world.Node(machine.NodeName()); broke && node.Cordoned {
 			count.left.Add(1)
 			if node.CordonRun != m.engine.Run.ID {
-				t.Errorf("%s after %d: the cordon is nobody's: %+v", name, n, node)
+				t.Errorf("%s after %d: the cordon has no owner: %+v", name, n, node)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// moving are Nodes at work, each with a Pod, whose fleet gets another name.
+// moving are Nodes that each run a Pod, and whose fleet gets another name.
 func moving(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory, names []string)) {
 	t.Helper()
 	inMemory(t, servers, r, func(t *testing.T, w *nodesInMemory) {
@@ -30,7 +30,7 @@ func moving(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *
 // inJobs is the name that a host gets.
 func inJobs(name string) string { return strings.Replace(name, "-f0-", "-jobs-", 1) }
 
-// arrived finds a host as a Node of its new name alone, with its identity and its pin.
+// arrived finds a host only as a Node of its new name, with its identity and its pin.
 func (w *nodesInMemory) arrived(t *testing.T, was string) {
 	t.Helper()
 	for _, line := range w.Lasting() {
@@ -44,7 +44,7 @@ func (w *nodesInMemory) arrived(t *testing.T, was string) {
 	}
 }
 
-// TestMoveAtWork: hosts at work get another name one after the other, in the lane of those that
+// TestMoveAtWork: hosts with running Pods get another name one after the other, in the lane of those that
 // are disturbed: each is drained as the Node that it was, and Ready as the one that it becomes.
 func TestMoveAtWork(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestMoveAtWork(t *testing.T) {
 				got = append(got, string(ev.Action.Kind))
 			}
 		}
-		one := []string{"begun disrupt", "closing", "Pod evicted", "Pod gone", "drain", "rename", "identity", "step", "delete-node", "revoke", "ready", "opened", "ended disrupt"}
+		one := []string{string(engine.HostStarted) + " disrupt", "closing", "Pod evicted", "Pod gone", "drain", "rename", "identity", "step", "delete-node", "revoke", "ready", "opened", "ended disrupt"}
 		if want := slices.Concat(one, one, one); !slices.Equal(got, want) {
 			t.Errorf("events %q", got)
 		}
@@ -87,7 +87,7 @@ func TestMoveAtWork(t *testing.T) {
 	})
 }
 
-// TestMoveLooksAgain: between the plan and each step of the apply somebody opens the old Node,
+// TestMoveLooksAgain: between the plan and each step of the apply someone opens the old Node,
 // and Pods come. None of them is lost.
 func TestMoveLooksAgain(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func (g *fellBehind) Check() error {
 }
 
 // TestMoveAsksForTheLockAgain: a lock that is lost while a move waits for its Node keeps the Nodes as they
-// are: the run that has it now goes on.
+// are: the run that has it now continues.
 func TestMoveAsksForTheLockAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -365,7 +365,7 @@ func TestMoveNeedsDrain(t *testing.T) {
 	})
 }
 
-// TestMovedPinIsNamed: a run that broke off between the server's name and its pin's leaves the
+// TestMovedPinIsNamed: a run that was interrupted between the server's name and its pin's leaves the
 // pin its old name. The next apply gives it the new one, also where it has nothing else to do.
 func TestMovedPinIsNamed(t *testing.T) {
 	t.Parallel()

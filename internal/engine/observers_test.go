@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/internal/enginetest"
 )
 
-// slowly is a world of so many hosts that each take a second to answer.
+// slowly is a world of that many hosts that each take a second to answer.
 func slowly(n int) *enginetest.World {
 	w := enginetest.New(n, n, fleet.Rollout{})
 	w.Things = func(fleet.Host) []enginetest.Thing { return []enginetest.Thing{{Key: "plain", Value: "a"}} }
@@ -21,13 +21,13 @@ func slowly(n int) *enginetest.World {
 	return w
 }
 
-// TestSlowHostsAreObservedAtOnce looks at 500 hosts that each take a second.
+// TestSlowHostsAreObservedAtOnce checks 500 hosts that each take a second.
 func TestSlowHostsAreObservedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := slowly(500)
 		e := w.Engine()
-		e.Parallelism = 32 // is for work alone
+		e.Parallelism = 32 // is only for work
 		began := time.Now()
 		if p := planned(t, e); len(p.Hosts) != 500 || p.Summarise().Unknown > 0 {
 			t.Errorf("%+v", p.Summarise())
@@ -41,7 +41,7 @@ func TestSlowHostsAreObservedAtOnce(t *testing.T) {
 	})
 }
 
-// TestObserversAreLimited looks at three hosts at once where somebody wants that.
+// TestObserversAreLimited checks three hosts at once if configured so.
 func TestObserversAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestOnePasswordTriedAtOnce(t *testing.T) {
 }
 
 // TestKilledWhileItTried: a run that was killed while a host tried a password keeps that
-// host busy for a while. The next run waits, and goes on.
+// host busy for a while. The next run waits, and continues.
 func TestKilledWhileItTried(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)
@@ -85,7 +85,7 @@ func TestLockedCandidate(t *testing.T) {
 	converges(t, e)
 }
 
-// TestRestForAPerson: what a step refuses beside what it repairs does not make the
+// TestRestForAPerson: what a step refuses while it repairs something else does not make the
 // next run repair it again.
 func TestRestForAPerson(t *testing.T) {
 	t.Parallel()
@@ -108,8 +108,8 @@ func TestRestForAPerson(t *testing.T) {
 	}
 }
 
-// TestBrokenSudo: where sudo cannot read its rules nobody becomes root, so no
-// password is tried and a person is told what to do.
+// TestBrokenSudo: where sudo cannot read its rules, root is not available, so no
+// password is tried and the fix is reported.
 func TestBrokenSudo(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)

@@ -15,7 +15,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// client returns a client of a world with deadlines of its own.
+// client returns a client of a world with its own deadlines.
 func client(t *testing.T, w *sandbox.World, d hosts.Deadlines) overssh.Hosts {
 	t.Helper()
 	pem, err := w.Secret(keyRef)
@@ -45,7 +45,7 @@ func settings(t *testing.T, dir, id string) string {
 
 // TestDiesInChange breaks the connection in the very command that changes a
 // host: the change is made and its answer is lost. The other host converges, and
-// the next apply finds the change and enters its proof.
+// the next apply finds the change and enters its verification.
 func TestDiesInChange(t *testing.T) {
 	t.Parallel()
 	w, dir := world(t, 4)
@@ -62,7 +62,7 @@ func TestDiesInChange(t *testing.T) {
 		}
 	}
 	p = planned(t, e)
-	// The connection stands since the first of the two actions.
+	// The connection has been open since the first of the two actions.
 	started := 0
 	var last plan.StepID
 	e.Emit = func(ev engine.Event) {
@@ -86,7 +86,7 @@ func TestDiesInChange(t *testing.T) {
 		t.Errorf("failure = %v", err)
 	}
 	if last != "power" {
-		t.Fatalf("the second action is %s: mend this test", last)
+		t.Fatalf("the second action is %s: fix this test", last)
 	}
 	if got := settings(t, dir, one.Server.ID); got != healthy {
 		t.Errorf("the change whose answer was lost was not made:\n%s", got)
@@ -101,7 +101,7 @@ func TestDiesInChange(t *testing.T) {
 }
 
 // TestSilentHost: a host that accepts connections and says nothing is unknown
-// within the handshake's deadline, and harms no other.
+// within the handshake's deadline, and affects no other.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)

@@ -18,7 +18,7 @@ import (
 const kubeletBinary = "/usr/local/bin/tart-kubelet"
 
 // TestPinnedProgram: launchd pins a job's program when it is loaded. So an update, a repair and a roll back of a
-// kubelet that is signed ad hoc load its job anew, once each, and nothing else does: not the same bytes, and not
+// kubelet that is signed ad hoc load its job again, once each, and nothing else does: not the same bytes, and not
 // another version of the same team. No kubelet is killed on the way, and virtual machines run on.
 func TestPinnedProgram(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestJobThatKeepsMachines(t *testing.T) {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
-	t.Run("of nobody", func(t *testing.T) {
+	t.Run("of no one", func(t *testing.T) {
 		t.Parallel()
 		_, e, host, m := olderJob(t)
 		if err := m.StartVM("bake"); err != nil {
@@ -177,7 +177,7 @@ func olderJob(t *testing.T) (*sandbox.World, *engine.Engine, string, *mac.Machin
 	return w, e, host, m
 }
 
-// registrations are how often somebody has loaded the kubelet's job, as macOS's list of background items counts.
+// registrations are how often someone has loaded the kubelet's job, as macOS's list of background items counts.
 func registrations(t *testing.T, m *mac.Machine) (n int) {
 	t.Helper()
 	said, err := m.Run(t.Context(), "root", "sfltool dumpbtm")

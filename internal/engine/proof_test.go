@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/internal/enginetest"
 )
 
-// TestChangeWithoutEffect: a script that ended well proves nothing. What is as it was before
-// is a failure, and no proof of it enters the marker.
+// TestChangeWithoutEffect: a script that exits with 0 verifies nothing. What is as it was before
+// is a failure, and no verification of it enters the marker.
 func TestChangeWithoutEffect(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
@@ -32,12 +32,12 @@ func TestChangeWithoutEffect(t *testing.T) {
 		}
 		marker, _ := r.After.Hosts[0].Seen.Marker.Get()
 		if !marker.Steps["plain"].Same(before) {
-			t.Errorf("the marker has a proof of it: %+v", marker.Steps["plain"])
+			t.Errorf("the marker has a verification of it: %+v", marker.Steps["plain"])
 		}
 	})
 }
 
-// TestHeldInTheMiddle: a hold that is put on a host while a step's proof is written is kept,
+// TestHeldInTheMiddle: a hold that is put on a host while a step's verification is written is kept,
 // and ends the work there.
 func TestHeldInTheMiddle(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// waits waits for all members and returns who is late and who was not asked.
+// waits waits for all members and returns who is late and who was not contacted.
 func waits(t *testing.T, e *engine.Engine, within time.Duration) engine.Waited {
 	t.Helper()
 	m, err := e.Members(t.Context())
@@ -29,9 +29,9 @@ func waits(t *testing.T, e *engine.Engine, within time.Duration) engine.Waited {
 	return w
 }
 
-// TestCrashLoopIsNotReady: after a kubelet has died, the cluster goes on for a minute
+// TestCrashLoopIsNotReady: after a kubelet has died, the cluster continues for a minute
 // about a Node that is Ready. The host is not, neither at the end of the apply that
-// could not mend it nor for whoever waits for it.
+// could not fix it nor for a command that waits for it.
 func TestCrashLoopIsNotReady(t *testing.T) {
 	t.Parallel()
 	w, e, host := longNode(t, nodes(1))
@@ -64,7 +64,7 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 	}
 	got = waits(t, e, time.Minute)
 	if len(got.Late) > 0 || len(got.Alone) != 1 || got.Alone[0].Host.Name != host || !strings.HasPrefix(got.Alone[0].Why, "unreachable") {
-		t.Errorf("of a host that cannot be asked its Node counts: %+v", got)
+		t.Errorf("for a host that cannot be contacted its Node counts: %+v", got)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestChangedFileIsRefused(t *testing.T) {
 	_, e, host := longNode(t, c)
 	e.Artifacts = files{}
 	if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
-		t.Fatalf("the host has it, and of it is said %q", said)
+		t.Fatalf("the host has it, and the plan has %q for it", said)
 	}
 	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	newer.Fetch = fleet.FetchPush
@@ -103,7 +103,7 @@ func TestChangedFileIsRefused(t *testing.T) {
 }
 
 // TestRefusedKubeletIsNotWaitedFor: a Node whose kubelet is not repaired in this run does not come. What else
-// is to be done on the host is done, and the refusal keeps the run from having converged.
+// can be done on the host is done, and the refusal keeps the run from having converged.
 func TestRefusedKubeletIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := nodes(1)
@@ -149,7 +149,7 @@ func TestReplacedUnderAYoungKubelet(t *testing.T) {
 }
 
 // young is a kubelet's step to which every process that was just started is too young to
-// count, so that its host is asked once more.
+// count, so that its host is read once more.
 type young struct{ plan.Step }
 
 func (young) MakesNode() bool { return true }
@@ -161,8 +161,8 @@ func (s young) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-// TestSilentHostKeepsNobodyBack: a host that says nothing when its kubelet is looked at
-// holds back neither what is heard of another one nor the end of a run that is stopped.
+// TestSilentHostKeepsNobodyBack: a host that says nothing when its kubelet is checked
+// holds back neither what is received from another one nor the end of a run that is stopped.
 func TestSilentHostKeepsNobodyBack(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)

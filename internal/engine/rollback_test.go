@@ -20,7 +20,7 @@ import (
 
 // TestRollback lets new rules cut the host off, once so and once with a restart
 // in between: the host comes back by itself with its old rules, the run fails and
-// says so, and the next one says what happened.
+// reports it, and the next one says what happened.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	for _, incident := range []string{"cut-connection-during-pf", "reboot-during-undo"} {
@@ -54,7 +54,7 @@ func TestRollback(t *testing.T) {
 				t.Fatalf("the next plan has %d actions", len(p.Actions))
 			}
 			if a := p.Actions[0]; a.Origin != (plan.Origin{Pending: true}) || a.Reason.Code.String() != "config-changed" {
-				t.Errorf("nobody edited anything, and the next plan says %+v, %+v", a.Origin, a.Reason)
+				t.Errorf("no one edited anything, and the next plan says %+v, %+v", a.Origin, a.Reason)
 			}
 			if said := whatIsSaid(p, host); !slices.Contains(said, "warning rolled-back") {
 				t.Errorf("the next plan says %q", said)
@@ -129,7 +129,7 @@ func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts
 	return c
 }
 
-// firewall is what is loaded and what lies on the disk.
+// firewall is what is loaded and what is on the disk.
 func firewall(t *testing.T, machine *mac.Machine) string {
 	t.Helper()
 	const script = "pfctl -sr; pfctl -a macfleet -sr; pfctl -a macfleet -t vm_sources -T show; pfctl -a macfleet -t blocked_dst -T show; " +

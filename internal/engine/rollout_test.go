@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// runEverywhere finds the kubelets of hosts at a version, and each one's Pod at work.
+// runEverywhere finds the kubelets of hosts at a version, and each one's Pod running.
 func (w *nodesInMemory) runEverywhere(t *testing.T, hosts []string, version string) {
 	t.Helper()
 	for _, host := range hosts {
@@ -113,7 +113,7 @@ func TestCanaryNeverReady(t *testing.T) {
 }
 
 // TestHeldCanary: a person holds the host on which the trial failed, and takes the decision that
-// the others go on.
+// the others continue.
 func TestHeldCanary(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 3, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
@@ -166,7 +166,7 @@ func TestOneRun(t *testing.T) {
 }
 
 // TestDeferredHosts: a limit of one run leaves hosts for the next one. The run did all that it may,
-// and nothing of what it left is a failure; a host that fails beside them is one.
+// and nothing of what it left is a failure; a host that fails next to them is one.
 func TestDeferredHosts(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 5, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
@@ -189,7 +189,7 @@ func TestDeferredHosts(t *testing.T) {
 	})
 }
 
-// TestRolloutOrder rolls to five Nodes and looks at every beginning and end.
+// TestRolloutOrder rolls to five Nodes and checks every beginning and end.
 func TestRolloutOrder(t *testing.T) {
 	t.Parallel()
 	const soak = 10 * time.Minute
@@ -234,8 +234,8 @@ func TestRolloutOrder(t *testing.T) {
 	})
 }
 
-// TestRolloutWithoutList starts nothing while nobody knows how many Nodes are Ready,
-// and goes on when the cluster answers again.
+// TestRolloutWithoutList starts nothing while no one knows how many Nodes are Ready,
+// and continues when the cluster answers again.
 func TestRolloutWithoutList(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 2, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
@@ -261,7 +261,7 @@ func TestRolloutWithoutList(t *testing.T) {
 	})
 }
 
-// dies ends the kubelets of hosts, and waits until the cluster says so.
+// dies ends the kubelets of hosts, and waits until the cluster reports it.
 func (w *nodesInMemory) dies(names []string) {
 	for _, name := range names {
 		w.StopKubelet(name)
@@ -329,7 +329,7 @@ func TestFiveOfNine(t *testing.T) {
 				}
 				if ev.Lane == "disrupt" {
 					if disturbed++; disturbed > 1 {
-						t.Errorf("%s is disturbed beside another", ev.Host)
+						t.Errorf("%s is disturbed next to another", ev.Host)
 					}
 				}
 			case engine.HostEnded:

@@ -101,7 +101,7 @@ func TestErrorsAreScrubbed(t *testing.T) {
 		t.Errorf("the cause of %v is lost", err)
 	}
 
-	// A name that moved since the plan is told without what it holds.
+	// A name that moved since the plan is reported without what it holds.
 	e.Servers = good
 	s := p.Hosts[0].Server
 	edit(t, filepath.Join(dir, "scaleway/servers", s.ID+".json"), `"`+s.Name+`"`, `"`+planted+`"`)

@@ -3,7 +3,7 @@ package engine_test
 import "testing"
 
 // TestProtectedLoginwindow: where macOS protects loginwindow from kickstart -k, a session comes back by its second way,
-// whatever launchctl says while the session comes up. A screen that would come up locked is unlocked beside the session.
+// whatever launchctl says while the session comes up. A screen that would come up locked is unlocked next to the session.
 func TestProtectedLoginwindow(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"1", "150"} {
@@ -42,7 +42,7 @@ func TestProtectedLoginwindow(t *testing.T) {
 		}
 		converges(t, e)
 		if after, err := m.SessionSince(); err != nil || !after.Equal(before) {
-			t.Errorf("the session began at %s and then at %s, %v", before, after, err)
+			t.Errorf("the session started at %s and then at %s, %v", before, after, err)
 		}
 	}
 }

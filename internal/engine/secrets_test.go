@@ -27,7 +27,7 @@ func forms(t *testing.T, password string) map[string]string {
 }
 
 // TestPasswordsShowNowhere sets a host up and lets its session be repaired, and
-// looks at every command line and environment on the host meanwhile, at every
+// checks every command line and environment on the host meanwhile, at every
 // event and result, and at the marker and its digests.
 func TestPasswordsShowNowhere(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestPasswordsShowNowhere(t *testing.T) {
 	}
 	for form, text := range forms(t, password) {
 		if strings.Contains(seen.String(), text) {
-			t.Errorf("%s was to be seen", form)
+			t.Errorf("%s was expected to be seen", form)
 		}
 	}
 }

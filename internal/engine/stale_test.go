@@ -29,20 +29,20 @@ func (k known) Find(context.Context, inventory.Server, string) ([]engine.Passwor
 }
 
 // TestStaleKcpassword: where the password in /etc/kcpassword is not the account's any more, loginwindow never
-// reads it, each wrong password is tried once at most however often somebody applies, and the right one, once
+// reads it, each wrong password is tried once at most however often someone applies, and the right one, once
 // it is known, is written before loginwindow is restarted.
 func TestStaleKcpassword(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name, incident, before, after string // what is said before and after the first apply
+		name, incident, before, after string // what is reported before and after the first apply
 		known                         func(old string) known
 		wrong                         int // tries
 	}{
-		{"nobody tells, session", "stale-kcpassword", "drift kcpassword-unverified", "refused password-not-disclosed", func(string) known { return nil }, 1},
-		{"nobody tells, no session", "stale-kcpassword-no-session", "drift no-gui-session", "refused password-not-disclosed", func(string) known { return nil }, 1},
-		{"the old one is told", "stale-kcpassword-no-session", "drift no-gui-session", "refused wrong-password", func(old string) known { return known{old} }, 1},
-		{"two wrong ones are told", "stale-kcpassword-no-session", "drift no-gui-session", "drift stale-kcpassword",
-			// The old one is tried out of the file, and then as one that the provider tells: no note says that these are the same.
+		{"not reported, session", "stale-kcpassword", "drift kcpassword-unverified", "refused password-not-disclosed", func(string) known { return nil }, 1},
+		{"not reported, no session", "stale-kcpassword-no-session", "drift no-gui-session", "refused password-not-disclosed", func(string) known { return nil }, 1},
+		{"the old one is reported", "stale-kcpassword-no-session", "drift no-gui-session", "refused wrong-password", func(old string) known { return known{old} }, 1},
+		{"two wrong ones are reported", "stale-kcpassword-no-session", "drift no-gui-session", "drift stale-kcpassword",
+			// The old one is tried out of the file, and then as one that the provider reports: no note says that these are the same.
 			func(old string) known { return known{"not-this-one", old} }, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestStaleKcpassword(t *testing.T) {
 	}
 }
 
-// TestUntoldPasswordIsNotNeeded: a host whose file is right gets its session back though nobody tells its
-// password, also where it was set up before hosts noted what was verified, and where the directory tells no times.
+// TestUntoldPasswordIsNotNeeded: a host whose file is right gets its session back though the provider does not report its
+// password, also where it was set up before hosts noted what was verified, and where the directory reports no times.
 func TestUntoldPasswordIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	for _, forgets := range []bool{false, true} {

@@ -20,7 +20,7 @@ type latest struct {
 
 func (l latest) List(context.Context) ([]inventory.Server, error) { return l.servers, l.err }
 
-// TestStrandedPodsAreLookedAtTwice: what a plan says of a host that is gone is asked again
+// TestStrandedPodsAreLookedAtTwice: what a plan says of a host that is gone is read again
 // shortly before its Pods are let go.
 func TestStrandedPodsAreLookedAtTwice(t *testing.T) {
 	t.Parallel()

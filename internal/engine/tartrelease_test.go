@@ -72,7 +72,7 @@ func TestTartReleases(t *testing.T) {
 }
 
 // TestProtectedBundle: macOS keeps a bundle that was launched. An install that is done does not fail for it: the plan
-// warns of what is left. Where not even the bundle can be moved aside, the version in use goes on, and the failure
+// warns of what is left. Where not even the bundle can be moved aside, the version in use continues, and the failure
 // says what helps.
 func TestProtectedBundle(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestTokenOutlivesARefusedRestart: a run that rotated a token was killed before the kubelet's new start, and macOS keeps the
-// job from one by now. The old token, which the process still has, stays good until it is started anew.
+// job from one already. The old token, which the process still has, stays good until it is started again.
 func TestTokenOutlivesARefusedRestart(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 2)

@@ -27,7 +27,7 @@ func fresh(servers, replicas int) *enginetest.World {
 var lookers = []string{"connect", "observe", "probe", "leave"}
 
 // TestPinnedBeforeAnythingIsSent pins a host that is met for the first time before it gets the
-// login password, a claim or a change: the pin is there whenever a run breaks off.
+// login password, a claim or a change: the pin exists whenever a run is interrupted.
 func TestPinnedBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,8 +84,8 @@ func TestKilledBetweenPasswordAndClaim(t *testing.T) {
 	})
 }
 
-// TestHalfTakenServerIsNamed: a claim broke off and another machine is in the server's place. A run that claims
-// another server instead says so, and so does each run after it.
+// TestHalfTakenServerIsNamed: a claim was interrupted and another machine is in the server's place. A run that claims
+// another server instead reports it, and so does each run after it.
 func TestHalfTakenServerIsNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestHalfTakenServerIsNamed(t *testing.T) {
 }
 
 // TestKnownMemberWithoutAPin gives a member that lost its pin nothing, whatever it is known by,
-// also where the machine is another one.
+// also where the machine is a different one.
 func TestKnownMemberWithoutAPin(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"the same machine": false, "another one": true} {

@@ -2,7 +2,7 @@ package engine_test
 
 import "testing"
 
-// TestUnpreparedCluster: what the cluster lacks is said of the hosts that a claim
+// TestUnpreparedCluster: what the cluster lacks is reported about the hosts that a claim
 // would take, and of no pool server: another one would not do either.
 func TestUnpreparedCluster(t *testing.T) {
 	t.Parallel()

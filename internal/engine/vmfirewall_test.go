@@ -38,7 +38,7 @@ func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFir
 	return w, e, p.Hosts[0].Name
 }
 
-// readings are the answers to what nobody knows of macOS for sure.
+// readings are the answers to what is uncertain about macOS.
 func readings() map[string]map[string]string {
 	return map[string]map[string]string{
 		"as documented":          nil,
@@ -111,7 +111,7 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestVMFirewallUncovered: the machines' network is another than the wish knows.
+// TestVMFirewallUncovered: the machines' network is different from what the configuration knows.
 func TestVMFirewallUncovered(t *testing.T) {
 	t.Parallel()
 	w, e, host := firewalled(t, map[string]string{"vm-network": "present"}, nil)
@@ -151,14 +151,14 @@ func TestVMFirewallPendingWithoutRoot(t *testing.T) {
 	})
 	converges(t, e)
 	if loads.Load() == 0 {
-		t.Error("the kernel was not told the rules once more")
+		t.Error("the kernel was not given the rules once more")
 	}
 	if p := planned(t, e); len(p.Actions) != 0 {
 		t.Errorf("afterwards %+v", p.Actions)
 	}
 }
 
-// TestVMFirewallWithoutHeader: somebody took the line by which the anchor's file
+// TestVMFirewallWithoutHeader: someone removed the line by which the anchor's file
 // is known, and then the block goes from the configuration.
 func TestVMFirewallWithoutHeader(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestVMFirewallWithoutHeader(t *testing.T) {
 	}
 }
 
-// TestVMFirewallForeignFault: a line of somebody else in /etc/pf.conf that pf does
+// TestVMFirewallForeignFault: another tool's line in /etc/pf.conf that pf does
 // not understand is what a person reads about, with its number.
 func TestVMFirewallForeignFault(t *testing.T) {
 	t.Parallel()
@@ -199,9 +199,9 @@ func TestVMFirewallForeignFault(t *testing.T) {
 		spoil string
 		wish  fleet.Spec
 	}{
-		"files alone": {"grep -v 'END macfleet' /etc/pf.conf >/tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
-		"live":        {"grep -v macfleet /etc/pf.conf >/tmp/f; pfctl -f /tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
-		"removal":     {"cat /etc/pf.conf >/tmp/f", fleet.Spec{}},
+		"only files": {"grep -v 'END macfleet' /etc/pf.conf >/tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
+		"live":       {"grep -v macfleet /etc/pf.conf >/tmp/f; pfctl -f /tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
+		"removal":    {"cat /etc/pf.conf >/tmp/f", fleet.Spec{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

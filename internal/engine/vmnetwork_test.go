@@ -13,7 +13,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// network is a host with virtual machines whose network is looked at all the time.
+// network is a host with virtual machines whose network is checked all the time.
 type network struct {
 	*testing.T
 	w    *sandbox.World
@@ -80,7 +80,7 @@ func (n *network) runs(yes bool) {
 	n.running = yes
 }
 
-// is compares pf: enabled or not, how many references there are, and how many points of vmnet's and of ours.
+// is compares pf: enabled or not, how many references there are, and how many points of vmnet and of macfleet.
 func (n *network) is(when, want string) {
 	n.Helper()
 	got, err := n.mac.Run(n.Context(), "root", `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | tail -n +3 | wc -l | tr -d ' '
@@ -111,13 +111,13 @@ func (n *network) called(begin string) (count int) {
 }
 
 // TestVirtualMachinesKeepTheirNetwork: a virtual machine has a network before, during and after the first apply of
-// the firewall and a change of its rules; when it stops, pf goes on, and the next one has a network too.
+// the firewall and a change of its rules; when it stops, pf continues, and the next one has a network too.
 func TestVirtualMachinesKeepTheirNetwork(t *testing.T) {
 	t.Parallel()
 	for name, switches := range map[string]map[string]string{
 		"as documented":            nil,
 		"a full load would cut it": {"full-load-nat": "broken"},
-		"nobody enables pf":        {"pf-after-boot": "disabled"},
+		"nothing enables pf":       {"pf-after-boot": "disabled"},
 		"vmnet needs a reference":  {"vmnet-without-references": "fails"},
 		"it sends nothing":         {"guest-traffic": "none"},
 	} {

@@ -10,7 +10,7 @@ import (
 
 // TestWindowCloses: a plan that was made in a window is approved after its end, or the
 // hosts before took long. No Node is closed and no Pod is evicted any more, unless
-// somebody said that windows do not count.
+// someone said that windows do not count.
 func TestWindowCloses(t *testing.T) {
 	t.Parallel()
 	for name, anyTime := range map[string]bool{"windows count": false, "they do not": true} {
@@ -20,7 +20,7 @@ func TestWindowCloses(t *testing.T) {
 			e.Bounds = &plan.Bounds{AnyTime: anyTime}
 			p := planned(t, e)
 			if n := len(p.Runnable()); n != 1 {
-				t.Fatalf("%d hosts are to be worked on", n)
+				t.Fatalf("%d hosts have work, want fewer", n)
 			}
 			from := time.Now().UTC().Add(6 * time.Hour)
 			window, err := fleet.ParseWindow("daily " + from.Format("15:04") + "-" + from.Add(time.Hour).Format("15:04"))

@@ -42,8 +42,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestAsked counts what a look at a cluster costs, however many hosts it has, and
-// keeps tokens out of it: of Secrets no more than the metadata is asked for.
+// TestAsked counts what a read at a cluster costs, however many hosts it has, and
+// keeps tokens out of it: of Secrets only the metadata is read.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -78,10 +78,10 @@ func TestAsked(t *testing.T) {
 			"GET " + mine + "-capi/secrets/acme-kubeconfig (metadata)", "GET /api/v1/namespaces/kube-public/configmaps/kube-root-ca.crt",
 		}
 		slices.Sort(want)
-		got := slices.DeleteFunc(a.lines, func(l string) bool { // TestMachines may have brought the kinds by now
+		got := slices.DeleteFunc(a.lines, func(l string) bool { // TestMachines may have brought the kinds already
 			return strings.Contains(l, "cluster.x-k8s.io/") || strings.HasSuffix(l, "/infrastructure.cluster.x-k8s.io") || c.name == "real" && strings.HasSuffix(l, "kube-root-ca.crt")
 		})
-		if c.name == "real" { // what the cluster gives out there bears no authority, so it is asked for twice
+		if c.name == "real" { // what the cluster gives out there has no authority, so it is requested twice
 			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasSuffix(l, "kube-root-ca.crt") })
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -30,13 +30,13 @@ func (c *cluster) connected(t *testing.T) (with, without kubernetes.Options) {
 	return with, without
 }
 
-// made are the names of what connects the Cluster API and this account may take away.
+// made are the names of what connects the Cluster API and this account may remove.
 func made(t *testing.T) []string {
 	return []string{"Secret acme-kubeconfig", "Secret capi-remote-token", "ServiceAccount capi-remote",
 		"ClusterRoleBinding macfleet-capi-remote-" + ns(t)}
 }
 
-// surplus are the objects that are to be deleted, in their order; those of an administrator apart.
+// surplus are the objects to delete, in their order; those of an administrator apart.
 func surplus(list []inventory.Object) (own, prepared []inventory.Object) {
 	for _, o := range list {
 		switch {
@@ -57,9 +57,9 @@ func named(list []inventory.Object) []string {
 	return out
 }
 
-// TestCAPILeaves takes away what connected the Cluster API once the block is gone: what an apply may
+// TestCAPILeaves removes what connected the Cluster API once the block is gone: what an apply may
 // delete with macfleet's own account, the rest as an administrator. Wherever it is interrupted, the next
-// look finds what is left.
+// read finds what is left.
 func TestCAPILeaves(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -87,7 +87,7 @@ func TestCAPILeaves(t *testing.T) {
 		if len(own) != 0 {
 			t.Errorf("left: %v", named(own))
 		}
-		// The role is the whole cluster's: tests beside this one may have bound it.
+		// The role is the whole cluster's: tests next to this one may have bound it.
 		prepared = slices.DeleteFunc(prepared, func(o inventory.Object) bool { return o.Kind == "ClusterRole" })
 		if diff := cmp.Diff([]string{"RoleBinding macfleet", "Role macfleet"}, named(prepared)); diff != "" {
 			t.Error(diff)
@@ -191,7 +191,7 @@ func TestCAPIOfOthers(t *testing.T) {
 		client := c.client(t, without)
 		list := objects(t, client)
 		if _, shared := wrong(list)["ClusterRole macfleet-capi-remote"]; shared {
-			t.Error("a role that another configuration binds is to be deleted")
+			t.Error("a role that another configuration binds would be deleted")
 		}
 		at := slices.IndexFunc(list, func(o inventory.Object) bool { return o.State == inventory.ObjectForeign })
 		if at < 0 || list[at].Name != "acme-kubeconfig" || !strings.Contains(list[at].Why, "acme.dev/owner") {
@@ -263,7 +263,7 @@ func TestCAPIShared(t *testing.T) {
 	})
 }
 
-// TestCAPIByEarlierVersions finds a kubeconfig of which neither the binding nor a note tells: the role
+// TestCAPIByEarlierVersions finds a kubeconfig of which neither the binding nor a note exists: the role
 // of macfleet's account names it.
 func TestCAPIByEarlierVersions(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func (c *cluster) itself(t *testing.T, boss *kubernetes.Client, o kubernetes.Opt
 }
 
 // TestCAPIMoves lets the block name a Cluster elsewhere after the kubeconfig was lost. An administrator
-// takes macfleet's rights in the old namespace away, and its own account reads the rest all the same.
+// takes macfleet's rights in the old namespace away, and its own account reads the rest anyway.
 func TestCAPIMoves(t *testing.T) {
 	t.Parallel()
 	for how, lose := range lostKubeconfigs {
@@ -120,7 +120,7 @@ func TestCAPIBeyondRights(t *testing.T) {
 		if at < 0 || list[at].String() != "Secret "+with.CAPI.Namespace+"/acme-kubeconfig" || len(wrong(list)) != 1 {
 			t.Fatalf("wrong: %v", wrong(list))
 		}
-		// Who cannot look there forgets nothing, and is told before a change.
+		// Who cannot look there forgets nothing, and gets an error before a change.
 		for _, dry := range []bool{true, false} {
 			if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: dry}); !apierrors.IsForbidden(err) {
 				t.Errorf("prepared without the right to look, dry %t: %v", dry, err)
@@ -131,7 +131,7 @@ func TestCAPIBeyondRights(t *testing.T) {
 		}
 		now, err := boss.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: true})
 		if why := wrong(now)["Namespace "+ns(t)]; err != nil || !strings.Contains(why, with.CAPI.Namespace+"/acme-kubeconfig") {
-			t.Errorf("init cluster has nothing to do: %v, %v", wrong(now), err)
+			t.Errorf("init cluster has work left: %v, %v", wrong(now), err)
 		}
 		for range 2 {
 			if now, err = boss.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {

@@ -13,7 +13,7 @@ var capiUses = []struct {
 	versions, what string
 	rights         []right
 }{
-	{"v1.0 to v1.13", "the connection stands, and which Pod the controller itself is", []right{"get /", "get pods capi-system"}},
+	{"v1.0 to v1.13", "the connection works, and which Pod the controller itself is", []right{"get /", "get pods capi-system"}},
 	{"v1.0 to v1.13", "Nodes are found by their provider id in a cache, and marked",
 		[]right{"get nodes", "list nodes", "watch nodes", "patch nodes"}},
 	{"v1.0 to v1.8", "deletion: cordon and drain with kubectl's own code, which asks for the DaemonSet of each Pod that has one",

@@ -47,7 +47,7 @@ func eachCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 	})
 }
 
-// controllers stand in for kube-controller-manager beside the real server: it
+// controllers replaces kube-controller-manager next to the real server: it
 // fills token Secrets and publishes the authority and the address.
 var controllers struct {
 	once sync.Once
@@ -152,7 +152,7 @@ func (c *cluster) prepared(t *testing.T) *kubernetes.Client {
 	return client
 }
 
-// control fills the token Secrets of this test's namespaces beside the real
+// control fills the token Secrets of this test's namespaces next to the real
 // server, as the token controller does: token, authority and the account's uid in
 // one update. The sandbox does it itself.
 func (c *cluster) control(t *testing.T) {
@@ -201,7 +201,7 @@ func fill(ctx context.Context, admin kube.Interface, s *corev1.Secret, ca []byte
 	}
 	s.Annotations[corev1.ServiceAccountUIDKey] = string(account.UID)
 	s.Data = map[string][]byte{"token": []byte(answer.Status.Token), "ca.crt": ca, "namespace": []byte(s.Namespace)}
-	// Whoever deleted it meanwhile is right.
+	// A run that deleted it meanwhile is right.
 	_, _ = admin.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{})
 }
 

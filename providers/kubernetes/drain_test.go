@@ -68,7 +68,7 @@ func (c *cluster) budget(t *testing.T, app string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.name == "real" { // its controller is not there
+	if c.name == "real" { // its controller is missing
 		made.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: made.Generation, DesiredHealthy: 1, CurrentHealthy: 1, ExpectedPods: 1}
 		if _, err := budgets.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func (c *cluster) healthy(t *testing.T, pod string) {
 	}
 }
 
-// told collects what a drain says.
+// reported collects what a drain says.
 type podReports struct {
 	mu     sync.Mutex
 	events []string

@@ -38,7 +38,7 @@ func answering(end string, statuses ...metav1.Status) (wrap func(http.RoundTripp
 	}, asked
 }
 
-// TestEvictionConflicts takes a conflict for what the Pod shows that is there: it is no proof that the Pod
+// TestEvictionConflicts reads the Pod after a conflict: a conflict does not show that the Pod
 // is gone.
 func TestEvictionConflicts(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestEvictionConflicts(t *testing.T) {
 				o.Wrap = func(next http.RoundTripper) http.RoundTripper {
 					answered := answer(next)
 					return roundTripper(func(r *http.Request) (*http.Response, error) {
-						// Somebody deletes the Pod between the look and the eviction.
+						// Someone deletes the Pod between the look and the eviction.
 						if tc.deleted && strings.HasSuffix(r.URL.Path, "/eviction") && asked.Load() == 0 {
 							c.deletePod(t, "runner", 30)
 						}
@@ -86,7 +86,7 @@ func TestEvictionConflicts(t *testing.T) {
 	}
 }
 
-// TestDrainNamesForeignNamespaces: a Pod that never goes holds a drain until its time is up. Where it lies in a namespace in
+// TestDrainNamesForeignNamespaces: a Pod that never goes holds a drain until its time is up. If it is in a namespace in
 // which its kubelet may do nothing, the error says that.
 func TestDrainNamesForeignNamespaces(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestEvictionReadsAgain(t *testing.T) {
 	}
 }
 
-// TestEvictionThrottled does not blame a disruption budget where the server asks everybody to wait.
+// TestEvictionThrottled does not blame a disruption budget if the server asks every client to wait.
 func TestEvictionThrottled(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

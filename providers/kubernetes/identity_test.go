@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// observe is what a plan sees beside the Nodes.
+// observe is what a plan sees next to the Nodes.
 func observe(t testing.TB, client *kubernetes.Client) inventory.Cluster {
 	t.Helper()
 	_, seen := client.Observe(t.Context(), true)
@@ -65,7 +65,7 @@ func TestIdentity(t *testing.T) {
 			return err
 		}
 		eventually(t, "the agent lists nodes", list)
-		for range 2 { // what is gone is no error
+		for range 2 { // what is gone : no error
 			if err := client.Revoke(t.Context(), host); err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestIdentity(t *testing.T) {
 		if err := client.Revoke(t.Context(), host); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a token without its account is nobody's", func() error {
+		eventually(t, "a token without its account is not deleted", func() error {
 			if _, err := unused.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 				return fmt.Errorf("it is answered with %v", err)
 			}
@@ -141,7 +141,7 @@ func TestIdentifyAtOnce(t *testing.T) {
 	})
 }
 
-// TestIdentityIsFixed spoils each part of an identity in turn: plan sees it, and
+// TestIdentityIsFixed garbles each part of an identity in turn: plan sees it, and
 // Identify fixes it.
 func TestIdentityIsFixed(t *testing.T) {
 	t.Parallel()
@@ -200,14 +200,14 @@ func TestIdentityIsFixed(t *testing.T) {
 			})
 			for _, i := range identities(t, client) {
 				if i.Host == host && !i.Complete() {
-					t.Errorf("%s: not mended: %+v", what, i)
+					t.Errorf("%s: not fixed: %+v", what, i)
 				}
 			}
 		}
 	})
 }
 
-// TestForeignIdentity leaves what bears the right name and is another
+// TestForeignIdentity leaves what has the right name and is another
 // configuration's.
 func TestForeignIdentity(t *testing.T) {
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestForeignIdentity(t *testing.T) {
 			t.Errorf("their account: %v", err)
 		}
 		if list := identities(t, client); len(list) != 0 {
-			t.Errorf("taken for ours: %+v", list)
+			t.Errorf("taken for macfleet's: %+v", list)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func (s interrupted) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestIdentifyInterrupted kills the making of an identity at each of its requests that is
 // this run's, before and after the cluster carried it out: the next one completes it,
-// and nothing is there twice.
+// and nothing exists twice.
 func TestIdentifyInterrupted(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

@@ -47,7 +47,7 @@ func TestLease(t *testing.T) {
 		}
 		c.addNamespace(t)
 		if _, version, err := l.Get(t.Context()); version != "" || err != nil {
-			t.Fatalf("nothing is there, and it has version %q, %v", version, err)
+			t.Fatalf("nothing exists, and it has version %q, %v", version, err)
 		}
 		first, err := l.Put(t.Context(), want, "")
 		if err != nil {
@@ -63,7 +63,7 @@ func TestLease(t *testing.T) {
 		want.Renewed = want.Renewed.Add(time.Microsecond)
 		second, err := l.Put(t.Context(), want, first)
 		if err != nil || second == first {
-			t.Fatalf("the same again has version %q after %q, %v: nobody sees that it was renewed", second, first, err)
+			t.Fatalf("the same again has version %q after %q, %v: no one sees that it was renewed", second, first, err)
 		}
 		for _, stale := range []string{"", first, strings.Fields(first)[0] + " 7777777", "another-uid " + strings.Fields(second)[1]} {
 			if _, err := l.Put(t.Context(), want, stale); !errors.Is(err, lock.ErrConflict) {
@@ -78,7 +78,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("free: %+v, %v", got, err)
 		}
 		if seen, err := l.Look(t.Context()); err != nil || seen == nil || !seen.Free || seen.Alive || seen.ClusterUID != want.Place.ID || seen.Cluster != want.Place.Name {
-			t.Errorf("a look at a free one, whose run saw a cluster: %+v, %v", seen, err)
+			t.Errorf("a read at a free one, whose run saw a cluster: %+v, %v", seen, err)
 		}
 		_, version, _ = l.Get(t.Context())
 		if err := c.admin.CoordinationV1().Leases(ns(t)).Delete(t.Context(), "macfleet.acme.prod", metav1.DeleteOptions{}); err != nil {
@@ -90,8 +90,8 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// TestLock takes the lock with macfleet's own account: its rights are enough. A look
-// says who has it, with one request.
+// TestLock takes the lock with macfleet's own account: its rights are enough. One request
+// shows who has it.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -114,10 +114,10 @@ func TestLock(t *testing.T) {
 		a.lines = nil
 		seen, err := store.Look(t.Context())
 		if err != nil || seen == nil || seen.Run.Who != "ann@laptop" || !seen.Alive || seen.Since.IsZero() {
-			t.Errorf("a look shows %+v, %v", seen, err)
+			t.Errorf("a read shows %+v, %v", seen, err)
 		}
 		if diff := cmp.Diff([]string{"GET /apis/coordination.k8s.io/v1/namespaces/" + ns(t) + "/leases/macfleet.acme.prod"}, a.lines); diff != "" {
-			t.Errorf("a look asks (-want +got):\n%s", diff)
+			t.Errorf("a read asks (-want +got):\n%s", diff)
 		}
 		_, err = lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "bob"}})
 		var held *lock.HeldError
@@ -168,7 +168,7 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// TestLeaseByHand takes what somebody else wrote for what it is.
+// TestLeaseByHand takes what someone else wrote for what it is.
 func TestLeaseByHand(t *testing.T) {
 	t.Parallel()
 	s := serving(t, map[string]string{
@@ -181,7 +181,7 @@ func TestLeaseByHand(t *testing.T) {
 		t.Errorf("by hand: %+v, %v", seen, err)
 	}
 	if r, _, err := s.Lease("a").Get(t.Context()); err != nil || r.Machine == "desk" || !r.Run.Started.IsZero() {
-		t.Errorf("whoever took it by hand is not where the run before was: %+v, %v", r, err)
+		t.Errorf("the person who took it by hand is not where the run before was: %+v, %v", r, err)
 	}
 	if seen, err := s.Lease("b").Look(t.Context()); seen != nil || err != nil {
 		t.Errorf("empty: %+v, %v", seen, err)

@@ -129,8 +129,8 @@ func TestMachines(t *testing.T) {
 			{Name: "m-3", Paused: true},                             // which its provider does not ask about
 			{Name: "m-4", InfrastructurePaused: true},
 			{Name: "m-5", Paused: true, InfrastructurePaused: true},
-			{Name: "m-6", Paused: true},                             // what is being deleted is given back, paused or not
-			{Name: "m-7", Paused: true, InfrastructurePaused: true}, // nothing is there to work on
+			{Name: "m-6", Paused: true},                             // what is being deleted is released, paused or not
+			{Name: "m-7", Paused: true, InfrastructurePaused: true}, // no infrastructure exists
 		}
 		for i := range want {
 			m := &want[i]

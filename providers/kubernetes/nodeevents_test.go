@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// TestAddNodeEvent tells, with no more rights than macfleet has, what happens to a Node,
+// TestAddNodeEvent reports, with no more rights than macfleet has, what happens to a Node,
 // and where kubectl looks for it.
 func TestAddNodeEvent(t *testing.T) {
 	t.Parallel()

@@ -158,7 +158,7 @@ func cordon(t *testing.T, client *kubernetes.Client, n inventory.Node, by string
 	return err
 }
 
-// TestCordon takes back our own cordon and nobody else's.
+// TestCordon takes back our own cordon and no one else's.
 func TestCordon(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -200,7 +200,7 @@ func TestCordon(t *testing.T) {
 	})
 }
 
-// TestHold: a person's hold is an annotation that every look finds, whoever wrote it.
+// TestHold: a person's hold is an annotation that every read finds, no matter who wrote it.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -250,7 +250,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestMacs asks for the Nodes of Macs alone.
+// TestMacs asks only for the Nodes of Macs.
 func TestMacs(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

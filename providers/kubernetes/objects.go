@@ -136,8 +136,8 @@ type PrepareOptions struct {
 type SSHKey struct {
 	Secret, Key string       // the Secret's name, and its key
 	Value       secret.Value // zero: none is kept
-	// Replaces is the text in whose place Value is put, and no other: hosts trust what
-	// is there. Empty: only a key that is missing is filled in.
+	// Replaces is the text that Value replaces. Any other text is kept, because hosts trust
+	// it. Empty: only a key that is missing is filled in.
 	Replaces string
 	Why      string // what differs, for people; empty: nothing does
 }

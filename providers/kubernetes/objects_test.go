@@ -88,7 +88,7 @@ func TestKeep(t *testing.T) {
 		keep(broken)
 		c.capiSecret(t, o)
 		if err := client.Keep(t.Context(), inventory.Object{Kind: "Secret", Namespace: "kube-system", Name: "x"}); err == nil {
-			t.Error("something that is not wanted was kept")
+			t.Error("something that is not configured was kept")
 		}
 	})
 }
@@ -140,7 +140,7 @@ func (c *cluster) capiSecret(t *testing.T, o kubernetes.Options) {
 	})
 }
 
-// TestKubeconfigChanged sees that somebody else wrote what must not be read.
+// TestKubeconfigChanged sees that someone else wrote what must not be read.
 func TestKubeconfigChanged(t *testing.T) {
 	t.Parallel()
 	t.Run("real", func(t *testing.T) { // the sandbox keeps no record of managers
@@ -177,7 +177,7 @@ func TestKubeconfigChanged(t *testing.T) {
 	})
 }
 
-// TestForeignKubeconfig leaves one that somebody else made, and says so.
+// TestForeignKubeconfig leaves one that someone else made, and reports it.
 func TestForeignKubeconfig(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

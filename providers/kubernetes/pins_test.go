@@ -57,7 +57,7 @@ func TestPins(t *testing.T) {
 		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{Own: own, Cache: cache})
 		holds(t, store, pin(1), pin(2))
 		if _, err := c.admin.CoreV1().ConfigMaps(ns(t)).Get(t.Context(), "macfleet-host-keys", metav1.GetOptions{}); err == nil {
-			t.Error("a look wrote into the cluster")
+			t.Error("a read wrote into the cluster")
 		}
 		if err := store.Update(add(pin(3))); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestPins(t *testing.T) {
 			t.Error("an unasked cache answered")
 		}
 		if err := cut.Pins(t.Context(), kubernetes.PinOptions{Cache: cache}).Update(add(pin(4))); err == nil {
-			t.Error("a pin was kept nowhere")
+			t.Error("a pin was kept in no place")
 		}
 	})
 }

@@ -130,7 +130,7 @@ func TestPodDue(t *testing.T) {
 		}
 		c.addPod(t, mac, "c", held)
 		if err := client.ReleasePod(t.Context(), podsOf(t, client)[2]); !errors.Is(err, kubernetes.ErrNotStuck) || !strings.HasSuffix(err.Error(), "it is not being deleted") {
-			t.Errorf("released though nobody deleted it: %v", err)
+			t.Errorf("released though no one deleted it: %v", err)
 		}
 		c.deletePod(t, "a", 1)
 		eventually(t, "the time is up", func() error {
@@ -142,7 +142,7 @@ func TestPodDue(t *testing.T) {
 		if err := client.ReleasePod(t.Context(), p); !errors.Is(err, kubernetes.ErrNotStuck) {
 			t.Errorf("released while it runs: %v", err)
 		}
-		// Its Node is gone: nobody will ever take the finalizer off.
+		// Its Node is gone: nothing will ever remove the finalizer.
 		if err := client.DeleteNode(t.Context(), inventory.Node{Name: mac}); err != nil {
 			t.Fatal(err)
 		}
@@ -154,13 +154,13 @@ func TestPodDue(t *testing.T) {
 			t.Errorf("left %v, %v", got.Finalizers, err)
 		}
 		if err := client.ReleasePod(t.Context(), p); !errors.Is(err, kubernetes.ErrNotStuck) {
-			t.Errorf("held by somebody else: %v", err)
+			t.Errorf("held by someone else: %v", err)
 		}
 	})
 }
 
 // TestReleaseGone ends a Pod that was deleted while it ran, whose kubelet never
-// says that it ended: without the finalizer alone the cluster would go on waiting.
+// says that it ended: removing only the finalizer, the cluster would continue waiting.
 func TestReleaseGone(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

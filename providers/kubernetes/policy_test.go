@@ -93,7 +93,7 @@ func withPolicy(t *testing.T) bound {
 	return out
 }
 
-// TestAgentsAreBound tries with the token of one host's agent what would harm others, and
+// TestAgentsAreBound tries with the token of one host's agent what would affect others, and
 // what its own work asks of the cluster, against the real server.
 func TestAgentsAreBound(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestAgentsAreBound(t *testing.T) {
 		"no host key on its Node":            b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/host-key":null}}}`),
 		"the host key, by the status":        b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/host-key":"SHA256:y"}}}`, "status"),
 		"a new annotation of macfleet's":     b.node(t, b.a, `{"metadata":{"annotations":{"acme.dev/hold":"{}"}}}`),
-		"no annotations at all":              b.node(t, b.a, `{"metadata":{"annotations":null}}`),
+		"no annotations":                     b.node(t, b.a, `{"metadata":{"annotations":null}}`),
 		"a label that is kept from agents":   b.node(t, b.a, `{"metadata":{"labels":{"node-restriction.kubernetes.io/team":"x"}}}`),
 		"no taint on its Node":               b.node(t, b.a, `{"spec":{"taints":null}}`),
 		"another taint on its Node":          b.node(t, b.a, `{"spec":{"taints":[{"key":"tuist.dev/macos","value":"true","effect":"PreferNoSchedule"}]}}`),
@@ -137,7 +137,7 @@ func TestAgentsAreBound(t *testing.T) {
 	}{
 		{"the heartbeat", b.node(t, b.a, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")},
 		{"labels of its flags", b.node(t, b.a, `{"metadata":{"labels":{"acme.dev/fleet":"runners","tuist.dev/golden-0":"true"}}}`)},
-		{"where its server stands", b.node(t, b.a, `{"metadata":{"labels":{"topology.kubernetes.io/zone":"fr-par-1","topology.kubernetes.io/region":"fr-par","node.kubernetes.io/instance-type":"M2-L"}}}`)},
+		{"the place of its server", b.node(t, b.a, `{"metadata":{"labels":{"topology.kubernetes.io/zone":"fr-par-1","topology.kubernetes.io/region":"fr-par","node.kubernetes.io/instance-type":"M2-L"}}}`)},
 		{"fewer labels", b.node(t, b.a, `{"metadata":{"labels":{"tuist.dev/golden-0":null}}}`)},
 		{"its annotations", b.node(t, b.a, `{"metadata":{"annotations":{"tuist.dev/runner-egress-public-key":null}}}`)},
 		{"one more taint", b.node(t, b.a, `{"spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},`+
@@ -155,8 +155,8 @@ func TestAgentsAreBound(t *testing.T) {
 	}
 }
 
-// TestAgentRegisters: a Node that somebody deleted comes back as its agent makes it, and
-// without a word that is macfleet's. A cordon is not the agent's to lift.
+// TestAgentRegisters: a Node that someone deleted comes back as its agent makes it, and
+// without macfleet's labels. A cordon is not the agent's to lift.
 func TestAgentRegisters(t *testing.T) {
 	t.Parallel()
 	b := withPolicy(t)
@@ -213,7 +213,7 @@ func TestOlderServer(t *testing.T) {
 		t.Errorf("left %v of %d: %v", left, len(all), all)
 	}
 	if client.BindsAgents(all) {
-		t.Error("the agents are said to be bound")
+		t.Error("the agents are reported to be bound")
 	}
 }
 

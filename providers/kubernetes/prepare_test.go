@@ -30,7 +30,7 @@ func TestPinsUnprepared(t *testing.T) {
 		}
 		for _, o := range all {
 			if client.Purpose(o) == "" {
-				t.Errorf("nobody says what %s %s is for", o.Kind, o.Name)
+				t.Errorf("%s %s has no purpose", o.Kind, o.Name)
 			}
 		}
 		holds(t, store, pin(1))

@@ -50,7 +50,7 @@ func ask(t *testing.T, api kube.Interface, r right, want bool) error {
 }
 
 // rights are what each identity may and may not do. "OWN" is macfleet's
-// namespace; "#" stands before the name of a cluster-wide object.
+// namespace; "#" precedes the name of a cluster-wide object.
 var rights = map[string]struct{ may, mayNot []right }{
 	"agent": {
 		may: []right{"get nodes", "list nodes", "watch nodes", "create nodes", "patch nodes", "update nodes", "patch nodes/status", "update nodes/status",
@@ -137,7 +137,7 @@ func TestRights(t *testing.T) {
 }
 
 // TestNoEscalation tries to make more of macfleet's own rights: by requests, as
-// who may bind and what a role may hold no review tells.
+// who may bind and what a role may hold is in no review.
 func TestNoEscalation(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -152,7 +152,7 @@ func TestNoEscalation(t *testing.T) {
 			_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
 			return err
 		})
-		// Its own role it may bind: nobody has more by that than it has itself.
+		// It may bind its own role: that grants no one more than it has itself.
 		more := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name(t, "more")},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}}}
 		if _, err := c.admin.RbacV1().ClusterRoles().Create(t.Context(), more, metav1.CreateOptions{}); err != nil {
@@ -242,7 +242,7 @@ func TestAsItself(t *testing.T) {
 	})
 }
 
-// recreate takes away what macfleet's own account may make again.
+// recreate removes what macfleet's own account may make again.
 func (c *cluster) recreate(t *testing.T, o kubernetes.Options) {
 	t.Helper()
 	err := errors.Join(c.admin.CoreV1().Secrets(o.CAPI.Namespace).Delete(t.Context(), "acme-kubeconfig", metav1.DeleteOptions{}),

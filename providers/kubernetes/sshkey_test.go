@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// TestSSHKey puts a key in the place of the very text that was seen, and of no other: hosts
-// trust what stands there. The Secret's other keys stay.
+// TestSSHKey puts a key in the place of the text that was seen, and of no other: hosts
+// trust it. The Secret's other keys stay.
 func TestSSHKey(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// TestTaints restores the taint of a kubelet beside those of others, and sees who cordoned a
+// TestTaints restores the taint of a kubelet and keeps those of others, and sees who cordoned a
 // Node where the cluster notes that.
 func TestTaints(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// TestTokenRotation takes a host's tokens through a rotation: both are good in between, the old one ends alone, and a
-// rotation that broke off shows.
+// TestTokenRotation takes a host's tokens through a rotation: both are good in between, only the old one ends, and a
+// rotation that was interrupted shows.
 func TestTokenRotation(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -56,14 +56,14 @@ func TestTokenRotation(t *testing.T) {
 			t.Errorf("with no newest one: %v", err)
 		}
 		if err := taken(old); err != nil {
-			t.Errorf("it ended with nothing in its place: %v", err)
+			t.Errorf("it ended without anything in its place: %v", err)
 		}
-		for range 2 { // what is gone is no error
+		for range 2 { // what is gone : no error
 			if err := client.RetireTokens(t.Context(), host, first+"-2"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "the old token is nobody's", func() error {
+		eventually(t, "the old token is not deleted", func() error {
 			if err := taken(old); !apierrors.IsUnauthorized(err) {
 				return fmt.Errorf("it is answered with %v", err)
 			}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestUnanswered tells answers from silence: what is not there or not allowed was
+// TestUnanswered distinguishes answers from silence: what is missing or not allowed was
 // answered.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()

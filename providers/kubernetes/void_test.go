@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// TestVoid tells a binding that binds nobody, which is as good as none, from one that binds
+// TestVoid reports a binding that binds no one, which counts as none, from one that binds
 // others too. Roles of the whole cluster belong to all tests, so none is changed here.
 func TestVoid(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestVoid(t *testing.T) {
 					return o
 				}
 			}
-			t.Fatal("the binding is not looked at")
+			t.Fatal("the binding is not checked")
 			return inventory.Object{}
 		}
 		if o := of(); o.Lacking() || o.Gates != inventory.GatePods || !o.Prepared {

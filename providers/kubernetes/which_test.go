@@ -10,7 +10,7 @@ import (
 )
 
 // TestNotedCluster keeps on macfleet's namespace which cluster it was prepared in: found by
-// every look, without being a desired of the plan's.
+// every read, without being a desired object of the plan.
 func TestNotedCluster(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/providers/scaleway"
 )
 
-// TestMetadataIsNeverAsked: what the SDK wants to know for itself costs no request, and holds nobody up.
+// TestMetadataIsNeverAsked: what the SDK wants to know for itself costs no request, and holds no one up.
 func TestMetadataIsNeverAsked(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -37,7 +37,7 @@ func TestMetadataIsNeverAsked(t *testing.T) {
 	}
 }
 
-// TestBlackHole: nothing is sent before something is wanted, and who stops leaves at once.
+// TestBlackHole: nothing is sent before something is requested, and a caller that stops leaves at once.
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never says a word
@@ -62,7 +62,7 @@ func TestBlackHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(accepted) > 0 {
-		t.Error("something was asked before it was wanted")
+		t.Error("a request was sent before it was needed")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -70,7 +70,7 @@ func TestBlackHole(t *testing.T) {
 	conn := <-accepted // the list is under way
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("it returned %v", err)
 	}
 	if err := errors.Join(conn.Close(), l.Close()); err != nil {
 		t.Error(err)
@@ -86,7 +86,7 @@ func TestListIsWhole(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		there  int
-		counts func(reading int) int // what total_count says, by how often the first page was asked for
+		counts func(reading int) int // what total_count says, by how often the first page was requested
 		want   string                // in the error; empty: the list is whole
 		asked  int64
 	}{
@@ -129,7 +129,7 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// oneZone is api in one zone, whose answers bear a request id.
+// oneZone is api in one zone, whose answers have a request id.
 func oneZone(t *testing.T, handle func(r *http.Request) (int, any)) *scaleway.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -239,12 +239,12 @@ func TestPassingStates(t *testing.T) {
 		return 200, object("a", "pool-1")
 	})
 	if err := c.Rename(ctx, "fr-par-1", "a", "pool-1", "ours"); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped, it ended with %v", err)
+		t.Errorf("stopped, it returned %v", err)
 	}
 }
 
 // TestElsewhere: where servers are missing, what the key sees in other zones and projects is counted. A key of one
-// project is asked for its other zones, and an answer that does not come hides nothing else.
+// project is read for its other zones, and an answer that does not come hides nothing else.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	const other = "11111111-2222-4333-8444-555555555555"

@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/providers/scaleway"
 )
 
-// TestPasswords reads what Scaleway says of one server's passwords: what it tells,
-// the likelier one first, or why it tells none.
+// TestPasswords reads what Scaleway says of one server's passwords: what it reports,
+// the likelier one first, or why it reports none.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
 	const server, vnc = "Scaleway", "Scaleway's VNC address"
@@ -23,15 +23,15 @@ func TestPasswords(t *testing.T) {
 	}{
 		"disclosed, the same twice": {"acme-Pass1", "vnc://m1:acme-Pass1@198.51.100.1:59010", []string{"acme-Pass1 " + server}, nil},
 		"two different ones":        {"acme-Pass1", "vnc://m1:acme-Pass2@198.51.100.1:59010", []string{"acme-Pass1 " + server, "acme-Pass2 " + vnc}, nil},
-		"VNC alone":                 {"", "vnc://m1:acme-Pass2@198.51.100.1:59010", []string{"acme-Pass2 " + vnc}, nil},
-		"VNC beside a placeholder":  {"<sealed>", "vnc://m1:acme-Pass2@198.51.100.1:59010", []string{"acme-Pass2 " + vnc}, nil},
+		"only VNC":                  {"", "vnc://m1:acme-Pass2@198.51.100.1:59010", []string{"acme-Pass2 " + vnc}, nil},
+		"VNC next to a placeholder": {"<sealed>", "vnc://m1:acme-Pass2@198.51.100.1:59010", []string{"acme-Pass2 " + vnc}, nil},
 		"escaped in the address":    {"", "vnc://m1:a%2Fb%40c-1@198.51.100.1:59010", []string{"a/b@c-1 " + vnc}, nil},
 		"not escaped":               {"", "vnc://m1:a<b@c%-1@198.51.100.1:59010", []string{"a<b@c%-1 " + vnc}, nil},
-		"the server's alone":        {"acme-Pass1", "", []string{"acme-Pass1 " + server}, nil},
+		"only the server's":         {"acme-Pass1", "", []string{"acme-Pass1 " + server}, nil},
 		"sealed":                    {"<sealed>", "<sealed>", nil, scaleway.ErrSealed},
 		"sealed, no address":        {"<sealed>", "", nil, scaleway.ErrSealed},
 		"sealed in the address":     {"", "vnc://m1:<sealed>@198.51.100.1:59010", nil, scaleway.ErrSealed},
-		"no longer told":            {"", "vnc://m1@198.51.100.1:59010", nil, scaleway.ErrNotDisclosed},
+		"no longer reported":        {"", "vnc://m1@198.51.100.1:59010", nil, scaleway.ErrNotDisclosed},
 		"an empty password":         {"", "vnc://m1:@198.51.100.1:59010", nil, scaleway.ErrNotDisclosed},
 		"nothing":                   {"", "", nil, scaleway.ErrNotDisclosed},
 		"an address of rubbish":     {"", "://%%", nil, scaleway.ErrNotDisclosed},
@@ -61,7 +61,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestPasswordsUnread: that Scaleway could not be asked is no word about passwords.
+// TestPasswordsUnread: that Scaleway could not be read says nothing about passwords.
 func TestPasswordsUnread(t *testing.T) {
 	t.Parallel()
 	client := api(t, func(*http.Request) (int, any) {

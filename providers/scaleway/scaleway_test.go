@@ -22,7 +22,7 @@ const (
 )
 
 // TestCredentials takes them where scw's users have them, and says what to do
-// where there are none. A broken file is never passed over.
+// where there are none. A broken file is never skipped.
 func TestCredentials(t *testing.T) {
 	for _, c := range []struct {
 		name, file, access, project string
@@ -91,7 +91,7 @@ func object(id, name string) map[string]any {
 		"ip": "198.51.100.1", "os": map[string]any{"family": "Tahoe"}}
 }
 
-// TestRename writes only while the server bears the name it is said to have, and
+// TestRename writes only while the server has the name it is reported to have, and
 // says who has it when another run renames it right after.
 func TestRename(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestRename(t *testing.T) {
 }
 
 // TestListIsWholeOrAnError never gives the servers of one zone where another
-// could not be asked: a part would look like lost servers.
+// could not be read: a part would look like lost servers.
 func TestListIsWholeOrAnError(t *testing.T) {
 	t.Parallel()
 	c := api(t, func(r *http.Request) (int, any) {
@@ -167,7 +167,7 @@ func TestListOnce(t *testing.T) {
 	}
 }
 
-// TestListStops: who stops a list need not wait until a call without a context has been repeated often enough.
+// TestListStops: a caller that stops a list does not wait until a call without a context has been repeated often enough.
 func TestListStops(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

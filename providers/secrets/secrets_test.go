@@ -97,7 +97,7 @@ func TestOnePassword(t *testing.T) {
 	}
 }
 
-// TestTell tells of what was found and of nothing else: a placeholder is no
+// TestTell reports what was found and nothing else: a placeholder is not a
 // secret, and taking it out of texts would hide it.
 func TestTell(t *testing.T) {
 	t.Parallel()
@@ -107,9 +107,9 @@ func TestTell(t *testing.T) {
 		return text, ok
 	}}
 	for _, name := range []string{"KEY", "SEALED", "OTHER"} {
-		_, _ = r.Resolve(t.Context(), ref(t, "env://"+name)) // TestResolve looks at the errors
+		_, _ = r.Resolve(t.Context(), ref(t, "env://"+name)) // TestResolve checks the errors
 	}
 	if len(told) != 1 || told[0] != sentinel {
-		t.Errorf("told of %q", told)
+		t.Errorf("reported %q", told)
 	}
 }

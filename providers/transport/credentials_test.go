@@ -8,7 +8,7 @@ import (
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
-// TestWatch tells of every credential before its request goes out.
+// TestWatch reports every credential before its request goes out.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	url, _ := answers(t)
@@ -34,7 +34,7 @@ func TestWatch(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	client.CloseIdleConnections()
 	if want := []string{"scaleway-key", "kube-token"}; !slices.Equal(told, want) {
-		t.Errorf("told of %q, want %q", told, want)
+		t.Errorf("reported %q, want %q", told, want)
 	}
 }
 
