@@ -38,7 +38,7 @@ until read -r name </proc/$pid/comm && case $name in sshd*) true ;; *) false ;; 
   pid=$2
 done
 kill -9 "$pid"
-echo unheard; echo also unheard >&2
+echo unheard; echo nor this >&2
 exit `+tt.exit)})
 			if tt.code != "" {
 				wantError(t, err, tt.code, Undoing, "the change failed: changed on acme-1 failed with exit code 7: nor this")
