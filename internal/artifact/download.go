@@ -56,7 +56,7 @@ func (s *Store) download(ctx context.Context, a fleet.Artifact, want string) (Pi
 	}
 	noRoom := errors.Is(err, syscall.ENOSPC)
 	if noRoom || mismatched(err) || want == "" && err != nil {
-		_ = os.Remove(path) // the error is told already
+		_ = os.Remove(path) // the error was reported already
 	}
 	if noRoom {
 		return Pin{}, fmt.Errorf("%s: disk full: %s; the partial download was deleted; free space or move the configuration: %w", a, s.Cache, err)
@@ -72,13 +72,13 @@ func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want 
 				return Pin{}, err
 			}
 		}
-		begun, err := part.Seek(0, io.SeekEnd)
+		start, err := part.Seek(0, io.SeekEnd)
 		if err != nil {
 			return Pin{}, err
 		}
-		if err := s.get(ctx, a, part, begun); err != nil {
+		if err := s.get(ctx, a, part, start); err != nil {
 			after, serr := part.Seek(0, io.SeekEnd)
-			if serr == nil && after > begun && try < attempts && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) {
+			if serr == nil && after > start && try < attempts && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) {
 				continue
 			}
 			return Pin{}, fmt.Errorf("%s: download %s: %w", a, a.Source, err)
@@ -89,7 +89,7 @@ func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want 
 			return Pin{}, fmt.Errorf("%s: read the download: %w", a, err)
 		case want == "" || pin.SHA256 == want:
 			return pin, nil
-		case begun == 0 || try >= attempts:
+		case start == 0 || try >= attempts:
 			return Pin{}, &MismatchError{a, pin}
 		}
 		// The partial file belongs to another file.
@@ -100,15 +100,15 @@ func (s *Store) fill(ctx context.Context, a fleet.Artifact, part *os.File, want 
 }
 
 // get sends one request and appends the response to the partial file.
-func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun int64) error {
+func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, start int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Source, http.NoBody)
 	if err != nil {
 		return err
 	}
-	if begun > 0 {
-		r.Header.Set("Range", "bytes="+strconv.FormatInt(begun, 10)+"-")
+	if start > 0 {
+		r.Header.Set("Range", "bytes="+strconv.FormatInt(start, 10)+"-")
 	}
 	client := *s.HTTP
 	client.CheckRedirect = onlyHTTPS
@@ -118,8 +118,8 @@ func (s *Store) get(ctx context.Context, a fleet.Artifact, part *os.File, begun 
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	switch {
-	case resp.StatusCode == http.StatusPartialContent && begun > 0:
-	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && begun > 0:
+	case resp.StatusCode == http.StatusPartialContent && start > 0:
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && start > 0:
 		return nil // nothing more: the digest shows whether it is complete
 	case resp.StatusCode == http.StatusOK:
 		if err := part.Truncate(0); err != nil {

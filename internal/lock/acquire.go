@@ -60,10 +60,10 @@ type acquiring struct {
 	record  Record // as last seen
 	version string // as last seen; empty: none
 	since   Instant
-	tried   bool // a write of ours has an unknown result
+	tried   bool // one of our writes has an unknown result
 }
 
-// look takes the lock if it is free, expired, or ours by a write whose answer was lost. It
+// look takes the lock if it is free, expired, or held by this run after a lost answer. It
 // returns neither a lock nor an error if another run holds it.
 func (a *acquiring) look(ctx context.Context) (*Lock, error) {
 	r, version, err := a.Store.Get(ctx)

@@ -18,13 +18,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a store whose answers a test may spoil.
+// memory is a store that fails on demand.
 type memory struct {
 	mu      sync.Mutex
 	record  Record
 	version int // 0: there is none
 	puts    int
-	// get and put spoil a call: an error before it, or after it has had its effect.
+	// get and put let a call fail: an error before it, or after it had its effect.
 	get func(ctx context.Context) error
 	put func(ctx context.Context) (before, after error)
 }
@@ -89,8 +89,7 @@ func (m *memory) now() Record {
 	return m.record
 }
 
-// shifted is the bubble's clock, as a machine has it whose wall clock is wrong, or
-// which slept.
+// shifted is the bubble's clock on a machine that slept, or whose wall clock is wrong.
 type shifted struct {
 	mu   sync.Mutex
 	wall time.Duration
@@ -135,8 +134,8 @@ func release(t *testing.T, l *Lock) {
 	}
 }
 
-// TestOneAfterTheOther: the lock is renewed while it is held, the second waits and is
-// told of whom, and epochs rise from holder to holder.
+// TestOneAfterTheOther: the lock is renewed while it is held, a second run waits and
+// learns who holds it, and epochs rise from holder to holder.
 func TestOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,13 +152,13 @@ func TestOneAfterTheOther(t *testing.T) {
 			t.Errorf("%d writes in five minutes", n)
 		}
 		if _, err := taken(m, "bob", Options{}); err == nil || !strings.Contains(err.Error(), "lock held by ann@mac since") {
-			t.Errorf("who does not wait is told %v", err)
+			t.Errorf("without waiting: %v", err)
 		}
 		var told []Waiting
 		time.AfterFunc(59*time.Second, func() { release(t, ann) })
 		bob := take(t, m, "bob", Options{Wait: 15 * time.Minute, Tell: func(w Waiting) { told = append(told, w) }})
 		if bob.Run().Epoch != 2 || len(told) != 30 || told[0].Record.Run.Who != "ann@mac" || told[29].Left != 14*time.Minute+2*time.Second {
-			t.Errorf("epoch %d after %d looks", bob.Run().Epoch, len(told))
+			t.Errorf("epoch %d after %d polls", bob.Run().Epoch, len(told))
 		}
 		_, err := taken(m, "cid", Options{Wait: time.Minute})
 		var held *HeldError
@@ -173,8 +172,8 @@ func TestOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestDead: a run that was killed is waited out, by the clock of the one who waits: it
-// may be wrong by hours.
+// TestDead: the lock of a killed run expires by the clock of the waiting one, which may
+// be wrong by hours.
 func TestDead(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]time.Duration{"right": 0, "ahead": 5 * time.Hour, "behind": -5 * time.Hour} {
@@ -195,8 +194,8 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// TestAsleep: a laptop that slept for longer than its lock counts has lost it, and
-// notices before anything else; so has one whose process stood still.
+// TestAsleep: a laptop that slept until its lock expired has lost it, and detects that
+// first. The same holds for a process that was stopped.
 func TestAsleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +209,7 @@ func TestAsleep(t *testing.T) {
 		if err := ann.Check(); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "not renewed for 30s") {
 			t.Errorf("after 30 s of sleep: %v", err)
 		}
-		clock.shift(-time.Hour) // a clock that is set back brings nothing back
+		clock.shift(-time.Hour) // setting a clock back does not restore the lock
 		if err := ann.Check(); !errors.Is(err, ErrLost) {
 			t.Errorf("later: %v", err)
 		}
@@ -223,7 +222,7 @@ func TestAsleep(t *testing.T) {
 	})
 }
 
-// TestSetBack: a wall clock that is set back makes nothing valid for longer.
+// TestSetBack: setting the wall clock back does not extend a lock.
 func TestSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,8 +244,8 @@ func TestSetBack(t *testing.T) {
 	})
 }
 
-// TestAway: an API server that is away for less than the lock counts harms nobody,
-// also where it did what it never answered, and hangs.
+// TestAway: an API server may be unavailable for less than the lock's duration, also if
+// it hangs or performs a write without an answer.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -282,7 +281,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestTaken: who finds another holder, or none, has lost it at once.
+// TestTaken: a run that finds another holder, or none, has lost the lock at once.
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -302,7 +301,7 @@ func TestTaken(t *testing.T) {
 				select {
 				case <-ann.Lost():
 				case <-time.After(11 * time.Second):
-					t.Error("it is not lost after the next renewal")
+					t.Error("not lost after the next renewal")
 				}
 				if err := ann.Check(); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("%v", err)
@@ -316,14 +315,14 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestAcquireFaults: what is not answered is asked again while there is somebody to
-// wait for, and a lock that was taken without an answer is found.
+// TestAcquireFaults: a failed read is retried while the lock may be held, and a lock that
+// was taken without an answer is found.
 func TestAcquireFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{get: func(context.Context) error { return errors.New("forbidden") }}
 		if _, err := taken(m, "ann", Options{Wait: time.Hour}); err == nil || !strings.Contains(err.Error(), "forbidden") {
-			t.Errorf("without a look: %v", err)
+			t.Errorf("a failed read: %v", err)
 		}
 		began := time.Now()
 		m = &memory{put: func(context.Context) (error, error) { return fmt.Errorf("no namespace: %w", ErrRefused), nil }}
@@ -336,7 +335,7 @@ func TestAcquireFaults(t *testing.T) {
 		}
 		m.put = func(context.Context) (error, error) { return ErrConflict, nil }
 		if _, err := taken(m, "ann", Options{}); !errors.Is(err, ErrConflict) {
-			t.Errorf("another one was faster each time: %v", err)
+			t.Errorf("another run was faster each time: %v", err)
 		}
 		var n atomic.Int64
 		m = &memory{put: func(context.Context) (error, error) {
@@ -370,7 +369,7 @@ func TestAcquireFaults(t *testing.T) {
 	})
 }
 
-// TestRaise: an epoch goes above those that hosts know of, and never down.
+// TestRaise: an epoch rises above those that hosts have seen, and never falls.
 func TestRaise(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +388,7 @@ func TestRaise(t *testing.T) {
 	})
 }
 
-// TestBreak: only the run that was named loses its lock.
+// TestBreak: only the named run loses its lock.
 func TestBreak(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestElsewhere refuses a record that a run wrote in another place, at once and without a
-// write: held or left, alive or dead. The work under that lock is not here.
+// TestElsewhere: a record that was written in another place is refused at once, without a
+// write: held or released, live or dead.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	oldPlace, here := Place{"5a4d", "old (https://old.acme.dev)"}, Place{"0b1f", "prod (https://api.acme.dev)"}
@@ -36,7 +36,7 @@ func TestElsewhere(t *testing.T) {
 				m := new(memory)
 				ann := take(t, m, "ann", Options{Place: tc.was})
 				if held {
-					ann.stop() // killed: nothing is renewed any more
+					ann.stop() // killed: no more renewals
 					<-ann.done
 				} else {
 					release(t, ann)

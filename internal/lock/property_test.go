@@ -15,19 +15,19 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// world is some machines with clocks of their own around one store that fails.
+// world is some machines with separate clocks around one store that fails.
 type world struct {
 	memory
 	mu     sync.Mutex
 	random *rand.Rand
-	faults int                 // of a hundred calls
-	held   map[string]*actor   // whose locks are not given back
-	epochs map[int64]string    // who had which
-	cut    map[string]struct{} // who reaches the store no more
+	faults int                 // percentage of calls that fail
+	held   map[string]*actor   // actors that have not released their locks
+	epochs map[int64]string    // their holders
+	cut    map[string]struct{} // actors that are cut off from the store
 	wrong  []string
 }
 
-// actor is one machine in the world, as a store.
+// actor is the store as one machine sees it.
 type actor struct {
 	w    *world
 	name string
@@ -52,8 +52,8 @@ func (w *world) complain(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// spoil delays a call, and may let it fail or hang.
-func (a *actor) spoil(ctx context.Context) error {
+// disturb delays a call, and may let it fail or hang.
+func (a *actor) disturb(ctx context.Context) error {
 	select {
 	case <-time.After(a.w.between(time.Millisecond, 800*time.Millisecond)):
 	case <-ctx.Done():
@@ -75,11 +75,11 @@ func (a *actor) spoil(ctx context.Context) error {
 func (a *actor) Get(ctx context.Context) (Record, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := a.spoil(ctx); err != nil {
+	if err := a.disturb(ctx); err != nil {
 		return Record{}, "", err
 	}
 	r, version, err := a.w.memory.Get(ctx)
-	if late := a.spoil(ctx); late != nil {
+	if late := a.disturb(ctx); late != nil {
 		err = late
 	}
 	return r, version, err
@@ -88,18 +88,18 @@ func (a *actor) Get(ctx context.Context) (Record, string, error) {
 func (a *actor) Put(ctx context.Context, r Record, version string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := a.spoil(ctx); err != nil {
+	if err := a.disturb(ctx); err != nil {
 		return "", err
 	}
 	version, err := a.w.memory.Put(ctx, r, version)
-	if late := a.spoil(ctx); late != nil {
-		return "", late // it has come through all the same
+	if late := a.disturb(ctx); late != nil {
+		return "", late // it took effect anyway
 	}
 	return version, err
 }
 
-// work takes the lock again and again, and lets it go in one of the ways in which
-// runs end.
+// work acquires the lock repeatedly, and ends each run in one of the ways in which runs
+// end.
 func (a *actor) work(ctx context.Context, clock *shifted) {
 	for round := 0; ctx.Err() == nil; round++ {
 		id := fmt.Sprintf("%s-%d", a.name, round)
@@ -113,11 +113,11 @@ func (a *actor) work(ctx context.Context, clock *shifted) {
 		case <-ctx.Done():
 		}
 		switch {
-		case a.w.chance(30): // the machine loses its network, and then gives up
+		case a.w.chance(30): // the machine loses its network, then stops
 			a.w.sever(a.name, true)
 			<-l.Lost()
 			a.w.sever(a.name, false)
-		case a.w.chance(30): // the process is killed: nothing is renewed, nobody lets go
+		case a.w.chance(30): // the process is killed: no renewal and no release
 			a.w.forget(a)
 			l.stop()
 			<-l.done
@@ -125,7 +125,7 @@ func (a *actor) work(ctx context.Context, clock *shifted) {
 		}
 		a.w.forget(a)
 		bounded, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		_ = l.Release(bounded) // where it fails it expires
+		_ = l.Release(bounded) // if this fails, the lock expires
 		cancel()
 	}
 }
@@ -157,7 +157,7 @@ func (w *world) sever(name string, cut bool) {
 	}
 }
 
-// watch asks all locks at once, again and again, whether they are valid.
+// watch checks repeatedly that at most one lock is valid.
 func (w *world) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.mu.Lock()
@@ -169,15 +169,15 @@ func (w *world) watch(ctx context.Context) {
 		}
 		w.mu.Unlock()
 		if len(valid) > 1 {
-			w.complain("at one moment the lock is valid for %v", valid)
+			w.complain("the lock is valid for several runs at once: %v", valid)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// TestNeverTwo: among machines whose clocks are wrong, with a store that fails, hangs
-// and loses answers, with runs that end, are killed or cut off, the lock is never
-// valid for two at one moment, and epochs rise strictly.
+// TestNeverTwo: clocks are wrong, the store fails, hangs and loses answers, and runs end,
+// are killed or cut off. The lock is never valid for two runs at once, and epochs rise
+// strictly.
 func TestNeverTwo(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -201,7 +201,7 @@ func TestNeverTwo(t *testing.T) {
 			rt.Fatalf("%d faults, first: %s", len(w.wrong), w.wrong[0])
 		}
 		if len(w.epochs) < 3 {
-			rt.Fatalf("only %d runs had the lock", len(w.epochs))
+			rt.Fatalf("only %d runs held the lock", len(w.epochs))
 		}
 	})
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// formsOf returns a value and the ways in which programs write it down: escaped
-// as JSON and as Go quotes it, in a URL, in base64 alone or within a longer
-// text. Of a value of several lines each line counts alone, because tools
-// indent, escape and cut lines.
+// formsOf returns a value and the ways in which programs write it: escaped as
+// JSON and as Go quotes it, in a URL, in base64 by itself or within a longer
+// text. The lines of a longer value count separately, because tools indent,
+// escape and cut lines.
 func formsOf(text string) []string {
 	out := append([]string{text, url.QueryEscape(text), url.PathEscape(text)}, escaped(text)...)
 	out = append(out, encoded(text)...)
@@ -22,7 +22,7 @@ func formsOf(text string) []string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "-----") {
-			continue // "-----BEGIN …" is no secret
+			continue // "-----BEGIN …" is not secret
 		}
 		body.WriteString(line)
 		out = append(out, line, url.QueryEscape(line))
@@ -30,8 +30,7 @@ func formsOf(text string) []string {
 	return append(out, body.String())
 }
 
-// escaped returns the value as it stands between the quotes of a JSON text or a
-// Go one.
+// escaped returns the value as it is written between the quotes of JSON or Go.
 func escaped(text string) []string {
 	inside := func(quoted string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(quoted), `"`), `"`)
@@ -39,14 +38,14 @@ func escaped(text string) []string {
 	var plain strings.Builder
 	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text)          // a string can always be encoded
-	html, _ := json.Marshal(text) // the same
+	_ = enc.Encode(text)          // encoding a string cannot fail
+	html, _ := json.Marshal(text) // likewise
 	return []string{inside(plain.String()), inside(string(html)), inside(strconv.Quote(text)), inside(strconv.QuoteToASCII(text))}
 }
 
-// encoded returns the value in base64. Within a longer text that is encoded as a
-// whole, a value can begin at three places of a group of letters; what its first
-// and last letters look like then depends on its neighbours and is left out.
+// encoded returns the value in base64. Within a longer encoded text, a value can
+// start at three places of a group of letters. Its first and last letters then
+// depend on its neighbours and are left out.
 func encoded(text string) []string {
 	var out []string
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

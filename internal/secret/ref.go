@@ -9,8 +9,8 @@ import (
 // Scheme is the kind of place a reference points to.
 type Scheme string
 
-// The schemes a reference may have. Each is resolved as late as possible, and
-// only for a host that needs it.
+// The schemes of references. Each is resolved as late as possible, and only for a
+// host that needs it.
 const (
 	Env        Scheme = "env"  // env://NAME: a variable of this process
 	File       Scheme = "file" // file://path: a file, relative to the configuration
@@ -33,14 +33,14 @@ var schemes = []struct {
 
 // Ref says where a secret is found, for example
 // "k8s://macfleet/fleet-ssh/id_ed25519". A Ref is not secret itself. The zero
-// Ref points nowhere.
+// Ref refers to nothing.
 type Ref struct {
 	Scheme Scheme
 	Path   string // what follows "scheme://"
 }
 
-// ParseRef reads a reference. The error lists the forms that exist, and does not repeat
-// the text: what is no reference may be a secret itself.
+// ParseRef reads a reference. The error lists the valid forms and does not repeat the
+// text, because a text that is not a reference may be a secret.
 func ParseRef(text string) (Ref, error) {
 	scheme, path, found := strings.Cut(text, "://")
 	if !found {
@@ -63,7 +63,7 @@ func ParseRef(text string) (Ref, error) {
 // Parts returns the elements of the path, split at slashes.
 func (r Ref) Parts() []string { return strings.Split(r.Path, "/") }
 
-// IsZero reports whether r points nowhere.
+// IsZero reports whether r refers to nothing.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
 // String returns the reference as it is written in a configuration.

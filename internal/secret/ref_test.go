@@ -75,7 +75,7 @@ func TestParseRefRefuses(t *testing.T) {
 		if !got.IsZero() {
 			t.Errorf("ParseRef(%q) fails and points to %+v", tc.text, got)
 		}
-		// What is no reference may be a secret itself.
+		// A text that is not a reference may be a secret.
 		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("%q", tc.text)) {
 			t.Errorf("ParseRef(%q): %q repeats the text", tc.text, err)
 		}

@@ -7,29 +7,29 @@ import (
 	"sync"
 )
 
-// Scrubbed stands in a text where a secret stood.
+// Scrubbed replaces a secret in a text.
 const Scrubbed = "<secret>"
 
 // Shortest is the length in bytes from which a known value is replaced. A
-// shorter one is found in ordinary words: replacing it would garble what hosts
-// say and, by the places where it does so, tell the value.
+// shorter one occurs in ordinary words: replacing it would garble output, and the
+// replaced places would disclose the value.
 const Shortest = 8
 
-// Scrubber takes secrets out of text that comes from outside: values it was
-// told, in the forms in which programs repeat them, and texts whose shape gives
-// them away, such as private keys. It is safe for concurrent use. The zero
-// Scrubber knows the shapes alone.
+// Scrubber removes secrets from text that comes from outside: values that it
+// learnt, in the forms in which programs repeat them, and texts with a telling
+// shape, such as private keys. It is safe for concurrent use. The zero Scrubber
+// knows only the shapes.
 //
-// It is the second line of defence. A Value cannot print itself; but a host can
-// print what it was given, and a person can write a token into a name.
+// It is the second line of defence. A Value cannot print itself, but a host can
+// print its input, and a person can write a token into a name.
 type Scrubber struct {
 	mu    sync.RWMutex
-	forms []string // what is looked for
+	forms []string // texts to replace
 	short bool
 }
 
-// Learn adds a value. A value shorter than Shortest is not replaced, and Short
-// says so from then on.
+// Learn adds a value. A value shorter than Shortest is not replaced; Short returns
+// true from then on.
 func (s *Scrubber) Learn(text string) {
 	text = strings.TrimSpace(text)
 	s.mu.Lock()
@@ -42,31 +42,31 @@ func (s *Scrubber) Learn(text string) {
 		return
 	}
 	for _, f := range formsOf(text) {
-		// A form that the replacement holds would be found in it again.
+		// A form that the replacement contains would be found in it again.
 		if len(f) >= Shortest && !strings.Contains(Scrubbed, f) && !slices.Contains(s.forms, f) {
 			s.forms = append(s.forms, f)
 		}
 	}
 }
 
-// Short reports whether a value was told that is too short to be replaced. Text
-// that was scrubbed may then hold it, and should not be kept for others.
+// Short reports whether a learnt value is too short to be replaced. Scrubbed text
+// may then contain it, and should not be kept for others.
 func (s *Scrubber) Short() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.short
 }
 
-// Scrub returns text with "<secret>" in place of every secret. It changes
-// nothing else, and scrubbing twice is scrubbing once.
+// Scrub returns text with "<secret>" in place of every secret. It changes nothing
+// else, and scrubbing again has no effect.
 func (s *Scrubber) Scrub(text string) string {
 	if len(text) < Shortest {
 		return text
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	// What is left around a secret can, in rare texts, make up another one; each
-	// pass takes letters away, so that they end.
+	// In rare texts the remains around a secret form another one. Each pass removes
+	// letters, so the passes end.
 	for range 8 {
 		found := append(spansOf(text, s.forms), shapes(text)...)
 		if len(found) == 0 {
@@ -77,11 +77,11 @@ func (s *Scrubber) Scrub(text string) string {
 	return text
 }
 
-// span is a part of a text, from its first byte to behind its last.
+// span is a part of a text, from its first byte to the one after its last.
 type span struct{ from, to int }
 
-// spansOf finds every occurrence of every form, overlapping ones too: where two
-// secrets share letters, no rest of either may stay.
+// spansOf finds every occurrence of every form, also overlapping ones, so that
+// nothing remains where two secrets share letters.
 func spansOf(text string, forms []string) []span {
 	var out []span
 	for _, f := range forms {

@@ -52,7 +52,7 @@ func TestScrubKnown(t *testing.T) {
 		{"base64 with a line end", base64.StdEncoding.EncodeToString([]byte(token + "\n")), "<secret>o="},
 		{"URL", "https://x.example/?t=" + url.QueryEscape(token), "https://x.example/?t=<secret>"},
 		{"Go", fmt.Sprintf("%q", "a\""+token), `"a\"<secret>"`},
-		{"a part alone", token[:12], token[:12]},
+		{"a part by itself", token[:12], token[:12]},
 	}
 	s := knowing(key, token)
 	for _, tt := range tests {
@@ -102,7 +102,7 @@ func TestScrubShapes(t *testing.T) {
 	}
 }
 
-// TestScrubShort keeps words whole: a short secret is told of, not replaced.
+// TestScrubShort keeps words whole: a short secret is reported, not replaced.
 func TestScrubShort(t *testing.T) {
 	t.Parallel()
 	s := knowing("", " \n")

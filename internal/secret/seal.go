@@ -9,17 +9,17 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// Seal is how a password that a host refused is known again, without being kept:
-// a salted digest that is slow to compute, so that neither can two equal passwords
-// be told from two seals, nor a password be guessed from one in any useful time.
+// Seal recognizes a password that a host refused, without storing it: a salted
+// digest that is slow to compute. Two seals do not show whether their passwords
+// are equal, and guessing a password from one takes too long to be useful.
 // It has no line break and no space.
 type Seal string
 
-// sealKind stands before the salt and the digest of a seal.
+// sealKind precedes the salt and the digest of a seal.
 const sealKind = "scrypt:"
 
-// What scrypt's authors recommend for interactive logins: about a twentieth of a
-// second and 16 MB a try.
+// The recommendation of scrypt's authors for interactive logins: about a twentieth
+// of a second and 16 MB per try.
 var sealCost = 1 << 14
 
 const (
@@ -28,7 +28,7 @@ const (
 	saltLength = 16
 )
 
-// Seal returns a new seal of the value, with a salt of its own.
+// Seal returns a new seal of the value, with a new salt.
 func (v Value) Seal() (Seal, error) {
 	salt := make([]byte, saltLength)
 	_, _ = rand.Read(salt) // never fails, by its contract
@@ -36,8 +36,8 @@ func (v Value) Seal() (Seal, error) {
 	return Seal(sealKind + base64.RawStdEncoding.EncodeToString(append(salt, sum...))), err
 }
 
-// Matches reports whether a seal was made of the value. A text that is no seal
-// matches nothing.
+// Matches reports whether a seal was made from the value. A malformed seal matches
+// nothing.
 func (s Seal) Matches(v Value) bool {
 	text, ok := strings.CutPrefix(string(s), sealKind)
 	raw, err := base64.RawStdEncoding.DecodeString(text)
@@ -48,8 +48,8 @@ func (s Seal) Matches(v Value) bool {
 	return err == nil && subtle.ConstantTimeCompare(sum, raw[saltLength:]) == 1
 }
 
-// CheapSeals makes seals that take no time and protect nothing. Tests seal so often that it would be most of what they do;
-// nothing else may call it, which package archtest sees to.
+// CheapSeals makes seals fast and useless. Only tests may call it, because they would spend most of their time on seals;
+// package archtest checks that.
 func CheapSeals() { sealCost = 2 }
 
 func sealed(v Value, salt []byte) ([]byte, error) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Shapes that nothing but a secret has. Each begins with letters that its maker
-// chose for exactly this purpose, so ordinary text is not hit.
+// Shapes that only secrets have. Each starts with letters that its maker chose for
+// this purpose, so ordinary text does not match.
 var patterns = []*regexp.Regexp{
 	// A private key, to its end or, where it was cut off, to the end of the text.
 	regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)`),
@@ -17,7 +17,7 @@ var patterns = []*regexp.Regexp{
 	regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`), // a signed web token, as service accounts have
 }
 
-// shapes finds what looks like a secret.
+// shapes finds texts that look like a secret.
 func shapes(text string) []span {
 	var out []span
 	for _, p := range patterns {
@@ -62,12 +62,12 @@ func bootstrapTokens(text string) []span {
 	}
 }
 
-// lower reports whether a text is of small letters and digits alone.
+// lower reports whether a text consists of small letters and digits.
 func lower(text string) bool {
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// partOfName reports whether a letter goes on with a word, a name or a path.
+// partOfName reports whether a letter continues a word, a name or a path.
 func partOfName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-/", c) >= 0
 }

@@ -1,5 +1,5 @@
-// Package secret holds values that cannot print themselves, and the
-// references under which they are found.
+// Package secret holds values that cannot print themselves, and references to
+// them.
 package secret
 
 import (
@@ -7,24 +7,23 @@ import (
 	"io"
 )
 
-// mask is what every rendering of a secret shows.
+// mask is shown in place of a secret.
 const mask = "(secret)"
 
-// placeholder is what Scaleway answers in place of a password wherever it does not
-// disclose one. Encoded into kcpassword it locked four hosts out of their
-// session, so it is never a secret.
+// placeholder is Scaleway's answer where it does not disclose a password. Written
+// into kcpassword it locked four hosts out of their session, so it is never a secret.
 const placeholder = "<sealed>"
 
 // Value is a secret in memory. Every way of formatting or encoding it gives
 // the same mask; only Reveal gives the text. The zero Value holds no secret.
 //
-// The text is behind a pointer because package fmt calls no method of an
-// unexported field, nor of an operand whose verb is wrong: it prints what it
-// finds, which is then an address. Two Values are not to be compared.
+// The text is behind a pointer because package fmt does not call methods of an
+// unexported field, nor of an operand with a wrong verb. It then prints an address.
+// Do not compare two Values.
 type Value struct{ text *string }
 
-// New wraps text. It refuses the empty string and the literal "<sealed>",
-// neither of which is ever a secret, with an error that names no value.
+// New wraps text. It refuses the empty string and the literal "<sealed>", which are
+// never secrets. The error does not contain the text.
 func New(text string) (Value, error) {
 	switch text {
 	case "":
@@ -56,6 +55,6 @@ func (v Value) GoString() string { return mask }
 // Format writes the mask for every verb and flag.
 func (v Value) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, mask) }
 
-// MarshalText returns the mask; with it, encoding/json and text encoders hide
-// the value too.
+// MarshalText returns the mask, so that encoding/json and text encoders hide the
+// value too.
 func (v Value) MarshalText() ([]byte, error) { return []byte(mask), nil }

@@ -178,7 +178,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("New(%q) = %q, %v; want an error and no value", text, v.Reveal(), err)
 		}
 	}
-	// What merely contains the placeholder is somebody's real password.
+	// What merely contains the placeholder is someone's real password.
 	for _, text := range []string{" ", "<sealed> ", "<SEALED>", "x\x00y", "ä\n", "(secret)"} {
 		v, err := secret.New(text)
 		if err != nil || v.IsZero() || v.Reveal() != text {

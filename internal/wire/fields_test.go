@@ -20,16 +20,16 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// whole compares values with all their fields, unexported ones too.
+// whole compares values with all their fields, also unexported ones.
 var whole = cmp.Exporter(func(reflect.Type) bool { return true })
 
-// filler gives every field that it reaches a value of its own.
+// filler sets every field that it reaches to a different value.
 type filler struct {
 	n      int
 	absent bool              // observations are unread, each with a reason
 	text   func() string     // what texts are filled with
-	left   map[string]string // fields that stay as they are, by path, and why
-	met    map[string]bool   // those of them that were reached
+	left   map[string]string // fields that stay unchanged, by path, and why
+	met    map[string]bool   // those that were reached
 }
 
 func newFiller(left map[string]string) *filler {
@@ -38,7 +38,7 @@ func newFiller(left map[string]string) *filler {
 	return f
 }
 
-// path is where a field is, without indices: Hosts.Server.ID.
+// path is a field's path without indices: Hosts.Server.ID.
 func (f *filler) fill(v reflect.Value, path string) {
 	f.n++
 	switch {
@@ -92,7 +92,7 @@ func (f *filler) fill(v reflect.Value, path string) {
 	}
 }
 
-// seen fills an observation, whose fields are its own.
+// seen fills an observation, whose fields are unexported.
 func (f *filler) seen(v reflect.Value, path string) {
 	name := "why"
 	if !f.absent {
@@ -102,7 +102,7 @@ func (f *filler) seen(v reflect.Value, path string) {
 	f.fill(inside(v, name), path)
 }
 
-// inside is an unexported field that can be set.
+// inside returns an unexported field so that it can be set.
 func inside(v reflect.Value, name string) reflect.Value {
 	field := v.FieldByName(name)
 	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
@@ -117,11 +117,11 @@ func (f *filler) stale(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfASnapshotIsRecorded fills all fields, and reads what was written.
+// TestEveryFieldOfASnapshotIsRecorded fills all fields, encodes and decodes them.
 func TestEveryFieldOfASnapshotIsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, absent := range []bool{false, true} {
-		f := newFiller(map[string]string{"Hosts.Refusals": "what a refused password is known by stays where it is"})
+		f := newFiller(map[string]string{"Hosts.Refusals": "the digests of refused passwords stay on the host"})
 		f.absent = absent
 		var want plan.Snapshot
 		f.fill(reflect.ValueOf(&want).Elem(), "")
@@ -143,12 +143,12 @@ func TestEveryFieldOfASnapshotIsRecorded(t *testing.T) {
 	}
 }
 
-// notInPlans are the fields of a plan that no document holds, and why.
+// notInPlans are the fields of a plan that are in no document, and why.
 func notInPlans() map[string]string {
-	const observed = "it was observed, and apply observes it again"
+	const observed = "apply observes it again"
 	left := map[string]string{
-		"Healthy":                                  "apply counts it again, and nothing that plan shows depends on it",
-		"Hosts.Spec":                               "the configuration says it",
+		"Healthy":                                  "apply counts it again, and no output of plan depends on it",
+		"Hosts.Spec":                               "it is in the configuration",
 		"Hosts.Node":                               observed,
 		"Hosts.Identity":                           observed,
 		"Hosts.Join":                               observed,
@@ -159,20 +159,20 @@ func notInPlans() map[string]string {
 		"Hosts.Kubelet":                            observed,
 		"Orphans.Seen":                             observed,
 		"Orphans.Node":                             observed,
-		"Hosts.Verified":                           "the markers hold it",
+		"Hosts.Verified":                           "it is in the markers",
 		"Actions.Changes.Fields":                   "its action has the fields of all changes",
-		"Actions.Changes.Command":                  "no document holds a command to run",
-		"Actions.Changes.Guard.Persist":            "no document holds a command to run",
-		"Actions.Changes.Guard.Restore.Name":       "no document holds a command to run",
-		"Actions.Changes.Guard.Restore.Script":     "no document holds a command to run",
-		"Actions.Changes.Guard.Restore.As":         "no document holds a command to run",
-		"Actions.Changes.Guard.Restore.Args":       "no document holds a command to run",
+		"Actions.Changes.Command":                  "documents hold no commands",
+		"Actions.Changes.Guard.Persist":            "documents hold no commands",
+		"Actions.Changes.Guard.Restore.Name":       "documents hold no commands",
+		"Actions.Changes.Guard.Restore.Script":     "documents hold no commands",
+		"Actions.Changes.Guard.Restore.As":         "documents hold no commands",
+		"Actions.Changes.Guard.Restore.Args":       "documents hold no commands",
 		"Actions.Changes.Delivery.Artifact.Source": "a source may hold a token; the digest counts",
 	}
 	host := reflect.TypeFor[plan.Host]()
 	for i := range host.NumField() {
 		if f := host.Field(i); !f.IsExported() {
-			left["Hosts."+f.Name] = "the computation alone needs it"
+			left["Hosts."+f.Name] = "only the computation needs it"
 		}
 	}
 	seen := reflect.TypeFor[plan.HostSeen]()
@@ -185,7 +185,7 @@ func notInPlans() map[string]string {
 }
 
 // TestEveryFieldOfAPlanIsInItsFile fills all fields of a plan, its hosts, actions and
-// troubles, and reads what a plan file of it holds.
+// troubles, and reads its plan file.
 func TestEveryFieldOfAPlanIsInItsFile(t *testing.T) {
 	t.Parallel()
 	f := newFiller(notInPlans())
@@ -208,10 +208,10 @@ func TestEveryFieldOfAPlanIsInItsFile(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfAPlanFile survives, and a reader finds what the plan showed.
+// TestEveryFieldOfAPlanFile survives, and a reader finds the plan's output.
 func TestEveryFieldOfAPlanFile(t *testing.T) {
 	t.Parallel()
-	f := newFiller(map[string]string{"Document": "it is made from the plan", "Plan": "another test fills it", "Approves": "it is made from the digests",
+	f := newFiller(map[string]string{"Document": "it is derived from the plan", "Plan": "another test fills it", "Approves": "it is derived from the digests",
 		"OwnedHead.Head.FormatVersion": "another one is not read", "OwnedHead.Configuration": "it is the plan's", "OwnedHead.Environment": "it is the plan's", "SelfDigest": "it is made from the bytes"})
 	p := plan.Plan{Owner: fleet.Owner{Name: "acme"}, Actions: []plan.Action{{Kind: plan.RunStep, Host: "one", Step: "power"}}}
 	want := wire.NewPlanFile(&p)
@@ -238,8 +238,8 @@ func TestEveryFieldOfAPlanFile(t *testing.T) {
 
 const planted = `planted-<se"cret>-value`
 
-// texts calls a function with every text of a value, map keys and unexported fields
-// among them.
+// texts calls a function with every text of a value, also of map keys and unexported
+// fields.
 func texts(v reflect.Value, path string, say func(path, text string)) {
 	switch v.Kind() {
 	case reflect.String:
@@ -264,7 +264,7 @@ func texts(v reflect.Value, path string, say func(path, text string)) {
 	}
 }
 
-// TestCleanLeavesNoSecret plants one in every text of what is observed.
+// TestCleanLeavesNoSecret plants one in every text of an observation.
 func TestCleanLeavesNoSecret(t *testing.T) {
 	t.Parallel()
 	scrub := func(text string) string { return strings.ReplaceAll(text, planted, "<secret>") }
@@ -295,7 +295,7 @@ func TestCleanLeavesNoSecret(t *testing.T) {
 	}
 }
 
-// TestCleanTextIsUTF8: but for what a host printed, which keeps its bytes.
+// TestCleanTextIsUTF8: only the output of hosts keeps its bytes.
 func TestCleanTextIsUTF8(t *testing.T) {
 	t.Parallel()
 	f := newFiller(map[string]string{})
@@ -310,7 +310,7 @@ func TestCleanTextIsUTF8(t *testing.T) {
 	})
 }
 
-// TestCleanChangesNothingElse, and leaves what was given as it was.
+// TestCleanChangesNothingElse, also not the original.
 func TestCleanChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	fill := func() (snap plan.Snapshot) {
@@ -323,7 +323,7 @@ func TestCleanChangesNothingElse(t *testing.T) {
 	}
 	wire.Clean(func(string) string { return "other" }, given)
 	if diff := cmp.Diff(fill(), given, whole); diff != "" {
-		t.Errorf("what was given (-before +after):\n%s", diff)
+		t.Errorf("the original (-before +after):\n%s", diff)
 	}
 	if s := wire.Clean(nil, inventory.Absent[string]()); !s.IsAbsent() {
 		t.Errorf("absent became %+v", s)

@@ -16,43 +16,43 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The versions of files. A reader passes over keys of a snapshot that it does not know,
-// and refuses another major version.
+// The versions of files. A reader ignores unknown keys of a snapshot and refuses another
+// major version.
 const (
 	PlanFileFormat = "2.0"
 	RecordFormat   = "2.0" // of snapshots
 )
 
-// LongestExpiry is how long a plan file may be good at most: the world goes on.
+// LongestExpiry is the longest lifetime of a plan file: hosts change in the meantime.
 const LongestExpiry = 7 * 24 * time.Hour
 
 // clockSkew is how far the clocks of two machines may be apart.
 const clockSkew = 10 * time.Minute
 
-// PlanFile is a plan that is kept: an apply of it does what stands there and nothing else.
+// PlanFile is a saved plan: an apply of it performs the approved actions and nothing else.
 type PlanFile struct {
 	OwnedHead
-	ConfigurationHash string            `json:"configuration_hash"` // fleet.Config.Hash of what it was made for
+	ConfigurationHash string            `json:"configuration_hash"` // fleet.Config.Hash of the planned configuration
 	MadeAt            time.Time         `json:"made_at"`
 	MadeBy            string            `json:"made_by"` // user@machine
 	ExpiresAt         time.Time         `json:"expires_at"`
-	Expired           *bool             `json:"expired,omitempty"`            // that is over; of macfleet show alone
-	On                []string          `json:"on"`                           // selectors, as they were given
-	Exclude           []string          `json:"exclude"`                      // so here
+	Expired           *bool             `json:"expired,omitempty"`            // only printed by macfleet show
+	On                []string          `json:"on"`                           // selectors, as given
+	Exclude           []string          `json:"exclude"`                      // likewise
 	Steps             []plan.StepID     `json:"steps"`                        // the only steps that were compared; empty: all
-	Rollback          bool              `json:"rollback"`                     // the version before was planned for
-	MovedFrom         string            `json:"moved_from_cluster,omitempty"` // uid of the cluster from which hosts were to be moved
-	AllowOrphans      bool              `json:"allow_orphans,omitempty"`      // servers may be claimed beside hosts without a place
-	Approves          []string          `json:"approves"`                     // addresses of the actions that it approves
+	Rollback          bool              `json:"rollback"`                     // the previous version was planned
+	MovedFrom         string            `json:"moved_from_cluster,omitempty"` // uid of the cluster from which hosts may move
+	AllowOrphans      bool              `json:"allow_orphans,omitempty"`      // servers may be claimed despite orphaned members
+	Approves          []string          `json:"approves"`                     // addresses of the approved actions
 	Document          Plan              `json:"plan"`                         // as macfleet plan --json prints it
-	Digests           map[string]string `json:"digests"`                      // of the actions that it approves, by address
+	Digests           map[string]string `json:"digests"`                      // of the approved actions, by address
 	SelfDigest        string            `json:"self_digest"`                  // of all other bytes of the file; the last key
 
-	Plan *plan.Plan `json:"-"` // what Document holds: no script, no argument, no fact
+	Plan *plan.Plan `json:"-"` // the content of Document: no script, no argument, no fact
 }
 
-// NewPlanFile returns the file of a plan that was just computed. When it was made, by
-// whom and for what is the caller's to fill.
+// NewPlanFile returns the file of a plan that was just computed. The caller fills in the
+// times, the author and the flags.
 func NewPlanFile(p *plan.Plan) PlanFile {
 	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AllowOrphans: p.AllowOrphans, Plan: p}
 	f.FormatVersion = PlanFileFormat
@@ -69,7 +69,7 @@ func (f PlanFile) Actions() []plan.Action {
 	return slices.DeleteFunc(slices.Clone(f.Plan.Actions), func(a plan.Action) bool { return f.Digests[a.Address()] == "" })
 }
 
-// Gone returns the approved actions that a present plan does not have any more.
+// Gone returns the approved actions that the present plan no longer has.
 func (f PlanFile) Gone(now *plan.Plan) []plan.Action {
 	wanted := make(map[string]bool, len(now.Actions)) // by address
 	for _, a := range now.Actions {
@@ -103,14 +103,14 @@ var selfDigest = regexp.MustCompile(`(\n  "self_digest": ")([^"\n]*)("\n\}\n?)$`
 
 const digestKind = "sha256:"
 
-// seal enters the digest of a content, which is over the content without one.
+// seal writes the digest into a content. It is computed without a digest in its place.
 func seal(content []byte) []byte {
 	bare := selfDigest.ReplaceAll(content, []byte("${1}${3}"))
 	sum := sha256.Sum256(bare)
 	return selfDigest.ReplaceAll(bare, []byte("${1}"+digestKind+hex.EncodeToString(sum[:])+"${3}"))
 }
 
-// ErrNoPlanFile means that a text is no plan file that this macfleet can read.
+// ErrNoPlanFile means that a text is not a plan file that this macfleet can read.
 var ErrNoPlanFile = errors.New("not a valid plan file")
 
 // DecodePlanFile reads a file's content. The error wraps ErrNoPlanFile.
@@ -128,8 +128,7 @@ func DecodePlanFile(content []byte) (f PlanFile, err error) {
 	case head.FormatVersion != PlanFileFormat:
 		return f, fmt.Errorf("format_version %q, this macfleet reads %s", head.FormatVersion, PlanFileFormat)
 	case !selfDigest.Match(content):
-		// Without its line there is nothing to compare, and a text laid out anew
-		// would pass for what it does not say.
+		// Without that line nothing can be compared, and a reformatted text would be accepted.
 		return f, errors.New("it does not end with its self_digest: it is another document or was edited")
 	case !bytes.Equal(seal(content), content):
 		return f, errors.New("it was modified after it was written (checksum mismatch)")
@@ -175,14 +174,13 @@ func ownerText(o fleet.Owner) string {
 	return fmt.Sprintf("%q, environment %q", o.Name, o.Environment)
 }
 
-// Record is a snapshot as it is kept in a file: plans are made from it without a
-// network or a credential.
+// Record is a snapshot in a file: plans are made from it without network and credentials.
 type Record struct {
 	OwnedHead
 	plan.Snapshot
 }
 
-// NewRecord returns the record of what was observed for a configuration.
+// NewRecord returns the record of an observation for a configuration.
 func NewRecord(o fleet.Owner, snap plan.Snapshot) Record {
 	r := Record{HeadOf(o), snap}
 	r.FormatVersion = RecordFormat
@@ -190,7 +188,7 @@ func NewRecord(o fleet.Owner, snap plan.Snapshot) Record {
 }
 
 // Encode returns the file's content: the same record gives the same bytes. The
-// error is about times outside the years 0 to 9999, which no provider gives.
+// only error is a time outside the years 0 to 9999.
 func (r Record) Encode() ([]byte, error) {
 	r.Servers, r.Pins = append([]inventory.Server{}, r.Servers...), append([]plan.Pin{}, r.Pins...)
 	if r.Hosts == nil {
@@ -199,11 +197,11 @@ func (r Record) Encode() ([]byte, error) {
 	return encode(r, " ")
 }
 
-// ErrNoSnapshot means that a text is no snapshot file that this macfleet can read.
+// ErrNoSnapshot means that a text is not a snapshot file that this macfleet can read.
 var ErrNoSnapshot = errors.New("not a valid snapshot file")
 
-// DecodeRecord reads a file's content: it returns exactly what Encode was given;
-// an empty list and none are the same. What a file does not say of a host is unread.
+// DecodeRecord reads a file's content. It returns exactly what was encoded; an empty list
+// and none are the same. Facts of a host that the file lacks are unread.
 // The error wraps ErrNoSnapshot.
 func DecodeRecord(content []byte) (r Record, err error) {
 	var head Head
@@ -216,7 +214,7 @@ func DecodeRecord(content []byte) (r Record, err error) {
 	if err == nil {
 		err = decode(content, &r, false)
 	}
-	switch { // an inventory that is not there must not look like an empty one
+	switch { // a missing inventory must not look like an empty one
 	case err != nil:
 	case r.Configuration == "":
 		err = errors.New("it has no configuration")
@@ -233,8 +231,8 @@ func DecodeRecord(content []byte) (r Record, err error) {
 	return r, nil
 }
 
-// Check returns an error for a record of another configuration or environment
-// than the one that plans: its hosts would all look like strays.
+// Check returns an error for a record of another configuration or environment: all its
+// hosts would look like strays.
 func (r Record) Check(owner fleet.Owner) error {
 	if r.Owner() == owner {
 		return nil

@@ -8,55 +8,55 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Plan is a plan as one JSON object. It holds no time of its own and no secret: the
-// same input gives the same bytes. What is a plan.Plan's stands under its own keys;
-// the other keys are derived from it for readers, and ignored when a plan is read.
+// Plan is a plan as one JSON object. It holds no secret and not the time of writing, so
+// the same input gives the same bytes. The fields of plan.Plan keep their keys; the others
+// are derived from them for readers, and ignored when a plan is read.
 type Plan struct {
 	OwnedHead
-	Complete     bool           `json:"complete"`      // everything could be compared and nothing that is wanted is refused
-	Coverage     plan.Coverage  `json:"coverage"`      // what was compared, and what was not
-	UnknownHosts []TroubledHost `json:"unknown_hosts"` // hosts that could not be asked
-	RefusedHosts []TroubledHost `json:"refused_hosts"` // hosts that must not be changed, and servers that vanished
-	Unread       []UnreadStep   `json:"unread"`        // answers that could not be used
-	Warnings     []TroubledHost `json:"warnings"`      // what steps say without a difference: nothing is changed for it
-	HeldHosts    []HeldHost     `json:"held_hosts"`    // hosts that a person wants left alone, or did until a while ago
+	Complete     bool           `json:"complete"`      // everything could be compared and no configured change is blocked
+	Coverage     plan.Coverage  `json:"coverage"`      // what was compared and what was not
+	UnknownHosts []TroubledHost `json:"unknown_hosts"` // hosts that could not be observed
+	RefusedHosts []TroubledHost `json:"refused_hosts"` // hosts that must not be changed, and missing servers
+	Unread       []UnreadStep   `json:"unread"`        // unusable answers
+	Warnings     []TroubledHost `json:"warnings"`      // warnings of steps; they change nothing
+	HeldHosts    []HeldHost     `json:"held_hosts"`    // hosts with a hold or an expired hold
 	Summary      plan.Summary   `json:"summary"`
-	HostCounts   plan.Tally     `json:"host_counts"` // each host once, by what the plan says of it
+	HostCounts   plan.Tally     `json:"host_counts"` // each host once, by its state in the plan
 	Strays       []string       `json:"strays"`      // names of servers in no pool and no fleet
 
 	plan.Plan
 	Hosts           []Host     `json:"hosts"`                 // by fleet and group in the configuration's order, then by name
-	ResourceChanges []Action   `json:"resource_changes"`      // all actions, of no host first, then by host, a host's in the order in which they run
+	ResourceChanges []Action   `json:"resource_changes"`      // all actions: those of no host first, then by host in the order in which they run
 	ResourceDrift   []Action   `json:"resource_drift"`        // the actions among them that come from drift
 	Shortages       []Shortage `json:"shortages"`             // groups whose pool has too few servers
-	Rejected        []Rejected `json:"rejected_pool_servers"` // pool servers that were looked at for a claim and not taken
+	Rejected        []Rejected `json:"rejected_pool_servers"` // pool servers that were checked for a claim and not claimed
 }
 
-// Host is a host of a plan. Of what was observed there its key alone is part of a plan.
+// Host is a host of a plan. The host key is the only observation in it.
 type Host struct {
 	plan.Host
 	Fingerprint string `json:"fingerprint"` // of the host key, SHA256:…
-	Pinned      bool   `json:"pinned"`      // the key was known before
+	Pinned      bool   `json:"pinned"`      // the key was already known
 }
 
-// TroubledHost is a host with the reason why it could not be asked or changed.
+// TroubledHost is a host with the reason why it could not be observed or changed.
 type TroubledHost struct {
-	Address string `json:"address"` // what names the host in documents: host.NAME
+	Address string `json:"address"` // the host's name in documents: host.NAME
 	Name    string `json:"name"`
 	Fleet   string `json:"fleet,omitempty"`
 	plan.Trouble
 }
 
-// UnreadStep is an answer that could not be used.
+// UnreadStep is an unusable answer.
 type UnreadStep struct {
 	Address string `json:"address"` // of the step on its host
 	Host    string `json:"host"`
 	plan.StepUnread
 }
 
-// HeldHost is a host that a person wants left alone, or did until a while ago.
+// HeldHost is a host with a hold or an expired hold.
 type HeldHost struct {
-	Address string    `json:"address"` // what names the host in documents: host.NAME
+	Address string    `json:"address"` // the host's name in documents: host.NAME
 	Name    string    `json:"name"`
 	Fleet   string    `json:"fleet"`
 	Hold    plan.Held `json:"hold"`
@@ -68,9 +68,9 @@ type Shortage struct {
 	Text string `json:"text"` // its diagnosis
 }
 
-// Rejected is a pool server that was looked at for a claim and not taken.
+// Rejected is a pool server that was checked for a claim and not claimed.
 type Rejected struct {
-	Address string `json:"address"` // what names the server in documents: host.NAME
+	Address string `json:"address"` // the server's name in documents: host.NAME
 	Name    string `json:"name"`
 	plan.Rejected
 }
@@ -129,7 +129,7 @@ func PlanOf(p *plan.Plan) Plan {
 	return d
 }
 
-// plan returns the plan that a document holds.
+// plan returns the plan of a document.
 func (d Plan) plan() (*plan.Plan, error) {
 	p := d.Plan
 	p.Owner = d.OwnedHead.Owner()
@@ -155,30 +155,30 @@ func (d Plan) plan() (*plan.Plan, error) {
 	return &p, nil
 }
 
-// Action is an action of a plan, with what is derived from it for readers.
+// Action is an action of a plan, with fields derived from it for readers.
 type Action struct {
-	Address string `json:"address"` // host.NAME.STEP, host.NAME.KIND, or cluster.KIND.NAMESPACE.NAME of an object of the cluster
+	Address string `json:"address"` // host.NAME.STEP, host.NAME.KIND, or cluster.KIND.NAMESPACE.NAME of a cluster object
 	plan.Action
 	Change       Sides         `json:"change"`
 	ActionReason plan.Code     `json:"action_reason"` // why, as a stable code for programs
 	ReasonText   string        `json:"reason_text"`   // why, in words
 	Reasons      []plan.Code   `json:"reasons"`       // codes of a step's changes, in their order
 	BusyTexts    []string      `json:"busy,omitempty"`
-	Undo         string        `json:"undo,omitempty"`       // whether the host takes the change back by itself unless it is confirmed, and why not where it does not
-	Deliveries   []Delivery    `json:"deliveries,omitempty"` // artifacts that it brings to the host
-	PodNames     []string      `json:"pods,omitempty"`       // NAMESPACE/NAME of those that are let go
-	Refused      *TroubledHost `json:"refused,omitempty"`    // why the action is wanted and will not be done
+	Undo         string        `json:"undo,omitempty"`       // whether the host undoes the change by itself unless it is confirmed, or why not
+	Deliveries   []Delivery    `json:"deliveries,omitempty"` // artifacts that it delivers to the host
+	PodNames     []string      `json:"pods,omitempty"`       // NAMESPACE/NAME of those whose finalizers are removed
+	Refused      *TroubledHost `json:"refused,omitempty"`    // why the action is blocked
 }
 
-// Delivery is an artifact that an action brings to a host.
+// Delivery is an artifact that an action delivers to a host.
 type Delivery struct {
 	plan.Delivery
-	Free *int64 `json:"free,omitempty"` // bytes that are free there; absent: not known
+	Free *int64 `json:"free,omitempty"` // free bytes there; absent: unknown
 }
 
-// Sides holds the two sides of an action by field.
+// Sides holds the values before and after an action by field.
 type Sides struct {
-	Actions         []string          `json:"actions"` // create, update, delete, as Terraform has them
+	Actions         []string          `json:"actions"` // create, update, delete, as in Terraform
 	Before          map[string]string `json:"before"`
 	After           map[string]string `json:"after"`
 	BeforeSensitive map[string]bool   `json:"before_sensitive"`
@@ -216,18 +216,18 @@ func ActionOf(a plan.Action) Action {
 	return c
 }
 
-// verbs are Terraform's words for signs.
+// verbs maps signs to Terraform's words.
 var verbs = map[plan.Sign][]string{
 	plan.Create: {"create"}, plan.Update: {"update"}, plan.Remove: {"delete"}, plan.Replace: {"delete", "create"},
 }
 
-// clusterName stands in addresses where a host's would.
+// clusterName replaces the host's name in addresses.
 const clusterName = "cluster"
 
-// HostAddress is what names a host in documents.
+// HostAddress returns a host's name in documents.
 func HostAddress(name string) string { return "host." + name }
 
-// Troubled returns a host with what stands against it, or nil where nothing does.
+// Troubled returns a host with its trouble, or nil without one.
 func Troubled(name, fleet string, x *plan.Trouble) *TroubledHost {
 	if x == nil {
 		return nil
@@ -235,13 +235,13 @@ func Troubled(name, fleet string, x *plan.Trouble) *TroubledHost {
 	return &TroubledHost{HostAddress(name), name, fleet, *x}
 }
 
-// UnreadOf returns an answer of a host that a step could not use.
+// UnreadOf returns a host's answer that a step could not use.
 func UnreadOf(h plan.Host, u plan.StepUnread) UnreadStep {
 	u.Bytes = Shortened(u.Bytes)
 	return UnreadStep{HostAddress(h.Name) + "." + string(u.Step), h.Name, u}
 }
 
-// Shortened returns as much of an answer that could not be used as is shown.
+// Shortened returns the beginning of an unusable answer, which is all that is shown.
 func Shortened(text string) string {
 	const mostBytes = 500
 	if len(text) <= mostBytes {

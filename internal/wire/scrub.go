@@ -7,25 +7,24 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Scrub takes secrets out of a text: secret.Scrubber.Scrub. It changes nothing
-// else. A nil Scrub takes nothing out.
+// Scrub removes secrets from a text: secret.Scrubber.Scrub. It changes nothing else.
+// A nil Scrub removes nothing.
 type Scrub func(text string) string
 
-// Clean returns a copy of a document in which every text, map keys among them, is
-// scrubbed and valid UTF-8, as JSON wants it. What the document points to stays as
-// it is for others.
+// Clean returns a copy of a document in which every text, map keys included, is scrubbed
+// and valid UTF-8, as JSON requires. Shared values are copied, not changed.
 func Clean[T any](s Scrub, v T) T {
 	s.clean(reflect.ValueOf(&v).Elem(), true)
 	return v
 }
 
-// untouched are the structs whose texts stay, each with its reason.
+// untouched are the structs that are not scrubbed, each with its reason.
 var untouched = map[reflect.Type]string{
 	reflect.TypeFor[plan.Code]():    "a code is this program's own word",
 	reflect.TypeFor[plan.Refusal](): "a seal is compared byte by byte, holds no secret and is not recorded",
 }
 
-// raw is the type whose texts keep bytes that are no UTF-8: its JSON has a form for them.
+// raw is the type whose texts may hold invalid UTF-8: its JSON has a form for such bytes.
 var raw = reflect.TypeFor[plan.Answer]()
 
 // holder is an inventory.Seen of any type.
@@ -33,8 +32,8 @@ type holder interface {
 	Inside() (value any, why *string)
 }
 
-// clean cleans a value in place. Whatever the value shares with others is replaced by a
-// copy first. utf8 says whether its own texts become valid UTF-8.
+// clean cleans a value in place. Shared parts are replaced by copies first. utf8 says
+// whether its own texts become valid UTF-8.
 func (s Scrub) clean(v reflect.Value, utf8 bool) {
 	switch t := v.Type(); v.Kind() {
 	case reflect.String:
@@ -53,7 +52,7 @@ func (s Scrub) clean(v reflect.Value, utf8 bool) {
 			return
 		}
 		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() { // it is exported: the inside of a time.Time is not
+			if f := v.Field(i); f.CanSet() { // only exported fields: those of time.Time are not
 				s.clean(f, t != raw)
 			}
 		}

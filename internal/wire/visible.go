@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible writes the characters of a JSON text that nobody sees as escapes: control characters, and those that rearrange
-// a line or have no width. Such a character stands in a string, so the document means the same; a terminal, or a page of
-// CI, that shows the text is not told what to do by a host or a server's name.
+// Visible escapes the invisible characters of a JSON text: control characters, and those that rearrange a line or have no
+// width. They only occur in strings, so the document means the same. A host's output or a server's name can then not
+// control the terminal or CI page that shows the text.
 func Visible(text []byte) []byte {
 	var out []byte
 	from := 0
@@ -38,12 +38,12 @@ func Visible(text []byte) []byte {
 
 func hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// VisibleLines returns a writer of JSON that hides nothing. Each Write is a text of its own, as an encoder writes it.
+// VisibleLines returns a writer that applies Visible. Each Write is one complete text, as an encoder writes it.
 func VisibleLines(out io.Writer) io.Writer { return visibleLines{out} }
 
 type visibleLines struct{ out io.Writer }
 
-// Write writes a text, and says that all of it was taken where all of what it became was.
+// Write writes a text. It returns the text's own length, because the escaped one is longer.
 func (v visibleLines) Write(text []byte) (int, error) {
 	if _, err := v.out.Write(Visible(text)); err != nil {
 		return 0, err

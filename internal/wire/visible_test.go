@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/internal/wire"
 )
 
-// TestVisible: what a terminal obeys and nobody sees is escaped, and a program reads the same text.
+// TestVisible: invisible control characters are escaped, and a program reads the same text.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "plain", "Käse, 東京, \U0001f600", "a\u009bb", "\u202ex\u2066\u2069", "\u200b\ufeff\u2028\u2029\x7f\u061c\u200d",

@@ -1,7 +1,6 @@
-// Package wire holds the documents that macfleet writes and reads: what was observed,
-// plans, plan files and events. The types of plan and inventory carry the JSON keys,
-// each written once; here are what stands around them, how strictly they are read, and
-// the one walk that takes secrets out of them.
+// Package wire holds the documents that macfleet writes and reads: observations, plans,
+// plan files and events. The types of plan and inventory carry the JSON keys. This package
+// adds the envelope, decides how strictly documents are read, and removes secrets.
 package wire
 
 import (
@@ -14,11 +13,11 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// Format is the version of every document that macfleet prints: readers ignore
-// unknown keys of the same major version and refuse another one.
+// Format is the version of every document that macfleet prints. Readers ignore unknown keys
+// of the same major version and refuse another one.
 const Format = "1.0"
 
-// Head is what a document begins with.
+// Head is the beginning of a document.
 type Head struct {
 	FormatVersion   string `json:"format_version"`   // version of this format: a reader ignores unknown keys and refuses another major version
 	MacfleetVersion string `json:"macfleet_version"` // version of the macfleet that wrote it
@@ -34,10 +33,10 @@ type OwnedHead struct {
 // NewHead returns the head of a document that this macfleet prints.
 func NewHead() Head { return Head{Format, fleet.Version} }
 
-// HeadOf returns the head of such a document about a configuration.
+// HeadOf returns the head of a document about a configuration.
 func HeadOf(o fleet.Owner) OwnedHead { return OwnedHead{NewHead(), o.Name, o.Environment} }
 
-// Owner returns whose document it is.
+// Owner returns the configuration and environment of the document.
 func (h OwnedHead) Owner() fleet.Owner {
 	return fleet.Owner{Name: h.Configuration, Environment: h.Environment}
 }
@@ -88,7 +87,7 @@ func decode(content []byte, into any, strict bool) error {
 	return nil
 }
 
-// Each returns what f makes of each: never nil, which JSON would print as null.
+// Each returns f of each element. It never returns nil, which JSON would print as null.
 func Each[T, U any](all []T, f func(T) U) []U {
 	out := make([]U, 0, len(all))
 	for _, x := range all {
