@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// macfleet runs a command beside the jobs, as a person does.
+// macfleet runs a command outside the jobs, as a person does.
 func (h *hub) macfleet(environment string, args ...string) string {
 	h.t.Helper()
 	cmd := exec.CommandContext(h.t.Context(), filepath.Join(h.dir, "person", "macfleet"), args...)
@@ -25,7 +25,7 @@ func (h *hub) macfleet(environment string, args ...string) string {
 	}
 	self, err := os.Executable()
 	must(h.t, err)
-	_ = os.Symlink(self, cmd.Path) // it is there from the second time on
+	_ = os.Symlink(self, cmd.Path) // exists from the second call on
 	cmd.Dir = h.repo
 	cmd.Env = append(h.env, "MACFLEET_ENVIRONMENT="+environment, "MACFLEET_SANDBOX="+h.world(environment))
 	out, err := cmd.CombinedOutput()
@@ -35,7 +35,7 @@ func (h *hub) macfleet(environment string, args ...string) string {
 	return string(out)
 }
 
-// calls returns what gh was told to change since the last time.
+// calls returns the changes that gh made since the last call.
 func (h *hub) calls() string {
 	name := filepath.Join(h.dir, "gh", "calls")
 	text, err := os.ReadFile(name)
@@ -58,8 +58,8 @@ func (h *hub) edit(name, old, with string) {
 	must(h.t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), old, with)), 0o644))
 }
 
-// publish lets a job's artifact be one of an earlier run of drift.yml on main, but for what is said
-// of it otherwise: by the keys that GitHub's API has.
+// publish turns a job's artifact into one of an earlier run of drift.yml on main. forged replaces
+// some keys of that run in GitHub's API.
 func (h *hub) publish(artifact string, run int, otherwise map[string]any) {
 	h.t.Helper()
 	to := filepath.Join(h.dir, "gh", fmt.Sprintf("run-%d", run), artifact)
@@ -89,7 +89,7 @@ func (h *hub) wants(r ran, failed string, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(r.log+r.summary, text) {
-			h.t.Errorf("the job does not say %q:\n%s\n%s", text, r.log, r.summary)
+			h.t.Errorf("the job does not print %q:\n%s\n%s", text, r.log, r.summary)
 		}
 	}
 }
@@ -101,11 +101,10 @@ func (h *hub) file(name string) string {
 	return string(text)
 }
 
-// environments are those of the example.
+// environments are the example's.
 func environments() []string { return []string{"canary", "production"} }
 
-// fleets makes the worlds of environments as an administrator and the first run
-// leave them.
+// fleets makes the worlds of environments, prepared by an administrator and applied once.
 func (h *hub) fleets(of ...string) {
 	h.t.Helper()
 	for _, e := range of {
@@ -114,8 +113,8 @@ func (h *hub) fleets(of ...string) {
 	}
 }
 
-// TestPullRequest: a pull request is laid out, valid and planned without a secret, and
-// has one comment, which follows it.
+// TestPullRequest: a pull request is checked, validated and planned without a secret, and
+// has one comment, which is updated.
 func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -146,15 +145,15 @@ func TestPullRequest(t *testing.T) {
 		t.Errorf("comments: %s", got)
 	}
 
-	// What a fork, a branch, a tag that is called main or another workflow left under the name is not
-	// taken; only what drift.yml recorded on a commit of main.
+	// Artifacts of the same name from a fork, a branch, a tag called main or another workflow are
+	// ignored; only a record of drift.yml on a commit of main is used.
 	for run, forged := range []map[string]any{
 		{"head_repository": map[string]any{"id": 2}}, {"head_branch": "other", "head_sha": "bad1", "event": "workflow_dispatch"},
 		{"head_sha": "bad2", "event": "workflow_dispatch"}, {"event": "push"}, {"event": "pull_request"}, {"path": ".github/workflows/evil.yml"},
 	} {
 		h.publish("observed-production", 6+run, forged)
 		r := h.job(w, "observed", nil)
-		h.wants(r, "", "Nobody has looked at production yet")
+		h.wants(r, "", "production has not been observed yet")
 	}
 	h.publish("observed-production", 20, map[string]any{"path": ".github/workflows/drift.yml@main", "head_sha": "cafe", "event": "workflow_dispatch"})
 	h.wants(pull(), "")
@@ -163,16 +162,16 @@ func TestPullRequest(t *testing.T) {
 		t.Errorf("the comment is %s", text)
 	}
 
-	// Faults stand on their lines.
+	// Errors are annotated on their lines.
 	h.edit("fleets.fleet.hcl", "  power {", "  power{")
 	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=1,title=macfleet::The file is not formatted")
 	h.edit("fleets.fleet.hcl", "  power{", "  power {\n    slep = 1")
 	h.wants(h.job(w, "plan", nil), "fmt", "::error file=fleets.fleet.hcl,line=", "slep")
 }
 
-// TestHostilePullRequest: a configuration that wants secrets, files and other people's
-// servers gets nothing in the untrusted job. The same one does get them where it is
-// planned with credentials, so that this test can fail.
+// TestHostilePullRequest: a configuration that refers to secrets, files and foreign servers
+// gets nothing in the untrusted job. With credentials it does get them, so that this test
+// can fail.
 func TestHostilePullRequest(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -196,7 +195,7 @@ func TestHostilePullRequest(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { _ = server.Close(); <-done })
-	// Who opens the pipe for reading waits for ever.
+	// Opening the pipe for reading blocks forever.
 	outside := filepath.Join(h.dir, "outside")
 	must(t, syscall.Mkfifo(outside, 0o600))
 	key := []byte("SENTINEL-of-a-file")
@@ -211,7 +210,7 @@ func TestHostilePullRequest(t *testing.T) {
 "clusters":[{"name":"a","cluster":{"server":"https://%s"}}],"users":[{"name":"a","user":{"token":"SENTINEL-of-the-cluster"}}]}`, server.Addr()), 0o600))
 	h.edit("main.fleet.hcl", `"https://api.${env.name}.acme.dev:6443"`, fmt.Sprintf("%q", "https://attacker.example:"+strings.Split(server.Addr().String(), ":")[1]))
 	h.edit("fleets.fleet.hcl", "https://artifacts.acme.dev", "https://"+server.Addr().String())
-	// More than a runner has by itself: what a person left on it.
+	// More than a runner has by itself: leftovers of a person.
 	h.env = append(h.env, "PLANTED=SENTINEL-of-the-environment", "KUBECONFIG="+kubeconfig, "SCW_API_URL=http://"+server.Addr().String(), "SCW_ACCESS_KEY=SCWSENTINEL000000000", "SCW_SECRET_KEY=5a4d6b3c-0000-4000-8000-5e4713e10000",
 		"HTTPS_PROXY=http://"+server.Addr().String(), "HTTP_PROXY=http://"+server.Addr().String(), "GODEBUG=netdns=go+2")
 
@@ -225,7 +224,7 @@ func TestHostilePullRequest(t *testing.T) {
 		h.wants(comment, "")
 		for _, text := range []string{r.log, r.summary, comment.log, h.file("gh/comments.json")} {
 			if strings.Contains(text, "SENTINEL") || strings.Contains(text, "hostLookupOrder(") {
-				t.Errorf("%s: something was read, or somebody looked for:\n%s", secret, text)
+				t.Errorf("%s: something was read or searched for:\n%s", secret, text)
 			}
 		}
 		if got := strings.ReplaceAll(strings.ReplaceAll(h.calls(), "comment 1001 edited\n", ""), "comment\n", ""); got != "" || dialled.Load() != 0 {
@@ -234,7 +233,7 @@ func TestHostilePullRequest(t *testing.T) {
 		h.edit("main.fleet.hcl", secret, "k8s://macfleet/fleet-ssh/id_ed25519")
 	}
 
-	// Files that the configuration points to outside of its folder.
+	// Files outside the configuration's folder.
 	for _, source := range []string{"../outside", "../key", filepath.Join(h.dir, "key")} {
 		h.edit("fleets.fleet.hcl", "dist/tart-kubelet-darwin-arm64", source)
 		r := h.job(w, "plan", nil)
@@ -245,11 +244,11 @@ func TestHostilePullRequest(t *testing.T) {
 		h.edit("fleets.fleet.hcl", source, "dist/tart-kubelet-darwin-arm64")
 	}
 	kubelet := h.file("repo/dist/tart-kubelet-darwin-arm64")
-	for link, says := range map[string]string{"dist/more": "holds symbolic links", "more.fleet.hcl": "Unreadable file", "dist/tart-kubelet-darwin-arm64": "is outside"} {
+	for link, says := range map[string]string{"dist/more": "contains symbolic links", "more.fleet.hcl": "Unreadable file", "dist/tart-kubelet-darwin-arm64": "is outside"} {
 		path := filepath.Join(h.repo, link)
-		_ = os.Remove(path) // one of them is there
+		_ = os.Remove(path) // one of them exists
 		must(t, os.Symlink(outside, path))
-		h.wants(h.job(w, "plan", nil), "No link leads out of the repository", "holds symbolic links", says)
+		h.wants(h.job(w, "plan", nil), "Reject symbolic links", "contains symbolic links", says)
 		must(t, os.Remove(path))
 	}
 	must(t, os.WriteFile(filepath.Join(h.repo, "dist", "tart-kubelet-darwin-arm64"), []byte(kubelet), 0o644))
@@ -292,8 +291,7 @@ func writes(j job) bool {
 	return false
 }
 
-// TestWorkflowRules holds the workflow files to what they promise, beyond what their
-// commands do.
+// TestWorkflowRules checks what the workflow files promise beyond their commands.
 func TestWorkflowRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(exampleCI, ".github", "workflows", "*.yml"))
@@ -310,7 +308,7 @@ func TestWorkflowRules(t *testing.T) {
 		}
 		for id, j := range w.Jobs {
 			if j.Permissions == nil || j.Timeout == 0 {
-				t.Errorf("%s: job %s says not what it may do, or has no end", name, id)
+				t.Errorf("%s: job %s has no permissions or no time limit", name, id)
 			}
 			raw, err := json.Marshal(j)
 			must(t, err)
@@ -336,7 +334,7 @@ func TestWorkflowRules(t *testing.T) {
 			t.Errorf("job %s of a pull request has credentials: %v", id, err)
 		}
 	}
-	// A tag can be called main: only the branch starts what has credentials.
+	// A tag can be called main: only the branch starts jobs with credentials.
 	for _, name := range []string{"apply.yml", "drift.yml"} {
 		for id, j := range readWorkflow(t, name).Jobs {
 			if j.Environment != "" && j.Needs == nil && j.If != "github.ref == 'refs/heads/main'" {
@@ -344,7 +342,7 @@ func TestWorkflowRules(t *testing.T) {
 			}
 		}
 	}
-	// Nothing is root on production's hosts without a reviewer's yes: of its three jobs two wait for one, and one has no credential.
+	// No job is root on production's hosts without approval: two of its three jobs wait for it, and one has no credential.
 	for name, want := range map[string]map[string]string{
 		"apply.yml": {"plan-canary": "canary", "canary": "canary", "plan-production": "", "production": "production"},
 		"drift.yml": {"look": "${{ matrix.environment == 'production' && 'production-look' || matrix.environment }}", "report": ""},

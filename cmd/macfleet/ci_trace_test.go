@@ -12,9 +12,9 @@ import (
 	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-// traced lets every macfleet of the jobs run under strace, where this machine has one
-// that works, and returns what reads the traces: files of the hub's folder that were
-// opened outside of the repository, and addresses that somebody connected to.
+// traced runs every macfleet of the jobs under strace, if it works on this machine. It returns
+// a function that reads the traces: files of the hub's folder that were opened outside the
+// repository, and addresses that were connected to.
 func (h *hub) traced() func() []string {
 	h.t.Helper()
 	if err := exec.Command("strace", "-f", "-qq", "-o", os.DevNull, "true").Run(); err != nil {
@@ -34,7 +34,7 @@ func (h *hub) traced() func() []string {
 	return func() []string { return h.outsiders(traces, opened) }
 }
 
-// outsiders reads the traces there are, and removes them.
+// outsiders reads the traces and removes them.
 func (h *hub) outsiders(traces string, opened *regexp.Regexp) []string {
 	h.t.Helper()
 	files, err := filepath.Glob(filepath.Join(traces, "[0-9]*"))
@@ -65,12 +65,12 @@ func (h *hub) outsiders(traces string, opened *regexp.Regexp) []string {
 		}
 	}
 	if !seen {
-		h.t.Error("the traces tell of no file of the configuration")
+		h.t.Error("the traces contain no file of the configuration")
 	}
 	return out
 }
 
-// TestTraces: what the traces are searched for is found in them.
+// TestTraces checks the search in the traces.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// look lets the nightly job look at an environment and keep what it saw.
+// look lets the nightly job observe an environment and upload the record.
 func (h *hub) look(environment string, run int) {
 	h.t.Helper()
 	h.wants(h.job(readWorkflow(h.t, "drift.yml"), "look", map[string]string{"environment": environment}), "")
 	h.publish("observed-"+environment, run, nil)
 }
 
-// TestMerge: canary goes first, and production follows with exactly what was approved
-// and only from a canary that is converged, Ready and without drift.
+// TestMerge: canary goes first. Production follows with exactly the approved plan, and only
+// if canary is converged, Ready and without drift.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -45,7 +45,7 @@ func TestMerge(t *testing.T) {
 		return r
 	}
 	h.wants(canary(), "", "5/5 hosts converged", "Nodes are Ready", "macfleet apply: canary, exit 0")
-	h.wants(h.job(w, "plan-production", nil), "What was seen last", "Nobody has looked at production yet")
+	h.wants(h.job(w, "plan-production", nil), "Fetch the last observation", "production has not been observed yet")
 	r := planProduction()
 	h.wants(r, "", "### macfleet plan: acme/production")
 	if r.outputs["changes"] != "true" {
@@ -61,13 +61,13 @@ func TestMerge(t *testing.T) {
 		t.Errorf("a secret is in %s", log)
 	}
 
-	// Nothing more to do: production is asked for no approval.
+	// Without changes, production needs no approval.
 	if r := planProduction(); r.failed != "" || r.outputs["changes"] != "false" {
 		t.Errorf("failed %q, outputs %v", r.failed, r.outputs)
 	}
 
-	// Between approval and apply the world moves: what nobody approved is left, and the rest
-	// is done.
+	// Hosts change between approval and apply: unapproved actions are left, and the others
+	// performed.
 	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
 	h.wants(planProduction(), "")
 	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
@@ -78,7 +78,7 @@ func TestMerge(t *testing.T) {
 	h.context["github.run_attempt"] = "3"
 	h.wants(h.job(w, "production", nil), "", "No changes. All 5 hosts")
 
-	// What a limit of one run leaves for later is approved by nobody, and production is not asked for it.
+	// Actions deferred by a limit of one run need no approval, and production does not wait for one.
 	h.edit("fleets.fleet.hcl", "2.32.1", "2.33.0")
 	h.macfleet("production", "artifacts", "lock", "--update", "tart")
 	from := time.Now().UTC().Add(6 * time.Hour)
@@ -94,7 +94,7 @@ func TestMerge(t *testing.T) {
 	h.context["github.run_attempt"] = "6"
 	h.wants(h.job(w, "production", nil), "", "5/5 hosts converged")
 
-	// A canary that is not well stops it; the same job again goes on.
+	// An unhealthy canary stops it; running the same job again resumes.
 	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
 	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
 	h.wants(canary(), "apply", "Run the failed jobs again", "macfleet apply: canary, exit 3")
@@ -107,12 +107,12 @@ func TestMerge(t *testing.T) {
 
 	// A commit that is not the newest applies nothing.
 	must(t, os.WriteFile(filepath.Join(h.dir, "gh", "head"), []byte("newer"), 0o600))
-	h.wants(h.job(w, "canary", nil), "The newest commit alone", "A newer commit is on main")
+	h.wants(h.job(w, "canary", nil), "Only the newest commit", "A newer commit is on main")
 }
 
-// TestProofOfCanary: after an apply that did all, a Node that is not Ready and drift
-// each end the job, and with it the way to production.
-func TestProofOfCanary(t *testing.T) {
+// TestVerifyCanary: after a complete apply, a Node that is not Ready and drift each fail the
+// job, so production is not reached.
+func TestVerifyCanary(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	w := readWorkflow(t, "apply.yml")
@@ -145,8 +145,8 @@ func TestProofOfCanary(t *testing.T) {
 	h.wants(h.job(proof("drift"), "canary", nil), "drift", "exit status 3")
 }
 
-// TestDriftIssue: the nightly job opens one issue, is silent while the drift stays, tells
-// of another one, closes the issue when all is well, and never because nobody knows.
+// TestDriftIssue: the nightly job opens one issue, is silent while the drift stays, comments
+// when it changes, and closes the issue without drift, but never when hosts are unknown.
 func TestDriftIssue(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -170,7 +170,7 @@ func TestDriftIssue(t *testing.T) {
 		calls, r := night("")
 		h.wants(r, failed)
 		if !regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(calls) {
-			t.Errorf("%s: gh was told %q, wanted %s\n%s", when, calls, pattern, r.log)
+			t.Errorf("%s: gh was called with %q, wanted %s\n%s", when, calls, pattern, r.log)
 		}
 	}
 	wants("a clean night", "", "")
@@ -178,28 +178,28 @@ func TestDriftIssue(t *testing.T) {
 	wants("the first night of drift", "label macfleet-drift-production\nissue created: macfleet-drift-production: Drift of acme-production: 1 difference on 1 host, warning\n", "")
 	wants("the second", "", "")
 	h.macfleet("production", "sandbox", "inject", hosts[1], "hostname-edited")
-	wants("more drift", "issue 1 edited\nissue 1 comment: The drift is another one now: https://github.com/acme/macs/actions/runs/42\n", "")
+	wants("more drift", "issue 1 edited\nissue 1 comment: The drift has changed: https://github.com/acme/macs/actions/runs/42\n", "")
 	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
-	wants("a host that drifts is silent", "issue 1 edited\n", "")
+	wants("a drifted host is unreachable", "issue 1 edited\n", "")
 	wants("it still is", "", "")
 	h.macfleet("production", "sandbox", "heal", hosts[0], "sleep-enabled")
-	wants("nobody knows of the other one", "issue 1 edited\n", "Issue")
+	wants("the other one is unknown", "issue 1 edited\n", "Issue")
 	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
-	wants("it is back", "issue 1 edited\n(issue 1 comment: .*\n)?", "")
+	wants("reachable again", "issue 1 edited\n(issue 1 comment: .*\n)?", "")
 	h.macfleet("production", "sandbox", "heal", hosts[1], "hostname-edited")
-	wants("all is well", "issue 1 closed: No drift any more: https://github.com/acme/macs/actions/runs/42\n", "")
+	wants("all is well", "issue 1 closed: No more drift: https://github.com/acme/macs/actions/runs/42\n", "")
 	h.macfleet("production", "sandbox", "inject", hosts[1], "unreachable")
 	wants("incomplete without an issue", "", "Issue")
 	h.macfleet("production", "sandbox", "heal", hosts[1], "unreachable")
 
-	// A configuration that cannot be read is a look of nobody.
+	// An invalid configuration leaves no observation.
 	h.macfleet("production", "sandbox", "inject", hosts[0], "sleep-enabled")
 	wants("drift again", "label .*\nissue created: .*\n", "")
 	h.edit("main.fleet.hcl", "macfleet {", "macfleet {{")
 	must(t, os.RemoveAll(filepath.Join(h.artifacts, "drift-production")))
 	calls, r := night("drift")
-	h.wants(r, "What was seen")
+	h.wants(r, "Fetch the observation")
 	if calls != "" {
-		t.Errorf("gh was told %q", calls)
+		t.Errorf("gh was called with %q", calls)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// completes WORDS ARGS... insists on what the shell is offered for a command
-// line, and that nothing but words is said.
+// completes WORDS ARGS... checks the completions of a command line, and that nothing
+// else is printed.
 func completes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: completes WORDS ARGS...")
@@ -22,7 +22,7 @@ func completes(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strings.Join(words, " "); got != args[0] {
 		ts.Fatalf("%s: offered %q, wanted %q", strings.Join(args[1:], " "), got, args[0])
 	}
-	if said := ts.ReadFile("stderr"); !strings.HasPrefix(said, "Completion ended with directive") || strings.Count(said, "\n") > 1 {
+	if said := ts.ReadFile("stderr"); !strings.HasPrefix(said, "Completion ended") || strings.Count(said, "\n") > 1 {
 		ts.Fatalf("it said: %s", said)
 	}
 }

@@ -22,8 +22,8 @@ ssh {
 }
 `
 
-// TestFewDescriptors: with too few file descriptors a command says so, as an error of this machine; with few it works on
-// fewer hosts at once, and comes to the same plan.
+// TestFewDescriptors: with too few file descriptors a command reports an error of this machine. With a few more it works
+// on fewer hosts at once, and computes the same plan.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -45,7 +45,7 @@ func TestFewDescriptors(t *testing.T) {
 		}
 		return string(out), cmd.ProcessState.ExitCode()
 	}
-	// The tests' program is the command where it is called so.
+	// Under this name the test binary is macfleet.
 	name := filepath.Join(t.TempDir(), "macfleet")
 	if err := os.Symlink(self, name); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type fenced struct {
 // place names the block for a message.
 func (f fenced) place() string { return fmt.Sprintf("%s:%d", f.page, f.line) }
 
-// pages are the files that people read to learn macfleet, from the root of the repository.
+// pages are the documentation's files, from the root of the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"README.md", "examples/ci/README.md"}
@@ -65,7 +65,7 @@ func blocks(t *testing.T, page string) (out []fenced) {
 	return out
 }
 
-// Every command in the pages is one that macfleet takes, with flags that exist.
+// TestDocsCommands: macfleet accepts every command in the pages, with its flags.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	read := 0
@@ -132,7 +132,7 @@ func plainWord(w *syntax.Word) (text string) {
 	return text
 }
 
-// The runbook's first command works in each situation that can be practised, and names its code.
+// TestRunbook: in each situation that can be practised, the runbook's first command works and names the code.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	w := newDocWorld(t)

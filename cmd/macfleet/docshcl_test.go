@@ -18,13 +18,13 @@ import (
 	"github.com/macfleet/macfleet/fleet/load"
 )
 
-// Every piece of configuration in the pages is one that macfleet loads: alone when it is whole,
-// else in the place of what the example of three fleets has under the same names.
+// TestDocsConfigurations: macfleet loads every HCL block of the pages. A part replaces the blocks of the same names in
+// the example of three fleets.
 func TestDocsConfigurations(t *testing.T) {
 	t.Parallel()
 	read := 0
 	for _, page := range pages(t) {
-		if strings.HasPrefix(page, "docs/reference/") { // is generated from what the loader itself reads
+		if strings.HasPrefix(page, "docs/reference/") { // is generated from the loader's schema
 			continue
 		}
 		for _, b := range blocks(t, page) {
@@ -52,7 +52,7 @@ func TestDocsConfigurations(t *testing.T) {
 	}
 }
 
-// certified puts a certificate where a page has left one out.
+// certified inserts a certificate where a page has "…".
 func certified(t *testing.T, text string) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
@@ -63,7 +63,7 @@ func certified(t *testing.T, text string) string {
 	return strings.Replace(text, "    …\n", "    "+base64.StdEncoding.EncodeToString(der)+"\n", 1)
 }
 
-// complete puts the blocks of a piece into the example, in the place of those with the same names.
+// complete puts the blocks of a piece into the example, replacing those with the same names.
 func complete(t *testing.T, piece *hclwrite.Body) *hclwrite.Body {
 	t.Helper()
 	names, err := filepath.Glob("../../examples/three-fleets/*.fleet.hcl")
@@ -90,7 +90,7 @@ func complete(t *testing.T, piece *hclwrite.Body) *hclwrite.Body {
 	return whole
 }
 
-// fill adds what a block of the example has and the piece leaves out.
+// fill adds what the piece omits from the example's block.
 func fill(piece, example *hclwrite.Body) {
 	for name, a := range example.Attributes() {
 		if piece.GetAttribute(name) == nil {

@@ -22,7 +22,7 @@ type statement struct {
 	exit        int
 }
 
-// statements are the commands of a block, in order.
+// statements are a block's commands, first to last.
 func statements(t *testing.T, b fenced) (out []statement) {
 	t.Helper()
 	file, err := syntax.NewParser().Parse(strings.NewReader(b.text), b.place())
@@ -38,8 +38,8 @@ func statements(t *testing.T, b fenced) (out []statement) {
 	return out
 }
 
-// The tutorial's commands work one by one in a folder with nothing but the examples, with the exit codes
-// that it names, and print what it shows.
+// TestTutorial: the tutorial's commands work one by one in a folder with only the examples, have the
+// documented exit codes, and print what the page shows.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	const page = "docs/tutorial.md"
@@ -73,7 +73,7 @@ func TestTutorial(t *testing.T) {
 	if said, err := sh.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	for n := printed; n > 0; n-- { // from the last on, so that what is rewritten moves none of the others
+	for n := printed; n > 0; n-- { // backwards, so that rewriting one moves no other
 		b, ok := excerpts[n]
 		if !ok {
 			continue
@@ -114,7 +114,7 @@ func excerpt(t *testing.T, b fenced, text string) string {
 	return strings.Join(append(shown, lines[len(lines)-last:]...), "\n") + "\n"
 }
 
-// lasting is what of a text is the same in every run: without figures, ids, keys and times.
+// lasting removes from a text what differs between runs: figures, ids, keys and times.
 func lasting(text string) string {
 	text = regexp.MustCompile(`~\d+ (s|min|h)\b`).ReplaceAllString(text, "N") // a slow machine needs minutes
 	text = regexp.MustCompile(`\S*\d\S*|\S+@\S+|\b[a-z]{10}\b`).ReplaceAllString(text, "N")

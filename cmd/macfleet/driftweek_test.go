@@ -20,14 +20,13 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// week is a simulated world in which drift is looked for, and what who watches it was
-// told.
+// week is a simulated world that is watched for drift, and what its watchers reported.
 type week struct {
 	t      *testing.T
 	dir    string
 	now    time.Time
-	last   string          // file of the look before
-	firing map[string]bool // fingerprints of items, for a watcher that keeps nothing else
+	last   string          // file of the previous result
+	firing map[string]bool // fingerprints of items, for a watcher that stores only these
 }
 
 func newWeek(t *testing.T) *week {
@@ -39,7 +38,7 @@ func newWeek(t *testing.T) *week {
 	return w
 }
 
-// macfleet runs a command on the day that it is.
+// macfleet runs a command on the current day.
 func (w *week) macfleet(wanted int, args ...string) string {
 	w.t.Helper()
 	var out, errs bytes.Buffer
@@ -50,7 +49,7 @@ func (w *week) macfleet(wanted int, args ...string) string {
 	return out.String()
 }
 
-// world does something in the simulated world.
+// world changes the simulated world.
 func (w *week) world(do func(*sandbox.World) error) {
 	w.t.Helper()
 	sim, err := sandbox.Open(filepath.Join(w.dir, "world"), sandbox.Seed{})
@@ -69,8 +68,7 @@ func (w *week) inject(host, incident string) {
 	w.world(func(sim *sandbox.World) error { return sim.Inject(host, incident) })
 }
 
-// broken lets a provider answer nothing while something is done: a file of its state
-// cannot be read.
+// broken runs do while a provider does not answer, because a file of its state is unreadable.
 func (w *week) broken(pattern string, while func()) {
 	w.t.Helper()
 	files, err := filepath.Glob(filepath.Join(w.dir, "world", pattern))
@@ -93,7 +91,7 @@ func (w *week) write(file, text string) {
 	}
 }
 
-// passes lets half a day go by, here and on the hosts.
+// passes advances the clocks by half a day, here and on the hosts.
 func (w *week) passes(hosts []string) {
 	w.now = w.now.Add(12 * time.Hour)
 	w.world(func(sim *sandbox.World) error {
@@ -110,8 +108,8 @@ func (w *week) passes(hosts []string) {
 	})
 }
 
-// looks asks for the drift, and returns what each watcher is told: one that hands the
-// look before to macfleet, and one that goes by the fingerprints of items alone.
+// looks runs drift, and returns what each watcher reports: one that passes the previous result
+// to macfleet, and one that only uses the fingerprints of items.
 func (w *week) looks(exit int) (told []string, fingerprint string, complete bool, notices []string) {
 	w.t.Helper()
 	args := []string{"drift", "--format", "json"}
@@ -136,7 +134,7 @@ func (w *week) looks(exit int) (told []string, fingerprint string, complete bool
 	}
 	slices.Sort(told)
 	if alone := w.watched(*d.Drift); d.Drift.Since != nil && !slices.Equal(told, alone) {
-		w.t.Errorf("%s: with the look before %q, without %q", w.now.Format("Mon 15:04"), told, alone)
+		w.t.Errorf("%s: with the previous result %q, without %q", w.now.Format("Mon 15:04"), told, alone)
 	}
 	for _, n := range d.Drift.Remarks {
 		notices = append(notices, n.Code.String())
@@ -171,8 +169,8 @@ func (w *week) watched(d drift.Report) (told []string) {
 	return told
 }
 
-// TestDriftOverAWeek looks twice a day. Who watches is told of each drift once when
-// it comes and once when it goes; of nothing while hosts or providers are silent.
+// TestDriftOverAWeek runs drift twice a day. Watchers report each drift once when it appears
+// and once when it ends, and nothing while hosts or providers do not answer.
 func TestDriftOverAWeek(t *testing.T) {
 	t.Parallel()
 	w := newWeek(t)
@@ -180,7 +178,7 @@ func TestDriftOverAWeek(t *testing.T) {
   step   = "power"
   on     = "fleet=builders"
   owner  = "team-ci"
-  reason = "the vendor looks at it"
+  reason = "the vendor examines it"
   until  = "2026-11-28"
 }
 `)
@@ -189,13 +187,13 @@ func TestDriftOverAWeek(t *testing.T) {
 	builder := strings.Fields(w.macfleet(app.ExitDone, "hosts", "-o", "name", "--on", "fleet=builders"))[0]
 	a, b := runners[0], runners[1]
 	all := strings.Fields(w.macfleet(app.ExitDone, "hosts", "-o", "name"))
-	same := map[string]string{} // fingerprints by what is known to have drifted
+	same := map[string]string{} // fingerprints by the known drift
 	ask := func(exit int, complete bool, known string, want ...string) {
 		t.Helper()
 		at := w.now.Format("Mon 15:04")
 		told, print, whole, notices := w.looks(exit)
 		if diff := cmp.Diff(append([]string{}, want...), told); diff != "" || whole != complete {
-			t.Errorf("%s: complete %t; told (-want +got):\n%s", at, whole, diff)
+			t.Errorf("%s: complete %t; reported (-want +got):\n%s", at, whole, diff)
 		}
 		if before, there := same[known]; there && before != print {
 			t.Errorf("%s: the fingerprint of %q was %s and is %s", at, known, before, print)
@@ -222,7 +220,7 @@ func TestDriftOverAWeek(t *testing.T) {
 	w.inject(b, "hostname-edited") // Wednesday
 	look(app.ExitDifferent, true, "A B", "new hostname")
 	look(app.ExitDifferent, true, "A B")
-	w.inject(a, "unreachable") // Thursday: what it had is kept, and B's stays as it is
+	w.inject(a, "unreachable") // Thursday: its drift is kept, and B's stays
 	look(app.ExitDifferent, false, "A B")
 	w.passes(all)
 	w.broken("scaleway/servers/*.json", func() { ask(app.ExitIncomplete, false, "A B") })
@@ -234,12 +232,12 @@ func TestDriftOverAWeek(t *testing.T) {
 	look(app.ExitDifferent, true, "A", "recovered hostname")
 	w.inject(b, "unreachable")
 	look(app.ExitDifferent, false, "A")
-	w.world(func(sim *sandbox.World) error { return sim.Heal(b, "unreachable") }) // Sunday: the ignore block has ended
+	w.world(func(sim *sandbox.World) error { return sim.Heal(b, "unreachable") }) // Sunday: the ignore block has expired
 	look(app.ExitDifferent, true, "A builder", "new power")
 	look(app.ExitDifferent, true, "A builder")
 	w.macfleet(app.ExitDone, "apply", "--auto-approve") // Monday
 	look(app.ExitDone, true, "", "recovered power", "recovered power")
-	w.inject(a, "unreachable") // of which nothing was known
+	w.inject(a, "unreachable") // without known drift
 	told, print, _, _ := w.looks(app.ExitIncomplete)
 	if len(told) > 0 || print != drift.Unknown {
 		t.Errorf("in the end %q, %s", told, print)

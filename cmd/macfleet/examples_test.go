@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/internal/app"
 )
 
-// TestExamples tries each example as a person would, in the first environment that it
-// declares: a plan has something to do, and after an apply another one has nothing.
+// TestExamples tries each example as a person would, in its first environment: a plan has
+// changes, and after an apply the next plan has none.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	dirs, err := filepath.Glob("../../examples/*/*.fleet.hcl")

@@ -31,7 +31,7 @@ func everyCommand(visit func(*cobra.Command)) {
 	walk(tree())
 }
 
-// help prints what a command line prints and insists that it succeeds.
+// help returns a command's output and requires success.
 func help(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -57,7 +57,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 	}
 }
 
-// A text of help is a plain sentence: lower case for flags, upper case for commands, no full stop.
+// Help texts are plain sentences: lower case for flags, upper case for commands, no full stop.
 func TestHelpTexts(t *testing.T) {
 	t.Parallel()
 	flagText, short := regexp.MustCompile(`^[a-z0-9"]|^OpenSSH|^ENVIRONMENT`), regexp.MustCompile(`^[A-Z].*[^.]$`)
@@ -78,7 +78,7 @@ func TestHelpTexts(t *testing.T) {
 	})
 }
 
-// Every command has an example, and every example is a command line that macfleet takes.
+// Every command has an example, and macfleet accepts every example.
 func TestHelpExamples(t *testing.T) {
 	t.Parallel()
 	everyCommand(func(c *cobra.Command) {
@@ -103,7 +103,7 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// misread says why macfleet does not take a command line of a shell, or "".
+// misread returns why macfleet does not accept a shell's command line, or "".
 func misread(line string) string {
 	found := regexp.MustCompile(`macfleet ([^|<>)]*)`).FindStringSubmatch(line)
 	if found == nil {
@@ -116,7 +116,7 @@ func misread(line string) string {
 	return unparsed(words)
 }
 
-// unparsed says why macfleet does not take the words after its name, or "".
+// unparsed returns why macfleet does not accept the words after its name, or "".
 func unparsed(words []string) string {
 	c, rest, err := tree().Find(words)
 	if err == nil {
@@ -131,7 +131,7 @@ func unparsed(words []string) string {
 	return ""
 }
 
-// The topic names every command with an exit code of its own.
+// The topic names every command with an special exit code.
 func TestExitCodesTopic(t *testing.T) {
 	t.Parallel()
 	own := regexp.MustCompile(`(?s)Exit codes.*\b[23] `)
@@ -143,7 +143,7 @@ func TestExitCodesTopic(t *testing.T) {
 	})
 }
 
-// testdata/typed.txt lists what people type who know other tools, and what the error must contain.
+// testdata/typed.txt lists what users of other tools type, and what the error must contain.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	rows, err := os.ReadFile("testdata/typed.txt")

@@ -31,7 +31,7 @@ var (
 	killedEvery = flag.Int("killed.every", 3, "kill an apply at each so-many-th line of what it says")
 )
 
-// killedAtLines are the lines of a share, or all, of an apply that says so many.
+// killedAtLines returns the lines to kill at, all or a share of those that an apply prints.
 func killedAtLines(t *testing.T, lines int) []int {
 	t.Helper()
 	const shares = 7
@@ -49,9 +49,9 @@ func killedAtLines(t *testing.T, lines int) []int {
 	return out
 }
 
-// TestKilledAnywhere kills processes by signal: wherever that is, the next plan says that
-// the run broke off, and the next apply converges to what a run without a kill leaves. The
-// matrix of faults dies between two exact words; here whole processes die, with their
+// TestKilledAnywhere kills processes by signal. Wherever that happens, the next plan reports the
+// interrupted run, and the next apply converges to the same result as a run without a kill. The
+// matrix of faults stops between two exact operations; here whole processes die, with their
 // files, locks and connections.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
@@ -80,8 +80,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// killedAt kills an apply once it has said n lines, and lets others come after it. It
-// reports false where the signal came before the record or after its end.
+// killedAt kills an apply once it has printed n lines, then runs plan and apply. It returns
+// false if the signal came before the record or after its end.
 func (p place) killedAt(n int) bool {
 	p.t.Helper()
 	first := p.command(context.Background(), "apply", "--auto-approve", "--json", shortLock)
@@ -92,7 +92,7 @@ func (p place) killedAt(n int) bool {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	one := make([]byte, 1) // no more is read than was said: it goes on for as long as its pipe has room
+	one := make([]byte, 1) // reads no further: the process continues while its pipe has room
 	for seen := 0; seen < n; {
 		if _, err := out.Read(one); errors.Is(err, io.EOF) {
 			break
@@ -111,7 +111,7 @@ func (p place) killedAt(n int) bool {
 	killed := path != "" && r.Outcome() == runlog.BrokeOff
 	stdout, stderr := p.says(app.ExitDone, "plan")
 	if told := strings.Contains(stderr, " was interrupted at "); told != killed {
-		p.t.Errorf("killed after %d: it broke off (%t), and the next plan says\n%s%s", n, killed, stdout, stderr)
+		p.t.Errorf("killed after %d: interrupted %t, and the next plan prints\n%s%s", n, killed, stdout, stderr)
 	}
 	stdout, _ = p.says(app.ExitDone, "apply", "--auto-approve")
 	if !strings.Contains(stdout, "6/6 hosts converged") {
@@ -143,9 +143,9 @@ func (p place) lastRecord() (runlog.Record, string) {
 	return r, path
 }
 
-// lasting is what runs leave for good: the members, and the files of the Macs but for
-// notes of which runs entered, and for half files of simulated tools and of Macs in the
-// making, which died with the process.
+// lasting is what runs leave permanently: the members and the files of the Macs. It omits
+// notes about runs, and partial files of simulated tools and of new Macs, which died with
+// the process.
 func (p place) lasting() []string {
 	p.t.Helper()
 	stdout, _ := p.says(app.ExitDone, "hosts", "-o", "name")

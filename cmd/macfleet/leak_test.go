@@ -42,8 +42,8 @@ func rename(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no server is called %s", args[0])
 }
 
-// leaks insists that no planted secret is in what was printed last, nor in any
-// file that was made outside the world, nor in its pins, records and logs.
+// leaks checks that no planted secret is in the last output, in a file that was made outside
+// the world, or in its pins, records and logs.
 func leaks(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: leaks")
@@ -63,6 +63,6 @@ func leaks(ts *testscript.TestScript, neg bool, args []string) {
 			}
 			places = append(places, files...)
 		}
-		nowhere(ts, false, append([]string{planted}, places...))
+		absent(ts, false, append([]string{planted}, places...))
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/macfleet/macfleet/internal/app"
 )
 
-// place is the example configuration with a world of its own.
+// place is the example configuration with a separate world.
 type place struct {
 	t   *testing.T
 	dir string
@@ -37,7 +37,7 @@ func newPlace(t *testing.T) place {
 	return p
 }
 
-// command is a process of its own: the real main.
+// command is a separate process: the real main.
 func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "macfleet", append([]string{"-C", p.dir}, args...)...)
 	c.Env = append(os.Environ(), "HOME="+p.dir, "MACFLEET_ENVIRONMENT=production", "MACFLEET_SANDBOX="+filepath.Join(p.dir, "world"), "MACFLEET_VAR_runners=2")
@@ -51,19 +51,19 @@ func (p place) says(code int, args ...string) (stdout, stderr string) {
 	c := p.command(p.t.Context(), args...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
-	_ = c.Run() // the exit code is looked at
+	_ = c.Run() // the exit code is checked
 	if got := c.ProcessState.ExitCode(); got != code {
 		p.t.Fatalf("macfleet %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
 	}
 	return out.String(), errs.String()
 }
 
-// shortLock is for runs that are stopped or killed: who comes after them waits for as long.
-// A run that is to come to its end has the time that a busy machine needs.
+// shortLock is for runs that are stopped or killed, because the next run waits that long. A run
+// that should finish has the time that a busy machine needs.
 const shortLock = "--lock-lease=3s"
 
-// pausing is an apply that stands still between two actions, because nobody reads
-// what it says. The lock is renewed meanwhile.
+// pausing is an apply that pauses between two actions, because its output is not read. The
+// lock is renewed meanwhile.
 type pausing struct {
 	place
 	cmd   *exec.Cmd
@@ -72,7 +72,7 @@ type pausing struct {
 	said  []string
 }
 
-// pipeSize is Linux's F_SETPIPE_SZ: with a small pipe nobody says much unheard.
+// pipeSize is Linux's F_SETPIPE_SZ: a small pipe fills up soon.
 const pipeSize = 1031
 
 func (p place) pausing() *pausing {
@@ -89,7 +89,7 @@ func (p place) pausing() *pausing {
 	if err := a.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	_ = w.Close() // it is the process's now
+	_ = w.Close() // now held by the process
 	p.t.Cleanup(func() { _ = r.Close() })
 	for !strings.Contains(a.read(), `"type":"apply_complete"`) {
 	}
@@ -111,7 +111,7 @@ func (a *pausing) read() string {
 func (a *pausing) end() int {
 	for a.read() != "" {
 	}
-	_ = a.cmd.Wait() // the exit code is looked at
+	_ = a.cmd.Wait() // the exit code is checked
 	return a.cmd.ProcessState.ExitCode()
 }
 
@@ -137,9 +137,9 @@ func (a *pausing) writing() bool {
 	})
 }
 
-// locks reports whether the process holds a file of the world locked, as it does while
-// it simulates an answer: stopped then, it would stop everybody. The record of its
-// run, which it keeps locked to its end, stops nobody.
+// locks reports whether the process holds a lock on a file of the world, as it does while it
+// simulates an answer. Stopped then, it would stop everyone. The record of its run, which it
+// keeps locked until its end, does not count.
 func (a *pausing) locks() bool {
 	text, err := os.ReadFile("/proc/locks")
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *pausing) signal(s syscall.Signal) {
 	}
 }
 
-// stop stops the process where it keeps nobody else from the world.
+// stop stops the process while it holds no lock that others need.
 func (a *pausing) stop() {
 	a.t.Helper()
 	a.until("it can be stopped", func() bool {
@@ -202,8 +202,8 @@ func (p place) macs() map[string]string {
 	return out
 }
 
-// writes are the changes that the simulated Scaleway and Kubernetes were asked for
-// from a place in the record on.
+// writes returns the changing requests to the simulated Scaleway and Kubernetes from a place
+// in the record on.
 func (p place) writes(from int) []string {
 	var out []string
 	for line := range strings.Lines(p.record()[from:]) {
@@ -223,21 +223,21 @@ func (p place) record() string {
 	return string(text)
 }
 
-// TestTwoAtOnce: the second apply waits, says for whom, and then makes a plan of what
-// the first has left.
+// TestTwoAtOnce: the second apply waits, names the holder, and then plans from the result of
+// the first.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.pausing()
 	if _, stderr := p.says(app.ExitError, "apply", "--auto-approve", "--lock-timeout", "0"); !strings.Contains(stderr, "lock held by ") {
-		t.Errorf("who does not wait is told %s", stderr)
+		t.Errorf("without waiting: %s", stderr)
 	}
 	stdout, _ := p.says(app.ExitDone, "plan")
 	if !strings.Contains(stdout, "[apply-in-progress]") {
 		t.Errorf("a plan meanwhile says %s", stdout)
 	}
-	if _, stderr := p.says(app.ExitError, "hosts", "forget-key", "nobody"); !strings.Contains(stderr, " applying acme-production since ") {
-		t.Errorf("who takes no lock is told %s", stderr)
+	if _, stderr := p.says(app.ExitError, "hosts", "forget-key", "no-such-host"); !strings.Contains(stderr, " applying acme-production since ") {
+		t.Errorf("a command without a lock: %s", stderr)
 	}
 	second := p.command(t.Context(), "apply", "--auto-approve")
 	var out bytes.Buffer
@@ -253,7 +253,7 @@ func TestTwoAtOnce(t *testing.T) {
 	for lines.Scan() && !strings.Contains(lines.Text(), "Waiting for the lock of acme-production: ") {
 	}
 	if code := first.end(); code != app.ExitDone {
-		t.Errorf("the first ended with %d:\n%s", code, strings.Join(first.said, ""))
+		t.Errorf("the first exited with %d:\n%s", code, strings.Join(first.said, ""))
 	}
 	for lines.Scan() {
 	}
@@ -262,8 +262,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoppedPastTheLock: an apply that is stopped for longer than its lock counts,
-// while another takes over, changes nothing more when it goes on.
+// TestStoppedPastTheLock: an apply that is stopped until its lock expires, while another takes
+// over, changes nothing more when it resumes.
 func TestStoppedPastTheLock(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -273,7 +273,7 @@ func TestStoppedPastTheLock(t *testing.T) {
 	from, before := len(p.record()), p.macs()
 	first.signal(syscall.SIGCONT)
 	if code := first.end(); code != app.ExitIncomplete {
-		t.Errorf("it ended with %d", code)
+		t.Errorf("exit code %d", code)
 	}
 	if text := strings.Join(first.said, ""); !strings.Contains(text, "lock-lost: ") || !strings.Contains(text, `"lock_lost":"`) {
 		t.Errorf("it says\n%s", text)
@@ -286,13 +286,12 @@ func TestStoppedPastTheLock(t *testing.T) {
 	}
 }
 
-// TestKilled: the lock of a run that was killed ends by itself, and the next apply
-// goes on from where it was.
+// TestKilled: the lock of a killed run expires, and the next apply resumes where it stopped.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.pausing()
-	first.stop() // killed with a file locked it would leave nothing, too; but be sure
+	first.stop() // not while it holds a file lock
 	first.signal(syscall.SIGKILL)
 	first.end()
 	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, ": lock held by ") {
@@ -303,14 +302,14 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestInterruptGivesTheLockBack: after Ctrl-C nobody waits.
-func TestInterruptGivesTheLockBack(t *testing.T) {
+// TestInterruptReleasesTheLock: after Ctrl-C the next apply does not wait.
+func TestInterruptReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	first := p.pausing()
 	first.signal(syscall.SIGINT)
 	if code := first.end(); code != app.ExitIncomplete {
-		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
+		t.Errorf("exit code %d:\n%s", code, strings.Join(first.said, ""))
 	}
 	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "not locked") {
 		t.Errorf("status: %s", stdout)
@@ -318,8 +317,8 @@ func TestInterruptGivesTheLockBack(t *testing.T) {
 	p.says(app.ExitDone, "apply", "--auto-approve", "--lock-timeout", "0")
 }
 
-// TestReleasedByForce: a run whose lock is taken away changes nothing more, and is
-// taken away only by its name.
+// TestReleasedByForce: a run whose lock is released by force changes nothing more. The
+// release needs the run's name.
 func TestReleasedByForce(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -340,7 +339,7 @@ func TestReleasedByForce(t *testing.T) {
 	first.until("it notices", func() bool { return strings.Contains(p.record(), "PUT /apis/coordination.k8s.io") && first.refused() })
 	from := len(p.record())
 	if code := first.end(); code != app.ExitIncomplete || !strings.Contains(strings.Join(first.said, ""), "released with --force") {
-		t.Errorf("it ended with %d:\n%s", code, strings.Join(first.said, ""))
+		t.Errorf("exit code %d:\n%s", code, strings.Join(first.said, ""))
 	}
 	if why := lastOf(t, filepath.Join(p.dir, "world")).End.Stopped; why != "the lock is lost: it was released with --force" {
 		t.Errorf("it was stopped, by its record, because of %q", why)

@@ -23,12 +23,12 @@ import (
 
 func TestMain(m *testing.M) {
 	secret.CheapSeals()
-	// Under the race detector every program sleeps for a second before it ends, so that
-	// a report may be written to its end. There are hundreds of them here.
+	// Under the race detector every program sleeps for a second before it exits, to write
+	// its report. Hundreds of programs run here.
 	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20")); err != nil {
 		panic(err)
 	}
-	// Most of what runs here is short and small: it collects less garbage than it could.
+	// Most programs here are short and small, and collect less garbage.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 		if err := os.Setenv("GOGC", "400"); err != nil {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the real main on simulated worlds. Every script has the
-// example configuration in its directory and a world of its own.
+// example configuration in its directory and a separate world.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -115,7 +115,7 @@ func copyExample(dir string) error {
 	return nil
 }
 
-// code WANTED ARGS... runs macfleet and insists on its exit code.
+// code WANTED ARGS... runs macfleet and checks its exit code.
 func code(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code EXIT ARGS...")
@@ -155,8 +155,8 @@ func member(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0]+"_ROOT", strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// requests reset forgets what was asked of the world so far; requests N PATTERN
-// insists on how many of its lines match.
+// requests reset clears the world's log of requests; requests N PATTERN checks how
+// many of its lines match.
 func requests(ts *testscript.TestScript, neg bool, args []string) {
 	log := filepath.Join(ts.Getenv("MACFLEET_SANDBOX"), "access.log")
 	if len(args) == 1 && args[0] == "reset" {
@@ -183,8 +183,8 @@ func requests(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestWatchdogs keeps the text that hosts run equal to the one the simulator
-// models: they must not share code, and here they must not differ.
+// TestWatchdogs compares the watchdog that hosts run with the one that the simulator
+// models: the two must not share code, and must not differ.
 func TestWatchdogs(t *testing.T) {
 	t.Parallel()
 	ours, err := os.ReadFile("../../hosts/watchdog.pl")

@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/steps/kcpassword"
 )
 
-// simulated opens the Mac of a server as its owner would see it, past SSH.
+// simulated opens a server's Mac directly, without SSH.
 func simulated(ts *testscript.TestScript, host string) *mac.Machine {
 	ts.Check(ts.Exec("macfleet", "sandbox", "path", host))
 	m, err := mac.Open(filepath.Dir(strings.TrimSpace(ts.ReadFile("stdout"))))
@@ -25,8 +25,8 @@ func simulated(ts *testscript.TestScript, host string) *mac.Machine {
 	return m
 }
 
-// wrongtries HOST N insists on how many wrong passwords a Mac has heard so far, and
-// that nobody tried any while the account was locked.
+// wrongtries HOST N checks how many wrong passwords were tried on a Mac, and that none
+// was tried while the account was locked.
 func wrongTries(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: wrongtries HOST N")
@@ -46,7 +46,7 @@ func wrongTries(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// secretof HOST FILE writes the password that a Mac has now.
+// secretof HOST FILE writes a Mac's current password.
 func secretof(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: secretof HOST FILE")
@@ -56,7 +56,7 @@ func secretof(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(password+"\n"), 0o600))
 }
 
-// addsecret REF FILE lets a reference of the world be found.
+// addsecret REF FILE adds a secret to the world.
 func addsecret(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: addsecret REF FILE")
@@ -70,9 +70,8 @@ func addsecret(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(path, text, 0o600))
 }
 
-// nopasswords insists that no login password of the world, in any form, is in what
-// was printed last, in a file that was recorded, or in a file of a Mac other than
-// /etc/kcpassword.
+// nopasswords checks that no login password of the world, in any form, is in the last
+// output, in a recorded file, or in a file of a Mac other than /etc/kcpassword.
 func nopasswords(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: nopasswords")
@@ -106,13 +105,13 @@ func nopasswords(ts *testscript.TestScript, neg bool, args []string) {
 						places = append(places, filepath.Join(root, folder))
 					}
 				}
-				nowhere(ts, false, append([]string{form}, places...))
+				absent(ts, false, append([]string{form}, places...))
 			}
 		}
 	}
 }
 
-// forms are the shapes in which a password could get out.
+// forms are the forms in which a password could leak.
 func forms(password string) []string {
 	if password == "" {
 		return nil

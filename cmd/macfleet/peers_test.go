@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-// ambush passes an apply's JSON lines on, and lets something happen when a
-// host's step starts: before the action itself, which waits for the line.
+// ambush forwards an apply's JSON lines, and injects an incident when a host's step
+// starts: before the action itself, which waits for the line.
 type ambush struct {
 	bytes.Buffer
 	host, step string
@@ -30,9 +30,9 @@ func (a *ambush) Write(line []byte) (int, error) {
 	return a.Buffer.Write(line)
 }
 
-// TestApplyCutInChange breaks the connection in the command that changes a host,
-// in the middle of an apply of the real main. The change is made and its answer
-// is lost: the run says so, and applying again after the healing converges.
+// TestApplyCutInChange breaks the connection in the command that changes a host, in the
+// middle of an apply of the real main. The change is made and its answer is lost. The run
+// reports it, and applying again after the healing converges.
 func TestApplyCutInChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func TestApplyCutInChange(t *testing.T) {
 	out := &ambush{host: one, step: "power", spring: func() { sprung++; inject(one, "dies-in-command") }}
 	macfleet(app.ExitIncomplete, out, "apply", "--auto-approve", "--json")
 	if sprung != 1 || !strings.Contains(out.String(), "the host closed the connection") {
-		t.Errorf("the incident came about %d times:\n%s", sprung, out)
+		t.Errorf("the incident happened %d times:\n%s", sprung, out)
 	}
 	world(func(w *sandbox.World) error { return w.Heal(one, "dies-in-command") })
 	var drift ambush

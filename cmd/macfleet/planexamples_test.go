@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// shows EXAMPLE keeps the plan of an example in a file, and insists that the file shows
-// what the same observation shows as a plan.
+// shows EXAMPLE saves the plan of an example in a file, and checks that the file shows
+// the same as the plan.
 func shows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: shows EXAMPLE")
@@ -43,7 +43,7 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cutHead splits what show prints: its first line, what it says of the file, and the plan.
+// cutHead splits the output of show: its first line, the file's data, and the plan.
 func cutHead(text string) (first, head, rest string) {
 	first, rest, _ = strings.Cut(text, "\n")
 	if strings.HasPrefix(first, "Made ") {

@@ -9,8 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// reseal FILE gives an edited plan file the digest of its new bytes, as somebody
-// does who knows how.
+// reseal FILE writes the new digest into an edited plan file, as a forger would.
 func reseal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: reseal FILE")

@@ -129,7 +129,7 @@ func TestManPages(t *testing.T) {
 	}
 	for name, text := range pages {
 		if !strings.HasPrefix(text, `.\" Generated`) || strings.Contains(text, "\n\n") || strings.Contains(text, "\n'") {
-			t.Errorf("%s is no man page:\n%s", name, text)
+			t.Errorf("%s is not a man page:\n%s", name, text)
 		}
 		if *manDir == "" {
 			continue
@@ -200,7 +200,7 @@ func manFlags(title string, flags []*pflag.Flag) string {
 	return b.String()
 }
 
-// roff escapes what roff would read as its own.
+// roff escapes roff's control characters.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
@@ -209,7 +209,7 @@ func roff(text string) string {
 	return text
 }
 
-// verbatim is text whose lines stay as they are. An empty line has a character without width.
+// verbatim keeps a text's lines. An empty line gets a character without width.
 func verbatim(text string) string {
 	text = roff(strings.Trim(text, "\n"))
 	return ".nf\n" + strings.ReplaceAll(text, "\n\n", "\n\\&\n") + "\n.fi\n"

@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/internal/app"
 )
 
-// TestRemediesNameWhatThereIs holds the commands in remedies against those that there are: each
-// "macfleet COMMAND --flag" in what is printed of troubles, in the codes and in the guides.
+// TestRemediesNameWhatThereIs checks that each "macfleet COMMAND --flag" in printed troubles, in
+// the codes and in the guides exists.
 func TestRemediesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../docs/*.md")
@@ -53,7 +53,7 @@ func commandsIn(line string) (out [][]string) {
 	return out
 }
 
-// unknownIn says which word of a command line macfleet does not know, or "". What is no command is prose.
+// unknownIn returns the word of a command line that macfleet does not know, or "". Prose is skipped.
 func unknownIn(words []string) string {
 	c, rest, err := rootCmd(&app.Env{}).Find(words)
 	if err != nil || !c.HasParent() {

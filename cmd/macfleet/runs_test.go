@@ -11,7 +11,7 @@ import (
 )
 
 // lastrecord FOLDER VARIABLE sets a variable to the newest record of a folder, and
-// insists that every run there kept its limits.
+// checks that every run there kept its limits.
 func lastrecord(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: lastrecord FOLDER VARIABLE")

@@ -19,7 +19,7 @@ import (
 	"github.com/macfleet/macfleet/internal/runlog"
 )
 
-// process is a macfleet of its own, whose lines are read as they come.
+// process is a separate macfleet, whose lines are read as they are printed.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -34,7 +34,7 @@ func started(t *testing.T, world string, args ...string) *process {
 	return startedIn(t, nil, append([]string{"-C", "testdata/plain", "-e", "production", "--sandbox=" + world}, args...)...)
 }
 
-// startedIn starts a macfleet with variables of the environment beside the test's own.
+// startedIn starts a macfleet with additional environment variables.
 func startedIn(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -57,7 +57,7 @@ func startedIn(t *testing.T, environ []string, args ...string) *process {
 	return p
 }
 
-// until reads up to a line that holds a text.
+// until reads up to a line that contains a text.
 func (p *process) until(text string) {
 	p.t.Helper()
 	for {
@@ -79,7 +79,7 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// end waits for the end, and returns the exit code and all that was said.
+// end waits for the end, and returns the exit code and the whole output.
 func (p *process) end() (int, string) {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.out)
@@ -115,13 +115,13 @@ func lastOf(t *testing.T, world string) runlog.Record {
 	return r
 }
 
-// TestFirstStop: what runs is finished, the rest is listed with the command that
-// goes on; so for a person, for the end of a job, and for a terminal that was
-// closed, which sends its signal twice.
+// TestFirstStop: running actions are finished, and the rest is listed with the command that
+// resumes. That holds for Ctrl-C, for the end of a job, and for a closed terminal, which
+// sends its signal twice.
 func TestFirstStop(t *testing.T) {
 	t.Parallel()
-	// Under nohup a process inherits that the signal is ignored; one that is caught here is
-	// not ignored in the processes that the test starts.
+	// Under nohup a process inherits the ignored signal. A signal that is caught here is not
+	// ignored in the processes that the test starts.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangup) })
@@ -152,12 +152,12 @@ func TestFirstStop(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: a run that was killed is told of by the next look, with what it was
-// doing, and the next apply goes on from there.
-func TestBrokenOff(t *testing.T) {
+// TestInterrupted: the next plan reports a killed run and its unfinished actions, and the next
+// apply resumes there.
+func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
-	p := started(t, world, "apply", "--auto-approve", "--parallelism=3", "--lock-lease=3s", "--verbose") // nobody waits long for its lock
+	p := started(t, world, "apply", "--auto-approve", "--parallelism=3", "--lock-lease=3s", "--verbose") // a short lease, so the next apply does not wait long
 	p.until(" done (")                                                                                   // an action, as --verbose prints them
 	p.signal(syscall.SIGKILL)
 	_, _ = p.end()
@@ -225,8 +225,8 @@ func TestStopWhileReading(t *testing.T) {
 	}
 }
 
-// TestTakeOver: without a cluster hosts keep the lock of a run. The next one on the same machine takes it from a run that
-// was killed, and from none of another machine or boot.
+// TestTakeOver: without a cluster hosts store the lock of a run. The next run on the same machine takes it from a killed
+// run, but not from a run of another machine or boot.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
@@ -260,7 +260,7 @@ func TestTakeOver(t *testing.T) {
 	matches(t, said, `^Taking over the hosts of run `+r.Head.ID+` \(\S+\): its process on this machine has ended\.$`)
 }
 
-// TestSecondStop leaves at once and says of what nobody knows how it ends.
+// TestSecondStop: macfleet exits at once and lists the actions whose result is unknown.
 func TestSecondStop(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
@@ -290,8 +290,7 @@ func TestSecondStop(t *testing.T) {
 	matches(t, said, `^Warning: run `+r.Head.ID+` of \S+ was aborted at .* during `+host+`: hostname`)
 }
 
-// TestParallelismIsRecorded: the record alone tells that a limit was kept at every
-// moment.
+// TestParallelismIsRecorded: the record shows that the limit was always kept.
 func TestParallelismIsRecorded(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
@@ -305,8 +304,8 @@ func TestParallelismIsRecorded(t *testing.T) {
 	keptLimits(t, r, 3)
 }
 
-// keptLimits checks a record: what began ended, in the order of the clock, and on no more
-// hosts at once than were allowed.
+// keptLimits checks a record: every start has an end, times rise, and no more hosts were
+// changed at once than allowed.
 func keptLimits(t *testing.T, r runlog.Record, hosts int) {
 	t.Helper()
 	busy, most := make(map[string]string), 0
@@ -317,7 +316,7 @@ func keptLimits(t *testing.T, r runlog.Record, hosts int) {
 		switch engine.EventType(e.Type) {
 		case engine.Started:
 			if busy[e.Host] != "" {
-				t.Errorf("%s: %s began during %s", e.Host, e.Action.Key(), busy[e.Host])
+				t.Errorf("%s: %s started during %s", e.Host, e.Action.Key(), busy[e.Host])
 			}
 			busy[e.Host] = e.Action.Key()
 		case engine.Done, engine.Failed:

@@ -13,7 +13,7 @@ import (
 )
 
 // TestDebugSwitchesPrintNoCredential: neither Go's HTTP/2 client nor Scaleway's SDK prints the secret key of a request,
-// whatever their variables say. (On Linux alone a variable names the certificates that are trusted.)
+// whatever their variables say. (Only on Linux a variable names the trusted certificates.)
 func TestDebugSwitchesPrintNoCredential(t *testing.T) {
 	t.Parallel()
 	const key = "5eed0000-0000-4000-8000-00000000abcd"

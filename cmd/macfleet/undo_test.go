@@ -11,8 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// arm ROOT SECONDS leaves in a Mac's file system what a run that was killed leaves there: a change of vm_firewall that
-// the host takes back in so many seconds.
+// arm ROOT SECONDS simulates a run that was killed: a change of vm_firewall that the Mac undoes after SECONDS.
 func arm(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: arm ROOT SECONDS")

@@ -51,7 +51,7 @@ type action struct {
 	} `json:"runs"`
 }
 
-// The example of a repository: a configuration, and the workflows beside it.
+// The example of a repository: a configuration and the workflows.
 const (
 	exampleConfiguration = "../../examples/three-fleets"
 	exampleCI            = "../../examples/ci"
@@ -87,7 +87,7 @@ type hub struct {
 	env       []string          // of every step
 }
 
-// ran is what a job came to.
+// ran is the result of a job.
 type ran struct {
 	failed  string // name of the step that failed; empty: none
 	log     string // what its steps printed
@@ -118,7 +118,7 @@ func newHub(t *testing.T) *hub {
 	fake, err := os.ReadFile("testdata/gh")
 	must(t, err)
 	write("gh", string(fake))
-	// go install brings this very program.
+	// go install installs this test binary.
 	write("go", "#!/bin/sh\n[ \"$1 $2\" = 'install -trimpath' ] && mkdir -p \"$GOBIN\" && ln -s '"+self+"' \"$GOBIN/macfleet\"\n")
 	h.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "GITHUB_WORKSPACE=" + h.repo, "GITHUB_REPOSITORY=acme/macs", "GITHUB_ACTIONS=true", "CI=true",
 		"GITHUB_SERVER_URL=https://github.com", "GITHUB_RUN_ID=42", "GITHUB_ACTOR=ann", "GITHUB_SHA=c0ffee", "GITHUB_REF_NAME=main", "FAKE_GH=" + filepath.Join(dir, "gh"),
@@ -228,13 +228,13 @@ func (r *jobRun) step(s step, env []string, name string) bool {
 	case uses == "actions/download-artifact":
 		return r.download(with)
 	}
-	r.t.Fatalf("step %s uses %s, which nobody simulates", name, s.Uses)
+	r.t.Fatalf("step %s uses %s, which is not simulated", name, s.Uses)
 	return false
 }
 
 func (r *jobRun) shell(s step, env []string) bool {
 	if !strings.HasPrefix(s.Run, "set -euo pipefail\n") || strings.Contains(s.Run, "${{") {
-		r.t.Errorf("step %s: it goes on after an error, or an expression is pasted into it:\n%s", s.Name, s.Run)
+		r.t.Errorf("step %s: it continues after an error, or an expression is pasted into it:\n%s", s.Name, s.Run)
 	}
 	temp := r.ran.temp
 	files := map[string]string{}
@@ -284,7 +284,7 @@ func (r *jobRun) upload(with map[string]string) bool {
 	}
 	must(r.t, os.MkdirAll(to, 0o755))
 	if info.IsDir() {
-		must(r.t, os.CopyFS(to, os.DirFS(with["path"]))) // fails where a file of the name is there
+		must(r.t, os.CopyFS(to, os.DirFS(with["path"]))) // fails if a file of the name exists
 		return true
 	}
 	text, err := os.ReadFile(with["path"])
@@ -305,7 +305,7 @@ func (r *jobRun) download(with map[string]string) bool {
 
 var expression = regexp.MustCompile(`\$\{\{\s*([^}]*?)\s*\}\}`)
 
-// text puts in what expressions stand for.
+// text replaces expressions by their values.
 func (r *jobRun) text(s string) string {
 	return expression.ReplaceAllStringFunc(s, func(e string) string {
 		return r.value(expression.FindStringSubmatch(e)[1])
@@ -319,7 +319,7 @@ func (r *jobRun) value(name string) string {
 	}
 	v, ok := r.context[name]
 	if !ok {
-		r.t.Fatalf("nobody simulates the expression %s", name)
+		r.t.Fatalf("the expression %s is not simulated", name)
 	}
 	return v
 }
@@ -335,6 +335,6 @@ func (r *jobRun) holds(cond string) bool {
 			return (r.value(a) == r.value(b)) == want
 		}
 	}
-	r.t.Fatalf("nobody simulates the condition %s", cond)
+	r.t.Fatalf("the condition %s is not simulated", cond)
 	return false
 }

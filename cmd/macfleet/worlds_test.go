@@ -14,8 +14,8 @@ import (
 	"github.com/macfleet/macfleet/internal/maintest"
 )
 
-// worlds keeps simulated worlds as commands leave a new one, each made once: a world's
-// state is files alone, so who needs one only to start from has a copy.
+// worlds holds prepared simulated worlds, each made once. A world's state is only files, so
+// tests start from a copy.
 type worlds struct {
 	mu   sync.Mutex
 	dir  string
@@ -30,8 +30,7 @@ type madeWorld struct {
 
 var prepared worlds
 
-// copy puts a world of its own at a path, where there is none yet. make makes one for all
-// who have the same key, in a folder that it is given.
+// copy puts a copy of a world at a new path. make creates the world for a key in a folder.
 func (w *worlds) copy(key, to string, make func(dir string) error) error {
 	if _, err := os.Stat(to); err == nil {
 		return fmt.Errorf("there is a world in %s already", to)
@@ -68,22 +67,22 @@ func (w *worlds) of(key string) (*madeWorld, error) {
 	return m, nil
 }
 
-// tested runs the tests, and then removes what they had in common.
+// tested runs the tests, then removes their shared folder.
 type tested struct{ *testing.M }
 
 func (m tested) Run() int {
 	defer maintest.InMemory()()
 	defer func() {
 		if prepared.dir != "" {
-			_ = os.RemoveAll(prepared.dir) // it lies in the folder for temporary files
+			_ = os.RemoveAll(prepared.dir) // it is in the folder for temporary files
 		}
 	}()
 	return m.M.Run()
 }
 
-// applied FLAGS... brings the script's world, which is new, to where an approved apply
-// leaves it. The files of a copy are new to whoever asks when they last changed, so a
-// world with Nodes cannot be copied: its kubelets would be older than their program.
+// applied FLAGS... brings the script's new world to the state after an approved apply. The
+// files of a copy have new times, so a world with Nodes cannot be copied: its kubelets would
+// be older than their program.
 func applied(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: applied FLAGS...")
