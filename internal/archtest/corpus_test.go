@@ -66,7 +66,11 @@ func readerOf(name string) func(string) ([]phrase, error) {
 		return goPhrases
 	case ext == ".md" && !strings.Contains(name, "testdata"):
 		return pagePhrases
-	case ext == ".sh" || ext == ".hcl" || ext == ".yml" || ext == ".yaml" || path.Base(name) == "Makefile":
+	case ext == ".sh":
+		return scriptPhrases
+	case ext == ".yml" || ext == ".yaml":
+		return linePhrases
+	case ext == ".hcl" || path.Base(name) == "Makefile":
 		return commentPhrases
 	case strings.Contains(name, "testdata/script/"):
 		return commentPhrases
@@ -140,6 +144,31 @@ func commentPhrases(text string) ([]phrase, error) {
 			return "", false
 		}
 		return strings.TrimSpace(m[1]), true
+	}), nil
+}
+
+// sentence is quoted text of a script with words in it, such as what it prints.
+var sentence = regexp.MustCompile(`"([^"]*[a-z] [a-z][^"]*)"|'([^']*[a-z] [a-z][^']*)'`)
+
+// scriptPhrases returns the comments of a script and the sentences that it prints.
+func scriptPhrases(text string) ([]phrase, error) {
+	out, err := commentPhrases(text)
+	for i, line := range strings.Split(text, "\n") {
+		if wholeComment.MatchString(line) {
+			continue
+		}
+		for _, m := range sentence.FindAllStringSubmatch(line, -1) {
+			out = append(out, phrase{line: i + 1, kind: "string", text: m[1] + m[2], quoted: true})
+		}
+	}
+	return out, err
+}
+
+// linePhrases returns the lines of a workflow: names of steps, messages and comments.
+func linePhrases(text string) ([]phrase, error) {
+	return runs(text, "comment", func(line string) (string, bool) {
+		line = strings.TrimSpace(line)
+		return strings.TrimSpace(strings.TrimPrefix(line, "#")), line != ""
 	}), nil
 }
 

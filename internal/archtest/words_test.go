@@ -264,6 +264,8 @@ func TestWordsFind(t *testing.T) {
 		{goPhrases, "package p\n\nvar oldTurn = 1\n\nfunc TestOldTurns() { oldTurn++; presto, old_turn := 1, 1 } // an old turn\n", "[3 5]"},
 		{pagePhrases, "# A page\n\n```sh\npresto\n```\nso presto\n", "[6]"},
 		{commentPhrases, "#!/bin/sh\n# starts\n#   presto\necho presto\n", "[3]"},
+		{scriptPhrases, "#!/bin/sh\n# presto\necho \"it comes presto\"\npresto=\"$presto\"\n", "[2 3]"},
+		{linePhrases, "jobs:\n  # presto\n  - name: Do it presto\n", "[2 3]"},
 	} {
 		phrases, err := c.read(c.text)
 		if err != nil {

@@ -72,7 +72,7 @@ type outcome struct {
 	// Deferred counts the hosts of which a limit left something for a later run.
 	Deferred int           `json:"deferred"`
 	Left     []engine.Left `json:"left,omitempty"`
-	// Closed are the hosts whose Nodes stay closed to new Pods.
+	// Closed are the hosts whose Nodes stay cordoned.
 	Closed []string `json:"closed,omitempty"`
 }
 

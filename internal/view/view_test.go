@@ -167,7 +167,7 @@ func nodes() *plan.Plan {
 func crashing(v *view.Text) {
 	p := joining()
 	p.Unread, p.Actions = nil, nil
-	loop := plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "it ends as soon as it was started: it was started 14 times, the last one ended with 1"}}
+	loop := plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletCrashLoop, Text: "crash-looping: 14 starts, last exit code 1"}}
 	heard := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	for i, k := range []plan.Kubelet{loop, loop, {Started: heard.Add(time.Second)}, {Started: heard.Add(-time.Hour)}} {
 		h := &p.Hosts[i]
@@ -195,7 +195,7 @@ func waited() engine.Result {
 	return engine.Result{Done: 4, NotWaited: 2, Interrupted: true, After: joining(), Failures: []engine.Failure{
 		{Action: joining().Actions[0], Err: errors.New("the api server is away")},
 		{Action: plan.Action{Kind: plan.AwaitNode, Host: h.Name}, Err: &plan.Trouble{Code: plantest.Code("node-not-ready"),
-			Text: "its Node is not Ready after 5m0s: the cluster has no Node of that name; on the host: tart_kubelet: kubelet-crash-loop: it ends as soon as it was started", Remedy: "kubectl describe node " + h.Name}}}}
+			Text: "its Node is not Ready after 5m0s: the cluster has no Node of that name; on the host: tart_kubelet: kubelet-crash-loop: crash-looping: 2 starts, last exit code 2", Remedy: "kubectl describe node " + h.Name}}}}
 }
 
 // TestDocument keeps documents whole but for the drift in them, which repeats what is
