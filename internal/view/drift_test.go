@@ -227,3 +227,27 @@ func TestDriftMarkdownIsBounded(t *testing.T) {
 	}
 	checkMarkdown(t, r, text)
 }
+
+// TestDriftFoldsWhatWasNotCompared: a host whose Node cannot be judged is named once, and the steps of one host that could not be
+// read share a line.
+func TestDriftFoldsWhatWasNotCompared(t *testing.T) {
+	t.Parallel()
+	settling, silent := member(1, "runners"), member(2, "runners")
+	settling.Warnings = []plan.StepWarning{{Step: "tart_kubelet", Trouble: *plan.CodeKubeletSettling.Trouble("it was started 2s ago")}}
+	for _, step := range []plan.StepID{"power", "tart", "hostname"} {
+		silent.Unread = append(silent.Unread, plan.StepUnread{Step: step, Unread: plan.Unread{Probe: string(step) + ".probe", Why: "sudo asked for a password"}})
+	}
+	silent.Converged = plan.NotCompared
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}, Hosts: []plan.Host{settling, silent}}
+	r, err := drift.Of(p, nil, narrow.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Drift(p, r, 3)
+	if n := strings.Count(b.String(), "kubelet-settling"); n != 1 {
+		t.Errorf("the Node that cannot be judged is printed %d times:\n%s", n, &b)
+	}
+	wantRows(t, b.String(), "? runners/00002: power, tart, hostname not compared (unread): power.probe: sudo asked for a password; ")
+	wantRows(t, shortPlan(p), "power, tart, hostname: power.probe, tart.probe, hostname.probe: sudo asked for a password  [unread]\n")
+}

@@ -131,10 +131,14 @@ func (d driftText) unseen() []said {
 	for _, x := range d.p.Doubts {
 		fixes[[2]string{clusterName, x.Code.String()}] = x.Remedy
 	}
-	return mapped(d.r.Unseen, func(u drift.Unseen) said {
-		why := dialed.ReplaceAllString(u.Why, "")
-		return said{host: u.Host, text: about(given(u.Step != "", "%s not compared", u.Step), u.Code) + why,
-			detail: printed[[3]string{u.Host, u.Step, u.Why}], fix: fixes[[2]string{u.Host, u.Code.String()}]}
+	type key struct{ host, code string }
+	return mapped(grouped(d.r.Unseen, func(u drift.Unseen) key { return key{u.Host, u.Code.String()} }), func(same []drift.Unseen) said {
+		u := same[0]
+		whys := mapped(same, func(u drift.Unseen) string { return dialed.ReplaceAllString(u.Why, "") })
+		steps := strings.Join(nonempty(unique(mapped(same, func(u drift.Unseen) string { return u.Step }))...), ", ")
+		details := mapped(same, func(u drift.Unseen) string { return printed[[3]string{u.Host, u.Step, u.Why}] })
+		return said{host: u.Host, text: about(given(steps != "", "%s not compared", steps), u.Code) + strings.Join(unique(whys), "; "),
+			detail: strings.Join(nonempty(details...), "; "), fix: fixes[[2]string{u.Host, u.Code.String()}]}
 	})
 }
 
@@ -198,7 +202,7 @@ func (d driftText) warnings() []said {
 	})
 	for _, h := range d.p.Hosts {
 		for _, w := range h.Warnings {
-			if !w.Drift {
+			if !w.Drift && !slices.ContainsFunc(d.r.Unseen, func(u drift.Unseen) bool { return u.Host == h.Name && u.Code == w.Code }) {
 				out = append(out, said{host: h.Name, text: about(string(w.Step), w.Code) + w.Text, fix: w.Remedy})
 			}
 		}

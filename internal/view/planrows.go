@@ -113,8 +113,10 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 	f.firstSetup(h, setUp)
 	f.blocked(h, actions)
 	f.deferred(h, actions)
-	for _, u := range h.Unread {
-		f.add(finding{category: catNotCompared, host: h, what: string(u.Step), text: u.Probe + ": " + u.Why, codes: []string{plan.CodeUnread.String()}})
+	for _, same := range grouped(h.Unread, func(u plan.StepUnread) string { return u.Why }) {
+		steps := unique(mapped(same, func(u plan.StepUnread) string { return string(u.Step) }))
+		probes := unique(mapped(same, func(u plan.StepUnread) string { return u.Probe }))
+		f.add(finding{category: catNotCompared, host: h, what: strings.Join(steps, ", "), text: strings.Join(probes, ", ") + ": " + same[0].Why, codes: []string{plan.CodeUnread.String()}})
 	}
 	for _, w := range h.Warnings {
 		if !slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Refusal != nil && *a.Refusal == w.Trouble }) {
