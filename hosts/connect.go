@@ -157,7 +157,7 @@ func (t Target) accept(key ssh.PublicKey) error {
 		}
 	}
 	if why := t.Trust.Disagrees(shown); why != "" {
-		return t.strange(errors.New(why), plan.WrongKeyRemedy(t.name()))
+		return t.strange(errors.New(why), t.Trust.WrongKeyRemedy(t.name(), shown))
 	}
 	if t.Trust.Unknown() {
 		unknown := plan.HostKeyUnknown(t.name(), t.Trust.Known, plan.KeyNote(keyText(key), shown))

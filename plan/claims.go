@@ -207,7 +207,7 @@ func withFamily(version string) string {
 // MissingSudo is the trouble of a host without passwordless sudo.
 func MissingSudo() *Trouble {
 	return CodeMissingSudoPassword.Trouble("passwordless sudo is missing, and no step of this run sets it up",
-		"run without --step and without disable = [\"sudo\"], or set up passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)")
+		"remove --step from the command and \"sudo\" from disable, so that macfleet sets it up; or set it up on the host: a file in /etc/sudoers.d, checked with visudo -cf")
 }
 
 func markerUnreadable(why string) *Trouble {

@@ -14,7 +14,7 @@ var (
 	codeMarkerOfAnotherServer = NewCode("marker-of-another-server", Critical, "the marker names another server",
 		"find out which machine answers at this address; if its marker is stale, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 	codeSwappedHost = NewCode("swapped-host", Critical, "the Mac's serial number differs from the marker's",
-		"ask the provider whether the machine was replaced; if so, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
+		"compare the serial number with the provider's console; only if the machine was replaced on purpose, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 )
 
 // register knows the names that the configuration owns: those of the naming grammar for its groups, and those
@@ -119,7 +119,7 @@ func MarkerForbids(cfg *fleet.Config, h *Host) *Trouble {
 		return codeMarkerOfAnotherServer.Trouble(fmt.Sprintf("its marker was written for %s (server %s)", m.Name, m.ServerID))
 	case m.Serial != "" && serial != "" && m.Serial != serial:
 		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s, but its marker was written on %s", serial, m.Serial),
-			"ask "+cfg.Vendor().Name+" whether the machine was replaced; if so, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
+			"compare the serial number with "+cfg.Vendor().Console()+"; only if the machine was replaced on purpose, on the host: sudo rm -r /etc/macfleet; then macfleet apply --on name="+h.Name)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -11,7 +12,7 @@ import (
 // The codes of what the provider says of a server.
 var (
 	CodeDeletionScheduled = NewCode("deletion-scheduled", Critical, "the provider will delete the server",
-		"cancel the deletion in the provider's console; if it is intended, cordon the host: macfleet cordon NAME")
+		"cancel the deletion in the provider's console; if it is intended, move its Pods away: macfleet cordon NAME --drain")
 	codeServerReinstalling = NewCode("server-reinstalling", Critical, "the provider is reinstalling the server",
 		"find out who reinstalls it; when it is ready: macfleet hosts forget-key NAME, then macfleet apply")
 	codeServerLocked = NewCode("server-locked", Critical, "the provider has locked the server or is locking it",
@@ -97,9 +98,7 @@ func (c *census) deletion(s inventory.Server) string {
 func (c *computation) watchServer(h *Host, actions []Action) {
 	s := h.Server
 	if s.DeletionScheduled {
-		h.watch(CodeDeletionScheduled.Trouble(c.deletion(s),
-			"cancel the deletion in "+c.vendor.Console()+"; if it is intended, cordon the host: macfleet cordon NAME"),
-			Field{"deletion", "scheduled", "not scheduled"})
+		h.watch(CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+"; if it is intended, "+h.vacating()), Field{"deletion", "scheduled", "not scheduled"})
 		h.ofServer(true)
 	}
 	is := statusOf(s)
@@ -112,6 +111,17 @@ func (c *computation) watchServer(h *Host, actions []Action) {
 	if is.busy {
 		refuse(actions, t)
 	}
+}
+
+// vacating says how to take the work off a host whose server is deleted, as far as it is not done.
+func (h *Host) vacating() string {
+	node, joined := h.Node.Get()
+	pods, read := h.Pods.Get()
+	working := slices.ContainsFunc(pods, func(p inventory.Pod) bool { return p.Works() })
+	if joined && node.Cordoned && read && !working {
+		return "you are done: its Node is cordoned and has no Pods"
+	}
+	return "move its Pods away: macfleet cordon " + h.Name + " --drain"
 }
 
 // ofServer marks the last warning as the provider's, and says whether it is drift.

@@ -52,6 +52,17 @@ func (v Voucher) KeyType() string {
 	return kind
 }
 
+// WrongKeyRemedy returns what to do about a host whose key differs from what is known. Removing a pin does not help where the
+// configuration itself names another key.
+func (t Trust) WrongKeyRemedy(name, fingerprint string) string {
+	for _, v := range t.Vouchers {
+		if v.Configured && v.Fingerprint() != fingerprint {
+			return "compare the fingerprint on the host's screen; if the host shows its own key, correct " + v.By + "; otherwise another machine answers at this address: do not continue"
+		}
+	}
+	return WrongKeyRemedy(name)
+}
+
 // Disagrees returns why a key with this fingerprint is not the host's, or "".
 func (t Trust) Disagrees(fingerprint string) string {
 	for _, v := range t.Vouchers {
@@ -237,7 +248,7 @@ func (h Host) Trust() Trust { return h.trust }
 func (h *Host) WrongKey() *Trouble {
 	t, seen := h.trust, h.Seen
 	if why := t.Disagrees(seen.Fingerprint); why != "" {
-		return CodeWrongHostKey.Trouble(why, WrongKeyRemedy(h.Name))
+		return CodeWrongHostKey.Trouble(why, t.WrongKeyRemedy(h.Name, seen.Fingerprint))
 	}
 	if t.Known == "" || seen.Pinned || len(t.Vouchers) > 0 {
 		return nil

@@ -197,7 +197,7 @@ func TestExamineWords(t *testing.T) {
 		{"clock", "clock", "less than a minute off", "", func(*world, *plan.HostSeen) {}},
 		{"another macOS", "macos", "15.7 (Sequoia); fleet macos wants Tahoe", "undo the change of the group, or return this server to the pool by hand and let macfleet claim another",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
-		{"root", "step alpha", "not compared: alpha.get: needs root", `run without --step and without disable = ["sudo"], or set up passwordless sudo on the host (a file in /etc/sudoers.d, checked with visudo -cf)`, unread("needs root")},
+		{"root", "step alpha", "not compared: alpha.get: needs root", plan.MissingSudo().Remedy, unread("needs root")},
 		{"hung", "step alpha", "not compared: alpha.get: timed out and was stopped",
 			"run the command again; if it fails again, raise question in the timeouts of the ssh block",
 			unread(plan.ProbeTimedOut)},

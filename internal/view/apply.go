@@ -196,7 +196,8 @@ func nodesOf(r engine.Result) (joining int, late []engine.NotReady) {
 func (t *Text) notReady(r engine.Result, names plan.Names) {
 	_, late := nodesOf(r)
 	late = slices.DeleteFunc(late, func(l engine.NotReady) bool {
-		return slices.ContainsFunc(r.Failures, func(f engine.Failure) bool { return f.Action.ServerID == l.Host.Server.ID })
+		return slices.ContainsFunc(r.Failures, func(f engine.Failure) bool { return f.Action.ServerID == l.Host.Server.ID }) ||
+			slices.ContainsFunc(r.After.Actions, func(a plan.Action) bool { return a.ServerID == l.Host.Server.ID && a.Step != "" && a.Refusal != nil })
 	})
 	if len(late) > 0 {
 		t.Say("Not Ready:")

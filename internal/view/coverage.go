@@ -14,7 +14,7 @@ import (
 func uncovered(c plan.Coverage) []string {
 	return nonempty(limit(c), gap(c, c.NotCompared, "could not be compared"), gap(c, c.Partly, "could be compared only in part"),
 		given(len(c.ClusterUnread) > 0, "The cluster could not be compared%s.", clusterParts(c)),
-		given(c.NotContacted > 0, "%s not compared: without secrets nobody was asked.", count(c.NotContacted, "wanted host")))
+		given(c.NotContacted > 0, "%s not compared: with --no-secrets no host is contacted.", count(c.NotContacted, "wanted host")))
 }
 
 // limit says what a plan was limited to, and what that leaves out.
@@ -24,7 +24,7 @@ func limit(c plan.Coverage) string {
 	}
 	out := listed(", ", given(c.LeftOut > 0, "%d of %s", c.LeftOut, count(c.LeftOut+c.Hosts, "host")),
 		given(len(c.Steps) > 0, "other steps, server names, replicas"), given(c.ObjectsLeftOut, "objects of the cluster"))
-	return "Limited with" + flags(shortened(c.On), shortened(c.Exclude), words(c.Steps), false) + given(out != "", ": %s not compared", out) + "."
+	return "Limited by" + flags(shortened(c.On), shortened(c.Exclude), words(c.Steps), false) + given(out != "", ": %s not compared", out) + "."
 }
 
 // shortened keeps the first few values of a flag.

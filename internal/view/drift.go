@@ -132,7 +132,7 @@ func WriteDriftMetrics(out io.Writer, r drift.Report) error {
 			m.sample(float64(*h.Of(s)), "fleet", h.Fleet, "state", string(s))
 		}
 	}
-	m.single("macfleet_ignored", "Drift items that are ignored for now; apply fixes them all the same.", float64(len(r.Ignored)))
+	m.single("macfleet_ignored", "Drift items that are ignored for now; apply fixes them anyway.", float64(len(r.Ignored)))
 	m.gauge("macfleet_ignore", "1 for each ignore block, with its state: active, unused, expired or too-long.")
 	for _, i := range r.Ignores {
 		m.sample(1, "name", i.Name, "owner", i.Owner, "state", string(i.State))

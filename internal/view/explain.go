@@ -34,7 +34,6 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 		t.line(0, string(a.Kind.Sign()), label(a))
 		t.detail("differs", mapped(a.Fields, differs)...)
 		t.why(a)
-		t.refused(a)
 	}
 	var settled []doctor.StepExplanation
 	var absent []string
@@ -66,15 +65,19 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 // verdictOf says first what an explanation comes to, and what to do about it.
 func (t *Text) verdictOf(x doctor.Explanation) {
 	h := x.Host
-	var differ, open, blocked []string
-	compared := 0
+	var differ, open []string
+	var refusals []plan.Trouble
+	compared, runs := 0, 0
+	for _, a := range x.Actions {
+		runs += ones(a.Refusal == nil)
+	}
 	for _, s := range x.Steps {
 		_, state := verdict(s)
 		switch {
 		case s.Action != nil:
 			differ = append(differ, fmt.Sprintf("%s (%s)", s.ID, state))
-			if s.Action.Refusal != nil {
-				blocked = append(blocked, string(s.ID))
+			if runs += ones(s.Action.Refusal == nil); s.Action.Refusal != nil {
+				refusals = append(refusals, *s.Action.Refusal)
 			}
 		case s.Wanted && !s.Compared():
 			open = append(open, string(s.ID))
@@ -92,8 +95,11 @@ func (t *Text) verdictOf(x doctor.Explanation) {
 		t.trouble(signRefused, "blocked", h.Refused)
 	case len(differ)+len(others) > 0:
 		t.line(2, signUpdate, listed("; ", given(len(differ) > 0, "%d of %s: %s", len(differ), count(compared, "step"), strings.Join(differ, ", ")), strings.Join(others, ", ")))
-		if len(blocked) < len(differ)+len(others) {
+		if runs > 0 {
 			t.line(4, "", "fix: macfleet apply --on name="+h.Name)
+		}
+		for _, same := range grouped(refusals, func(x plan.Trouble) plan.Trouble { return x }) {
+			t.trouble(signRefused, "blocked", &same[0])
 		}
 	case len(open) == 0:
 		t.line(2, "=", "in sync: "+count(compared, "step")+" compared, nothing to do")
@@ -146,13 +152,28 @@ func (t *Text) detail(word string, lines ...string) {
 	}
 }
 
-func (t *Text) why(a plan.Action) { t.detail("why", a.Reason.Text+" ["+a.Reason.Code.String()+"]") }
-
-func (t *Text) refused(a plan.Action) {
-	if x := a.Refusal; x != nil {
+// why says why an action is there, and, where it is blocked, why it does not run and what to do.
+func (t *Text) why(a plan.Action) {
+	x := a.Refusal
+	if x == nil || x.Text != a.Reason.Text {
+		t.detail("why", a.Reason.Text+" ["+a.Reason.Code.String()+"]")
+	}
+	if x != nil {
 		t.detail("blocked", x.Text+" ["+x.Code.String()+"]")
 		t.detail("fix:", x.Remedy)
 	}
+}
+
+// does says what apply runs for an action. Of one that is blocked there is nothing to say.
+func (t *Text) does(h plan.Host, a plan.Action) {
+	if a.Refusal != nil {
+		return
+	}
+	t.detail("apply", mapped(a.Changes, func(c plan.Change) string {
+		return fmt.Sprintf("runs %s as %s", c.Command.Name, asWhom(h, c.Command)) + given(c.Reason.Code != a.Reason.Code, " [%s]", c.Reason.Code)
+	})...)
+	t.detail("impact", given(a.Disruption > plan.NoDisruption, "%s", a.Disruption))
+	t.detail("undo", a.Undo())
 }
 
 // step shows a step in full: differences first, then values, then what was observed.
@@ -172,12 +193,7 @@ func (t *Text) step(h plan.Host, s doctor.StepExplanation) {
 	t.detail("differs", changed...)
 	if a := s.Action; a != nil {
 		t.why(*a)
-		t.detail("apply", mapped(a.Changes, func(c plan.Change) string {
-			return fmt.Sprintf("runs %s as %s [%s]", c.Command.Name, asWhom(h, c.Command), c.Reason.Code)
-		})...)
-		t.detail("impact", a.Disruption.String())
-		t.detail("undo", a.Undo())
-		t.refused(*a)
+		t.does(h, *a)
 	}
 	t.values(s)
 	t.detail("observed", strings.Split(s.Finding.Facts, "\n")...)

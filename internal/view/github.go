@@ -155,7 +155,7 @@ func WriteDriftMarkdown(out io.Writer, r drift.Report) error {
 	ignored := mapped(r.Ignored, func(i drift.Ignored) []string {
 		return []string{span(i.Host), span(i.Step), span(i.Code.String()), cell(fmt.Sprintf("%s, %s: %s", i.Until, i.Owner, i.Reason))}
 	})
-	m.table("Ignored for now; `macfleet apply` fixes it all the same", "host | step | code | until, by whom", ignored)
+	m.table("Ignored for now; `macfleet apply` fixes it anyway", "host | step | code | until, by whom", ignored)
 	m.table("Notices", "code | what", mapped(r.Remarks, func(x drift.Remark) []string {
 		return []string{span(x.Code.String()), cell(x.Text)}
 	}))

@@ -111,14 +111,17 @@ func ofHold(h plan.Held, now time.Time) (whole string, brief []string) {
 
 // firstDifference says what the action at i would change, and how many more there are.
 func firstDifference(actions []plan.Action, i int) (whole string, brief []string) {
-	a := actions[i]
+	a, f := actions[i], plan.Field{}
+	if len(a.Fields) > 0 {
+		f = observedFirst(a.Fields)[0]
+	}
 	short := fmt.Sprintf("%s (%s)", label(a), a.Reason.Code)
 	whole = short
 	switch {
 	case len(a.Fields) > 0 && a.Origin.Drift:
-		whole = fmt.Sprintf("%s: %s %s (%s)", label(a), a.Fields[0].Name, value(a.Fields[0].Before), a.Reason.Code)
+		whole = fmt.Sprintf("%s: %s %s (%s)", label(a), f.Name, value(f.Before), a.Reason.Code)
 	case len(a.Fields) > 0:
-		whole = fmt.Sprintf("%s: %s %s → %s (%s)", label(a), a.Fields[0].Name, value(a.Fields[0].Before), value(a.Fields[0].After), a.Reason.Code)
+		whole = fmt.Sprintf("%s: %s %s → %s (%s)", label(a), f.Name, value(f.Before), value(f.After), a.Reason.Code)
 	case a.Reason.Text != "":
 		whole = fmt.Sprintf("%s: %s (%s)", label(a), a.Reason.Text, a.Reason.Code)
 	}

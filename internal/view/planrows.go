@@ -251,8 +251,15 @@ var aDigest = regexp.MustCompile(` \([0-9a-f]{12}\)$`)
 
 // fieldsText says what changes in a step, in short.
 func fieldsText(a plan.Action) string {
-	out := mapped(a.Fields[:min(len(a.Fields), mostFields)], fieldText)
+	fields := observedFirst(a.Fields)
+	out := mapped(fields[:min(len(fields), mostFields)], fieldText)
 	return strings.Join(out, ", ") + given(len(a.Fields) > mostFields, " and %d more", len(a.Fields)-mostFields)
+}
+
+// observedFirst puts what a step only assumes behind what it observed.
+func observedFirst(fields []plan.Field) []plan.Field {
+	assumed := func(f plan.Field) bool { return strings.HasPrefix(f.Before, "possibly ") }
+	return slices.Concat(only(fields, func(f plan.Field) bool { return !assumed(f) }), only(fields, assumed))
 }
 
 // fieldText says what changes in a field: of a version without its digest, and of a list only the items that differ.
@@ -265,6 +272,9 @@ func fieldText(x plan.Field) string {
 		return before + " → " + after
 	}
 	before, after := strings.Split(x.Before, ","), strings.Split(x.After, ",")
+	if strings.Contains(x.Before+x.After, ", ") { // words, not a list
+		before, after = []string{x.Before}, []string{x.After}
+	}
 	lacks := func(of []string) func(string) bool {
 		return func(item string) bool { return !slices.Contains(of, item) }
 	}

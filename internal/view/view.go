@@ -244,3 +244,10 @@ func grouped[T any, K comparable](all []T, key func(T) K) [][]T {
 	}
 	return out
 }
+
+func ones(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
