@@ -248,7 +248,7 @@ func (t *Text) Locks(all []Lock, files []string) {
 			t.line(0, signRefused, l.Err.Error())
 		case l.Refused:
 			t.line(0, signRefused, name+"changed: "+l.Artifact.Source+" has "+now+", and locked is "+l.Artifact.SHA256)
-			t.line(4, "", "to do: if it was changed on purpose, run macfleet artifacts lock --update "+l.Artifact.Name+"; else find out who changed it")
+			t.line(4, "", "fix: if it was changed on purpose: macfleet artifacts lock --update "+l.Artifact.Name+"; otherwise find out who changed it")
 		case l.Artifact.SHA256 == "":
 			t.line(0, "+", name+now)
 		case l.SHA256 != l.Artifact.SHA256:
