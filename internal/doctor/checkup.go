@@ -22,12 +22,12 @@ type State string
 // The states of a check.
 const (
 	OK      State = "ok"
-	Problem State = "problem" // something is wrong, or differs from what is wanted
+	Problem State = "problem" // something is wrong, or differs from the configuration
 	Warning State = "warning" // worth knowing; no apply changes it
-	Unknown State = "unknown" // not compared: it was not asked, or the answer cannot be read
+	Unknown State = "unknown" // not compared: the host was not contacted, or the answer cannot be read
 )
 
-// Check is one thing that was looked at on a host.
+// Check is one check of a host.
 type Check struct {
 	Name    string    `json:"name"` // what was checked: inventory, connection, …, or "step" and its id
 	State   State     `json:"state"`
@@ -63,7 +63,7 @@ func ClockProbe() plan.Probe {
 	return plan.Probe{ID: "checkup.clock", Command: plan.Command{Name: "clock", Script: "date +%s\n", As: plan.Login}}
 }
 
-// Examine judges what was observed on one server, whatever its role. A host that was not asked
+// Examine judges what was observed on one server, whatever its role. A host that was not contacted
 // has only unknown checks besides the inventory. p is the plan of the server from the same
 // snapshot; nil where none could be made, or the server is not a member.
 func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serverID string, p *plan.Plan) Checkup {
@@ -237,7 +237,7 @@ func (e *examination) ownership() {
 	case claimed && marked:
 		e.ok("claim", "as %s", claim.Name)
 	case claimed:
-		e.bad("claim", Problem, "macfleet apply --on name="+claim.Name, "an earlier run began to claim it as %s and did not finish", claim.Name)
+		e.bad("claim", Problem, "macfleet apply --on name="+claim.Name, "an earlier run started to claim it as %s and did not finish", claim.Name)
 	default:
 		e.ok("claim", "none")
 	}
@@ -298,7 +298,7 @@ func count(n int, noun string) string {
 type stage struct {
 	name   string
 	well   string   // the text where it is ok
-	failed string   // why nothing else was asked, where it failed
+	failed string   // why nothing else was checked, where it failed
 	at     []string // codes of the troubles that end a conversation here: all stages before are ok
 	early  []string // those of this stage that may come before anything is dialled
 }
@@ -355,7 +355,7 @@ func (e *examination) connection() {
 		case i == failed:
 			e.trouble(s.name, t)
 		case failed >= 0:
-			e.bad(s.name, Unknown, "", "not asked: %s", all[failed].failed)
+			e.bad(s.name, Unknown, "", "not checked: %s", all[failed].failed)
 		case i == 0:
 			e.trouble(s.name, t)
 			e.checks[len(e.checks)-1].State = Unknown

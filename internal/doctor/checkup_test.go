@@ -190,10 +190,10 @@ func TestExamineWords(t *testing.T) {
 		{"a jump host", "connection", "the host answers (path: public through bastion)", "", path("public through bastion")},
 		{"refused, no pin", "host key", "none pinned yet", "", trouble("key-refused")},
 		{"refused, pinned", "host key", "the pinned one", "", pinned("key-refused")},
-		{"behind the connection", "answers", "not asked: there is no connection", "", trouble("unreachable")},
-		{"behind ssh", "answers", "not asked: no ssh server answers", "", trouble("no-ssh-answer")},
-		{"before the host key", "connection", "not asked: the host key is not trusted", "", trouble("damaged-pin")},
-		{"without a key", "connection", "not asked: login failed", "", trouble("no-key")},
+		{"behind the connection", "answers", "not checked: there is no connection", "", trouble("unreachable")},
+		{"behind ssh", "answers", "not checked: no ssh server answers", "", trouble("no-ssh-answer")},
+		{"before the host key", "connection", "not checked: the host key is not trusted", "", trouble("damaged-pin")},
+		{"without a key", "connection", "not checked: login failed", "", trouble("no-key")},
 		{"clock", "clock", "less than a minute off", "", func(*world, *plan.HostSeen) {}},
 		{"another macOS", "macos", "15.7 (Sequoia); fleet macos wants Tahoe", "restore the type or os of the group; to replace the server by hand: reinstall it, rename it into the pool, then macfleet apply",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
@@ -266,7 +266,7 @@ func TestExamineRoles(t *testing.T) {
 	delete(w.hosts, serverID(1))
 	delete(w.snap.Hosts, serverID(1))
 	if states, _ := w.examined(t, 1); states != nothing {
-		t.Errorf("a host that was not asked: %s", states)
+		t.Errorf("a host that was not checked: %s", states)
 	}
 }
 

@@ -17,7 +17,7 @@ type Explanation struct {
 	Host    plan.Host
 	Type    Effective     // server type
 	OS      Effective     // family
-	Actions []plan.Action // beside the steps: claim, marker, rename, …
+	Actions []plan.Action // besides the steps: claim, marker, rename, …
 	Steps   []StepExplanation
 }
 
@@ -34,7 +34,7 @@ type StepExplanation struct {
 	Values  []Effective  `json:"values"` // the block first; empty without one
 	Want    string       `json:"-"`      // what the configuration wants, in normal form; empty where nothing was compared
 	Finding plan.Finding `json:"-"`      // the zero Finding where the host was not compared
-	Action  *plan.Action `json:"-"`      // nil: nothing is to be done
+	Action  *plan.Action `json:"-"`      // nil: no difference
 	Proof   *Proof       `json:"-"`      // nil: there is none
 }
 
@@ -53,8 +53,8 @@ func (s StepExplanation) Compared() bool {
 }
 
 // Explain explains one host, by any name that plan.Find takes. The snapshot must
-// hold what plan.Next asks for; a host that could not be asked is explained as far as
-// it is known. Where the server is no host of the plan, the error says what it is.
+// hold what plan.Next asks for; a host that could not be contacted is explained as far as
+// it is known. Where the server is not a host of the plan, the error says what it is.
 func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name string) (Explanation, error) {
 	server, err := plan.Find(cfg, snap, name)
 	if err != nil {

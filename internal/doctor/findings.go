@@ -56,7 +56,7 @@ func (e *examination) names(code plan.Code) bool {
 	return slices.ContainsFunc(e.checks, func(c Check) bool { return c.Code == code || c.Refused == code })
 }
 
-// find enters a finding. Where a check of that name reports the same already, in words of its own, it gets
+// find enters a finding. Where a check of that name reports the same already in different words, it gets
 // the code and the remedy of the finding.
 func (e *examination) find(c Check) {
 	last := -1

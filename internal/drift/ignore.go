@@ -15,7 +15,7 @@ var (
 	codeIgnoreUnused  = plan.NewCode("ignore-unused", plan.Notice, "an ignore block matches no drift, and everything was compared")
 )
 
-// State is what an ignore block is good for today.
+// State says whether an ignore block has an effect today.
 type State string
 
 // The states of ignore blocks.
@@ -38,7 +38,7 @@ type IgnoreState struct {
 	on      *plan.Selector // nil: all hosts
 }
 
-// Ignored is drift that raises no alarm, and by whose word. apply mends it all the same.
+// Ignored is drift that raises no alarm, and who decided that. apply fixes it anyway.
 type Ignored struct {
 	Item   `json:"item"`
 	Ignore string `json:"ignore"`
@@ -47,8 +47,7 @@ type Ignored struct {
 	Until  string `json:"until"`
 }
 
-// statesOf returns the ignore blocks with what they are good for at now, as far as their
-// day says it.
+// statesOf returns the ignore blocks with their states at now, as far as their dates decide them.
 func statesOf(all []fleet.Ignore, now time.Time) ([]IgnoreState, error) {
 	states := make([]IgnoreState, 0, len(all))
 	for _, i := range all {
@@ -65,7 +64,7 @@ func statesOf(all []fleet.Ignore, now time.Time) ([]IgnoreState, error) {
 	return states, nil
 }
 
-// stateOf says what an ignore block is good for at now, as far as its day says it.
+// stateOf returns the state of an ignore block at now, as far as its date decides it.
 func stateOf(i fleet.Ignore, now time.Time) State {
 	switch {
 	case i.Expired(now):
@@ -119,7 +118,7 @@ type Remark struct {
 	Text     string        `json:"text"`
 }
 
-// inProgress says that somebody applies at this moment: what is seen may be half done.
+// inProgress says that an apply is running: what was observed may be half done.
 func inProgress(p *plan.Plan) []Remark {
 	out := []Remark{}
 	for _, w := range p.Warnings {

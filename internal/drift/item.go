@@ -23,7 +23,7 @@ type Item struct {
 	Severity    plan.Severity `json:"severity"`
 	Text        string        `json:"text"`             // the observation in words
 	Fields      []Field       `json:"fields"`           // what changed; may be empty
-	Fingerprint string        `json:"fingerprint"`      // of host, step and code alone
+	Fingerprint string        `json:"fingerprint"`      // of host, step and code only
 	Refused     plan.Code     `json:"refused,omitzero"` // the code of why apply does not fix it; empty: it does
 }
 
@@ -61,7 +61,7 @@ func itemsOf(a plan.Action) []Item {
 	}
 	other := func(c plan.Change) bool { return c.Reason.Code != a.Changes[0].Reason.Code }
 	if len(a.Changes) == 0 || a.Changes[0].Reason.Code != a.Reason.Code || !slices.ContainsFunc(a.Changes, other) {
-		return []Item{of(a.Reason, a.Fields)} // a refused action has a reason of its own
+		return []Item{of(a.Reason, a.Fields)} // a refused action has its own reason
 	}
 	var out []Item
 	for _, c := range a.Changes {
@@ -78,7 +78,7 @@ func itemsOf(a plan.Action) []Item {
 	return out
 }
 
-// itemOf returns the drift of an orphaned member, until somebody decides about it.
+// itemOf returns the drift of an orphaned member, until a person decides about it.
 func itemOf(o plan.Orphan) Item {
 	i := Item{Host: o.Name, Fleet: o.Fleet, Step: Orphan, Code: o.Code, Severity: severityOf(o.Code), Text: o.Text, Fields: []Field{}, Refused: o.Code}
 	i.Fingerprint = fingerprint(i)
@@ -124,7 +124,7 @@ const (
 	Unknown = "unknown" // no drift was found, and not everything was compared
 )
 
-// fingerprint depends on the host, step and code alone: not on times, counts, texts or severities,
+// fingerprint depends only on the host, step and code: not on times, counts, texts or severities,
 // which differ between runs or versions without new drift.
 func fingerprint(i Item) string {
 	return short(fmt.Sprintf("%q %q %q", i.Host, i.Step, i.Code))
@@ -158,7 +158,7 @@ var (
 		"see why the cluster does not answer, and run the command again")
 )
 
-// Unseen is what could not be compared: it was not asked, or its answer cannot be used.
+// Unseen is what could not be compared: it was not contacted, or its answer cannot be used.
 type Unseen struct {
 	Host     string        `json:"host"` // empty: all hosts and the cluster; "cluster": its objects
 	Fleet    string        `json:"fleet"`
@@ -168,7 +168,7 @@ type Unseen struct {
 	Why      string        `json:"why"`
 }
 
-// Covers reports whether an item may be there unseen.
+// Covers reports whether an item may exist unseen.
 func (u Unseen) Covers(i Item) bool {
 	switch u.Host {
 	case "":

@@ -16,7 +16,7 @@ type Report struct {
 	Owner       fleet.Owner   `json:"-"`
 	At          time.Time     `json:"-"`           // when it was observed
 	Coverage    plan.Coverage `json:"-"`           // of the plan; steps that could not be read are in Unseen
-	Narrowed    bool          `json:"selected"`    // a selection was looked at and not all
+	Narrowed    bool          `json:"selected"`    // only a selection was compared
 	Complete    bool          `json:"complete"`    // everything that is looked for could be compared
 	Fingerprint string        `json:"fingerprint"` // of Items, and of those that are Kept since an earlier report
 	Items       []Item        `json:"items"`       // in the plan's order
@@ -105,7 +105,7 @@ func Of(p *plan.Plan, ignores []fleet.Ignore, now time.Time) (Report, error) {
 // answer.
 func Blind(cfg *fleet.Config, why string, now time.Time) Report {
 	r := Report{Owner: cfg.Owner, At: now, Blind: why, Items: []Item{}, Ignored: []Ignored{}, Hosts: []FleetHosts{}, Unseen: []Unseen{{Code: codeInventoryUnread, Severity: severityOf(codeInventoryUnread), Why: why}}}
-	r.Ignores, _ = statesOf(cfg.Ignores, now) // what cannot be read says so as soon as something is seen
+	r.Ignores, _ = statesOf(cfg.Ignores, now) // an ignore block that cannot be read is reported as soon as something can be compared
 	r.Remarks = remarksOn(r.Ignores, now, false)
 	for _, f := range cfg.Fleets {
 		r.Hosts = append(r.Hosts, FleetHosts{Fleet: f.Name})
@@ -182,15 +182,15 @@ func (r Report) Worst() (worst plan.Severity, ok bool) {
 
 // Changes are what is different from an earlier report.
 type Changes struct {
-	New       []Item `json:"new"`       // was not there
-	Stays     []Item `json:"stays"`     // was there
-	Kept      []Item `json:"kept"`      // was there, and nobody can say whether it still is
-	Recovered []Item `json:"recovered"` // was there, was looked for, and is gone or is ignored now
+	New       []Item `json:"new"`       // not in the earlier report
+	Stays     []Item `json:"stays"`     // also in the earlier report
+	Kept      []Item `json:"kept"`      // in the earlier report, and not compared now
+	Recovered []Item `json:"recovered"` // in the earlier report, compared now, and gone or ignored
 }
 
 // After compares the report with an earlier one, of which it takes what was known:
-// its items, and what it had kept itself. What could not be asked now keeps what was
-// known of it, so that the fingerprint stays as it was until somebody knows better.
+// its items, and what it had kept itself. What could not be compared now keeps what was
+// known of it, so that the fingerprint stays the same until it can be compared again.
 func (r Report) After(known []Item) Report {
 	c := Changes{New: []Item{}, Stays: []Item{}, Kept: []Item{}, Recovered: []Item{}}
 	prints := func(items []Item) map[string]bool {
@@ -219,7 +219,7 @@ func (r Report) After(known []Item) Report {
 		default:
 			c.Recovered = append(c.Recovered, i)
 		}
-		there[i.Fingerprint] = true // whatever is told twice
+		there[i.Fingerprint] = true // each item once
 	}
 	r.Since = &c
 	r.Fingerprint = fingerprintOf(r.Complete, r.Known()...)

@@ -16,7 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/wire"
 )
 
-// Faults are what is wrong with a configuration, and the texts it stands in.
+// Faults are what is wrong with a configuration, and the files they are in.
 type Faults struct {
 	Files map[string]*hcl.File
 	Diags hcl.Diagnostics
@@ -166,7 +166,7 @@ type ArtifactsDocument struct {
 	Artifacts []ArtifactRow `json:"artifacts"`
 }
 
-// ArtifactRow is one artifact, and what is known of it without asking anybody.
+// ArtifactRow is one artifact, and what is known of it without a request.
 type ArtifactRow struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version"`
@@ -221,12 +221,12 @@ func (t *Text) Artifacts(rows []ArtifactRow) {
 // shortDigest returns enough of a digest to tell it from others.
 func shortDigest(sum string) string { return cmp.Or(sum[:min(12, len(sum))], "not locked") }
 
-// Lock is what became of an artifact when its source was looked at.
+// Lock is what happened to an artifact when its source was read.
 type Lock struct {
 	Artifact fleet.Artifact
 	SHA256   string // that its source has
 	Size     int64  // bytes
-	Refused  bool   // it has changed, and nobody said that it may
+	Refused  bool   // it has changed, and --update does not name it
 	Err      error  // it could not be read; nil: it was
 }
 
@@ -235,7 +235,7 @@ func (l Lock) Differs() bool {
 	return l.Err == nil && (l.SHA256 != l.Artifact.SHA256 || l.Size != l.Artifact.Size)
 }
 
-// Locks prints what became of the artifacts, and the files that were written.
+// Locks prints what happened to the artifacts, and the files that were written.
 func (t *Text) Locks(all []Lock, files []string) {
 	for _, l := range all {
 		name := l.Artifact.Name + " " + l.Artifact.Version + ": "

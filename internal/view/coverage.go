@@ -10,7 +10,7 @@ import (
 )
 
 // uncovered says what a plan does not cover, a sentence each: what it was limited to, and
-// what of the rest could not be compared. It stands before anything else.
+// what of the rest could not be compared. It comes before anything else.
 func uncovered(c plan.Coverage) []string {
 	return nonempty(limit(c), gap(c, c.NotCompared, "could not be compared"), gap(c, c.Partly, "could be compared only in part"),
 		given(len(c.ClusterUnread) > 0, "The cluster could not be compared%s.", clusterParts(c)),

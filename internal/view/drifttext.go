@@ -218,7 +218,7 @@ func about(what string, code plan.Code) string {
 	return fmt.Sprintf("%s (%s): ", what, code)
 }
 
-// print prints notes, those that are alike in one. A fix stands below the last of those in a row that it is for.
+// print prints notes, those that are alike in one. A fix is below the last of those in a row that it is for.
 func (d driftText) print(sign string, all []said) {
 	general := func(n said, text string) string {
 		if n.host == "" {

@@ -152,7 +152,7 @@ func (t *Text) detail(word string, lines ...string) {
 	}
 }
 
-// why says why an action is there, and, where it is blocked, why it does not run and what to do.
+// why says what an action is for, and, where it is blocked, why it does not run and what to do.
 func (t *Text) why(a plan.Action) {
 	x := a.Refusal
 	if x == nil || x.Text != a.Reason.Text {
@@ -274,7 +274,7 @@ func lastVerified(h plan.Host, s doctor.StepExplanation) string {
 	return text + "; " + changed + given(s.Proof.HostMoved && s.Proof.ConfigurationMoved, " have") + given(s.Proof.HostMoved != s.Proof.ConfigurationMoved, " has") + " changed since"
 }
 
-// place returns "file:line", or nothing for a value that nobody wrote.
+// place returns "file:line", or nothing for a default.
 func place(v doctor.Effective) string { return given(v.File != "", "%s", v.Source) }
 
 // Scripts prints the exact scripts that an explanation's actions would run, of one step
@@ -347,7 +347,7 @@ type ExplainDocument struct {
 	Host    ExplainedHost      `json:"host"`
 	Unknown *wire.TroubledHost `json:"unknown,omitempty"`
 	Refused *wire.TroubledHost `json:"refused,omitempty"`
-	Actions []wire.Action      `json:"actions"` // beside the steps
+	Actions []wire.Action      `json:"actions"` // besides the steps
 	Steps   []ExplainedStep    `json:"steps"`
 }
 
