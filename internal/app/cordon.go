@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -59,70 +60,79 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 		if err := env.ask(o.Approve, what+" "+strings.Join(names, ", ")+"?"); err != nil {
 			return err
 		}
-		return result(false, s.cordon(ctx, nodes, o) && len(without) == 0)
+		done, ok := s.cordon(ctx, nodes, o)
+		done.Add("missing", len(without))
+		return env.summed("Node", done, result(false, ok && len(without) == 0))
 	})
 }
 
-// cordon works on one Node after the other, until one fails. It reports whether all of them finished.
-func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOptions) bool {
+// cordon works on one Node after the other, until one fails, and counts the results. It reports whether all of them finished.
+func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOptions) (done view.Counts, ok bool) {
 	t := s.env.outText()
-	ok := true
+	ok = true
 	for i, n := range nodes {
-		said, right, err := s.cordonNode(ctx, n, o)
+		became, detail, err := s.cordonNode(ctx, n, o)
 		if err != nil {
 			s.env.errText().Error(fmt.Errorf("%s: %w", n.Name, err))
-			if left := len(nodes) - i - 1; left > 0 {
-				t.Say(fmt.Sprintf("%d Nodes were not started.", left))
-			}
+			done.Add("failed", 1)
+			done.Add("not started", len(nodes)-i-1)
 			if !o.Undo {
 				t.Say("Cordoned Nodes stay cordoned. To undo: macfleet cordon " + n.Name + " --undo")
 			}
-			return false
+			return done, false
 		}
-		ok = ok && right
-		t.Say(n.Name + ": " + said)
+		ok = ok && became != stillCordoned
+		done.Add(became, 1)
+		t.Say(n.Name + ": " + became + detail)
 	}
-	return ok
+	return done, ok
 }
 
-func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOptions) (said string, right bool, err error) {
+// stillCordoned is the result of --undo on a Node that someone else cordoned.
+const stillCordoned = "still cordoned"
+
+// cordonNode returns what became of a Node, and a detail of it.
+func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOptions) (became, detail string, err error) {
 	cluster := s.kubernetes
-	if o.Undo {
+	switch {
+	case o.Undo && !n.Cordoned:
+		return "already uncordoned", "", nil
+	case o.Undo:
 		open, err := cluster.Uncordon(ctx, n)
 		if err != nil || open {
-			return "uncordoned", err == nil, err
+			return "uncordoned", "", err
 		}
-		return "still cordoned: macfleet did not cordon it; fix: kubectl uncordon " + n.Name, false, nil
+		return stillCordoned, ": macfleet did not cordon it; fix: kubectl uncordon " + n.Name, nil
 	}
 	if _, err := cluster.CordonNode(ctx, n, plan.Run{Who: caller()}); err != nil {
-		return "", false, err
+		return "", "", err
 	}
-	said = "cordoned"
+	became = "cordoned"
 	switch {
 	case n.CordonedBy != "":
-		said += " already, by " + n.CordonedBy
+		became, detail = "cordoned already", ", by "+n.CordonedBy
 	case n.Cordoned:
-		said += " already, but not by macfleet"
+		became, detail = "cordoned already", ", but not by macfleet"
 	}
 	if !o.Drain {
-		return said, true, nil
+		return became, detail, nil
 	}
-	s.env.outText().Say(n.Name + ": " + said)
-	var saying sync.Mutex // Pods of a Node go at once
-	told := make(map[string]string)
+	s.env.outText().Say(n.Name + ": " + became + detail)
+	var saying sync.Mutex // Pods of a Node end at the same time
+	reported := make(map[string]string)
 	err = cluster.EvictPods(ctx, n, o.Timeout, o.Force, func(pod, text, why string) {
 		saying.Lock()
 		defer saying.Unlock()
 		if why != "" {
 			text += ": " + why
 		}
-		if told[pod] != text { // what holds a Pod is reported once, not at each try
-			told[pod] = text
+		if reported[pod] != text { // what holds a Pod is reported once, not at each try
+			reported[pod] = text
 			s.env.errText().Say(n.Name + ": Pod " + pod + " " + text)
 		}
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fmt.Errorf("not empty after %s: %w", o.Timeout, err)
+		err = fmt.Errorf("not drained after %s: %w", o.Timeout, err)
 	}
-	return "empty", true, err
+	return "drained", "", err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -43,7 +44,7 @@ func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 	}
 	// A hold needs no key that only the cluster knows.
 	return env.with(ctx, need{Selection: env.and(env.Args...), readOnly: true}, func(ctx context.Context, s *session) error {
-		hosts, left, err := s.toHold(ctx, h)
+		hosts, others, free, err := s.toHold(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -54,34 +55,43 @@ func hold(ctx context.Context, env *Env, h *inventory.Hold) error {
 		}
 		held := s.engine.Hold(ctx, hosts, h, node)
 		env.outText().Holding(held, h)
-		return result(false, left == 0 && !slices.ContainsFunc(held, func(x engine.Holding) bool { return !x.Done(h) }))
+		right, wrong := "held", "not held"
+		if h == nil {
+			right, wrong = "no longer held", "still held"
+		}
+		failed := len(slices.DeleteFunc(slices.Clone(held), func(x engine.Holding) bool { return x.Done(h) }))
+		var done view.Counts
+		done.Add(right, len(held)-failed)
+		done.Add("not held before", free)
+		done.Add(wrong, failed)
+		done.Add("held by someone else", others)
+		return env.summed("host", done, result(false, others+failed == 0))
 	})
 }
 
-// toHold returns the selected members without those that another person holds, whose hold must not be replaced, and those
-// from which there is no hold to remove. left is how many cannot be changed as asked.
-func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, left int, err error) {
+// toHold returns the selected members to change. others counts those that another person holds, whose hold must not be
+// replaced; free counts those that have no hold to remove.
+func (s *session) toHold(ctx context.Context, h *inventory.Hold) (hosts []plan.Host, others, free int, err error) {
 	p, err := showing(s, s.env.Err, nil, func() (*plan.Plan, error) { return s.engine.ObserveToHold(ctx) })
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	seen := false
 	for _, x := range p.Hosts {
 		other := x.ActiveHold()
 		switch {
 		case !x.Member:
 		case h == nil && x.Held == nil && x.Unknown == nil && !x.Node.IsUnread():
-			seen = true
+			free++
 			s.env.outText().Say(x.Name + ": not held")
 		case h != nil && other != nil && other.Who != h.Who:
-			left++
+			others++
 			s.env.errText().Warn(fmt.Sprintf("%s is already held %s; remove that hold first: macfleet unhold %s", x.Name, other, x.Name))
 		default:
 			hosts = append(hosts, x)
 		}
 	}
-	if len(hosts)+left == 0 && !seen {
-		return nil, 0, errors.New("no host matches the selection; macfleet hosts lists them")
+	if len(hosts)+others+free == 0 {
+		return nil, 0, 0, errors.New("no host matches the selection; macfleet hosts lists them")
 	}
-	return hosts, left, nil
+	return hosts, others, free, nil
 }

@@ -90,6 +90,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		return err
 	}
 	s.env.acting.Store(true)
+	lacking := missing
 	if missing > 0 {
 		// Where the cluster has lost its pins, those it last said become this machine's
 		// own before an empty place for them takes their place.
@@ -114,7 +115,10 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 	if err := s.pins(acting).Update(slices.Clone); err != nil {
 		return err
 	}
-	return result(false, missing == 0)
+	var done view.Counts
+	done.Add("created or changed", max(0, lacking-missing))
+	done.Add("still missing or different", missing)
+	return s.env.summed("object", done, result(false, missing == 0))
 }
 
 // sayPrepared shows what the cluster needs, what of that it has, and what it is for.

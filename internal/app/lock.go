@@ -367,12 +367,10 @@ type ReleaseOptions struct {
 
 // LockRelease takes the lock from a run that is gone.
 func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
-	if err := env.approvable("lock release", o.Force != "" || o.Approve, true,
-		"pass --auto-approve (expired locks only), or --force RUN"); err != nil {
-		return err
-	}
+	approved := o.Force != "" || o.Approve
 	return env.withLocks(ctx, func(ctx context.Context, all []kept) error {
-		t, named := env.outText(), false
+		t := env.outText()
+		released := 0
 		for _, k := range all {
 			r := k.status.Record
 			meant := r.Held && (o.Force == "" || o.Force == r.Run.ID || o.Force == r.Run.Who)
@@ -386,16 +384,24 @@ func LockRelease(ctx context.Context, env *Env, o ReleaseOptions) error {
 			case lives:
 				return fmt.Errorf("the lock of run %s has not expired; wait for it, or take it: macfleet lock release --force %s", r.Run.ID, r.Run.ID)
 			case o.Force == "":
-				if err := env.ask(o.Approve, view.ReleaseQuestion(k.status)); err != nil {
+				if err := env.approvable("lock release", approved, true, "pass --auto-approve (expired locks only), or --force RUN"); err != nil {
+					return err
+				}
+				if err := env.ask(approved, view.ReleaseQuestion(k.status)); err != nil {
 					return err
 				}
 			}
 			if err := k.take(ctx); err != nil {
 				return err
 			}
-			named = true
+			released++
 			t.Say(fmt.Sprintf("%s: released the lock of %s (run %s). That run starts nothing more.", k.status.Of, r.Run.Who, r.Run.ID))
 		}
-		return refuse(o.Force != "" && !named, "no lock is held by %q; pass the run id or owner shown by lock status", o.Force)
+		if released == 0 {
+			return refuse(o.Force != "", "no lock is held by %q; pass the run id or owner shown by lock status", o.Force)
+		}
+		var done view.Counts
+		done.Add("released", released)
+		return env.summed("lock", done, nil)
 	})
 }

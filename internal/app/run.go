@@ -44,6 +44,14 @@ func result(different, complete bool) error {
 	return nil
 }
 
+// summed prints the line that ends a small command: what happened to how many things. err is the command's result.
+func (env *Env) summed(noun string, done view.Counts, err error) error {
+	var code exit
+	errors.As(err, &code)
+	env.outText().Summed(noun, done, int(code))
+	return err
+}
+
 var errInterrupted = errors.New("interrupted")
 
 // Run executes a command line and returns its exit code. Only here an error becomes one.

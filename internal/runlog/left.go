@@ -34,7 +34,10 @@ func (r Record) LeftBy(result engine.Result) []LeftHost {
 	}
 	for _, h := range r.acted() {
 		for _, state := range urgency {
-			if slices.ContainsFunc(h.Actions, func(a ActionReport) bool { return a.State == state }) {
+			if h.has(state) {
+				if state == StateNotStarted && h.has(StateDone) {
+					state = StateNotFinished
+				}
 				add(LeftHost{Host: h.Host, Fleet: h.Fleet, State: state})
 				break
 			}
@@ -64,6 +67,10 @@ func (r Record) LeftBy(result engine.Result) []LeftHost {
 		add(LeftHost{l.Name, l.Fleet, StateLost, l.Code, l.Text, l.Remedy})
 	}
 	return out
+}
+
+func (h HostReport) has(state State) bool {
+	return slices.ContainsFunc(h.Actions, func(a ActionReport) bool { return a.State == state })
 }
 
 // stateAfter returns how a comparison found a host, and why: StateDone when nothing is left to do there.

@@ -23,6 +23,7 @@ const (
 
 // More states of hosts that a run did not finish.
 const (
+	StateNotFinished  State = "not finished"  // some of its actions were done, others not started
 	StateNotConverged State = "not converged" // the last comparison still found something to change
 	StateUnreachable  State = "unreachable"   // it did not answer
 	StateLost         State = "lost"          // its server is not in the inventory
@@ -31,7 +32,7 @@ const (
 )
 
 // LeftStates are the states of hosts that a run did not finish, the most urgent first.
-var LeftStates = []State{StateFailed, StateUncertain, StateNotStarted, StateNotWaited, StateNotConverged, StateRefused, StateUnreachable, StateLost, StateNotCompared,
+var LeftStates = []State{StateFailed, StateUncertain, StateNotFinished, StateNotStarted, StateNotWaited, StateNotConverged, StateRefused, StateUnreachable, StateLost, StateNotCompared,
 	StateHeld, StateDeferred}
 
 // HostReport is what a run did on one host and, if the run did not finish it, why. The host without a name is the cluster.

@@ -289,7 +289,7 @@ func (t *Text) Preparation(all []Prepared) {
 		t.Warn(fmt.Sprintf("the %s is not changed: %s", p.Object, p.Why))
 	}
 	if len(needed) == 0 {
-		t.sayf("The cluster is prepared: %s as wanted.", count(kept, "object"))
+		t.sayf("The cluster is prepared: %s in sync.", count(kept, "object"))
 		return
 	}
 	verbs := map[inventory.ObjectState]string{inventory.ObjectDiffers: "change", inventory.ObjectSurplus: "remove", inventory.ObjectUnserved: "remove"}
@@ -298,13 +298,13 @@ func (t *Text) Preparation(all []Prepared) {
 		verb, purpose := cmp.Or(verbs[same[0].State], "create"), same[0].For
 		for _, p := range same {
 			counts[verb]++
-			rows = append(rows, []string{verb, p.String() + given(p.Why != "", " (%s)", p.Why), purpose})
+			rows = append(rows, []string{verb, p.String(), listed("; ", purpose, p.Why)})
 			purpose = ""
 		}
 	}
 	t.Table(rows, "FOR")
 	t.sayf("The cluster needs %s: %s.", count(len(needed), "change"), listed(", ", given(counts["create"] > 0, "create %d", counts["create"]),
-		given(counts["change"] > 0, "change %d", counts["change"]), given(counts["remove"] > 0, "remove %d", counts["remove"]), given(kept > 0, "%s as wanted", count(kept, "object"))))
+		given(counts["change"] > 0, "change %d", counts["change"]), given(counts["remove"] > 0, "remove %d", counts["remove"]), given(kept > 0, "%s in sync", count(kept, "object"))))
 }
 
 // AgentsUnbound says what the cluster cannot be made to forbid.

@@ -35,6 +35,42 @@ func (t *Text) Result(e Ending) {
 	t.behind(t.strong.Render("Result")+"  ", printable(text))
 }
 
+// Counts are how many things had which result, in the order in which they were added first.
+type Counts struct {
+	results []string
+	n       map[string]int
+}
+
+// Add counts n more things with a result.
+func (c *Counts) Add(result string, n int) {
+	if n == 0 {
+		return
+	}
+	if c.n == nil {
+		c.n = make(map[string]int)
+	}
+	if c.n[result] == 0 {
+		c.results = append(c.results, result)
+	}
+	c.n[result] += n
+}
+
+// Summed prints the line that ends a small command. The exit code is left out when it is 0.
+func (t *Text) Summed(noun string, c Counts, exit int) {
+	var parts []string
+	for i, result := range c.results {
+		if i == 0 {
+			parts = append(parts, count(c.n[result], noun)+" "+result)
+		} else {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n[result], result))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing to do"}
+	}
+	t.behind(t.strong.Render("Result")+"  ", printable(listed(", ", listed(", ", parts...), given(exit != 0, "exit %d", exit))))
+}
+
 // Cancelled says that nothing was done because a person did not approve it.
 func (t *Text) Cancelled(err error) {
 	first, rest, _ := strings.Cut(err.Error(), "; ")

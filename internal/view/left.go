@@ -59,7 +59,7 @@ func (t *Text) leftOver(before *plan.Plan, left []runlog.LeftHost, names plan.Na
 	var rest []runlog.LeftHost
 	for _, l := range left {
 		switch l.State {
-		case runlog.StateFailed, runlog.StateNotStarted, runlog.StateDeferred:
+		case runlog.StateFailed, runlog.StateNotFinished, runlog.StateNotStarted, runlog.StateDeferred:
 		default:
 			rest = append(rest, l)
 		}

@@ -160,7 +160,7 @@ func TestLiveAsks(t *testing.T) {
 	l := view.NewLive(text, nil, func() (int, int) { return s.columns, s.rows }, func() time.Time { return begun }, false)
 	l.Event(engine.Event{Type: engine.Observing, Time: begun, Count: 2})
 	l.Event(engine.Event{Type: engine.Observed, Time: begun, Host: "one"})
-	if diff := cmp.Diff([]string{"Asking 2 hosts: 1 answered, 0s"}, s.lines); diff != "" {
+	if diff := cmp.Diff([]string{"Reading 2 hosts: 1 answered, 0s"}, s.lines); diff != "" {
 		t.Error(diff)
 	}
 	l.Close()

@@ -282,9 +282,9 @@ func (t *progress) asking(now time.Time) string {
 	case t.asked == 0:
 		return "Reading the inventory"
 	case acted:
-		return fmt.Sprintf("Verifying %s: %d answered", count(t.asked, "host"), t.answers)
+		return "Verifying " + count(t.asked, "host") + given(t.answers > 0, ": %d answered", t.answers)
 	}
-	return fmt.Sprintf("Asking %s: %d answered, %s", count(t.asked, "host"), t.answers, clock(now.Sub(t.began)))
+	return "Reading " + count(t.asked, "host") + ": " + listed(", ", some(t.answers, "answered"), clock(now.Sub(t.began)))
 }
 
 // clock writes a duration in a few characters: 20s, 2m10s, 1h02m.
