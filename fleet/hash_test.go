@@ -32,7 +32,7 @@ func filled(t *testing.T, of reflect.Type) reflect.Value {
 	case reflect.Struct:
 		for i := range of.NumField() {
 			if of.Field(i).Type == reflect.TypeFor[[]fleet.Ignore]() {
-				continue // TestHash looks at them
+				continue // TestHash checks them
 			}
 			v.Field(i).Set(filled(t, of.Field(i).Type))
 		}

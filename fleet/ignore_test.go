@@ -7,7 +7,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// TestIgnoreEnds looks at an ignore around its last day, from two zones: the day is
+// TestIgnoreEnds checks an ignore around its last day, from two zones: the day is
 // one of UTC.
 func TestIgnoreEnds(t *testing.T) {
 	t.Parallel()

@@ -21,10 +21,10 @@ func TestMoves(t *testing.T) {
 		at("runner", "m2"):  at("runners", "m2"), // over two blocks
 		at("jobs", "m2"):    at("runners", "m2"),
 		at("runner", "big"): at("runners", "m4"), // a group's own block counts first
-		at("runner", "m9"):  {},                  // that group is nowhere
+		at("runner", "m9"):  {},                  // there is no such group
 		at("web", "m2"):     at("builders", "m2"),
 		at("web", "m4"):     {},
-		at("a", "m2"):       {}, // leads nowhere
+		at("a", "m2"):       {}, // leads to no group
 		at("runners", "m2"): {}, // did not move
 	} {
 		got, ok := c.MovedTo(from)

@@ -218,7 +218,7 @@ func TestPoolConflict(t *testing.T) {
 	}
 }
 
-// TestPoolConflictIsExact draws prefixes beside and inside owned names. Where
+// TestPoolConflictIsExact draws prefixes next to and inside owned names. Where
 // no conflict is seen, no owned name may have the prefix; where one is seen,
 // some owned name has it, which the answer shows.
 func TestPoolConflictIsExact(t *testing.T) {

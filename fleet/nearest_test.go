@@ -15,7 +15,7 @@ func TestNearest(t *testing.T) {
 		"tart": "", "tailnet": "", "host": "", "x": "", "": "", strings.Repeat("x", 1000): "", "auto_login": "", "github_runner": "", "builders": "",
 		"acme-prod-runners-m2-7aca": "acme-prod-runners-m2-7aca1", "acme-prod-runners-m2-7aca2": "acme-prod-runners-m2-7aca1",
 		"tower": "power", "towr": "", "powr": "power", "xroup": "group", "xrop": "",
-		// Another machine is no misspelling of this one.
+		// Another machine is not a misspelling of this one.
 		"acme-prod-runners-m2-zzzzz": "", "acme-prod-builders-m2-7aca1": "",
 	}
 	for name, want := range tests {

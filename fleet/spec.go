@@ -7,7 +7,7 @@ package fleet
 // field by field; a list replaces. Every leaf says in its "per" tag whether all
 // hosts of a group share its value ("fleet") or each has its own ("host"); a
 // test walks the struct and shows that each reaches its step's rendering. The
-// tag "default" is the value of a leaf that nobody wrote.
+// tag "default" is the value of a leaf that the configuration does not set.
 type Spec struct {
 	Sudo         *Sudo         `hcl:"sudo,block"`
 	Hostname     *Hostname     `hcl:"hostname,block"`

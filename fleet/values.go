@@ -116,7 +116,7 @@ func written(v reflect.Value) string {
 }
 
 // WithDefaults returns s with every unset value set to its default. Blocks that s lacks stay absent; nested
-// blocks of its blocks appear where their tag says so. The result shares no changed memory with s.
+// blocks of its blocks appear where their tag includes them. The result shares no changed memory with s.
 func (s Spec) WithDefaults() Spec {
 	fill(reflect.ValueOf(&s).Elem())
 	return s

@@ -8,21 +8,21 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestLooksElsewhere: what the account holds beside the zones and the project of the
-// configuration is asked for where servers are missing, and only there.
+// TestLooksElsewhere: what the account holds outside the zones and the project of the
+// configuration is read where servers are missing, and only there.
 func TestLooksElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		edit func(*world)
 		want bool
 	}{
-		"nothing is wanted":        {func(w *world) { w.cfg.Fleets[0].Groups[0].Replicas = 0 }, false},
+		"nothing is configured":    {func(w *world) { w.cfg.Fleets[0].Groups[0].Replicas = 0 }, false},
 		"a member":                 {func(w *world) { w.member("macos", "m2", 1) }, false},
 		"the pool has enough":      {func(w *world) { w.free(1) }, false},
 		"the pool has none":        {func(*world) {}, true},
 		"the pool has other types": {func(w *world) { w.free(1).Type = "M4-M" }, true},
 		"a pinned server is gone":  {func(w *world) { w.member("macos", "m2", 1); w.pin(2, "acme-prod-macos-m2-00002") }, true},
-		"one step alone":           {func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
+		"only one step":            {func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
 	} {
 		w := newWorld(1, 0, 0)
 		tc.edit(w)
@@ -40,7 +40,7 @@ func TestWhatIsElsewhereIsSaid(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.snap.Account = account
 	if s := w.plan(t).Shortages[0]; !strings.Contains(s.Text, said) || !strings.HasPrefix(s.Remedy, "correct zones") {
-		t.Errorf("the shortage says %q, to do: %q", s.Text, s.Remedy)
+		t.Errorf("the shortage says %q, fix: %q", s.Text, s.Remedy)
 	}
 	w = newWorld(1, 0, 0)
 	w.snap.Account = account

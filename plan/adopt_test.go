@@ -54,7 +54,7 @@ func TestAdoptedIsNeverDriftAtFirst(t *testing.T) {
 			w.change(1, func(h *plan.HostSeen) { h.Pinned = true })
 		}, "adopted P"},
 		"pin of another name": {func(w *world) { w.pin(1, "acme-prod-macos-m2-00001") }, "adopted P"},
-		"claimed and broken off": {func(w *world) {
+		"claimed and interrupted": {func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { h.Claim = inventory.Present(plan.ClaimOf(w.cfg.Owner, legacy, serverID(1))) })
 		}, "adopted P"},
 		"pin of the listed name": {func(w *world) { w.pin(1, legacy) }, "marker-missing D"},
@@ -68,7 +68,7 @@ func TestAdoptedIsNeverDriftAtFirst(t *testing.T) {
 	}
 }
 
-// TestAdoptionRefused leaves alone what is not the machine that a block means.
+// TestAdoptionRefused does not touch what is not the machine that a block means.
 func TestAdoptionRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -95,10 +95,10 @@ func TestAdoptionRefused(t *testing.T) {
 			m.Configuration, m.Name = "globex", legacy
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
 		}, "foreign-marker", []string{"globex"}},
-		{"a marker of ours for another server", func(w *world) {
+		{"a marker of this configuration for another server", func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 9)) })
 		}, "marker-of-another-server", []string{"00009"}},
-		{"a claim of somebody else", func(w *world) {
+		{"a claim of another configuration", func(w *world) {
 			w.change(1, func(h *plan.HostSeen) {
 				h.Claim = inventory.Present(plan.Claim{Configuration: "globex", Name: "globex-1", ServerID: serverID(1)})
 			})
@@ -195,7 +195,7 @@ func TestAdoptedServerMissing(t *testing.T) {
 }
 
 // TestAMissingAdoptedServerIsNoEmptyInventory: a mistyped id says nothing about
-// the project, and an adopted server that is there says that it is right.
+// the project, and an adopted server that exists shows that it is right.
 func TestAMissingAdoptedServerIsNoEmptyInventory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
@@ -295,14 +295,14 @@ func TestAnAdoptedNameIsTaken(t *testing.T) {
 	expect(t, "claims", []string(nil), claimed(p))
 }
 
-// TestNotOursKnowsAdopted: whoever is about to change a host asks again.
+// TestNotOursKnowsAdopted: it is checked again before a host is changed.
 func TestNotOursKnowsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
 	w.adoptedMember(1, legacy)
 	h := oneHost(t, w.plan(t))
 	if x := plan.MarkerForbids(w.cfg, &h); x != nil {
-		t.Errorf("it is ours: %+v", x)
+		t.Errorf("it is taken for a member: %+v", x)
 	}
 	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 1))
 	if x := plan.MarkerForbids(w.cfg, &h); x != nil || !h.MarkerStale() {
@@ -310,7 +310,7 @@ func TestNotOursKnowsAdopted(t *testing.T) {
 	}
 	h.Server.Name = "someones-mac"
 	if x := plan.MarkerForbids(w.cfg, &h); x == nil || x.Code.String() != "marker-of-another-server" {
-		t.Errorf("a block that gives it a name which it does not bear: %+v", x)
+		t.Errorf("a block that gives it a name that it does not have: %+v", x)
 	}
 	h.Server.Name = h.Name
 	h.Seen.Marker = inventory.Present(w.marker("macos", "m2", 9))
@@ -319,7 +319,7 @@ func TestNotOursKnowsAdopted(t *testing.T) {
 	}
 }
 
-// TestMarkerFollowsItsGroup: a host that moves to another group says so itself,
+// TestMarkerFollowsItsGroup: a host that moves to another group shows it itself,
 // or it would be missed in the wrong one when its block is lost.
 func TestMarkerFollowsItsGroup(t *testing.T) {
 	t.Parallel()
@@ -362,7 +362,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 	}
 }
 
-// TestElsewhere: what another environment adopts is not asked and not claimed.
+// TestElsewhere: what another environment adopts is neither contacted nor claimed.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)

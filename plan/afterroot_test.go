@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// rootGiver is a step whose change makes root to be had.
+// rootGiver is a step whose change sets up root.
 type rootGiver struct{ fakeStep }
 
 func (rootGiver) Diff(plan.View) plan.Finding {
@@ -17,7 +17,7 @@ func (rootGiver) Diff(plan.View) plan.Finding {
 }
 
 // TestNeedsRoot plans a fresh host that gives no root yet: a step whose answers only
-// root can have is put off, and stays in the plan; one without a wish does not.
+// root can have is put off, and stays in the plan; one without a desired state does not.
 func TestNeedsRoot(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -44,13 +44,13 @@ func TestNeedsRoot(t *testing.T) {
 			}
 		}
 		if put != tc.want {
-			t.Errorf("wish %q: put off %d times, want %d: %v", tc.wish, put, tc.want, lines(p))
+			t.Errorf("configured %q: put off %d times, want %d: %v", tc.wish, put, tc.want, lines(p))
 		}
 	}
 }
 
 // rootedPower is a step like power whose probe needs root, written without a thought
-// of that: where an answer is unread it says so, and nothing else.
+// of that: where an answer is unread that is reported, and nothing else.
 type rootedPower struct{ wish string }
 
 func (rootedPower) ID() plan.StepID { return "power" }

@@ -18,19 +18,19 @@ func TestRecordedFleets(t *testing.T) {
 	p := plan.Compute(cfg, stepsFor, snap, plan.Selection{})
 	expect(t, "recorded", plan.Summary{Hosts: n, Change: n * (plantest.Steps - 1), Refused: n, Drift: n * plantest.Steps}, p.Summarise())
 	if next := plan.Next(cfg, snap, plan.Selection{}); next != nil {
-		t.Errorf("%d hosts are still to be asked", len(next))
+		t.Errorf("%d hosts are still to be contacted", len(next))
 	}
 	cfg, stepsFor, snap = plantest.Converged(n)
 	p = plan.Compute(cfg, stepsFor, snap, plan.Selection{})
 	expect(t, "converged", plan.Summary{Hosts: n, Converged: n}, p.Summarise())
 	for _, h := range p.Hosts {
 		if len(h.Verified) != plantest.Steps || h.MarkerStale() {
-			t.Fatalf("%s: %d proofs, lost %t", h.Name, len(h.Verified), h.MarkerStale())
+			t.Fatalf("%s: %d records, lost %t", h.Name, len(h.Verified), h.MarkerStale())
 		}
 	}
 	cfg, stepsFor, snap = plantest.Joining(n)
 	p = plan.Compute(cfg, stepsFor, snap, plan.Selection{})
-	// No Pod can be on a Node that is not there yet: the step of builders has nothing to do.
+	// No Pod can be on a Node that does not exist yet: the step of builders has nothing to do.
 	expect(t, "joining", plan.Summary{Hosts: n, Add: n, Change: n * (plantest.Steps - 1), Pending: n * plantest.Steps}, p.Summarise())
 }
 

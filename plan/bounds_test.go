@@ -51,7 +51,7 @@ func deferrals(t *testing.T, p *plan.Plan) map[string]int {
 // noSteps are those of hosts whose steps do not matter.
 func noSteps(fleet.Host) []plan.Step { return nil }
 
-// most are guardrails of so many hosts that one run disrupts.
+// most are guardrails with a limit of hosts that one run disrupts.
 func most(n int) plan.Bounds {
 	return plan.Bounds{Guardrails: fleet.Guardrails{MaxDisrupted: fleet.Share{Count: n}}}
 }
@@ -79,7 +79,7 @@ func TestDefer(t *testing.T) {
 		"as many wipes as are named":       {plan.Wipe, plan.Bounds{Guardrails: fleet.Guardrails{MaxWipes: 3}}, map[string]int{"too-many-wipes": 5}, 5},
 		"at noon nothing is drained":       {plan.Drain, plan.Bounds{Guardrails: windows, Now: noon}, map[string]int{"outside-window": 8}, 8},
 		"at night it is":                   {plan.Drain, plan.Bounds{Guardrails: windows, Now: noon.Add(12 * time.Hour)}, map[string]int{}, 0},
-		"unless somebody says so":          {plan.Reboot, plan.Bounds{Guardrails: windows, Now: noon, AnyTime: true}, map[string]int{}, 0},
+		"unless a person allows it":        {plan.Reboot, plan.Bounds{Guardrails: windows, Now: noon, AnyTime: true}, map[string]int{}, 0},
 		"three hosts, and the broken one":  {plan.NoDisruption, plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 3}}, map[string]int{"too-many-hosts": 5 * 3}, 5},
 		"at noon, of three hosts something is done": {plan.Drain, plan.Bounds{Guardrails: both, Now: noon},
 			map[string]int{"too-many-hosts": 5 * 2, "outside-window": 3 + 5}, 8},
@@ -124,7 +124,7 @@ func TestDeferTakesNoShare(t *testing.T) {
 }
 
 // TestDeferInTurn: the next run begins with those that the last one left, also where the first
-// hosts of the plan differ again; and with what an earlier run began before all.
+// hosts of the plan differ again; and with what an earlier run started first.
 func TestDeferInTurn(t *testing.T) {
 	t.Parallel()
 	runs := func(p *plan.Plan) (names []string) {
@@ -159,12 +159,12 @@ func TestDeferInTurn(t *testing.T) {
 	}
 	unfinished = "3"
 	if diff := cmp.Diff([]string{"3", "4", "5"}, next(5)); diff != "" {
-		t.Errorf("after a run that broke off (-want +got):\n%s", diff)
+		t.Errorf("after an interrupted run (-want +got):\n%s", diff)
 	}
 }
 
 // TestDeferAfterwards: after a run its limits are spent. What it deferred stays deferred, also
-// while a window is open by now; what it did not bring about is no other run's.
+// while a window has opened since; what it did not bring about is left to no other run.
 func TestDeferAfterwards(t *testing.T) {
 	t.Parallel()
 	night, _ := fleet.ParseWindow("daily 22:00-04:00")

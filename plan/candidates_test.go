@@ -57,7 +57,7 @@ func TestFreshWorld(t *testing.T) {
 	expect(t, "summary", plan.Summary{Add: 8, Change: 8, Refused: 1, Pending: 17}, p.Summarise())
 }
 
-// badCandidates spoil the pool's first server.
+// badCandidates make the pool's first server unusable.
 var badCandidates = []struct {
 	name  string
 	spoil func(*world, *inventory.Server)
@@ -107,7 +107,7 @@ var badCandidates = []struct {
 	{"claim unread", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.Claim = inventory.Unread[plan.Claim]("garbage") })
 	}, "claim-unreadable", true},
-	{"nothing read at all", func(w *world, _ *inventory.Server) { w.hosts[serverID(1)] = plan.HostSeen{Root: true} }, "marker-unreadable", true},
+	{"nothing read", func(w *world, _ *inventory.Server) { w.hosts[serverID(1)] = plan.HostSeen{Root: true} }, "marker-unreadable", true},
 	{"runs another family", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7.1") })
 	}, "wrong-os", true},
@@ -172,7 +172,7 @@ func TestGoodCandidates(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*world, *plan.HostSeen){
 		"clean": func(*world, *plan.HostSeen) {},
-		"our own claim, which broke off": func(w *world, h *plan.HostSeen) {
+		"an interrupted claim of this configuration": func(w *world, h *plan.HostSeen) {
 			c := plan.ClaimOf(w.cfg.Owner, "acme-prod-macos-m2-00001", serverID(1))
 			c.Nonce = "of another run"
 			h.Claim = inventory.Present(c)
@@ -207,10 +207,10 @@ func TestOSFamilies(t *testing.T) {
 }
 
 // TestThePoolIsJudgedByWhatRuns: the image that a server was first installed with says
-// nothing once it was updated, so its host is asked before the pool counts as too small.
+// nothing once it was updated, so its host is read before the pool counts as too small.
 func TestThePoolIsJudgedByWhatRuns(t *testing.T) {
 	t.Parallel()
-	type server struct{ image, runs string } // runs "" = it cannot be asked, "?" = it does not say
+	type server struct{ image, runs string } // runs "" = it is unreachable, "?" = it does not say
 	const tahoe, sequoia, sonoma = "26.3", "15.7.1", "14.6"
 	for name, tc := range map[string]struct {
 		pool     []server
@@ -236,12 +236,12 @@ func TestThePoolIsJudgedByWhatRuns(t *testing.T) {
 			rejected: []string{"acme-pool-01 wrong-os"},
 			asked:    [][]string{{"acme-pool-01", "acme-pool-02"}},
 		},
-		"cannot be asked": {
+		"unreachable": {
 			pool: []server{{"Sonoma", ""}, {"Tahoe", tahoe}, {"Sequoia", sequoia}}, want: 1,
 			claims: []string{"acme-pool-02 > acme-prod-macos-m2-00002", "acme-pool-03 > acme-prod-runners-m2-00003"},
 			asked:  [][]string{{"acme-pool-02", "acme-pool-03"}},
 		},
-		"cannot be asked, and is needed": {
+		"is unreachable, and is needed": {
 			pool: []server{{"Sonoma", ""}, {"Tahoe", tahoe}}, want: 1,
 			claims: []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, rejected: []string{"acme-pool-01 unreachable"},
 			asked: [][]string{{"acme-pool-01", "acme-pool-02"}},
@@ -292,7 +292,7 @@ func TestThePoolIsJudgedByWhatRuns(t *testing.T) {
 }
 
 // TestOneServerForTwoGroups: groups of one type share the pool in the order of
-// the configuration, and a server that both looked at is named once.
+// the configuration, and a server that both considered is named once.
 func TestOneServerForTwoGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 0, 2)
@@ -368,7 +368,7 @@ func TestAStrayTurnsOutToBeAMember(t *testing.T) {
 	}
 }
 
-// TestStraysAreAskedOnlyWhereAClaimWantsThem leaves alone what cannot be a lost
+// TestStraysAreAskedOnlyWhereAClaimWantsThem does not contact what cannot be a lost
 // member: other types, hosts of other environments, and everything where the
 // run is limited to a group that lacks nothing.
 func TestStraysAreAskedOnlyWhereAClaimWantsThem(t *testing.T) {
@@ -406,7 +406,7 @@ func TestStraysAreAskedOnlyWhereAClaimWantsThem(t *testing.T) {
 }
 
 // TestShortageOfWhatCannotBeTaken: who has enough servers, and may not take them,
-// is not told to order some.
+// is not advised to order some.
 func TestShortageOfWhatCannotBeTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)

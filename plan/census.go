@@ -66,7 +66,7 @@ const (
 	byIdentity = "identity"   // of an orphan: its kubelet's account in the cluster
 )
 
-// knownMembers returns the testimonies by server id.
+// knownMembers returns the last known names by server id.
 func knownMembers(r *register, snap Snapshot) map[string]knownAs {
 	known := make(map[string]knownAs, len(snap.Servers))
 	add := func(id, name, by string) {

@@ -15,9 +15,9 @@ func TestGaps(t *testing.T) {
 	member := w.member("macos", "m2", 1)
 	w.free(2)
 	w.free(3).OSFamily = "Sequoia"
-	expect(t, "before anything is asked", plan.Gaps{Hosts: []string{"acme-pool-03", member.Name}}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+	expect(t, "before any host is contacted", plan.Gaps{Hosts: []string{"acme-pool-03", member.Name}}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
 	w.plan(t)
-	expect(t, "after all is asked", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+	expect(t, "after all hosts are contacted", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
 
 	former := w.snap.Hosts[serverID(1)]
 	former.Facts = plan.Facts{"alpha.get": former.Facts["alpha.get"]}
@@ -25,7 +25,7 @@ func TestGaps(t *testing.T) {
 	expect(t, "of an earlier version", plan.Gaps{Probes: []string{"beta.get"}}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
 	former.Trouble, former.Facts = &plan.Trouble{Code: plantest.Code("unreachable")}, nil
 	w.snap.Hosts[serverID(1)] = former
-	expect(t, "of a host that could not be asked", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
+	expect(t, "of an unreachable host", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
 }
 
 func TestProbes(t *testing.T) {
@@ -37,7 +37,7 @@ func TestProbes(t *testing.T) {
 	}
 	expect(t, "each probe once", []string{"alpha.get", "beta.get"}, ids)
 	if got := plan.Probes(&fleet.Config{}, w.steps, plan.Selection{}); got != nil {
-		t.Errorf("nobody is asked %v", got)
+		t.Errorf("no host to contact: %v", got)
 	}
 }
 
@@ -58,7 +58,7 @@ func (choosy) Wanted() string { return "" }
 func (choosy) Diff(plan.View) plan.Finding { return plan.Finding{} }
 
 // TestProbesStandBack: one script serves all hosts, so where one host needs the
-// full answer the others are not asked for less besides.
+// full answer the others do not get a shorter query.
 func TestProbesStandBack(t *testing.T) {
 	t.Parallel()
 	stepsFor := func(h fleet.Host) []plan.Step { return []plan.Step{choosy{h.Spec.Power != nil}} }
@@ -80,7 +80,7 @@ func TestProbesStandBack(t *testing.T) {
 			ids = append(ids, p.ID)
 		}
 		expect(t, "asked", []string{tc.asked}, ids)
-		expect(t, "gaps of a host that was asked for everything", plan.Gaps{}, plan.GapsOf(&cfg, stepsFor, snap, plan.Selection{}))
+		expect(t, "gaps of a host that was read completely", plan.Gaps{}, plan.GapsOf(&cfg, stepsFor, snap, plan.Selection{}))
 	}
 	snap.Hosts["a"] = plan.HostSeen{Facts: plan.Facts{"gamma.traces": {}}}
 	cfg := fleet.Config{Fleets: []fleet.Fleet{{Groups: []fleet.Group{{Spec: fleet.Spec{Power: &fleet.Power{}}}}}}}
@@ -88,7 +88,7 @@ func TestProbesStandBack(t *testing.T) {
 }
 
 // TestCheckLeavesHostsAside judges a recorded observation as the lists were
-// judged before any host was asked: a candidate that turned out unfit afterwards
+// judged before any host was contacted: a candidate that turned out unfit afterwards
 // may still be named.
 func TestCheckLeavesHostsAside(t *testing.T) {
 	t.Parallel()
@@ -101,11 +101,11 @@ func TestCheckLeavesHostsAside(t *testing.T) {
 	}
 	w.sel.On = []plan.Selector{on}
 	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
-		t.Errorf("before it is asked: %v", err)
+		t.Errorf("before it is contacted: %v", err)
 	}
 	w.plan(t)
 	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
-		t.Errorf("after it was asked: %v", err)
+		t.Errorf("after it was contacted: %v", err)
 	}
 	w.pin(9, w.cfg.HostName("macos", "m2", serverID(9)))
 	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err == nil || !strings.Contains(err.Error(), "known from earlier runs") {

@@ -29,7 +29,7 @@ func (s kubeletStep) Wanted() string { return s.wish }
 func (s kubeletStep) Diff(v plan.View) plan.Finding {
 	a, ok := v.Facts.Get("gamma.get").Get()
 	if !ok {
-		return plan.Finding{Unread: []plan.Unread{{Probe: "gamma.get", Why: "not asked"}}}
+		return plan.Finding{Unread: []plan.Unread{{Probe: "gamma.get", Why: "not read"}}}
 	}
 	if v.Identity.IsUnread() {
 		return plan.Finding{Unread: []plan.Unread{{Probe: "gamma.get", Why: v.Identity.Why()}}}
@@ -76,7 +76,7 @@ func (w *world) identity(host string) {
 	})
 }
 
-// partly gives the first host an identity and nobody else one.
+// partly gives the first host an identity and no other host one.
 func partly(i inventory.Identity) func(*world) {
 	i.Host = first
 	return func(w *world) {
@@ -99,7 +99,7 @@ func (w *world) answers(n int, gamma string) {
 	})
 }
 
-// pod is one at work on the first host.
+// pod is one running on the first host.
 func pod(phase string) inventory.Pod {
 	return inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: phase}
 }
@@ -147,12 +147,12 @@ func TestJoinActions(t *testing.T) {
 		want []string
 	}{
 		{"all is well", func(*world) {}, nil},
-		{"no identity, proven before", func(w *world) { partly(inventory.Identity{})(w) }, []string{"identity token-revoked D", "gamma config-changed P"}},
+		{"no identity, verified before", func(w *world) { partly(inventory.Identity{})(w) }, []string{"identity token-revoked D", "gamma config-changed P"}},
 		{"half an identity", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), []string{"identity token-revoked D", "gamma config-changed P"}},
 		{"a binding of an earlier version", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true, Bound: true, Former: true}), []string{"identity binding-renamed P"}},
 		{"a binding of an earlier version that gives no rights", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true, Former: true}),
 			[]string{"identity token-revoked D", "gamma config-changed P"}},
-		{"no identity, never proven", func(w *world) {
+		{"no identity, never verified", func(w *world) {
 			partly(inventory.Identity{})(w)
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
 		}, []string{"identity identity-missing P", "gamma first-setup P"}},
@@ -167,7 +167,7 @@ func TestJoinActions(t *testing.T) {
 			[]string{"gamma kubeconfig-differs D", "provider-id empty-provider-id D"}},
 		{"Node of another server", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = other }); w.answers(1, "old") },
 			[]string{"node different-provider-id D", "gamma kubeconfig-differs D"}},
-		{"Node of another server, at work", func(w *world) {
+		{"Node of another server, with a Pod", func(w *world) {
 			w.editNode(func(n *inventory.Node) { n.ProviderID = other })
 			w.pods(pod("Running"))
 		}, []string{"node different-provider-id D !pods-on-node"}},
@@ -238,7 +238,7 @@ func TestMisjoined(t *testing.T) {
 	}
 }
 
-// TestReleasePods: only what the kubelet's finalizer alone holds, and only when
+// TestReleasePods: only what only the kubelet's finalizer holds, and only when
 // nothing can run for it any more.
 func TestReleasePods(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestReleasePods(t *testing.T) {
 	}{
 		{"ended", func(*world) {}, []inventory.Pod{ended, running}, "ended"},
 		{"ended, and held by kubelets of two builds", func(*world) {}, []inventory.Pod{built}, "built"},
-		{"held by somebody else's of that name", func(*world) {}, []inventory.Pod{alike}, ""},
+		{"held by a foreign finalizer", func(*world) {}, []inventory.Pod{alike}, ""},
 		{"not yet due", func(*world) {}, []inventory.Pod{due}, ""},
 		{"held by another too", func(*world) {}, []inventory.Pod{held}, ""},
 		{"the kubelet's own", func(*world) {}, []inventory.Pod{mirror}, ""},
@@ -310,11 +310,11 @@ func TestReleasePods(t *testing.T) {
 	}
 }
 
-// TestKeepObjects: what is no host's comes first, on its own, and in no run that is
+// TestKeepObjects: what has no host comes first, by itself, and in no run that is
 // limited to some hosts.
 func TestKeepObjects(t *testing.T) {
 	t.Parallel()
-	missing := inventory.Object{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it is not there"}
+	missing := inventory.Object{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it is missing"}
 	differs := inventory.Object{Kind: "ClusterRole", Name: "acme-capi", State: inventory.ObjectDiffers, Why: "rules"}
 	kept := inventory.Object{Kind: "Namespace", Name: "macfleet", State: inventory.ObjectKept, Prepared: true}
 	prepared := inventory.Object{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectDiffers, Why: "rules", Prepared: true}
@@ -351,14 +351,14 @@ func TestClusterUnread(t *testing.T) {
 	w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{}
 	delete(w.wish, "gamma")
 	if p = w.plan(t); len(p.Unread) > 0 {
-		t.Errorf("nobody joins, and unread is %v", p.Unread)
+		t.Errorf("no host joins, and unread is %v", p.Unread)
 	}
 	w = joined()
 	w.snap.Cluster = inventory.Unread[inventory.Cluster]("no rights")
 	expect(t, "unread", []plan.Unread{{Probe: "cluster", Why: "no rights"}}, w.plan(t).Unread)
 }
 
-// TestFailingPods are counted beside Ready, and tied to a missing session.
+// TestFailingPods are counted next to Ready, and tied to a missing session.
 func TestFailingPods(t *testing.T) {
 	t.Parallel()
 	failed := inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending", Reason: inventory.CreateFailed}
@@ -398,8 +398,7 @@ func TestViewOfAJoiningHost(t *testing.T) {
 	}
 }
 
-// TestForeignBindings: a binding of somebody else that is named as a host's was in earlier versions is
-// said at that host, and nothing is done about it.
+// TestForeignBindings: a foreign binding that is named as a host's was in earlier versions is reported at that host, and nothing is done about it.
 func TestForeignBindings(t *testing.T) {
 	t.Parallel()
 	w := joined()

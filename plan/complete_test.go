@@ -13,7 +13,7 @@ import (
 // sealed is a step whose changes need the login password and give root.
 type sealed struct {
 	plan.Step
-	asked func() // is told of each comparison
+	asked func() // is called with each comparison
 }
 
 // Diff is the step's.
@@ -27,7 +27,7 @@ func (s sealed) Diff(v plan.View) plan.Finding {
 }
 
 // TestCompletedIsComputed: a plan that is completed is the one that is computed, and
-// only the hosts that are named, or are new in it, are asked again.
+// only the hosts that are named, or are new in it, are compared again.
 func TestCompletedIsComputed(t *testing.T) {
 	t.Parallel()
 	completed := 0
@@ -50,7 +50,7 @@ func TestCompletedIsComputed(t *testing.T) {
 		for _, h := range before.PasswordsNeeded() {
 			p := plan.Password{Source: "a test"}
 			if rapid.Bool().Draw(t, "missing") {
-				p.Trouble = plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nobody knows it")
+				p.Trouble = plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "it is unknown")
 			}
 			enter(h.Server.ID, p)
 		}
@@ -66,14 +66,14 @@ func TestCompletedIsComputed(t *testing.T) {
 		if diff := cmp.Diff(untouched, before, whole); diff != "" {
 			t.Fatalf("the plan from before was changed:\n%s", diff)
 		}
-		bearers := make(map[string]int) // two servers may bear one name, and steps do not tell them apart
+		bearers := make(map[string]int) // two servers may have one name, and steps do not tell them apart
 		for _, h := range got.Hosts {
 			bearers[h.Name]++
 		}
 		for _, h := range before.Hosts {
 			now, there := got.HostByServer(h.Server.ID)
 			if there && now.Name == h.Name && bearers[h.Name] == 1 && asked[h.Name] && !again[h.Server.ID] {
-				t.Fatalf("%s was asked again", h.Name)
+				t.Fatalf("%s was compared again", h.Name)
 			}
 			if again[h.Server.ID] {
 				completed++
@@ -116,7 +116,7 @@ func TestCompletedClaimsMove(t *testing.T) {
 		seen := w.snap.Hosts[h.Server.ID]
 		seen.Password = &plan.Password{Source: "a test"}
 		if i == 0 {
-			seen.Password.Trouble = plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "nobody knows it")
+			seen.Password.Trouble = plan.MissingPassword(h.Name, plan.CodeMissingSudoPassword, "it is unknown")
 			again[h.Server.ID] = true
 		}
 		w.snap.Hosts[h.Server.ID] = seen

@@ -22,7 +22,7 @@ func TestNoChangeIsAnEmptyPlan(t *testing.T) {
 	w.member("macos", "m2", 2)
 	w.member("runners", "m2", 3)
 	w.node(1, first, inventory.Ready)
-	w.free(9) // nobody needs it
+	w.free(9) // not needed
 	p := w.plan(t)
 	if len(p.Actions)+len(p.Shortages)+len(p.Rejected)+len(p.Strays)+len(p.Lost) != 0 || p.Runnable() != nil {
 		t.Errorf("the plan is not empty: %v, %+v", lines(p), p)
@@ -36,13 +36,13 @@ func TestNoChangeIsAnEmptyPlan(t *testing.T) {
 	if !ok || h.Name != second || !h.Member || h.Converged != plan.Converged {
 		t.Errorf("HostByServer = %q, %t", h.Name, ok)
 	}
-	expect(t, "proofs", map[plan.StepID]plan.Digest{"alpha": proof(good, good), "beta": proof(good, good)}, h.Verified)
+	expect(t, "proofs", map[plan.StepID]plan.Digest{"alpha": verifiedAs(good, good), "beta": verifiedAs(good, good)}, h.Verified)
 	if _, ok := p.HostByServer(serverID(9)); ok {
 		t.Error("a server of the pool is a host of the plan")
 	}
 }
 
-// TestOrigin: the marker's digests tell what moved since the last proof.
+// TestOrigin: the marker's digests tell what moved since the last verification.
 func TestOrigin(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -51,15 +51,15 @@ func TestOrigin(t *testing.T) {
 		now  string
 		want string // "" = no difference
 	}{
-		{"never proven", nil, "other", first + " alpha first-setup P"},
-		{"never proven, by chance right", nil, good, ""},
-		{"the facts moved", map[plan.StepID]plan.Digest{"alpha": proof(good, good)}, "other", first + " alpha alpha-off D"},
-		{"the wish moved", map[plan.StepID]plan.Digest{"alpha": proof("other", "other")}, "other", first + " alpha config-changed P"},
-		{"both moved", map[plan.StepID]plan.Digest{"alpha": proof("old", "old")}, "other", first + " alpha alpha-off DP"},
-		{"both moved to the same", map[plan.StepID]plan.Digest{"alpha": proof("old", "old")}, good, ""},
-		{"rendered otherwise by this version", map[plan.StepID]plan.Digest{"alpha": proof(good, "other")}, "other", first + " alpha config-changed P"},
+		{"never verified", nil, "other", first + " alpha first-setup P"},
+		{"never verified, right by chance", nil, good, ""},
+		{"the facts moved", map[plan.StepID]plan.Digest{"alpha": verifiedAs(good, good)}, "other", first + " alpha alpha-off D"},
+		{"the configuration changed", map[plan.StepID]plan.Digest{"alpha": verifiedAs("other", "other")}, "other", first + " alpha config-changed P"},
+		{"both moved", map[plan.StepID]plan.Digest{"alpha": verifiedAs("old", "old")}, "other", first + " alpha alpha-off DP"},
+		{"both moved to the same", map[plan.StepID]plan.Digest{"alpha": verifiedAs("old", "old")}, good, ""},
+		{"rendered otherwise by this version", map[plan.StepID]plan.Digest{"alpha": verifiedAs(good, "other")}, "other", first + " alpha config-changed P"},
 		{"a digest that says nothing", map[plan.StepID]plan.Digest{"alpha": {}}, "other", first + " alpha alpha-off DP"},
-		{"another step was proven", map[plan.StepID]plan.Digest{"gamma": proof(good, good)}, "other", first + " alpha first-setup P"},
+		{"another step was verified", map[plan.StepID]plan.Digest{"gamma": verifiedAs(good, good)}, "other", first + " alpha first-setup P"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestRefusalOfWhatWasProven: where neither the facts nor the wish moved, a host
+// TestRefusalOfWhatWasProven: where neither the facts nor the configuration changed, a host
 // that cannot stay so has drifted, and no configuration has changed.
 func TestRefusalOfWhatWasProven(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestRefusalOfWhatWasProven(t *testing.T) {
 		w := newWorld(1, 0, 0)
 		w.member("macos", "m2", 1)
 		m := w.marker("macos", "m2", 1)
-		m.Steps = map[plan.StepID]plan.Digest{"alpha": proof(was, good), "beta": proof(good, good)}
+		m.Steps = map[plan.StepID]plan.Digest{"alpha": verifiedAs(was, good), "beta": verifiedAs(good, good)}
 		w.change(1, func(h *plan.HostSeen) {
 			h.Marker, h.Facts = inventory.Present(m), facts(good, good)
 			h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: good, Exit: 1})
@@ -98,7 +98,7 @@ func TestRefusalOfWhatWasProven(t *testing.T) {
 }
 
 // TestAStepThatComparesNothingProvesNothing: a block that comes later is a
-// first set-up. It must not count as drift, which nobody can have caused.
+// first set-up. It must not count as drift, which no person can have caused.
 func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
@@ -106,7 +106,7 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	w.member("macos", "m2", 1)
 	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("factory", good) })
 	h := oneHost(t, w.plan(t))
-	expect(t, "proofs", map[plan.StepID]plan.Digest{"beta": proof(good, good)}, h.Verified)
+	expect(t, "proofs", map[plan.StepID]plan.Digest{"beta": verifiedAs(good, good)}, h.Verified)
 	if h.Converged != plan.Converged {
 		t.Errorf("converged: %s", h.Converged)
 	}
@@ -129,7 +129,7 @@ func TestUnreadIsNoDifference(t *testing.T) {
 	}{
 		{"one answer lost", plan.Facts{"alpha.get": inventory.Unread[plan.Answer]("cut off"), "beta.get": inventory.Present(plan.Answer{Stdout: good})},
 			nil, plan.NotCompared, 1},
-		{"no answer at all", nil, nil, plan.NotCompared, 2},
+		{"no answer", nil, nil, plan.NotCompared, 2},
 		{"one lost, one differs", plan.Facts{"beta.get": inventory.Present(plan.Answer{Stdout: "other"})},
 			[]string{first + " beta beta-off D"}, plan.Differs, 1},
 	} {
@@ -157,7 +157,7 @@ func TestUnknownHost(t *testing.T) {
 	w.hosts[serverID(1)] = plan.HostSeen{Trouble: tr}
 	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
 	p := w.plan(t)
-	expect(t, "the rest goes on", []string{second + " alpha alpha-off D"}, lines(p))
+	expect(t, "the rest continues", []string{second + " alpha alpha-off D"}, lines(p))
 	h := p.Hosts[0]
 	if h.Unknown == nil || *h.Unknown != *tr || h.Refused != nil || h.Converged != plan.NotCompared {
 		t.Errorf("the dead host is %+v", h)
@@ -180,8 +180,7 @@ func TestAHostThatWasNotAskedIsUnknown(t *testing.T) {
 	expect(t, "claims", []string{first + " claim too-few-replicas P !not-asked"}, lines(fresh.compute()))
 }
 
-// TestMarkerForbids: a host whose marker does not say that it is this server
-// and ours is not touched, and not compared as if it were.
+// TestMarkerForbids: a host whose marker does not say that it is this server and this configuration's is not touched, and not compared as if it were.
 func TestMarkerForbids(t *testing.T) {
 	t.Parallel()
 	edit := func(change func(*plan.Marker)) func(*world, *plan.HostSeen) {
@@ -206,7 +205,7 @@ func TestMarkerForbids(t *testing.T) {
 		{"older", edit(func(m *plan.Marker) { m.Version = "0.0.9" }), ""},
 		{"a prerelease of this one", edit(func(m *plan.Marker) { m.Version = "0.1.0-rc.1" }), ""},
 		{"no version", edit(func(m *plan.Marker) { m.Version = "" }), "newer-macfleet"},
-		{"a version nobody can read", edit(func(m *plan.Marker) { m.Version = "next" }), "newer-macfleet"},
+		{"an unreadable version", edit(func(m *plan.Marker) { m.Version = "next" }), "newer-macfleet"},
 		{"another server", edit(func(m *plan.Marker) { m.ServerID = serverID(2) }), "marker-of-another-server"},
 		{"another name", edit(func(m *plan.Marker) { m.Name = "acme-prod-deleted-m2-00001" }), "marker-of-another-server"},
 		{"swapped", edit(func(m *plan.Marker) { m.Serial = "C0799999" }), "swapped-host"},
@@ -219,7 +218,7 @@ func TestMarkerForbids(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
 			w.member("macos", "m2", 1)
-			w.free(9) // must not be claimed in its stead
+			w.free(9) // must not be claimed instead
 			w.change(1, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
 			w.change(1, func(h *plan.HostSeen) { tc.edit(w, h) })
 			p := w.plan(t)
@@ -270,7 +269,7 @@ func TestMissingMarker(t *testing.T) {
 	}
 }
 
-// TestUnfinishedClaim: a pool server that bears our own claim goes on with it.
+// TestUnfinishedClaim: the claim of a pool server that has this configuration's claim is resumed.
 func TestUnfinishedClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)

@@ -64,12 +64,11 @@ func TestCoverageOfAVanishedServer(t *testing.T) {
 	}
 }
 
-// TestNotComparedIsNotPending: a step that shows only to root, or whose proof went with the
-// marker, is neither drift nor pending configuration.
+// TestNotComparedIsNotPending: a step that shows only to root, or whose record was lost with the marker, is neither drift nor pending configuration.
 func TestNotComparedIsNotPending(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*world){
-		"no root, proven": func(*world) {},
+		"no root, verified": func(*world) {},
 		"no root, no marker": func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
 		},
@@ -80,7 +79,7 @@ func TestNotComparedIsNotPending(t *testing.T) {
 			h.Root = false
 			h.Facts["power.settings"] = inventory.Unread[plan.Answer](plan.NeedsRoot)
 			m, _ := h.Marker.Get()
-			h.Marker = inventory.Present(m.With("power", proof(good, good)).With("sudo", proof(good, "root")))
+			h.Marker = inventory.Present(m.With("power", verifiedAs(good, good)).With("sudo", verifiedAs(good, "root")))
 		})
 		spoil(w)
 		w.plan(t)

@@ -71,7 +71,7 @@ func drawHolds(t *rapid.T, w *world) {
 		if rapid.IntRange(0, 5).Draw(t, "held") > 0 {
 			return nil
 		}
-		return &inventory.Hold{Who: "sam@desk", Reason: "a look at its fan", Until: time.Unix(rapid.Int64Range(1, 3).Draw(t, "until"), 0).UTC()}
+		return &inventory.Hold{Who: "sam@desk", Reason: "its fan is checked", Until: time.Unix(rapid.Int64Range(1, 3).Draw(t, "until"), 0).UTC()}
 	}
 	nodes, _ := w.snap.Nodes.Get()
 	for i := range nodes {
@@ -89,7 +89,7 @@ func drawHolds(t *rapid.T, w *world) {
 	}
 }
 
-// drawSeenWorld is drawWorld where every host was asked.
+// drawSeenWorld is drawWorld in which every host was contacted.
 func drawSeenWorld(t *rapid.T) *world {
 	w := drawWorld(t)
 	for _, s := range w.snap.Servers {
@@ -162,8 +162,8 @@ func maybe(t *rapid.T, nodes inventory.Seen[[]inventory.Node]) inventory.Seen[[]
 	return inventory.Present(list)
 }
 
-// drawListed adopts servers that are there or not, under their names or others,
-// and gives hosts values of their own. No two blocks have one name or server.
+// drawListed adopts servers that exist or not, under their names or others,
+// and gives hosts their own values. No two blocks have one name or server.
 func drawListed(t *rapid.T, w *world) {
 	known := make(map[string]bool)
 	for range rapid.IntRange(0, 3).Draw(t, "listed") {

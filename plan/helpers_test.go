@@ -64,7 +64,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const good = "good"
 
-// world is what is wanted, what the providers list, and the hosts as they would
+// world is the configuration, what the providers list, and the hosts as they would
 // answer if asked.
 type world struct {
 	cfg     *fleet.Config
@@ -95,7 +95,7 @@ func newWorld(macosM2, macosM4, runnersM2 int) *world {
 	}
 }
 
-// steps of a host want what the world wishes, and of alpha what the host's own
+// steps of a host want what the world configures, and of alpha what the host's own
 // specification says (see own).
 func (w *world) steps(h fleet.Host) []plan.Step {
 	alpha := w.wish["alpha"]
@@ -160,7 +160,7 @@ func facts(alpha, beta string) plan.Facts {
 	}
 }
 
-// clean is a host that nobody works on.
+// clean is a host without work.
 func clean(n int) plan.HostSeen {
 	return plan.HostSeen{Key: fmt.Sprintf("ssh-ed25519 %d", n), Fingerprint: "SHA256:x", Root: true,
 		Serial:    inventory.Present(fmt.Sprintf("C07%05d", n)),
@@ -176,15 +176,15 @@ func (w *world) free(n int) *inventory.Server {
 	return w.server(n, fmt.Sprintf("acme-pool-%02d", n))
 }
 
-// proof is the digests of a step whose facts are what was wanted.
-func proof(wanted, facts string) plan.Digest {
+// verifiedAs is the digests of a step whose facts are as configured.
+func verifiedAs(wanted, facts string) plan.Digest {
 	return plan.DigestOf("it="+wanted, "it="+facts)
 }
 
 func (w *world) marker(fleetName, group string, n int) plan.Marker {
 	return plan.Marker{Configuration: w.cfg.Name, Environment: w.cfg.Environment, Name: w.cfg.HostName(fleetName, group, serverID(n)),
 		Fleet: fleetName, Group: group, ServerID: serverID(n), Serial: fmt.Sprintf("C07%05d", n), Version: fleet.Version,
-		Steps: map[plan.StepID]plan.Digest{"alpha": proof(good, good), "beta": proof(good, good)}}
+		Steps: map[plan.StepID]plan.Digest{"alpha": verifiedAs(good, good), "beta": verifiedAs(good, good)}}
 }
 
 // member adds a converged host of a group, without a Node or a pin.
@@ -211,7 +211,7 @@ func (w *world) pin(n int, name string) {
 	w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(n), Name: name, Key: "ssh-ed25519 x"})
 }
 
-// node adds a Node; with an id it bears the provider id of that server.
+// node adds a Node; with an id it has the provider id of that server.
 func (w *world) node(n int, name string, ready inventory.Readiness) {
 	list, _ := w.snap.Nodes.Get()
 	s := inventory.Server{ID: serverID(n), Zone: "fr-par-1"}
@@ -231,7 +231,7 @@ func (w *world) plan(t testing.TB) *plan.Plan {
 		var round []string
 		for _, s := range next {
 			if _, twice := w.snap.Hosts[s.ID]; twice {
-				t.Fatalf("%s is asked twice", s.Name)
+				t.Fatalf("%s is queried twice", s.Name)
 			}
 			w.snap.Hosts[s.ID] = w.hosts[s.ID]
 			round = append(round, s.Name)
@@ -289,7 +289,7 @@ func claimed(p *plan.Plan) []string {
 	return out
 }
 
-// rejected are the servers looked at and not taken, as "name code".
+// rejected are the servers considered and not taken, as "name code".
 func rejected(p *plan.Plan) []string {
 	var out []string
 	for _, r := range p.Rejected {
@@ -323,7 +323,7 @@ func oneHost(t *testing.T, p *plan.Plan) plan.Host {
 	return p.Hosts[0]
 }
 
-// explained checks that a trouble tells a person something.
+// explained checks that a trouble has a cause and a fix.
 func explained(t *testing.T, tr *plan.Trouble) {
 	t.Helper()
 	if tr == nil || tr.Code.String() == "" || strings.TrimSpace(tr.Text) == "" || strings.TrimSpace(tr.Remedy) == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// hurtful is a step whose change would hurt what goes on on the host.
+// hurtful is a step whose change would interrupt work on the host.
 type hurtful struct {
 	busy    []plan.Task
 	removes bool
@@ -27,8 +27,7 @@ func (h hurtful) Diff(plan.View) plan.Finding {
 	return plan.Finding{Facts: "1", Busy: h.busy, Changes: []plan.Change{{Reason: plan.Reason{Code: plantest.Code("old")}, Disruption: plan.Drain, Removes: h.removes}}}
 }
 
-// TestIdle: work that a drain ends is drained, any other is waited for, and nobody is
-// waited for who is named.
+// TestIdle: work that a drain ends is drained, any other is waited for, and a host named by --force-busy is not waited for.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	vm, push := plan.Task{VM: "ci-a", Text: "tart run ci-a (pid 7)"}, plan.Task{Text: "tart push image (pid 8)"}
@@ -45,11 +44,11 @@ func TestIdle(t *testing.T) {
 		evicts int    // -1: it is not drained
 		waits  string // what the refusal names; "": it is not refused
 	}{
-		"a Pod at work":               {busy: []plan.Task{vm}, pods: []inventory.Pod{pod, csi}, ready: inventory.Ready, evicts: 1},
+		"a running Pod":               {busy: []plan.Task{vm}, pods: []inventory.Pod{pod, csi}, ready: inventory.Ready, evicts: 1},
 		"an idle Node":                {ready: inventory.Ready, evicts: 0},
 		"a Pod that nothing replaces": {busy: []plan.Task{vm}, pods: []inventory.Pod{alone}, ready: inventory.Ready, evicts: -1, waits: "ci/a"},
 		"a machine of no Pod":         {busy: []plan.Task{vm}, ready: inventory.Ready, evicts: -1, waits: vm.Text},
-		"a push beside a Pod":         {busy: []plan.Task{vm, push}, pods: []inventory.Pod{pod}, ready: inventory.Ready, evicts: -1, waits: push.Text},
+		"a push and a Pod":            {busy: []plan.Task{vm, push}, pods: []inventory.Pod{pod}, ready: inventory.Ready, evicts: -1, waits: push.Text},
 		"a push on a builder":         {busy: []plan.Task{push}, ready: inventory.Ready, spec: func(s *fleet.Spec) { s.GithubRunner = &fleet.GithubRunner{} }, evicts: -1, waits: "GitHub"},
 		"forced":                      {busy: []plan.Task{push}, ready: inventory.Ready, force: true, evicts: -1},
 		"a dead Node, a machine runs": {busy: []plan.Task{vm}, pods: []inventory.Pod{pod}, ready: inventory.NotReady, evicts: -1, waits: "not Ready"},
@@ -95,7 +94,7 @@ func TestIdle(t *testing.T) {
 }
 
 // TestLeftCordoned: a cordon that a run left behind is taken back, and no other. A run that was
-// killed on the host has not left it: where the cluster keeps the lock, that is no sign of life.
+// killed on the host has not left it: where the cluster keeps the lock, that does not show a running apply.
 func TestLeftCordoned(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -104,7 +103,7 @@ func TestLeftCordoned(t *testing.T) {
 	}{
 		"a run's":          {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "r1" }, true},
 		"a killed run's":   {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "killed" }, true},
-		"one's at work":    {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "alone" }, false},
+		"one's running":    {func(n *inventory.Node) { n.CordonedBy, n.CordonRun = "ci", "alone" }, false},
 		"a person's":       {func(n *inventory.Node) { n.CordonedBy = "mona" }, false},
 		"another tool's":   {func(*inventory.Node) {}, false},
 		"another server's": {func(n *inventory.Node) { n.CordonRun, n.ProviderID = "r1", "scw-applesilicon://fr-par-1/other" }, false},

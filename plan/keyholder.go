@@ -8,14 +8,14 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// KeyHolder is a host whose key somebody asks about, by what the lists know.
+// KeyHolder is a host whose key a command shows or forgets, as far as the inventory, the cluster and the pins know it.
 type KeyHolder struct {
 	Name   string
 	Server inventory.Server // only a pin exists: the inventory does not have the server
 	Gone   bool             // the inventory lacks the server, and a pin is all that is known
 	Pooled bool             // it is free to be claimed
 	Trust  Trust
-	Node   *inventory.Node // that notes its key; nil: it has none
+	Node   *inventory.Node // records its key; nil: it has none
 }
 
 // HolderOf returns the host that a person means, by any name that Find takes, or by that of a pin. It is pure.
@@ -36,7 +36,7 @@ func HolderOf(cfg *fleet.Config, snap Snapshot, name string) (KeyHolder, error) 
 	return h, nil
 }
 
-// pinOf returns the pin that a name or its end stands for, or nil.
+// pinOf returns the pin with a name or a name that ends so, or nil.
 func pinOf(cfg *fleet.Config, snap Snapshot, name string) *Pin {
 	var names []string
 	for _, p := range snap.Pins {

@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestTraces finds hosts that trust a key by each witness alone, and takes no other
+// TestTraces finds hosts that trust a key by each single source, and takes no other
 // configuration's Nodes and servers for them.
 func TestTraces(t *testing.T) {
 	t.Parallel()

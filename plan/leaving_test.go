@@ -33,24 +33,24 @@ func TestLeaving(t *testing.T) {
 		{"killed after the Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, whole[1:]},
 		{"killed after the binding", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
 		{"nothing of macfleet's", partly(inventory.Identity{}), nil},
-		{"a Node that somebody else's kubelet made", func(w *world) {
+		{"a Node that a foreign kubelet made", func(w *world) {
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
 		}, nil},
-		{"a Node that does not say whose it is", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) },
+		{"a Node without a provider id", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) },
 			[]string{whole[0] + " !node-not-proven"}},
-		{"a Pod at work", func(w *world) { w.pods(pod("Pending")) },
+		{"a running Pod", func(w *world) { w.pods(pod("Pending")) },
 			[]string{whole[0] + " !pods-on-node"}},
 		{"what comes back by itself", func(w *world) { w.pods(returning()...) }, whole},
 		{"a host that is silent", func(w *world) {
 			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
 		}, nil},
-		{"Pods that nobody lets go", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
-		{"Pods that nobody lets go, and has left", func(w *world) {
+		{"Pods that are stuck", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
+		{"Pods that are stuck, and has left", func(w *world) {
 			w.pods(stuckPod("a", "Succeeded"), stuckPod("b", "Running"))
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
 			w.snap.Nodes = inventory.Present([]inventory.Node{})
 		}, []string{"pods stuck-terminating-pods D"}},
-		{"Pods of somebody else's kubelet", func(w *world) {
+		{"Pods of a foreign kubelet", func(w *world) {
 			w.pods(stuckPod("a", "Succeeded"))
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
 		}, nil},
@@ -128,7 +128,7 @@ func TestClusterAPI(t *testing.T) {
 		{"it works", false, bound, nil, "kubectl annotate -n default machine/m-1 samm/m-1 cluster.x-k8s.io/paused=true", ""},
 		{"all of it is paused", false, edited(func(m *inventory.Machine) { m.Paused, m.InfrastructurePaused = true, true }), nil, "", ""},
 		{"the provider's part is paused", false, edited(func(m *inventory.Machine) { m.InfrastructurePaused = true }), nil, "", ""},
-		{"the Machine alone is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "samm/m-1 cluster.x-k8s.io/paused=true", ""},
+		{"only the Machine is paused", false, edited(func(m *inventory.Machine) { m.Paused = true }), nil, "samm/m-1 cluster.x-k8s.io/paused=true", ""},
 		{"whether it is paused cannot be read", false, edited(func(m *inventory.Machine) { m.InfrastructureUnread = "forbidden" }), nil, "macfleet init cluster", ""},
 		{"another server's", false, edited(func(m *inventory.Machine) { m.ProviderID = "scw-applesilicon://fr-par-1/x" }), nil, "", ""},
 		{"bound and available", true, bound, nil, "", ""},

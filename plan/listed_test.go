@@ -37,7 +37,7 @@ func TestSelectorsKnowListedHosts(t *testing.T) {
 	}
 }
 
-// TestOverride changes one host alone.
+// TestOverride changes only one host.
 func TestOverride(t *testing.T) {
 	t.Parallel()
 	w := newWorld(4, 0, 0)
@@ -78,13 +78,12 @@ func TestAdoptedHasItsOwnValues(t *testing.T) {
 	expect(t, "actions", []string{legacy + " alpha config-changed P"}, lines(w.plan(t)))
 }
 
-// TestListedHostMissing: a block for a host that does not exist is no clean
-// fleet.
+// TestListedHostMissing: a block for a host that does not exist is not a clean fleet.
 func TestListedHostMissing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, remedy string }{
 		{"acme-prod-macos-m2-00011", `did you mean "` + first + `"?`},
-		{"acme-prod-macos-m2-fffff", "macfleet hosts -o name"}, // another machine is no slip of the pen
+		{"acme-prod-macos-m2-fffff", "macfleet hosts -o name"}, // another machine is not a typing error
 		{"zzz", "macfleet hosts -o name"},
 	} {
 		w := newWorld(1, 0, 0)
@@ -104,7 +103,7 @@ func TestListedHostMissing(t *testing.T) {
 		}
 		w.sel = selection(t, []string{"fleet=runners"}, nil)
 		if p = w.compute(); len(p.Lost) != 0 {
-			t.Errorf("another fleet's run is told of it: %+v", p.Lost)
+			t.Errorf("another fleet's run reports it: %+v", p.Lost)
 		}
 	}
 	// One that vanished is lost already, and a witness knows it.

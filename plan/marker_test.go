@@ -130,7 +130,7 @@ func TestMarkerRoundTrip(t *testing.T) {
 	})
 }
 
-// TestMarkerWith: entering a proof touches nothing but the step and the version,
+// TestMarkerWith: entering a record touches nothing but the step and the version,
 // and not the marker it is entered into.
 func TestMarkerWith(t *testing.T) {
 	t.Parallel()

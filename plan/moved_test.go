@@ -22,7 +22,7 @@ func (w *world) moves() {
 }
 
 // TestMoved: a host whose group is another now gets its name, and its marker follows. It is
-// a member all the time, wherever a run broke off.
+// a member all the time, wherever a run was interrupted.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -51,7 +51,7 @@ func TestMoved(t *testing.T) {
 			tc.edit(w)
 			p := w.plan(t)
 			if name == "another's marker" {
-				// It bears a name of ours, and says that it is not: nobody knows, and nothing is done.
+				// It has a name of this configuration and a marker of another: the owner is unknown, and nothing is done.
 				if slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.ServerID == serverID(1) }) {
 					t.Errorf("actions %v", lines(p))
 				}
@@ -79,7 +79,7 @@ func TestMovedToAnotherType(t *testing.T) {
 	}
 }
 
-// movedNode makes the moved host a Node of the cluster, as which it was proven.
+// movedNode makes the moved host a Node of the cluster, as which it was verified.
 func (w *world) movedNode(cordoned bool, pods ...inventory.Pod) {
 	w.moves()
 	w.join()
@@ -118,19 +118,19 @@ func TestMovedNode(t *testing.T) {
 		refused string // the code of why nothing is done, and part of the text
 		want    []string
 	}{
-		"at work":             {func(w *world) { w.movedNode(false, pod) }, "", whole},
+		"running":             {func(w *world) { w.movedNode(false, pod) }, "", whole},
 		"idle":                {func(w *world) { w.movedNode(false) }, "", whole},
 		"drained by a person": {func(w *world) { w.movedNode(true) }, "", whole},
 		"closed by a run that was killed": {func(w *world) { w.movedNode(true); closedBy(w, "r0") }, "",
 			slices.Concat(whole[:4], []string{uncordon}, whole[4:])},
-		"renamed, broke off":            {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
+		"renamed, interrupted":          {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
 		"not Ready, idle":               {func(w *world) { w.movedNode(false); inState(w, inventory.NotReady, server) }, "", whole},
 		"a Pod that nothing makes":      {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
 		"not Ready":                     {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
 		"not Ready, its Pod is deleted": {func(w *world) { w.movedNode(false, going); inState(w, inventory.NotReady, server) }, "", whole},
 		"no provider id":                {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain no provider id", nil},
-		"nobody can look":               {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain unknown", nil},
-		"nobody can list Pods":          {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
+		"Nodes cannot be read":          {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain unknown", nil},
+		"Pods cannot be listed":         {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
 		"its kubelet has left":          {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
 		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
 		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain not drained", nil},
@@ -169,7 +169,7 @@ func TestMovedNode(t *testing.T) {
 			}
 			if first := p.Actions[0]; first.Kind == plan.DrainNode {
 				evicts := 0
-				if name == "at work" {
+				if name == "running" {
 					evicts = 1
 				}
 				if first.Was != deleted || first.Disruption != plan.Drain || first.Evicts != evicts || first.Drains == strings.HasPrefix(name, "not Ready, ") {
@@ -186,7 +186,7 @@ func serverProvider(n int) string {
 	return s.ProviderID()
 }
 
-// podsUnread lets nobody list Pods.
+// podsUnread makes the Pods unreadable.
 func (w *world) podsUnread() {
 	c, _ := w.snap.Cluster.Get()
 	c.Pods = inventory.Unread[[]inventory.Pod]("no rights")
@@ -214,8 +214,8 @@ func (w *world) runsVM() {
 	})
 }
 
-// TestAMovingHostIsFoundByBothNames: whoever reads the cluster's Nodes, or the provider's console,
-// knows the old name alone, until the host has left it.
+// TestAMovingHostIsFoundByBothNames: a person who reads the cluster's Nodes, or the provider's console,
+// knows only the old name, until the host has left it.
 func TestAMovingHostIsFoundByBothNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0, 0, 0)
@@ -238,6 +238,6 @@ func TestAMovingHostIsFoundByBothNames(t *testing.T) {
 	w.snap.Nodes = inventory.Present([]inventory.Node{})
 	on, _ := plan.ParseSelector("name=" + deleted)
 	if err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{On: []plan.Selector{on}}); err == nil {
-		t.Error("it is found by a name that nothing bears any more")
+		t.Error("it is found by a name that nothing has any more")
 	}
 }

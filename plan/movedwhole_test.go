@@ -9,13 +9,13 @@ import (
 )
 
 // TestMoveIsWhole: whatever refuses the drain or the kubelet of a host that gets another name keeps it as
-// it is: neither its server is renamed, nor what it was to the cluster taken away.
+// it is: neither its server is renamed, nor what it was to the cluster removed.
 func TestMoveIsWhole(t *testing.T) {
 	t.Parallel()
 	atWork := inventory.Pod{Name: "ci", Namespace: "ci", Node: deleted, Phase: "Running", Controller: "ReplicaSet"}
 	lacks := func(o inventory.Object) func(*world) { return func(w *world) { w.objects(o) } }
 	agents := lacks(prepared("ClusterRole", "", "macfleet-tart-kubelet", inventory.GateNodes))
-	named := func(w *world) { // a run broke off after the marker got the new name
+	named := func(w *world) { // a run was interrupted after the marker got the new name
 		w.arrives(false)
 		w.answers(1, "old")
 		agents(w)
@@ -35,9 +35,9 @@ func TestMoveIsWhole(t *testing.T) {
 		"the role of agents is gone, the host has its name": {named, nil, true, "cluster-not-prepared"},
 		"the role that ends Pods is gone":                   {lacks(prepared("RoleBinding", "ci", "pods", inventory.GatePods)), []inventory.Pod{atWork}, false, "cluster-not-prepared"},
 		"the role that ends Pods is gone, idle":             {lacks(prepared("RoleBinding", "ci", "pods", inventory.GatePods)), nil, false, ""},
-		"nobody knows which cluster it is":                  {unknown, []inventory.Pod{atWork}, false, "cluster-unknown"},
-		"nobody knows which cluster it is, idle":            {unknown, nil, false, "cluster-unknown"},
-		"nobody knows which cluster it is, and no Node":     {unknown, nil, true, "cluster-unknown"},
+		"the cluster is unknown":                            {unknown, []inventory.Pod{atWork}, false, "cluster-unknown"},
+		"the cluster is unknown, idle":                      {unknown, nil, false, "cluster-unknown"},
+		"the cluster is unknown, and no Node":               {unknown, nil, true, "cluster-unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

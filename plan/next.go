@@ -27,7 +27,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 			}
 		}
 	}
-	unfinished := make(map[string]bool) // server ids of claims that broke off: another machine there must be noticed
+	unfinished := make(map[string]bool) // server ids of interrupted claims: a different machine there must be noticed
 	for _, p := range snap.Pins {
 		unfinished[p.ServerID] = p.Unfinished && sel.IsAll()
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// TestTaintsAndCordons: what keeps Pods off a Node is told with who and since, and told
-// apart from what Kubernetes sets itself.
+// TestTaintsAndCordons: what keeps Pods off a Node is reported with who and since, and distinguished from what Kubernetes sets itself.
 func TestTaintsAndCordons(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 2, 11, 42, 0, 0, time.UTC)
@@ -65,7 +64,7 @@ func TestTaintsAndCordons(t *testing.T) {
 		"a run that was killed": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"uncordon left-cordoned"}, nil},
 		"a run that was killed, of a silent host": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"node-cordoned"},
 			[]string{"by run dead (sam@desk), which did not uncordon it"}},
-		"a run at work": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "live" }, nil, nil},
+		"a running apply": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "live" }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +93,7 @@ func TestTaintsAndCordons(t *testing.T) {
 			}
 			for _, warning := range h.Warnings {
 				if !warning.Drift || len(warning.Fields) == 0 {
-					t.Errorf("%s is no drift: %+v", warning.Code, warning)
+					t.Errorf("%s is not drift: %+v", warning.Code, warning)
 				}
 				got, texts = append(got, warning.Code.String()), append(texts, warning.Text)
 			}

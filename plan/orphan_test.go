@@ -24,13 +24,13 @@ func (w *world) markedAs(n int, owner fleet.Owner, name, fleetName, group string
 	w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
 }
 
-// knows lets the cluster know a kubelet of ours.
+// knows lets the cluster know a kubelet of this configuration.
 func (w *world) knows(host string) {
 	w.snap.Cluster = inventory.Present(inventory.Cluster{
 		Identities: inventory.Present([]inventory.Identity{{Host: host, ServiceAccount: "uid", Secret: "uid", Issued: true, Bound: true}})})
 }
 
-// TestOrphans is the table of who bears witness, and what follows. Whatever it is, nothing
+// TestOrphans is the table of sources that show a member, and what follows. Whatever it is, nothing
 // is done to the server.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
@@ -41,25 +41,25 @@ func TestOrphans(t *testing.T) {
 		by      string // empty: it is no orphan
 		why     string
 	}{
-		"name of a fleet that is gone":      {deleted, nil, "name", `fleet "deleted"`},
-		"name of a group that is gone":      {"acme-prod-macos-m9-00001", nil, "name", `group "m9"`},
-		"name with another server's suffix": {"acme-prod-deleted-m2-00002", nil, "", ""},
-		"name in capitals":                  {"ACME-prod-deleted-m2-00001", nil, "", ""},
-		"name of another environment":       {"acme-staging-deleted-m2-00001", nil, "", ""},
-		"name of no known environment":      {"acme-old-deleted-m2-00001", nil, "", ""},
-		"name of another configuration":     {foreign, nil, "", ""},
-		"name that ours begins with":        {"acme-deleted-m2-00001", nil, "", ""},
-		"marker of the pool":                {"acme-pool-01", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "", ""},
-		"any name, and a pin":               {"renamed", func(w *world) { w.pin(1, deleted) }, "pin", "its pin"},
-		"any name, and another's pin":       {"renamed", func(w *world) { w.pin(2, "acme-prod-deleted-m2-00002") }, "", ""},
-		"pin of another configuration":      {foreign, func(w *world) { w.pin(1, foreign) }, "", ""},
-		"any name, and a Node":              {"renamed", func(w *world) { w.node(1, deleted, inventory.Ready) }, "Node", "its Node"},
-		"Node of another configuration":     {foreign, func(w *world) { w.node(1, foreign, inventory.Ready) }, "", ""},
-		"Node with no name of ours":         {"renamed", func(w *world) { w.node(1, "renamed", inventory.Ready) }, "", ""},
-		"identity and Node":                 {legacy, func(w *world) { w.node(1, legacy, inventory.Ready); w.knows(legacy) }, "identity", "its host block is missing"},
-		"identity of another server":        {legacy, func(w *world) { w.knows(legacy) }, "", ""},
-		"marker of a fleet that is gone":    {"renamed", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "marker", "its marker"},
-		"marker of another configuration":   {deleted, func(w *world) { w.markedAs(1, beta, deleted, "deleted", "m2") }, "", ""},
+		"name of a fleet that is gone":               {deleted, nil, "name", `fleet "deleted"`},
+		"name of a group that is gone":               {"acme-prod-macos-m9-00001", nil, "name", `group "m9"`},
+		"name with another server's suffix":          {"acme-prod-deleted-m2-00002", nil, "", ""},
+		"name in capitals":                           {"ACME-prod-deleted-m2-00001", nil, "", ""},
+		"name of another environment":                {"acme-staging-deleted-m2-00001", nil, "", ""},
+		"name of no known environment":               {"acme-old-deleted-m2-00001", nil, "", ""},
+		"name of another configuration":              {foreign, nil, "", ""},
+		"name that this configuration's begins with": {"acme-deleted-m2-00001", nil, "", ""},
+		"marker of the pool":                         {"acme-pool-01", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "", ""},
+		"any name, and a pin":                        {"renamed", func(w *world) { w.pin(1, deleted) }, "pin", "its pin"},
+		"any name, and another's pin":                {"renamed", func(w *world) { w.pin(2, "acme-prod-deleted-m2-00002") }, "", ""},
+		"pin of another configuration":               {foreign, func(w *world) { w.pin(1, foreign) }, "", ""},
+		"any name, and a Node":                       {"renamed", func(w *world) { w.node(1, deleted, inventory.Ready) }, "Node", "its Node"},
+		"Node of another configuration":              {foreign, func(w *world) { w.node(1, foreign, inventory.Ready) }, "", ""},
+		"Node without a name of this configuration":  {"renamed", func(w *world) { w.node(1, "renamed", inventory.Ready) }, "", ""},
+		"identity and Node":                          {legacy, func(w *world) { w.node(1, legacy, inventory.Ready); w.knows(legacy) }, "identity", "its host block is missing"},
+		"identity of another server":                 {legacy, func(w *world) { w.knows(legacy) }, "", ""},
+		"marker of a fleet that is gone":             {"renamed", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "marker", "its marker"},
+		"marker of another configuration":            {deleted, func(w *world) { w.markedAs(1, beta, deleted, "deleted", "m2") }, "", ""},
 		"our name of before": {foreign, func(w *world) { w.snap.Former = []string{"beta-prod"} }, "name",
 			"beta-prod"},
 		"our marker of before": {"renamed", func(w *world) {
@@ -128,7 +128,7 @@ func TestAServerGivenBackIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestOrphansHoldBackClaimsAlone: everything else goes on, whatever is selected.
+// TestOrphansHoldBackClaimsAlone: everything else runs, whatever is selected.
 func TestOrphansHoldBackClaimsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 1, 0)
@@ -165,7 +165,7 @@ func TestOrphansHoldBackClaimsAlone(t *testing.T) {
 	}
 }
 
-// TestWhatAnOrphanStillRuns: who decides on a host must see what is at work there.
+// TestWhatAnOrphanStillRuns: who decides on a host must see what is running there.
 func TestWhatAnOrphanStillRuns(t *testing.T) {
 	t.Parallel()
 	pods := []inventory.Pod{{Name: "ci", Node: deleted, Phase: "Running"}, {Name: "done", Node: deleted, Phase: "Succeeded"}}
@@ -196,8 +196,8 @@ func TestWhatAnOrphanStillRuns(t *testing.T) {
 	}
 }
 
-// TestAnotherName: a configuration that has nothing of its own, beside servers that fit it
-// under another name, was either renamed or is a second one. That is said, and no more.
+// TestAnotherName: a configuration without hosts, in a project with servers that fit it
+// under another name, was either renamed or is a second one. That is reported, and nothing is done.
 func TestAnotherName(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -205,14 +205,14 @@ func TestAnotherName(t *testing.T) {
 		edit   func(*world)
 		doubt  bool
 	}{
-		"fits":                      {foreign, func(*world) {}, true},
-		"of another group":          {"beta-prod-web-m2-00001", func(*world) {}, false},
-		"of another environment":    {"beta-staging-macos-m2-00001", func(*world) {}, false},
-		"ours of another one":       {"acme-staging-macos-m2-00001", func(w *world) { w.cfg.Environments = []string{"prod", "staging"} }, false},
-		"beside a member":           {foreign, func(w *world) { w.member("macos", "m2", 2) }, false},
-		"beside a pin of ours":      {foreign, func(w *world) { w.pin(2, second) }, false},
-		"beside an identity":        {foreign, func(w *world) { w.knows(second) }, false},
-		"of a run that is narrowed": {foreign, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
+		"fits":                   {foreign, func(*world) {}, true},
+		"of another group":       {"beta-prod-web-m2-00001", func(*world) {}, false},
+		"of another environment": {"beta-staging-macos-m2-00001", func(*world) {}, false},
+		"this configuration's of another environment": {"acme-staging-macos-m2-00001", func(w *world) { w.cfg.Environments = []string{"prod", "staging"} }, false},
+		"next to a member":                            {foreign, func(w *world) { w.member("macos", "m2", 2) }, false},
+		"next to a pin of this configuration":         {foreign, func(w *world) { w.pin(2, second) }, false},
+		"next to an identity":                         {foreign, func(w *world) { w.knows(second) }, false},
+		"of a run that is narrowed":                   {foreign, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
 	} {
 		w := newWorld(1, 0, 0)
 		w.hosts[serverID(1)] = clean(1)
@@ -247,8 +247,7 @@ func TestOrphansCountAsChangedHosts(t *testing.T) {
 	}
 }
 
-// TestAClaimIsApprovedWithItsOrphans: who allowed a claim beside one host has not allowed
-// it beside two.
+// TestAClaimIsApprovedWithItsOrphans: an approval of a claim with one orphan does not cover two orphans.
 func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
@@ -265,6 +264,6 @@ func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	w.server(2, "acme-prod-deleted-m2-00002")
 	p = w.plan(t)
 	if n := x.Restrict(p, w.steps); n == 0 || len(p.Runnable()) != 0 {
-		t.Errorf("beside another orphan %d actions are not approved, and run: %v", n, p.Runnable())
+		t.Errorf("next to another orphan %d actions are not approved, and run: %v", n, p.Runnable())
 	}
 }

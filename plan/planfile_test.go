@@ -24,8 +24,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// drawComputed is the plan of a drawn world in which every host was asked that had
-// to be.
+// drawComputed is the plan of a drawn world in which every necessary host was contacted.
 func drawComputed(t *rapid.T) (*world, *plan.Plan) {
 	w := drawWorld(t)
 	for next := plan.Next(w.cfg, w.snap, w.sel); len(next) > 0; next = plan.Next(w.cfg, w.snap, w.sel) {
@@ -256,7 +255,7 @@ func TestPlanFileRefuses(t *testing.T) {
 		{"a changed field", strings.Replace(good, `"bad"`, `"worse"`, 1), "modified after it was written"},
 		{"a space more", strings.Replace(good, "{", "{ ", 1), "modified after it was written"},
 		{"another expiry", strings.Replace(good, "2026-11-22", "2026-11-27", 1), "modified after it was written"},
-		{"laid out anew", strings.ReplaceAll(strings.Replace(good, "2026-11-22", "2026-11-27", 1), "\n  ", "\n    "), "does not end with its self_digest"},
+		{"laid out again", strings.ReplaceAll(strings.Replace(good, "2026-11-22", "2026-11-27", 1), "\n  ", "\n    "), "does not end with its self_digest"},
 		{"on one line", strings.ReplaceAll(good, "\n", ""), "does not end with its self_digest"},
 		{"other line ends", strings.ReplaceAll(good, "\n", "\r\n"), "does not end with its self_digest"},
 		{"its digest not the last", strings.Replace(good, "\n}\n", ",\n  \"plan\": {}\n}\n", 1), "does not end with its self_digest"},
@@ -302,7 +301,7 @@ func TestPlanFileRefuses(t *testing.T) {
 	}
 }
 
-// resealed enters the digest of a plan file's content, as whoever writes one by hand would.
+// resealed enters the digest of a plan file's content, as a person who writes one by hand would.
 func resealed(content string) string {
 	const key = `"self_digest": "`
 	at := strings.Index(content, key) + len(key)

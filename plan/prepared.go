@@ -31,7 +31,7 @@ func (c *computation) objects() {
 	if c.plan.Narrowed || !JoinsCluster(c.cfg) {
 		return
 	}
-	before := sync.OnceValue(c.preparedBefore) // most plans need not know
+	before := sync.OnceValue(c.preparedBefore) // most plans never need it
 	for _, o := range objects {
 		switch o.State {
 		case inventory.ObjectKept:

@@ -25,8 +25,8 @@ func prepared(kind, namespace, name string, gates inventory.Gate) inventory.Obje
 	return inventory.Object{Kind: kind, Namespace: namespace, Name: name, State: inventory.ObjectMissing, Prepared: true, Gates: gates}
 }
 
-// TestUnprepared lets the cluster lack one object after the other, beside a host on which
-// everything has drifted: its settings are compared and repaired all the same, and only
+// TestUnprepared lets the cluster lack one object after the other, next to a host on which
+// everything has drifted: its settings are compared and repaired anyway, and only
 // what cannot end well without the object is refused.
 func TestUnprepared(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestUnprepared(t *testing.T) {
 			t.Parallel()
 			w := joined()
 			w.objects(tc.object)
-			if tc.pod { // at work, but for the Node's sake not on it
+			if tc.pod { // running, but for the Node's sake not on it
 				w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running", Controller: "DaemonSet"})
 			}
 			partly(inventory.Identity{})(w)
@@ -107,7 +107,7 @@ func TestUnprepared(t *testing.T) {
 	}
 }
 
-// TestWhoseObject tells an object that somebody deleted or changed from one that the
+// TestWhoseObject distinguishes an object that someone deleted or changed from one that the
 // configuration or the version wants otherwise.
 func TestWhoseObject(t *testing.T) {
 	t.Parallel()
@@ -136,11 +136,11 @@ func TestWhoseObject(t *testing.T) {
 		void  bool
 		want  string
 	}{
-		{"a cluster that nobody prepared", fresh, missing, inventory.MadeUnknown, false, "object-missing P"},
+		{"a cluster that was never prepared", fresh, missing, inventory.MadeUnknown, false, "object-missing P"},
 		{"prepared by another configuration", fresh, differs, inventory.MadeUnknown, false, "object-differs P"},
-		{"missing, and an identity is there", after(identities), missing, inventory.MadeUnknown, false, gone + " D"},
-		{"missing, and a Node is there", after(node), missing, inventory.MadeUnknown, false, gone + " D"},
-		{"missing, and a marker proves a kubelet", after(proven), missing, inventory.MadeUnknown, false, gone + " D"},
+		{"missing, and an identity exists", after(identities), missing, inventory.MadeUnknown, false, gone + " D"},
+		{"missing, and a Node exists", after(node), missing, inventory.MadeUnknown, false, gone + " D"},
+		{"missing, and a marker records a kubelet", after(proven), missing, inventory.MadeUnknown, false, gone + " D"},
 		{"missing, noted as wanted", fresh, missing, inventory.MadeAsWanted, false, gone + " D"},
 		{"missing, noted otherwise", fresh, missing, inventory.MadeOtherwise, false, gone + " DP"},
 		{"not served any more", fresh, inventory.ObjectUnserved, inventory.MadeAsWanted, false, gone + " D"},
@@ -188,7 +188,7 @@ func TestDisconnected(t *testing.T) {
 	expect(t, "actions", []string{" object object-missing D"}, lines(w.plan(t)))
 }
 
-// TestUnreadObject: what macfleet's account may not look for is said, and nothing is done about it.
+// TestUnreadObject: what macfleet's account may not read is reported, and nothing is done about it.
 func TestUnreadObject(t *testing.T) {
 	t.Parallel()
 	w := joined()

@@ -31,7 +31,7 @@ func TestPlanningHolds(t *testing.T) {
 			checkPlan(t, w, w.compute())
 			for _, s := range next {
 				if _, twice := w.snap.Hosts[s.ID]; twice {
-					t.Fatalf("%s is asked twice", s.ID)
+					t.Fatalf("%s is queried twice", s.ID)
 				}
 				w.snap.Hosts[s.ID] = w.hosts[s.ID]
 			}
@@ -40,7 +40,7 @@ func TestPlanningHolds(t *testing.T) {
 		checkPlan(t, w, p)
 		for _, h := range p.Hosts {
 			if h.Unknown != nil && h.Unknown.Code.String() == "not-asked" {
-				t.Fatalf("%s was not asked and nothing more is to be asked", h.Name)
+				t.Fatalf("%s was not contacted, and no host is left to contact", h.Name)
 			}
 		}
 	})
@@ -59,7 +59,7 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 		}
 	}
 	for _, l := range p.Lost {
-		if l.ServerID != "" { // otherwise nobody knows a server at all
+		if l.ServerID != "" { // otherwise no source knows a server
 			at, _ := w.placeOf(l.Name, l.ServerID)
 			count[at]++
 		}
@@ -112,7 +112,7 @@ func checkTally(t *rapid.T, p *plan.Plan) {
 	}
 }
 
-// placeOf returns the fleet and group of a server that bears a name by right.
+// placeOf returns the fleet and group of a server that has its name by right.
 func (w *world) placeOf(name, id string) ([2]string, bool) {
 	for _, l := range w.cfg.Hosts {
 		if l.ServerID == id {
@@ -189,7 +189,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 				t.Fatalf("%+v in a run of %v", a, w.sel.Steps)
 			}
 			if a.Origin == (plan.Origin{}) || a.NotKnown && (a.Drift || a.Pending) {
-				t.Fatalf("%+v comes from nowhere", a)
+				t.Fatalf("%+v has no reason", a)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 }
 
 // checkClusterAction: nothing is done in the cluster for a host that does not join
-// it, and nothing is taken that may still be at work.
+// it, and nothing is taken that may still run.
 func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 	node, there := h.Node.Get()
 	own := there && node.ProviderID == h.Server.ProviderID()
@@ -219,17 +219,17 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 			gone := plan.MayExist(w.cfg.Owner, a.Host, w.snap.Servers, nodes) == "" &&
 				!slices.ContainsFunc(w.snap.Pins, func(p plan.Pin) bool { return p.Name == a.Host })
 			if !read || !gone || !w.sel.IsAll() || slices.ContainsFunc(a.Pods, func(p inventory.Pod) bool { return !p.Held() }) {
-				t.Fatalf("%+v of a host that may be there", a)
+				t.Fatalf("%+v of a host that may exist", a)
 			}
 			return
 		}
 		for _, p := range a.Pods {
 			if !p.Held() || !p.Finished() && (there || h.Unknown != nil || h.Refused != nil) {
-				t.Fatalf("%+v is let go on %+v", p, h)
+				t.Fatalf("%+v runs in spite of %+v", p, h)
 			}
 		}
 		if i, _ := h.Identity.Get(); !h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent() && i.Host == "" {
-			t.Fatalf("Pods of somebody else's Node are let go: %+v", h)
+			t.Fatalf("Pods of a foreign Node are released: %+v", h)
 		}
 		return
 	case plan.ReplaceNode:
@@ -353,9 +353,8 @@ func TestComputeLeavesItsInputAlone(t *testing.T) {
 }
 
 // TestApplyingAPlanConverges performs a plan in the model: names are given,
-// markers written, steps proven. Nothing may be left for those hosts, and the
-// claimed ones must be members. Others may have work: a name that a renamed
-// server gave back is free for a claim.
+// markers written, steps verified. Nothing may be left for those hosts, and the
+// claimed ones must be members. Others may have work: a name that a renamed server released is free for a claim.
 func TestApplyingAPlanConverges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -406,7 +405,7 @@ func (w *world) perform(p *plan.Plan) {
 			case plan.RunStep:
 				value, wished := good, plan.DigestOf(good, good)
 				if len(a.Fields) > 0 {
-					value, wished = a.Fields[0].After, proof(a.Fields[0].After, a.Fields[0].After)
+					value, wished = a.Fields[0].After, verifiedAs(a.Fields[0].After, a.Fields[0].After)
 				}
 				answer := inventory.Present(plan.Answer{Stdout: value})
 				if seen.Facts == nil {

@@ -37,7 +37,7 @@ func TestRecordingKeepsBytes(t *testing.T) {
 	})
 }
 
-// TestRecordingKeepsUnread: no reason is no answer either.
+// TestRecordingKeepsUnread: a missing reason does not count as an answer.
 func TestRecordingKeepsUnread(t *testing.T) {
 	t.Parallel()
 	text, err := plan.EncodeRecording(inventory.Server{}, plan.HostSeen{Facts: plan.Facts{"alpha.get": {}}})

@@ -34,12 +34,12 @@ kubernetes {
 	return r.Config != nil
 }
 
-// TestPodNamespaceRemedy follows what is to be done about Pods of a namespace that is not listed: one that the
-// loader refuses is never told to be listed.
+// TestPodNamespaceRemedy checks the fix for Pods of a namespace that is not listed: one that the
+// loader refuses is never advised.
 func TestPodNamespaceRemedy(t *testing.T) {
 	t.Parallel()
 	for _, ns := range []string{"web", "default", "kube-system", "kube-public", "macfleet", "macfleet-agents", "keys"} {
-		for what, pod := range map[string]inventory.Pod{"at work": {Namespace: ns, Name: "a", Node: first, Phase: "Running"},
+		for what, pod := range map[string]inventory.Pod{"running": {Namespace: ns, Name: "a", Node: first, Phase: "Running"},
 			"stuck": func() inventory.Pod { p := stuckPod("a", "Failed"); p.Namespace = ns; return p }()} {
 			w := joined()
 			w.cfg.Kubernetes = &fleet.Kubernetes{Namespace: "macfleet", LabelPrefix: "acme.dev", PodNamespaces: []string{"ci"}}
@@ -51,19 +51,19 @@ func TestPodNamespaceRemedy(t *testing.T) {
 			w.pods(pod)
 			p := w.plan(t)
 			remedy := podNamespaceRemedy(p)
-			switch told := strings.Contains(remedy, fmt.Sprintf("add %q to pod_namespaces", ns)); {
+			switch advised := strings.Contains(remedy, fmt.Sprintf("add %q to pod_namespaces", ns)); {
 			case remedy == "":
-				t.Errorf("%s of %s: nothing is said", what, ns)
-			case told != listed(t, ns):
+				t.Errorf("%s of %s: nothing is reported", what, ns)
+			case advised != listed(t, ns):
 				t.Errorf("%s of %s: the loader takes it: %t; remedy: %s", what, ns, listed(t, ns), remedy)
-			case what == "stuck" && !told && !strings.Contains(remedy, "kubectl -n "+ns+" patch pod a "):
+			case what == "stuck" && !advised && !strings.Contains(remedy, "kubectl -n "+ns+" patch pod a "):
 				t.Errorf("%s of %s: no way out in %s", what, ns, remedy)
 			}
 		}
 	}
 }
 
-// podNamespaceRemedy is what is to be done about such Pods.
+// podNamespaceRemedy is the fix for such Pods.
 func podNamespaceRemedy(p *plan.Plan) string {
 	for _, w := range p.Hosts[0].Warnings {
 		if w.Code.String() == "pod-namespace-not-listed" {

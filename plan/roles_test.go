@@ -12,8 +12,8 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// TestRenamedByHand: a server that somebody renamed is still a member when
-// anything bears witness, and nothing is claimed in its stead.
+// TestRenamedByHand: a server that someone renamed is still a member when
+// any source knows it, and nothing is claimed instead.
 func TestRenamedByHand(t *testing.T) {
 	t.Parallel()
 	unmark := func(w *world) {
@@ -34,8 +34,7 @@ func TestRenamedByHand(t *testing.T) {
 	} {
 		names := []string{"renamed", "acme-prod-macos-m4-00001", "acme-staging-macos-m2-00001", "acme-prod-macos-m2-99999"}
 		if len(tc.want) == 1 {
-			// Under a pool name only the marker speaks: the server may have been
-			// given back by hand.
+			// Under a pool name only the marker speaks: the server may have been released by hand.
 			names = append(names, "acme-pool-00")
 		}
 		for _, name := range names {
@@ -46,7 +45,7 @@ func TestRenamedByHand(t *testing.T) {
 				w.free(9)
 				tc.witness(w)
 				p := w.plan(t)
-				// Where the new name is an owned one too, the next free server is no better.
+				// Where the new name is an owned one too, the next free server is not better.
 				expect(t, "actions", tc.want, lines(p))
 				expect(t, "field", []plan.Field{{Name: "name", Before: name, After: first}}, p.Actions[0].Fields)
 				if h := oneHost(t, p); !h.Member || h.Name != first || len(p.Strays)+len(p.Shortages)+len(p.Lost) != 0 {
@@ -127,7 +126,7 @@ func TestNodesThatDisagree(t *testing.T) {
 	}
 }
 
-// TestTwoLostServersOfOneName: they are told in one order, however often the
+// TestTwoLostServersOfOneName: they are listed in one order, however often the
 // plan is made.
 func TestTwoLostServersOfOneName(t *testing.T) {
 	t.Parallel()
@@ -193,8 +192,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestALostServerHoldsItsPlace: until a person says that it is gone, nothing is
-// claimed in its stead, and nothing is released for it.
+// TestALostServerHoldsItsPlace: until a person says that it is gone, nothing is claimed instead, and nothing is released for it.
 func TestALostServerHoldsItsPlace(t *testing.T) {
 	t.Parallel()
 	for name, know := range map[string]func(*world){
@@ -240,7 +238,7 @@ func TestCheckInventory(t *testing.T) {
 		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, true},
 		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, true},
 		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, false},
-		{"one is there under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, false},
+		{"one exists under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, false},
 		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, false},
 		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, false},
 		{"Nodes of no server", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: "control-plane"}}) }, false},
@@ -286,7 +284,7 @@ func TestDuplicateNames(t *testing.T) {
 	}
 }
 
-// TestIDsThatBeginAlike: two members may bear one name by right. Both count,
+// TestIDsThatBeginAlike: two members may have one name by right. Both count,
 // and each keeps its own host, Node and marker.
 func TestIDsThatBeginAlike(t *testing.T) {
 	t.Parallel()

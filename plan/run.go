@@ -25,7 +25,7 @@ type Run struct {
 	ID    string `json:"id"`    // random letters and digits, in lower case
 	Who   string `json:"who"`   // user@machine, or the name that a CI job has
 	Epoch int64  `json:"epoch"` // rises with every run that takes the lock; 0: it has none yet
-	// Started is when the command began, by the clock of the one who runs it.
+	// Started is when the command started, by the clock of the machine that runs it.
 	Started time.Time `json:"started,omitzero"`
 }
 
@@ -38,7 +38,7 @@ type MarkerRun struct {
 	ID    string    `json:"id"`
 	Epoch int64     `json:"epoch"`
 	Who   string    `json:"who"`
-	At    time.Time `json:"at"` // when the run began, by the clock of the one who ran it
+	At    time.Time `json:"at"` // when the run started, by the clock of the machine that ran it
 }
 
 // Marked returns the run as markers store it; nil for a run without an id.

@@ -23,7 +23,7 @@ func clusterNamed(name, uid string) string {
 	return cmp.Or(name, "(no name)") + ", uid " + inventory.ShortUID(uid)
 }
 
-// differs reports whether a marker was written in another cluster than this one. A marker without a cluster
+// differs reports whether a marker was written in a different cluster. A marker without a cluster
 // was written by an older macfleet, or before there was a cluster.
 func (m Marker) differs(here *inventory.ClusterID) bool {
 	return here != nil && m.ClusterUID != "" && m.ClusterUID != here.UID
@@ -68,7 +68,7 @@ func LockedElsewhere(of fleet.Owner, here inventory.ClusterID, l Lock) *Trouble 
 		"correct context in the kubernetes block, or KUBECONFIG; if this cluster replaces that one: macfleet plan --moved-from-cluster "+l.ClusterUID)
 }
 
-// elsewhere reports whether the lock was last taken in another cluster than this one.
+// elsewhere reports whether the lock was last taken in a different cluster.
 func (l *Lock) elsewhere(here inventory.ClusterID, movedFrom string) bool {
 	return l != nil && l.ClusterUID != "" && l.ClusterUID != here.UID && l.ClusterUID != movedFrom
 }

@@ -93,7 +93,7 @@ func TestOtherCluster(t *testing.T) {
 	}
 }
 
-// TestUnknownCluster lets only such work go on that neither changes the cluster nor relies on
+// TestUnknownCluster allows only work that neither changes the cluster nor relies on
 // what it says.
 func TestUnknownCluster(t *testing.T) {
 	t.Parallel()
@@ -102,14 +102,14 @@ func TestUnknownCluster(t *testing.T) {
 	w.sees(inventory.Unread[inventory.ClusterID]("forbidden"))
 	p := w.plan(t)
 	if !slices.ContainsFunc(p.Warnings, func(x plan.Trouble) bool { return x.Code.String() == "cluster-unknown" }) {
-		t.Errorf("nobody says that the cluster is not known: %+v", p.Warnings)
+		t.Errorf("no warning that the cluster is unknown: %+v", p.Warnings)
 	}
 	if p.Hosts[0].Refused != nil || p.Hosts[0].MarkerStale() {
 		t.Errorf("the host is refused: %+v", p.Hosts[0].Refused)
 	}
 }
 
-// TestNotedElsewhere goes by the uid alone: how a cluster is called differs from person to person.
+// TestNotedElsewhere goes only by the uid: how a cluster is called differs from person to person.
 func TestNotedElsewhere(t *testing.T) {
 	t.Parallel()
 	cfg := newWorld(0, 0, 0).cfg
@@ -139,8 +139,7 @@ func TestNotedElsewhere(t *testing.T) {
 	}
 }
 
-// TestLockedElsewhere holds back what changes the cluster, also where no host has a marker, and
-// says so of the whole plan.
+// TestLockedElsewhere holds back what changes the cluster, also where no host has a marker, and reports it for the whole plan.
 func TestLockedElsewhere(t *testing.T) {
 	t.Parallel()
 	run := plan.Run{ID: "k3h7w2mq5a", Who: "sam@desk"}

@@ -128,14 +128,14 @@ func TestSelectionNarrowsHosts(t *testing.T) {
 		for _, h := range p.Hosts {
 			got = append(got, h.Server.ID[4:5])
 			if h.Unknown != nil {
-				t.Errorf("%v %v: %s was not asked", tc.on, tc.exclude, h.Name)
+				t.Errorf("%v %v: %s was not contacted", tc.on, tc.exclude, h.Name)
 			}
 		}
 		expect(t, strings.Join(tc.on, " ")+" without "+strings.Join(tc.exclude, " "), tc.want, strings.Join(got, " "))
 		// Nothing outside of the selection is connected to.
 		for id := range w.snap.Hosts {
 			if _, in := p.HostByServer(id); !in {
-				t.Errorf("%v %v: %s is asked for nothing", tc.on, tc.exclude, id)
+				t.Errorf("%v %v: %s is contacted without need", tc.on, tc.exclude, id)
 			}
 		}
 		if w.sel.IsAll() != (tc.on == nil && tc.exclude == nil) {
@@ -204,7 +204,7 @@ func TestCheckSelection(t *testing.T) {
 		{"fleet=macos,name=x*", []string{"name=x*"}},
 	} {
 		w := mixed()
-		w.server(8, "somebody-else") // a stray is no host
+		w.server(8, "somebody-else") // a stray is not a host
 		sel := selection(t, []string{tc.on}, nil)
 		for _, s := range []plan.Selection{sel, {Exclude: sel.On}} {
 			err := plan.CheckSelection(w.cfg, w.snap, s)
@@ -247,7 +247,7 @@ func TestContradictionIsNoCleanFleet(t *testing.T) {
 }
 
 // TestGivenBackByHand leaves a clean server under a pool name in the pool, and
-// asks one that was a member whether it still bears the marker before a claim.
+// asks one that was a member whether it still has the marker before a claim.
 func TestGivenBackByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
@@ -267,7 +267,7 @@ func TestGivenBackByHand(t *testing.T) {
 }
 
 // TestWrongTypeAndFamily shows a member that is not what its group wants, and
-// does not pass over it because it cannot be replaced.
+// does not skip it because it cannot be replaced.
 func TestWrongTypeAndFamily(t *testing.T) {
 	t.Parallel()
 	for code, change := range map[string]func(*world){
@@ -289,8 +289,8 @@ func TestWrongTypeAndFamily(t *testing.T) {
 	}
 }
 
-// TestStepsNarrow: a run of some steps compares and changes these alone. It
-// claims, renames, releases and replaces nothing, and asks nobody but members.
+// TestStepsNarrow: a run of some steps compares and changes only these. It
+// claims, renames, releases and replaces nothing, and contacts only members.
 func TestStepsNarrow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 3)
@@ -322,7 +322,7 @@ func TestStepsNarrow(t *testing.T) {
 	if err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Steps: w.sel.Steps}); err != nil {
 		t.Error(err)
 	}
-	// A claim is no host of such a run.
+	// A claim is not a host of such a run.
 	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Steps: w.sel.Steps, On: selection(t, []string{"name=acme-prod-runners-m2-00008"}, nil).On})
 	if err == nil {
 		t.Error("a server that would be claimed is selected")

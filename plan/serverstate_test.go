@@ -26,8 +26,7 @@ func codesOf(h plan.Host) []string {
 	return out
 }
 
-// TestStatusesOfMembers: each status of the provider is named, the host is compared all the
-// same, and it is not changed while the provider may restart or wipe it.
+// TestStatusesOfMembers: each status of the provider is named, the host is compared anyway, and it is not changed while the provider may restart or wipe it.
 func TestStatusesOfMembers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -65,7 +64,7 @@ func TestStatusesOfMembers(t *testing.T) {
 				t.Errorf("actions %+v", p.Actions)
 			}
 			if h := p.Hosts[0]; !h.Compared || h.Converged != plan.Differs {
-				t.Errorf("the host is asked %t, converged %s", h.Compared, h.Converged)
+				t.Errorf("the host is compared %t, converged %s", h.Compared, h.Converged)
 			}
 		})
 	}
@@ -95,8 +94,7 @@ func due(s *inventory.Server) *inventory.Server {
 	return s
 }
 
-// TestDeletionScheduled: such a server is not claimed and not taken over, and of a host of
-// ours it is said whatever else is wrong with it, also where it is held.
+// TestDeletionScheduled: such a server is not claimed and not taken over, and for a member it is reported whatever else is wrong with it, also where it is held.
 func TestDeletionScheduled(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -146,8 +144,8 @@ func TestDeletionScheduled(t *testing.T) {
 	}
 }
 
-// TestDeletionOfOthers: of a server of the pool it is said why it is not claimed, of an
-// orphan that it goes, and of a server that is nobody's nothing.
+// TestDeletionOfOthers: of a server of the pool it is reported why it is not claimed, of an
+// orphan that it goes, and of a foreign server nothing.
 func TestDeletionOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)

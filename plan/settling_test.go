@@ -23,12 +23,12 @@ func TestSettling(t *testing.T) {
 		kubelet inventory.Seen[plan.Kubelet]
 		want    bool
 	}{
-		"just started":             {node(at.Add(-time.Minute)), runs(plan.Code{}), true},
-		"settling":                 {inventory.Absent[inventory.Node](), runs(plan.CodeKubeletSettling), true},
-		"heard of since":           {node(at.Add(time.Minute)), runs(plan.Code{}), false},
-		"crash-looping":            {node(at.Add(-time.Minute)), runs(plan.CodeKubeletCrashLoop), false},
-		"no Node":                  {inventory.Absent[inventory.Node](), runs(plan.Code{}), false},
-		"no kubelet was looked at": {node(at), inventory.Absent[plan.Kubelet](), false},
+		"just started":        {node(at.Add(-time.Minute)), runs(plan.Code{}), true},
+		"settling":            {inventory.Absent[inventory.Node](), runs(plan.CodeKubeletSettling), true},
+		"a heartbeat since":   {node(at.Add(time.Minute)), runs(plan.Code{}), false},
+		"crash-looping":       {node(at.Add(-time.Minute)), runs(plan.CodeKubeletCrashLoop), false},
+		"no Node":             {inventory.Absent[inventory.Node](), runs(plan.Code{}), false},
+		"no kubelet was read": {node(at), inventory.Absent[plan.Kubelet](), false},
 	} {
 		if got := (plan.Host{Node: tc.node, Kubelet: tc.kubelet}).Settling(); got != tc.want {
 			t.Errorf("%s: %t", name, got)

@@ -17,7 +17,7 @@ type Snapshot struct {
 	Hosts   map[string]HostSeen               `json:"hosts"`   // by server id; hosts that were not contacted are missing
 	// Account is what the provider's account has elsewhere; nil: no server is missing, so it was not read.
 	Account *inventory.Account `json:"account,omitempty"`
-	// Remembered are pins that this machine saw once and that are stored nowhere any more.
+	// Remembered are pins that this machine saw once and that are not stored any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in
 	// a file.

@@ -280,7 +280,7 @@ func TestDecodeRecordRefuses(t *testing.T) {
 	if _, err := wire.DecodeRecord([]byte(good)); err != nil {
 		t.Fatal(err)
 	}
-	// A key of a later version is passed over.
+	// A key of a later version is skipped.
 	if _, err := wire.DecodeRecord([]byte(strings.Replace(strings.Replace(good, "{", `{"later": [1],`, 1), `"2.0"`, `"2.7"`, 1))); err != nil {
 		t.Errorf("a later minor version: %v", err)
 	}
@@ -358,7 +358,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		r, err := wire.DecodeRecord(content)
 		if err != nil {
 			if !errors.Is(err, wire.ErrNoSnapshot) {
-				t.Fatalf("%v is no ErrNoSnapshot", err)
+				t.Fatalf("%v is not ErrNoSnapshot", err)
 			}
 			return
 		}

@@ -105,7 +105,7 @@ type View struct {
 	Identity inventory.Seen[inventory.Identity] // the identity of the host's kubelet in the cluster
 	Join     inventory.Seen[inventory.Join]     // how hosts reach the cluster
 	Pods     inventory.Seen[[]inventory.Pod]    // those on the host's Node
-	NewToken bool                               // the kubelet should use another token than now
+	NewToken bool                               // the kubelet should get a new token
 	Rollback bool                               // the earlier version is requested instead of the configured one
 	Force    bool                               // changes do not wait, including those that check for work themselves
 	At       time.Time                          // when the host had answered, by the clock of Node.Heard; zero: unknown
@@ -116,7 +116,7 @@ type Finding struct {
 	// Facts are what was read, in normal form and without secrets; empty: nothing was compared. They do not
 	// depend on the configuration, as their digest is stored in the marker.
 	Facts string
-	// Changes remove the difference, in order; there are none when something is unread.
+	// Changes remove the difference, one after the other; there are none when something is unread.
 	Changes []Change
 	// Unread are answers that could not be understood: the run is then incomplete, which is never a
 	// difference.
@@ -179,7 +179,7 @@ type Change struct {
 const NotStaying = 70
 
 // Delivery is an artifact that a change installs. The engine copies it to fleet.Artifact.HostPath on the host
-// just before the script runs, unless it is there already.
+// just before the script runs, unless the host already has it.
 type Delivery struct {
 	fleet.Artifact
 	// Space is how many bytes must be free on the host before anything is written: the artifact, its unpacked

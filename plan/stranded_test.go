@@ -23,12 +23,12 @@ func TestStrandedPods(t *testing.T) {
 		"gone, and ended":     {func(_ *world, p *inventory.Pod) { p.Phase = "Succeeded" }, "stranded-pods"},
 		"not being deleted":   {func(_ *world, p *inventory.Pod) { p.Overdue, p.Due = false, time.Time{} }, ""},
 		"held by another too": {func(_ *world, p *inventory.Pod) { p.Finalizers = append(p.Finalizers, "acme.dev/backup") }, ""},
-		"its Node is there":   {func(w *world, _ *inventory.Pod) { w.node(2, gone, inventory.ReadyUnknown) }, ""},
+		"its Node exists":     {func(w *world, _ *inventory.Pod) { w.node(2, gone, inventory.ReadyUnknown) }, ""},
 		"a member":            {func(_ *world, p *inventory.Pod) { p.Node = first }, ""},
-		"its server is there": {func(w *world, _ *inventory.Pod) {
+		"its server exists": {func(w *world, _ *inventory.Pod) {
 			w.server(7, "someones-mac").ID = "fade0000-0000-4000-8000-000000000000"
 		}, "pods-left-over the inventory has server someones-mac"},
-		"a server bears its name": {func(w *world, p *inventory.Pod) {
+		"a server has its name": {func(w *world, p *inventory.Pod) {
 			p.Node = "acme-prod-macos-m2-bad00"
 			w.server(7, p.Node)
 		}, "pods-left-over the inventory has server acme-prod-macos-m2-bad00"},
@@ -36,7 +36,7 @@ func TestStrandedPods(t *testing.T) {
 		"another's host":    {func(_ *world, p *inventory.Pod) { p.Node = "globex-prod-macos-m2-fade0" }, "pods-left-over its name is not one of this configuration's"},
 		"a selection":       {func(w *world, _ *inventory.Pod) { w.sel.Steps = []plan.StepID{"gamma"} }, ""},
 		"Nodes unread":      {func(w *world, _ *inventory.Pod) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("forbidden") }, ""},
-		"no Nodes at all":   {func(w *world, _ *inventory.Pod) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "pods-left-over the cluster has no Nodes"},
+		"no Nodes":          {func(w *world, _ *inventory.Pod) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "pods-left-over the cluster has no Nodes"},
 		"an empty inventory": {func(w *world, _ *inventory.Pod) {
 			w.snap.Servers, w.snap.Pins = nil, nil
 			w.node(1, "another", inventory.Ready)

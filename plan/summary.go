@@ -94,7 +94,7 @@ func (s Summary) Complete() bool { return s.Refused+s.Unknown+s.Unread+s.NotJudg
 // Compared reports whether every host could be compared, whatever is blocked.
 func (s Summary) Compared() bool { return s.RefusedHosts+s.Unknown+s.Unread == 0 }
 
-// Finished reports whether the run has nothing left to do: everything is in sync, except for deferred
+// Finished reports whether nothing is left for the run: everything is in sync, except for deferred
 // actions.
 func (s Summary) Finished() bool { return s.Changes() == 0 && s.Complete() }
 

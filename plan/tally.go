@@ -9,8 +9,8 @@ type Verdict string
 const (
 	Unreachable    Verdict = "unreachable"
 	Uncompared     Verdict = "not_compared"    // it could not be read, or not all of it
-	Blocked        Verdict = "blocked"         // something is wanted, and a rule refuses all of it
-	HeldBack       Verdict = "held"            // something is wanted, and a person's hold keeps it from the host
+	Blocked        Verdict = "blocked"         // it has changes to make, and a rule refuses all of them
+	HeldBack       Verdict = "held"            // it has changes to make, and a person holds the host
 	ToAdd          Verdict = "to_add"          // it is claimed from the pool
 	ToFix          Verdict = "to_fix"          // it drifted, and this run changes it
 	ToUpdate       Verdict = "to_update"       // its configuration changed, and this run changes it
@@ -49,7 +49,7 @@ func (h *Host) Verdict(actions []Action) Verdict {
 	return InSync
 }
 
-// Drifted reports whether something of the host changed outside macfleet, whoever fixes it.
+// Drifted reports whether something of the host changed outside macfleet, whether apply or a person fixes it.
 func (h *Host) Drifted(actions []Action) bool {
 	return slices.ContainsFunc(actions, func(a Action) bool { return a.Drift }) ||
 		slices.ContainsFunc(h.Warnings, func(w StepWarning) bool { return w.Drift })
@@ -76,7 +76,7 @@ type Tally struct {
 
 	// Of the actions of hosts to change: those that run, and those that a rule or a limit keeps from it.
 	Actions, BlockedActions, DeferredActions int `json:"-"`
-	// ClusterActions run in the cluster alone; also those of hosts that could not be read, such as releasing their Pods.
+	// ClusterActions change only the cluster; also those of hosts that could not be read, such as releasing their Pods.
 	ClusterActions int `json:"-"`
 }
 

@@ -55,13 +55,13 @@ func TestTokenActions(t *testing.T) {
 		edits []func(*world)
 		want  []string
 	}{
-		{"nothing is asked for", nil, nil},
+		{"nothing is requested", nil, nil},
 		{"rotate", []func(*world){rotate}, []string{"renew-token token-rotation P", "gamma token-rotation P", "old-tokens token-rotation P"}},
-		{"a rotation broke off before the host had the new one", []func(*world){edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} }), outdated},
+		{"a rotation was interrupted before the host had the new one", []func(*world){edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} }), outdated},
 			[]string{"gamma kubeconfig-differs D", "old-tokens old-tokens D"}},
-		{"a rotation broke off, and rotate", []func(*world){rotate, edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} }), outdated},
+		{"a rotation was interrupted, and rotate", []func(*world){rotate, edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} }), outdated},
 			[]string{"gamma kubeconfig-differs D", "old-tokens old-tokens D"}},
-		{"nobody knows which token the host has", []func(*world){edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} })}, nil},
+		{"no one knows which token the host has", []func(*world){edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} })}, nil},
 		{"an identity that is not complete", []func(*world){rotate, edit(func(i *inventory.Identity) { i.Bound = false })}, []string{"identity token-revoked D", "gamma config-changed P"}},
 		{"the host is silent", []func(*world){rotate, func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { h.Trouble = plantest.Code("unreachable").Trouble("no route to host") })
@@ -128,7 +128,7 @@ func TestTokenKept(t *testing.T) {
 		h := oneHost(t, p)
 		said := slices.ContainsFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Code.String() == "token-kept" })
 		if h.NewToken || h.View("gamma").NewToken || !said {
-			t.Errorf("%s: a new token is wanted: %t; warnings %+v", name, h.NewToken, h.Warnings)
+			t.Errorf("%s: a new token is requested: %t; warnings %+v", name, h.NewToken, h.Warnings)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestTokenAge(t *testing.T) {
 	}
 }
 
-// TestKubeletHeardWith: only a process that runs, with the newest token from its start, and that the cluster has heard of,
+// TestKubeletHeardWith: only a process that runs, with the newest token from its start, and that the cluster has seen,
 // lets the older tokens end.
 func TestKubeletHeardWith(t *testing.T) {
 	t.Parallel()
@@ -168,15 +168,15 @@ func TestKubeletHeardWith(t *testing.T) {
 		edit func(*plan.Kubelet, *inventory.Node)
 		want bool
 	}{
-		"it runs, and is heard of":       {func(*plan.Kubelet, *inventory.Node) {}, true},
-		"it settles, and is heard of":    {func(k *plan.Kubelet, _ *inventory.Node) { k.Fault.Code = plan.CodeKubeletSettling }, true},
+		"it runs, and is seen":           {func(*plan.Kubelet, *inventory.Node) {}, true},
+		"it settles, and is seen":        {func(k *plan.Kubelet, _ *inventory.Node) { k.Fault.Code = plan.CodeKubeletSettling }, true},
 		"it dies at every start":         {func(k *plan.Kubelet, _ *inventory.Node) { k.Fault.Code = plan.CodeKubeletCrashLoop }, false},
 		"no process":                     {func(k *plan.Kubelet, _ *inventory.Node) { k.Started = time.Time{} }, false},
 		"its restart is left":            {func(k *plan.Kubelet, _ *inventory.Node) { k.Unfinished = true }, false},
 		"an older token":                 {func(k *plan.Kubelet, _ *inventory.Node) { k.Token = "t" }, false},
 		"a token that is not known":      {func(k *plan.Kubelet, _ *inventory.Node) { k.Token = "" }, false},
-		"heard of before it started":     {func(_ *plan.Kubelet, n *inventory.Node) { n.LastHeartbeat = noon.Add(-time.Minute) }, false},
-		"nobody knows when it was heard": {func(_ *plan.Kubelet, n *inventory.Node) { n.LastHeartbeat = time.Time{} }, false},
+		"seen before it started":         {func(_ *plan.Kubelet, n *inventory.Node) { n.LastHeartbeat = noon.Add(-time.Minute) }, false},
+		"no one knows when it was heard": {func(_ *plan.Kubelet, n *inventory.Node) { n.LastHeartbeat = time.Time{} }, false},
 	} {
 		k, n := well, heard
 		tc.edit(&k, &n)

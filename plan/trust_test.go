@@ -40,7 +40,7 @@ func (w *world) noted(n int, name, note string) {
 	nodes[len(nodes)-1].HostKey = note
 }
 
-// TestTrust says of a host that shows its key 1 what follows from the witnesses that are there.
+// TestTrust says of a host that shows its key 1 what follows from the witnesses that exist.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	claimed := func(w *world) string { return w.member("macos", "m2", 1).Name }
@@ -57,11 +57,11 @@ func TestTrust(t *testing.T) {
 	for name, tc := range map[string]struct {
 		is   func(*world) string
 		know func(w *world, name string)
-		want string // code of what keeps everybody off it, "first" contact, "restored", or "" where it is pinned
+		want string // code of what keeps everyone off it, "first" contact, "restored", or "" where it is pinned
 	}{
 		"pinned":                    {claimed, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
 		"a claimed name":            {claimed, func(*world, string) {}, "host-key-unknown"},
-		"adopted, nobody knows it":  {adopted, func(*world, string) {}, "first"},
+		"adopted, no one knows it":  {adopted, func(*world, string) {}, "first"},
 		"adopted, with a Node":      {adopted, func(w *world, name string) { w.node(1, name, inventory.Ready) }, "host-key-unknown"},
 		"adopted, a Node's name":    {adopted, func(w *world, name string) { w.node(9, name, inventory.Ready) }, "host-key-unknown"},
 		"adopted, with an identity": {adopted, func(w *world, name string) { w.identity(name) }, "host-key-unknown"},
@@ -131,7 +131,7 @@ func TestTrust(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("got %q, want %q: %+v", got, tc.want, h.Unknown)
 			}
-			// Whoever connects knows as much beforehand, but for what the host itself says.
+			// The connection knows as much beforehand, but for what the host itself says.
 			trust := plan.Trusts(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Nodes: w.snap.Nodes, Cluster: w.snap.Cluster,
 				Pins: w.snap.Pins, Remembered: w.snap.Remembered, Met: w.snap.Met,
 				PinsUnread: w.snap.PinsUnread})[serverID(1)]
@@ -143,7 +143,7 @@ func TestTrust(t *testing.T) {
 }
 
 // TestPoolServerIsMetForTheFirstTime: one that was given back and reinstalled is a stranger to
-// what knew it before; its pin counts until somebody forgets it.
+// what knew it before; its pin counts until someone forgets it.
 func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)

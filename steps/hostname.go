@@ -12,7 +12,7 @@ import (
 var codeHostnameEdited = plan.NewCode("hostname-edited", plan.Warning, "the Mac's names differ from the server's name")
 
 // hostname sets the three names that macOS keeps to the server's name. Bonjour appends "-2"
-// to LocalHostName on a conflict, so it drifts without anybody changing it.
+// to LocalHostName on a conflict, so it drifts by itself.
 type hostname struct {
 	desired *fleet.Hostname
 	name    string // of the host

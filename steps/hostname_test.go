@@ -37,7 +37,7 @@ func TestHostname(t *testing.T) {
 		{"another case", names(stepstest.Said(strings.ToUpper(name)+"\n"), right, right), []plan.Field{{Name: "ComputerName", Before: strings.ToUpper(name), After: name}}},
 		{"a name with a space at its end", names(stepstest.Said(name+" \n"), right, right), []plan.Field{{Name: "ComputerName", Before: name + " ", After: name}}},
 		{"a name in another script", names(stepstest.Said("Mac mini de Zoé – 2\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "Mac mini de Zoé – 2", After: name}}},
-		{"a remark beside the name", names(plan.Answer{Stdout: name + "\n", Stderr: "2026-11-21 scutil[1:2] noise\n"}, right, right), nil},
+		{"a remark next to the name", names(plan.Answer{Stdout: name + "\n", Stderr: "2026-11-21 scutil[1:2] noise\n"}, right, right), nil},
 		{"a host called not set", names(stepstest.Said("not set\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "not set", After: name}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestHostnameUnread(t *testing.T) {
 		facts plan.Facts
 		want  []string
 	}{
-		{"never asked", nil, []string{"hostname.ComputerName", "hostname.HostName", "hostname.LocalHostName"}},
-		{"one never asked", plan.Facts{"hostname.ComputerName": inventory.Present(right), "hostname.HostName": inventory.Present(right)}, []string{"hostname.LocalHostName"}},
+		{"never read", nil, []string{"hostname.ComputerName", "hostname.HostName", "hostname.LocalHostName"}},
+		{"one never read", plan.Facts{"hostname.ComputerName": inventory.Present(right), "hostname.HostName": inventory.Present(right)}, []string{"hostname.LocalHostName"}},
 		{"empty", names(right, stepstest.Said(""), right), []string{"hostname.HostName"}},
 		{"white space", names(right, stepstest.Said(" \n"), right), []string{"hostname.HostName"}},
 		{"chatter before the name", names(right, stepstest.Said("SCDynamicStore: reopened\n"+name+"\n"), right), []string{"hostname.HostName"}},

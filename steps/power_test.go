@@ -34,12 +34,12 @@ func TestPower(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
-		facts map[string]plan.Answer // beside those of a converged Mac
+		facts map[string]plan.Answer // next to those of a converged Mac
 		want  []plan.Field
 		run   [][]string
 	}{
 		{"all right", nil, nil, nil},
-		{"nobody is ever logged out by default", map[string]plan.Answer{"power.auto-logout": stepstest.Failed(1, missing)}, nil, nil},
+		{"no one is ever logged out by default", map[string]plan.Answer{"power.auto-logout": stepstest.Failed(1, missing)}, nil, nil},
 		{"sleeps", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(1, 0, 0, 1))},
 			[]plan.Field{{Name: "sleep", Before: "1 min", After: "never"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}}},
 		{"three settings, one change", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(1, 180, 10, 1))},
@@ -47,7 +47,7 @@ func TestPower(t *testing.T) {
 			[][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}}},
 		{"stays off after a power loss", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 0))},
 			[]plan.Field{{Name: "restart after power loss", Before: "off", After: "on"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "1"}}},
-		{"restarts in a way nobody knows", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 2))},
+		{"restarts in a way no one knows", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 2))},
 			[]plan.Field{{Name: "restart after power loss", Before: "2", After: "on"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "1"}}},
 		{"screensaver", map[string]plan.Answer{"power.screensaver": stepstest.Said("1200\n")},
 			[]plan.Field{{Name: "screensaver", Before: "1200 s", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-screensaver", "user", "0"}}},
@@ -58,7 +58,7 @@ func TestPower(t *testing.T) {
 		{"auto-logout", map[string]plan.Answer{"power.auto-logout": stepstest.Said("3600\n")},
 			[]plan.Field{{Name: "auto-logout", Before: "3600 s", After: "never"}}, [][]string{{"auto-logout-enabled", "power-set-auto-logout", "root", "0"}}},
 		{"a number with white space", map[string]plan.Answer{"power.screensaver": stepstest.Said("  0 \n\n")}, nil, nil},
-		{"a number beside noise", map[string]plan.Answer{"power.screensaver": {Stdout: "0\n", Stderr: "noise"}}, nil, nil},
+		{"a number next to noise", map[string]plan.Answer{"power.screensaver": {Stdout: "0\n", Stderr: "noise"}}, nil, nil},
 		{"factory", factory(), []plan.Field{
 			{Name: "sleep", Before: "1 min", After: "never"}, {Name: "display sleep", Before: "10 min", After: "never"}, {Name: "disk sleep", Before: "10 min", After: "never"},
 			{Name: "restart after power loss", Before: "off", After: "on"}, {Name: "screensaver", Before: "macOS default", After: "never"},
@@ -86,7 +86,7 @@ func factory() map[string]plan.Answer {
 	return out
 }
 
-// TestPowerWish: what is written overrides the defaults, and zero is a wish too.
+// TestPowerWish: what is written overrides the defaults, and zero is a setting too.
 func TestPowerWish(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -142,7 +142,7 @@ func TestPmset(t *testing.T) {
 		{"empty", stepstest.Said(""), true, nil},
 		{"garbage", stepstest.Said("\x00\xff\n\n::\n"), true, nil},
 		{"usage", plan.Answer{Exit: 64, Stdout: "Usage: pmset <options>\n"}, true, nil},
-		{"an exit although all is there", plan.Answer{Exit: 1, Stdout: ok}, true, nil},
+		{"an exit code although all settings are printed", plan.Answer{Exit: 1, Stdout: ok}, true, nil},
 		{"not found", stepstest.Failed(127, "sh: pmset: command not found\n"), true, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

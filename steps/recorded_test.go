@@ -73,8 +73,8 @@ func decoded(text []byte) (plan.Facts, error) {
 }
 
 // unreadable lists the probes whose answers no step could use. A probe that the
-// recording does not hold was not asked by the macfleet that made it: its step
-// is passed over.
+// recording does not hold was not read by the macfleet that made it: its step
+// is skipped.
 func unreadable(t *testing.T, facts plan.Facts) []string {
 	t.Helper()
 	var out []string
@@ -104,7 +104,7 @@ func holds(facts plan.Facts, s plan.Step) bool {
 	})
 }
 
-// excused lists the probes of a file, which need not be there.
+// excused lists the probes of a file, which may be missing.
 func excused(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -1,5 +1,5 @@
 // Package steps lists all steps and holds the small ones with their scripts; larger steps
-// have packages of their own below it. A step parses the answers of its probes, brings the
+// have their own packages below it. A step parses the answers of its probes, brings the
 // configuration into the same normal form, and compares the two with ==. It does no I/O.
 package steps
 
@@ -24,7 +24,7 @@ var files embed.FS
 var scripts = kit.ScriptsOf(files)
 
 // For returns all steps of a host in the order in which they run. A step without a block in
-// the configuration is included with a nil wish: it removes what macfleet set up before. The
+// the configuration is included without a desired state: it removes what macfleet set up before. The
 // specification must be complete (fleet.Spec.WithDefaults), as every loaded one is.
 func For(h fleet.Host) []plan.Step {
 	return []plan.Step{

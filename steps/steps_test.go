@@ -25,7 +25,7 @@ var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Po
 	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: &fleet.GithubRunner{}}
 
 // TestNoWishGivesNothing: a step whose block the configuration lacks wants
-// nothing of a host on which it was never proven, whatever that one says.
+// nothing of a host on which it was never verified, whatever that one says.
 func TestNoWishGivesNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) {
@@ -55,7 +55,7 @@ func TestProbes(t *testing.T) {
 	}
 	for id := range stepstest.FactoryFacts() {
 		if !seen[id] {
-			t.Errorf("the sample facts answer %q, which nobody asks", id)
+			t.Errorf("the sample facts answer %q, which no step reads", id)
 		}
 		delete(seen, id)
 	}
@@ -91,7 +91,7 @@ func TestScripts(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) { // what is taken away again
+	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) { // what is removed again
 		lint(s.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: stepstest.SettledFacts(name), Root: true, Verified: true}))
 	}
 	facts := stepstest.With(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": stepstest.Said("60\n"),
@@ -102,7 +102,7 @@ func TestScripts(t *testing.T) {
 		}
 		f := s.Diff(stepstest.View(stepstest.Host(whole), facts))
 		if len(f.Changes) == 0 && len(s.Probes()) > 0 {
-			t.Errorf("%s changes nothing on a Mac that nobody has touched", s.ID())
+			t.Errorf("%s changes nothing on a Mac that no one has touched", s.ID())
 		}
 		lint(f)
 	}
@@ -148,7 +148,7 @@ func written(t *testing.T, patterns ...string) map[string]string {
 		for _, f := range files {
 			name := strings.TrimSuffix(filepath.Base(f), ".sh")
 			if out[name] != "" {
-				t.Errorf("%s.sh is there twice", name)
+				t.Errorf("%s.sh exists twice", name)
 			}
 			out[name] = scripttest.Text(t, f)
 		}
@@ -160,7 +160,7 @@ func written(t *testing.T, patterns ...string) map[string]string {
 }
 
 // TestChangesConverge is the promise of a step: when its changes have done what
-// they say, nothing is left, and the facts are what was wanted.
+// they say, nothing is left, and the facts are what was configured.
 func TestChangesConverge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

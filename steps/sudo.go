@@ -17,7 +17,7 @@ var (
 )
 
 // sudo gives the login user passwordless sudo with a drop-in in /etc/sudoers.d. It is
-// verified by running sudo: on a host with a broken sudo the file alone has no effect.
+// verified by running sudo: on a host with a broken sudo the file has no effect by itself.
 type sudo struct {
 	desired *fleet.Sudo
 	user    string
@@ -168,7 +168,7 @@ func sudoAnswer(a plan.Answer) (root, said string) {
 	switch {
 	case a.Exit == 0:
 		return "yes", ""
-	case strings.Contains(said, "policy plugin"): // sudo 1.8: nobody gets root
+	case strings.Contains(said, "policy plugin"): // sudo 1.8: no user gets root
 		return "unusable", first
 	case strings.Contains(said, "syntax error"), strings.Contains(said, "parse error"):
 		return "broken", first

@@ -17,7 +17,7 @@ const (
 
 func wantsSudo() fleet.Spec { return fleet.Spec{}.WithBuiltIn() }
 
-// sudoView is a host with some answers of its own, with root or without.
+// sudoView is a host with some other answers, with root or without.
 func sudoView(root bool, answers map[string]plan.Answer) plan.View {
 	facts := stepstest.With(stepstest.SettledFacts(name), answers)
 	if !root {
@@ -68,7 +68,7 @@ func TestSudo(t *testing.T) {
 	}
 }
 
-// TestSudoUnread prints what nobody expected, and plans nothing.
+// TestSudoUnread prints what no one expected, and plans nothing.
 func TestSudoUnread(t *testing.T) {
 	t.Parallel()
 	for probe, answer := range map[string]plan.Answer{
@@ -81,20 +81,20 @@ func TestSudoUnread(t *testing.T) {
 		stepstest.Sound(t, "sudo", v, f)
 		stepstest.Expect(t, probe, []string{probe}, stepstest.UnreadOf(f))
 		if len(f.Unread) > 0 && f.Facts != "" {
-			t.Errorf("%s: what is wanted is known all the same", probe)
+			t.Errorf("%s: what is configured is known anyway", probe)
 		}
 	}
 }
 
-// TestSudoRemoval takes away what macfleet proved, and a stranger's file never.
+// TestSudoRemoval removes what macfleet verified, and a stranger's file never.
 func TestSudoRemoval(t *testing.T) {
 	t.Parallel()
 	for title, c := range map[string]struct {
 		edit    func(*plan.View)
 		removes bool
 	}{
-		"ours":         {func(*plan.View) {}, true},
-		"never proven": {func(v *plan.View) { v.Verified = false }, false},
+		"ours":           {func(*plan.View) {}, true},
+		"never verified": {func(v *plan.View) { v.Verified = false }, false},
 		"a stranger's file": {func(v *plan.View) {
 			v.Facts["sudo.file"] = inventory.Present(stepstest.Said("440 0 0\nm1 ALL = (ALL) NOPASSWD: ALL\n"))
 		}, false},
@@ -106,7 +106,7 @@ func TestSudoRemoval(t *testing.T) {
 		c.edit(&v)
 		f := stepstest.Step(t, "sudo", fleet.Spec{}).Diff(v)
 		if proof := stepstest.Step(t, "sudo", wantsSudo()).Diff(v); c.removes && f.Facts != proof.Facts {
-			t.Errorf("%s: a removal that looks like drift: %q, proven was %q", title, f.Facts, proof.Facts)
+			t.Errorf("%s: a removal that looks like drift: %q, verified was %q", title, f.Facts, proof.Facts)
 		}
 		if got := len(f.Changes) == 1 && f.Changes[0].Removes; got != c.removes {
 			t.Errorf("%s: %+v", title, f)

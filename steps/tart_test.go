@@ -87,7 +87,7 @@ func TestTart(t *testing.T) {
 	}
 }
 
-// TestTartArtifact: another digest is another wish, and what is installed.
+// TestTartArtifact: another digest is another configuration, and what is installed.
 func TestTartArtifact(t *testing.T) {
 	t.Parallel()
 	other := stepstest.TartArtifact()
@@ -139,8 +139,8 @@ func TestGithubRunner(t *testing.T) {
 		{"work", builder, inventory.Present([]inventory.Pod{work, {Namespace: "ci", Name: "b", Phase: "Pending"}}), "refused pod-on-builder"},
 		{"work that has ended", builder, inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a", Phase: "Succeeded"}}), ""},
 		{"those of every Node", builder, inventory.Present([]inventory.Pod{{Name: "csi", Controller: "DaemonSet"}, {Name: "proxy", Mirror: true}}), ""},
-		{"nobody knows", builder, inventory.Unread[[]inventory.Pod]("it was forbidden"), "unread it was forbidden"},
-		{"not asked", builder, inventory.Seen[[]inventory.Pod]{}, "unread the cluster was not read"},
+		{"no one knows", builder, inventory.Unread[[]inventory.Pod]("it was forbidden"), "unread it was forbidden"},
+		{"not read", builder, inventory.Seen[[]inventory.Pod]{}, "unread the cluster was not read"},
 		{"no Node", fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[[]inventory.Pod]{}, ""},
 		{"a runner", joined, inventory.Present([]inventory.Pod{work}), ""},
 	} {

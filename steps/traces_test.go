@@ -13,16 +13,16 @@ import (
 )
 
 // TestTracesAndAProof: an answer without traces says nothing of a host whose
-// marker has a proof.
+// marker has a record.
 func TestTracesAndAProof(t *testing.T) {
 	t.Parallel()
-	for id, answer := range map[plan.StepID]string{"vm_firewall": "\n== nothing\n", "auto_login": "nothing 0 the marker holds no proof\n"} {
+	for id, answer := range map[plan.StepID]string{"vm_firewall": "\n== nothing\n", "auto_login": "nothing 0 the marker holds no record\n"} {
 		gone := stepstest.Step(t, id, fleet.Spec{})
 		view := plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: plan.Facts{gone.Probes()[0].ID: inventory.Present(stepstest.Said(answer))}}
 		stepstest.Expect(t, string(id), plan.Finding{}, gone.Diff(view))
 		view.Verified = true
 		if f := gone.Diff(view); len(f.Unread) != 1 || f.Changes != nil || f.Facts != "" {
-			t.Errorf("%s is proven, and: %+v", id, f)
+			t.Errorf("%s is verified, and: %+v", id, f)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 type Waiting struct {
 	ID  string
 	Why Reason // empty: only the number of workers
-	// Of are the failed servers that are the reason.
+	// Of are the servers whose failure blocks it.
 	Of []string
 }
 

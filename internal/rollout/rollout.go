@@ -78,9 +78,9 @@ type Rollout struct {
 
 	// Counters of one moment.
 	free           int // workers
-	repairs        int // at work
+	repairs        int // running
 	repairFailures int
-	onlyCordoned   map[string]bool // closed, and unavailable only for that reason
+	onlyCordoned   map[string]bool // Ready and idle, but cordoned
 }
 
 // New returns a rollout. healthy holds the ids of all servers with Ready Nodes by fleet,
@@ -120,7 +120,7 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 }
 
 // Next returns the hosts that may start now, and counts them as started. ready reports whether
-// a healthy server's Node is Ready at this moment.
+// a healthy server's Node is Ready now.
 func (r *Rollout) Next(now time.Time, ready func(id string) bool) []string {
 	r.count(now, ready)
 	var out []string
@@ -182,7 +182,7 @@ func (r *Rollout) Running() int {
 	return n
 }
 
-// Soaks returns the end of the soak by fleet, if other hosts wait only for that.
+// Soaks returns the end of the soak by fleet, if other hosts wait only for its end.
 func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	out := make(map[string]time.Time)
 	for name, g := range r.fleets {
@@ -198,7 +198,7 @@ func (r *Rollout) Soaks(now time.Time) map[string]time.Time {
 	return out
 }
 
-// SetCordoned sets which healthy hosts are cordoned, by anybody. They count as unavailable, so
+// SetCordoned sets which healthy hosts are cordoned, by macfleet or anyone else. They count as unavailable, so
 // working on one takes no extra slot.
 func (r *Rollout) SetCordoned(ids map[string]bool) { r.cordoned = ids }
 
@@ -320,7 +320,7 @@ func (r *Rollout) start(h *host) {
 	}
 }
 
-// blockedBy returns what blocks a waiting host, or nothing. A lack of workers is no reason.
+// blockedBy returns what blocks a waiting host, or nothing. A lack of workers is not a reason.
 func (r *Rollout) blockedBy(h *host) Reason {
 	g := h.group
 	away, cordoned := g.unavailable, g.cordoned

@@ -121,7 +121,7 @@ func TestLiveReadiness(t *testing.T) {
 	}
 }
 
-// TestMinReady keeps as many as are wanted.
+// TestMinReady keeps the configured number of Ready hosts.
 func TestMinReady(t *testing.T) {
 	t.Parallel()
 	r := nine(Limits{MaxUnavailable: 5, MinReady: 8}, disrupt(ids(4)...)...)
@@ -294,7 +294,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// TestClosed: hosts that take no new work are away, whoever closed them, and one's own
+// TestClosed: cordoned hosts are unavailable, no matter who cordoned them, and one's own
 // work takes no further place.
 func TestClosed(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestClosed(t *testing.T) {
 		t.Errorf("starts %q while the other is closed", got)
 	}
 	if left := r.Waiting(start, all); len(left) != 1 || left[0].Why != Cordoned {
-		t.Errorf("what somebody closed may stay so: %+v", left)
+		t.Errorf("what someone closed may stay so: %+v", left)
 	}
 	away := func(id string) bool { return id != "7" }
 	if left := r.Waiting(start, away); len(left) != 1 || left[0].Why != Unavailable {
@@ -323,11 +323,11 @@ func TestClosed(t *testing.T) {
 	canary.Finished("3", start)
 	canary.SetCordoned(map[string]bool{"3": true})
 	if left := canary.Waiting(start.Add(time.Second), all); len(left) != 1 || left[0].Why != Soaking {
-		t.Errorf("a canary that somebody closed has not failed: %+v", left)
+		t.Errorf("a canary that someone closed has not failed: %+v", left)
 	}
 	canary.SetCordoned(map[string]bool{"3": true, "7": true})
 	if got := canary.Next(start.Add(time.Hour), all); got != nil {
-		t.Errorf("starts %q beside two that are closed", got)
+		t.Errorf("starts %q next to two that are closed", got)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestClosedByARun(t *testing.T) {
 }
 
 // TestTrial: a host that already dies of what the others are to get is tried first, and
-// alone. Without that each run would lose one healthy host more.
+// by itself. Without that each run would lose one healthy host more.
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	begun := func(l Limits) *Rollout {
@@ -400,10 +400,10 @@ func TestStuckTrial(t *testing.T) {
 		limits Limits
 		want   Reason
 	}{
-		"nothing is proven":                {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1}, TrialFailed},
-		"it is proven, and one may fail":   {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Verified: true}, ""},
-		"it is proven, and none may fail":  {Limits{MaxUnavailable: 2, Canary: 1, Verified: true}, TrialFailed},
-		"without canaries nobody is tried": {Limits{MaxUnavailable: 2}, ""},
+		"nothing is verified":               {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1}, TrialFailed},
+		"it is verified, and one may fail":  {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Verified: true}, ""},
+		"it is verified, and none may fail": {Limits{MaxUnavailable: 2, Canary: 1, Verified: true}, TrialFailed},
+		"without canaries no one is tried":  {Limits{MaxUnavailable: 2}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,7 +51,7 @@ func (m member) seen(f fate, existing []plan.Step, stepsFor plan.StepsFor) plan.
 		ServerID: m.server.ID, Serial: "C07" + m.server.ID[:5], Version: fleet.Version}
 	settled := copies(m.settled(), existing)
 	if f.joined {
-		marker.Steps = m.proofs(stepsFor, settled)
+		marker.Steps = m.records(stepsFor, settled)
 	}
 	facts := settled
 	if !f.settled {
@@ -62,8 +62,8 @@ func (m member) seen(f fate, existing []plan.Step, stepsFor plan.StepsFor) plan.
 		Marker: inventory.Present(marker), Claim: inventory.Absent[plan.Claim]()}
 }
 
-// proofs are what a marker holds after all steps.
-func (m member) proofs(stepsFor plan.StepsFor, settled plan.Facts) map[plan.StepID]plan.Digest {
+// records are what a marker has after all steps.
+func (m member) records(stepsFor plan.StepsFor, settled plan.Facts) map[plan.StepID]plan.Digest {
 	h := fleet.Host{Name: m.server.Name, Fleet: m.fleet.Name, Group: m.group.Name, User: m.cfg.SSH.User, Spec: m.group.Spec}
 	v := stepstest.View(h, settled)
 	v.Server, v.Node, v.Identity = m.server, inventory.Present(m.node()), inventory.Present(m.identity())

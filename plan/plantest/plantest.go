@@ -1,5 +1,5 @@
 // Package plantest has fleets of any size for tests and benchmarks of package
-// plan and of what stands on it.
+// plan and of the packages that use it.
 package plantest
 
 import (
@@ -17,8 +17,8 @@ func Recorded(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	return recorded(n, fate{joined: true})
 }
 
-// Converged returns the fleet of Recorded with nothing to do: every host answers
-// as it was set up, its marker holds the proof of every step, and no Pod is on it.
+// Converged returns the fleet of Recorded in sync: every host answers
+// as it was set up, its marker records every step as verified, and no Pod is on it.
 func Converged(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	return recorded(n, fate{joined: true, settled: true})
 }
@@ -27,9 +27,9 @@ func Converged(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 // claimed, nothing was done on them, and the cluster does not know them.
 func Joining(n int) (*fleet.Config, plan.StepsFor, plan.Snapshot) { return recorded(n, fate{}) }
 
-// fate is what became of the hosts of a fleet.
+// fate says how far the hosts of a fleet are set up.
 type fate struct {
-	joined  bool // the cluster knows them, and their markers hold the proofs of all steps
+	joined  bool // the cluster knows them, and their markers record all steps as verified
 	settled bool // they answer as they were set up, and not like untouched Macs
 }
 

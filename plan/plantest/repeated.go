@@ -14,7 +14,7 @@ import (
 // the steps to come can be kept today.
 const Steps = 14
 
-// repetition is a real step under another name, with facts of its own.
+// repetition is a real step under another name, with its own facts.
 type repetition struct {
 	plan.Step
 	names *names
@@ -104,7 +104,7 @@ func copies(facts plan.Facts, existing []plan.Step) plan.Facts {
 // ID is the repetition's own.
 func (r repetition) ID() plan.StepID { return r.names.id }
 
-// Probes are the real step's under names of their own.
+// Probes are the real step's under different names.
 func (r repetition) Probes() []plan.Probe {
 	out := r.Step.Probes()
 	if r.names.probes == nil {

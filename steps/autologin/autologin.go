@@ -224,7 +224,7 @@ func (a autoLogin) removal(v plan.View, seen loginState, unread []plan.Unread) p
 	if len(diff) == 0 {
 		return plan.Finding{}
 	}
-	// The facts keep the verified form, so that the removal is no drift.
+	// The facts keep the verified form, so that the removal is not drift.
 	return plan.Finding{Facts: kit.Facts(a.settings(seen)), Changes: []plan.Change{{
 		Reason:  plan.Reason{Code: codeNoLongerWanted, Text: "the configuration no longer has an auto_login block for this host"},
 		Fields:  diff,
@@ -263,7 +263,7 @@ type loginState struct {
 	session   bool   // the login user has an Aqua session
 	dead      bool   // no session and no loginwindow process
 	work      string // jobs and virtual machines that run without a session
-	proof            // about the password in the file
+	lastTry          // of the password in the file
 }
 
 // serves reports whether the file is usable for a login. While the session is up, a sealed
@@ -282,7 +282,7 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 	left := []string{"filevault", "managed", "forbidden", "user", "kcpassword", "console", "session", "loginwindow", "work"}
 	r.Parts(id, func(p kit.Part) error {
 		if p.Name == proofPart && s.file == filePresent {
-			s.proof = readProof(p)
+			s.lastTry = readTry(p)
 			return nil
 		}
 		if p.Name == lockedPart { // present only if locked
@@ -295,7 +295,7 @@ func readLogin(r *kit.Reader, id, user string) loginState {
 		if odd := s.take(p, user); odd != nil {
 			return odd
 		}
-		if left = left[1:]; s.session { // the rest is asked only without a session
+		if left = left[1:]; s.session { // the rest is read only without a session
 			left = nil
 		}
 		return nil

@@ -18,13 +18,13 @@ var loggedIn = fleet.Spec{AutoLogin: &fleet.AutoLogin{}}
 const loginProbe = "auto_login.state/m1"
 
 // macLogin is a Mac as the step's question sees it. The zero value is a factory
-// Mac with nobody at its screen.
+// Mac with no one at its screen.
 type macLogin struct {
 	vault, managed, forbidden bool
 	user                      string // whom loginwindow logs in
 	file                      string // "" = absent
 	access                    string // "" = root:wheel 600
-	screen                    string // "" = nobody's
+	screen                    string // "" = no one's
 	session, dead             bool
 	work                      string
 	proof                     string // the file, the password and the note, as the host says; "" = it says nothing
@@ -120,8 +120,8 @@ func TestAutoLogin(t *testing.T) {
 		{"sealed, and loginwindow is dead", down.but(func(m *macLogin) { m.file, m.dead = "sealed", true }), "sealed-kcpassword", []string{kick, given},
 			"/etc/kcpassword is sealed (it holds <sealed> in place of the password), loginwindow does not run", false},
 		{"loginwindow is dead", down.but(func(m *macLogin) { m.dead = true }), "dead-loginwindow", []string{kick, checked}, "loginwindow does not run", false},
-		{"nobody is logged in", down, "no-gui-session", []string{kick, checked}, "no GUI session of m1", false},
-		{"nobody is logged in, and anybody may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session", []string{kick, checked},
+		{"no one is logged in", down, "no-gui-session", []string{kick, checked}, "no GUI session of m1", false},
+		{"no one is logged in, and anyone may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session", []string{kick, checked},
 			"no GUI session of m1, /etc/kcpassword is m1:staff 0644", false},
 		{"the file is gone, the session is up", fine.but(func(m *macLogin) { m.file = "" }), "kcpassword-missing", []string{stay, given}, "/etc/kcpassword is missing", false},
 		{"the password has no end", fine.but(func(m *macLogin) { m.file = "unterminated" }), "kcpassword-unterminated", []string{stay, given}, "the password in /etc/kcpassword is not terminated", false},
@@ -192,7 +192,7 @@ func everyLogin(visit func(macLogin)) {
 }
 
 // TestAutoLoginNeverEndsASession holds for every Mac: loginwindow is kicked where
-// it costs nobody anything, the password is asked for where it is needed, and
+// it costs no one anything, the password is read for where it is needed, and
 // what is done leaves nothing to do.
 func TestAutoLoginNeverEndsASession(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestAutoLoginNeverEndsASession(t *testing.T) {
 		want, input := "kept", plan.NoInput
 		if !intact {
 			want, input = "given", plan.AutoLogin
-		} else if !m.session { // no file is shown to loginwindow that nobody verified
+		} else if !m.session { // no file is shown to loginwindow that no one verified
 			want, input = "checked", plan.AutoLoginCheck
 		}
 		if c.Command.Args[3] != want || c.Input != input {
@@ -261,20 +261,20 @@ func TestAutoLoginUnread(t *testing.T) {
 		{"fdesetup is missing", up, "FileVault is Off.\n== filevault 0", "sh: fdesetup: not found\n== filevault 127"},
 		{"a flag without truth", up, "== managed 1", "== managed 0"},
 		{"a flag that fails", up, "== forbidden 1", "== forbidden 2"},
-		{"a flag that fails in other words", up, "does not exist", "was not heard of"},
+		{"a flag that fails in other words", up, "does not exist", "was not seen"},
 		{"chatter behind the user", up, "m1\n== user 0", "m1\nnoise\n== user 0"},
 		{"defaults fails", up, "m1\n== user 0", "Could not connect\n== user 1"},
-		{"a kind of file that nobody knows", up, "present root", "strange root"},
+		{"a kind of file that no one knows", up, "present root", "strange root"},
 		{"a file without its mode", up, "present root:wheel 600", "present root:wheel"},
 		{"a link in the file's place", up, "present root:wheel 600\n== kcpassword 0", "not a plain file\n== kcpassword 1"},
 		{"stat fails", up, "present root:wheel 600\n== kcpassword 0", "present stat: Operation not permitted\n== kcpassword 1"},
-		{"nobody owns the screen", up, "m1\n== console 0", "\n== console 0"},
+		{"no one owns the screen", up, "m1\n== console 0", "\n== console 0"},
 		{"stat of the screen fails", up, "== console 0", "== console 1"},
 		{"a session that is not Aqua", up, "Aqua\n== session 0", "no word of an Aqua session\n== session 0"},
 		{"launchctl fails", up, "Aqua\n== session 0", "Operation not permitted\n== session 1"},
-		{"the screen is ours, the session gone", down, "root\n== console 0", "m1\n== console 0"},
+		{"the login user has the screen, the session is gone", down, "root\n== console 0", "m1\n== console 0"},
 		{"pgrep fails", down, "\n== work 1", "pgrep: Cannot get process list\n== work 3"},
-		{"pgrep finds nothing and says so", down, "\n== work 1", "no\n== work 1"},
+		{"pgrep finds nothing and reports it", down, "\n== work 1", "no\n== work 1"},
 		{"pgrep finds and says nothing", down, "== work 1", "== work 0"},
 		{"a line twice", up, "m1\n== console 0\n", "m1\n== console 0\nm1\n== console 0\n"},
 		{"chatter before", up, "FileVault", "hello\nFileVault"},
@@ -301,7 +301,7 @@ func TestAutoLoginUnread(t *testing.T) {
 		})
 	}
 	for name, facts := range map[string]plan.Facts{
-		"never asked":      nil,
+		"never read":       nil,
 		"needs root":       {loginProbe: inventory.Unread[plan.Answer]("needs root")},
 		"the script fails": {loginProbe: inventory.Present(plan.Answer{Exit: 1, Stdout: up, Stderr: "id: m1: no such user\n"})},
 	} {
@@ -319,7 +319,7 @@ func TestAutoLoginReads(t *testing.T) {
 	for _, tc := range []struct{ name, base, from, to, code string }{
 		{"no session, 112", down, "session 113", "session 112", "no-gui-session"},
 		{"no session, 125", down, "Could not find domain for user gui: 501\n== session 113", "Could not print domain: 125: Domain does not support specified action\n== session 125", "no-gui-session"},
-		{"loginwindow is not to be asked about", down, "alive\n== loginwindow 0", "Operation not permitted while System Integrity Protection is engaged\n== loginwindow 150", "no-gui-session"},
+		{"loginwindow is not read", down, "alive\n== loginwindow 0", "Operation not permitted while System Integrity Protection is engaged\n== loginwindow 150", "no-gui-session"},
 		{"the disk is being decrypted", up, "FileVault is Off.", "FileVault is Off.\nDecryption in progress: Percent completed = 42", ""},
 		{"the disk is being encrypted", up, "FileVault is Off.", "FileVault is On.\nEncryption in progress: Percent completed = 42", "filevault-on"},
 		{"a flag that is false", up, strings.TrimSuffix(noKey("managed"), "\n") + "\n== managed 1", "0\n== managed 0", ""},
@@ -360,9 +360,9 @@ func TestAutoLoginRemoval(t *testing.T) {
 		warns  bool
 	}{
 		{"all of it", fine, []plan.Field{{Name: "automatic login", Before: "m1"}, {Name: "kcpassword", Before: "present", After: "absent"}}, false},
-		{"the file alone", fine.but(func(m *macLogin) { m.user = "" }), []plan.Field{{Name: "kcpassword", Before: "present", After: "absent"}}, false},
+		{"the file by itself", fine.but(func(m *macLogin) { m.user = "" }), []plan.Field{{Name: "kcpassword", Before: "present", After: "absent"}}, false},
 		{"a sealed file", fine.but(func(m *macLogin) { m.file = "sealed" }), []plan.Field{{Name: "automatic login", Before: "m1"}, {Name: "kcpassword", Before: "sealed", After: "absent"}}, false},
-		{"the user alone", fine.but(func(m *macLogin) { m.file = "" }), []plan.Field{{Name: "automatic login", Before: "m1"}}, false},
+		{"the user by itself", fine.but(func(m *macLogin) { m.file = "" }), []plan.Field{{Name: "automatic login", Before: "m1"}}, false},
 		{"nothing is left", fine.but(func(m *macLogin) { m.user, m.file = "", "" }), nil, false},
 		{"another's", fine.but(func(m *macLogin) { m.user = "anna" }), nil, true},
 	} {
@@ -379,9 +379,9 @@ func TestAutoLoginRemoval(t *testing.T) {
 		}
 		stepstest.Expect(t, "a stranger's: "+tc.name, plan.Finding{}, remove(tc.mac.facts(), false))
 	}
-	stepstest.Expect(t, "unread and not ours", plan.Finding{}, remove(nil, false))
+	stepstest.Expect(t, "unread and not macfleet's", plan.Finding{}, remove(nil, false))
 	if f := remove(nil, true); len(f.Unread) != 1 || f.Changes != nil {
-		t.Errorf("unread and ours: %+v", f)
+		t.Errorf("unread and macfleet's: %+v", f)
 	}
 }
 
@@ -402,7 +402,7 @@ func TestAutoLoginProbes(t *testing.T) {
 }
 
 // FuzzAutoLogin: whatever the host says, the answer is understood or unread, and
-// a session that is there is never ended.
+// a session that exists is never ended.
 func FuzzAutoLogin(f *testing.F) {
 	f.Add(fine.answer().Stdout, 0)
 	f.Add(macLogin{}.answer().Stdout, 0)

@@ -10,9 +10,9 @@ import (
 // proofPart is the part of an answer with the last verification of the password in an intact file.
 const proofPart = "proof"
 
-// proof is what is known about the password in /etc/kcpassword. A plan has no password to compare it with, so it
+// lastTry is what is known about the password in /etc/kcpassword. A plan has no password to compare it with, so it
 // compares the host's note of the last try with the file and with the time the account's password was set.
-type proof struct {
+type lastTry struct {
 	stamp   string // inode, size and modification time of the file; empty: unknown
 	written int64  // its modification time, as Unix time
 	set     string // when the account's password was set; empty: unknown
@@ -30,9 +30,9 @@ type note struct {
 // mostTries limits the tries of a password whose result was never received.
 const mostTries = 2
 
-// readProof parses the part. An unreadable note counts as missing: the password is tried again.
-func readProof(p kit.Part) proof {
-	out := proof{stamp: p.Value("file"), set: reported(p.Value("password"))}
+// readTry parses the part. An unreadable note counts as missing: the password is tried again.
+func readTry(p kit.Part) lastTry {
+	out := lastTry{stamp: p.Value("file"), set: reported(p.Value("password"))}
 	if i := strings.LastIndexByte(out.stamp, ' '); i >= 0 {
 		out.written, _ = strconv.ParseInt(out.stamp[i+1:], 10, 64)
 	}
@@ -48,31 +48,31 @@ func readProof(p kit.Part) proof {
 func reported(text string) string { return strings.TrimPrefix(text, "-") }
 
 // current reports whether the note belongs to the current file and password.
-func (p proof) current() bool { return p.note.stamp == p.stamp && p.note.set == p.set }
+func (t lastTry) current() bool { return t.note.stamp == t.stamp && t.note.set == t.set }
 
 // verified reports whether the host accepted this password.
-func (p proof) verified() bool { return p.note.word == "verified" && p.current() }
+func (t lastTry) verified() bool { return t.note.word == "verified" && t.current() }
 
 // refused reports whether the host refused this password or it was tried too often.
-func (p proof) refused() bool {
-	return p.current() && (p.note.word == "refused" || p.note.word == "trying" && p.note.tries >= mostTries)
+func (t lastTry) refused() bool {
+	return t.current() && (t.note.word == "refused" || t.note.word == "trying" && t.note.tries >= mostTries)
 }
 
 // whyUnverified says why the password may be wrong, or "". A file that was never verified is trusted while a session is
 // up, unless it is older than the password.
-func (p proof) whyUnverified() string {
+func (t lastTry) whyUnverified() string {
 	switch {
-	case p.refused():
+	case t.refused():
 		return "refused by the Mac"
-	case p.verified():
+	case t.verified():
 		return ""
-	case p.note.word != "" && p.current():
+	case t.note.word != "" && t.current():
 		return "not verified: an earlier try was interrupted"
-	case p.note.word != "" && p.note.stamp != p.stamp:
+	case t.note.word != "" && t.note.stamp != t.stamp:
 		return "changed since it was verified"
-	case p.note.word != "":
+	case t.note.word != "":
 		return "not verified since the password was changed"
-	case p.set != "" && p.written < seconds(p.set):
+	case t.set != "" && t.written < seconds(t.set):
 		return "older than the password"
 	}
 	return ""

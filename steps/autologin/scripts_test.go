@@ -19,7 +19,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// The login user's password on a stub Mac. A shell or od could spoil it.
+// The login user's password on a stub Mac. A shell or od could change it.
 const rightPassword = `it's $(a) "test" \n`
 
 // loginMac is a Mac with a login window.
@@ -123,7 +123,7 @@ func (m loginMac) perform(f plan.Finding, password string, refused ...string) pl
 	return a
 }
 
-// finish is what the engine does after a proof.
+// finish is what the engine does after it verified a step.
 func (m loginMac) finish() {
 	if err := os.RemoveAll(m.etc("macfleet/pending")); err != nil {
 		m.T.Fatal(err)
@@ -180,7 +180,7 @@ func TestAutoLoginScripts(t *testing.T) {
 		}, "kcpassword-unterminated", 0, false},
 		{"an empty file", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), nil, 0o600) }, "kcpassword-unterminated", 1, false},
 		{"the empty password", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), []byte{0x7d, 1}, 0o600) }, "kcpassword-empty", 1, false},
-		{"anybody may read the file", func(m loginMac) {
+		{"anyone may read the file", func(m loginMac) {
 			m.ready(rightPassword)
 			m.set("session", "m1")
 			m.write(m.etc("kcpassword"), m.content(rightPassword), 0o644)
@@ -216,7 +216,7 @@ func TestAutoLoginScripts(t *testing.T) {
 	}
 }
 
-// ready is a Mac set up with a password, with nobody logged in.
+// ready is a Mac set up with a password, with no one logged in.
 func (m loginMac) ready(password string) {
 	m.set("user", "m1")
 	if password != "" {
@@ -248,7 +248,7 @@ func TestAutoLoginScriptFails(t *testing.T) {
 		{"odd words", func(m loginMac) { m.ready(rightPassword); m.set("odd", "") }, nil, "", 80, "/etc/kcpassword.*sudo: account validation failure", 0, "no-gui-session"},
 		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "sealed the file.* m1", 1, "sealed-kcpassword"},
 		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword.* m1", 0, "sealed-kcpassword"},
-		{"somebody logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "anna.*screen", 0, "foreign-session"},
+		{"someone logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "anna.*screen", 0, "foreign-session"},
 		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75, "loginwindow is not restarted.*virtual machine.*pgrep.* 0", 0, "work-in-dead-session"},
 		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "37") }, "", 76, "kickstart .* 37; restart the Mac while it is idle", 0, "no-gui-session"},
 		{"loginwindow is protected and stays away", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "150"); m.set("away", "") }, "", 76,
@@ -480,7 +480,7 @@ func TestAutoLoginRemovalScript(t *testing.T) {
 		m.ready(rightPassword)
 		m.set("session", "m1")
 		m.write(m.etc("kcpassword.macfleet"), m.content(rightPassword), 0o600)
-		for range 2 { // the second time nothing is there
+		for range 2 { // the second time nothing is left
 			a := m.Run(plan.Command{Name: "auto_login-remove", Script: scripttest.Text(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
 			if a.Exit != 0 || a.Stderr != "" {
 				t.Fatalf("%+v", a)

@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestTracesOfAutoLogin is TestTracesOfTheFirewall for the session, where the proof
-// alone counts.
+// TestTracesOfAutoLogin is TestTracesOfTheFirewall for the session, where only the
+// record counts.
 func TestTracesOfAutoLogin(t *testing.T) {
 	t.Parallel()
 	inShells(t, func(t *testing.T, m loginMac) {
@@ -33,12 +33,12 @@ func TestTracesOfAutoLogin(t *testing.T) {
 			}
 			want := ask(stepstest.Step(t, "auto_login", loggedIn).Probes()[0])
 			if tc.proven != (len(want.Changes) > 0) {
-				t.Errorf("proven %t: %+v", tc.proven, want)
+				t.Errorf("verified %t: %+v", tc.proven, want)
 			}
 			before := m.Count()
 			stepstest.Expect(t, "what is found", want, ask(gone.Probes()[0]))
 			if early := m.Count() == before; early == tc.proven {
-				t.Errorf("proven %t, and ended early %t", tc.proven, early)
+				t.Errorf("verified %t, and ended early %t", tc.proven, early)
 			}
 		}
 	})

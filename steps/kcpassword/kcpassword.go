@@ -1,7 +1,7 @@
 // Package kcpassword encodes the content of /etc/kcpassword, which holds the password of the
 // user that loginwindow logs in automatically.
 //
-// The file is the password, a NUL byte and padding, XORed with a public key: anybody who can
+// The file is the password, a NUL byte and padding, XORed with a public key: anyone who can
 // read it knows the password, so the result is as secret as the password.
 package kcpassword
 

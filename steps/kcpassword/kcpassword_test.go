@@ -100,7 +100,7 @@ func TestEncodeRefuses(t *testing.T) {
 			t.Errorf("%q: % x", password, content)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the error tells the password: %v", err)
+			t.Errorf("the error reports the password: %v", err)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestDecodeUnterminated(t *testing.T) {
 			}
 		}
 	}
-	// Half a byte is no hexadecimal text, and digits alone never end a password.
+	// Half a byte is not a hexadecimal text, and digits by themselves never end a password.
 	if got, err := decode([]byte("7d8")); !errors.Is(err, errNoTerminator) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -190,7 +190,7 @@ func TestTailIsIgnored(t *testing.T) {
 }
 
 // FuzzDecode: a content is a password or has no end, and a password that may be
-// written at all comes back from its own content.
+// written at each of comes back from its own content.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "7d", "1ced3f4abcbc", "41fa3742bed9b9d4a3b91f", "1cb86010e689ebdd9b802f7d", "376438", "0d0a", "ffff7d"} {
 		f.Add(unhex(f, seed))
@@ -210,7 +210,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if bytes.IndexByte(password, 0) >= 0 {
-			t.Fatalf("%q goes on behind its end", password)
+			t.Fatalf("%q continues behind its end", password)
 		}
 		made, err := Encode(password)
 		if err != nil {

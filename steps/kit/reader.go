@@ -63,8 +63,8 @@ func (r *Reader) Preference(id string, missing int) int {
 	return n
 }
 
-// Part is one part of a script's answer: what one tool printed, its exit code, and what it
-// was asked about.
+// Part is one part of a script's answer: what one tool printed, its exit code, and its
+// subject, such as a path.
 type Part struct {
 	Name string
 	Exit int
@@ -140,7 +140,7 @@ func (r *Reader) Parts(id string, take func(Part) error) {
 // ErrPart reports an unknown part of an answer.
 var ErrPart = errors.New("unknown part of the answer")
 
-// newPart parses the line after a part: its name, the tool's exit code, and what was asked about.
+// newPart parses the line after a part: its name, the tool's exit code, and its subject.
 func newPart(head, body string) (Part, error) {
 	_, rest, more := strings.Cut(head, " ")
 	for more {

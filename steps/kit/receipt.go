@@ -32,7 +32,7 @@ func (v Version) String() string {
 }
 
 // Receipt is the host's record of an installed artifact: current and previous version, and
-// the stamp of the installed file, so that a plan need not read 60 MB to see that nothing changed.
+// the stamp of the installed file, which saves a plan from reading 60 MB to see that nothing changed.
 type Receipt struct {
 	Current, Previous Version
 	rolled            Version // the version that was rolled back, if any

@@ -71,7 +71,7 @@ func TestPlist(t *testing.T) {
 
 func drawJob(t *rapid.T) launchd.Job {
 	// launchctl's page cannot tell a value that is a lone brace from the begin of a
-	// list. No account, file or program of ours has that name.
+	// list. No account, file or program of macfleet's has that name.
 	named := func(s string) bool { return s != "{" }
 	word := rapid.StringMatching(`[ -~äß語]{0,12}`).Filter(named)
 	full := rapid.StringMatching(`[!-~äß語][ -~]{0,12}`).Filter(named)
@@ -186,7 +186,7 @@ func TestParsePrint(t *testing.T) {
 }
 
 // TestPrintDiffers: each part of the description that launchctl shows is
-// compared, and what an older release does not show is no difference.
+// compared, and what an older release does not show does not differ.
 func TestPrintDiffers(t *testing.T) {
 	t.Parallel()
 	base, err := launchd.ParsePrint(page(agent(), ""))

@@ -30,7 +30,7 @@ type Service struct {
 // signature.
 func (s Service) KilledBySignature() bool { return s.LastReason == "OS_REASON_CODESIGNING" }
 
-// PinOutdated reports whether launchd sees another program than the one it pinned when it loaded the job.
+// PinOutdated reports whether launchd sees a different program from the one it pinned when it loaded the job.
 func (s Service) PinOutdated() bool { return slices.Contains(s.Properties, "needs LWCR update") }
 
 // Refused reports whether launchd or the kernel may have refused to start the program. Only reloading the job makes

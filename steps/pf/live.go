@@ -65,7 +65,7 @@ func network(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
-// Points parses the anchor points of `pfctl -s rules` and `pfctl -s nat`, in order.
+// Points parses the anchor points of `pfctl -s rules` and `pfctl -s nat`, in their order.
 func Points(listing string) ([]Point, error) {
 	texts := []string{listing}
 	if !strings.ContainsAny(listing, "{}\\'#") { // one statement per line; others do not matter

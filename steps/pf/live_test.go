@@ -128,7 +128,7 @@ func TestListings(t *testing.T) {
 	if _, err := Addresses("pfctl: Table does not exist.\n"); err == nil {
 		t.Error("a message is a table's contents")
 	}
-	// A rule of somebody's whose label has a quote in it hides no anchor.
+	// A rule of someone's whose label has a quote in it hides no anchor.
 	if points, err := Points("pass all label \"a\" \"\nanchor \"f2b\" all\n"); err != nil || !slices.Equal(points, []Point{FilterPoint("f2b")}) {
 		t.Errorf("%q, %v", points, err)
 	}
@@ -139,7 +139,7 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// vmnet are the points of a Mac with virtual machines: macOS adds its own beside
+// vmnet are the points of a Mac with virtual machines: macOS adds its own next to
 // those of the file.
 const vmnet = "scrub-anchor \"com.apple/*\" all fragment reassemble\nanchor \"com.apple/*\" all\nanchor \"com.apple.internet-sharing\" all\n" +
 	"block drop in proto tcp from <fail2ban> to any\nblock drop in proto udp from <fail2ban> to any\nanchor \"acme.runners\" all\n" +
@@ -184,7 +184,7 @@ anchor "acme.runners"
 	}
 }
 
-// TestLoadFileProperties: whatever is live and wherever our lines stood, every
+// TestLoadFileProperties: whatever is live and wherever our lines were, every
 // point is in the file once, the parts are in order, and nothing else is lost.
 func TestLoadFileProperties(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestLoadFileProperties(t *testing.T) {
 		}
 		for _, p := range live {
 			if own := p.Name == name || p.Name == legacy || p.Name == VMNet; !own && seen[p] != 1 {
-				t.Fatalf("%v stands %d times in\n%s", p, seen[p], got)
+				t.Fatalf("%v is %d times in\n%s", p, seen[p], got)
 			}
 		}
 		if seen[Point{filterPoint, name}] != 1 {

@@ -67,7 +67,7 @@ func TestRewrite(t *testing.T) {
 		{"BEGIN without END", "# BEGIN " + name + "\n" + bare(name) + stock, stock},
 		{"BEGIN without END, then a whole block", "# BEGIN " + name + "\n" + bare(name) + stock + block, stock},
 		{"BEGIN without END, and END far behind", "# BEGIN " + name + "\n" + stock + "# END " + name + "\n", stock},
-		{"BEGIN alone at the end", stock + "# BEGIN " + name, stock},
+		{"BEGIN by itself at the end", stock + "# BEGIN " + name, stock},
 		{"a stray END", "# END " + name + "\n" + stock, stock},
 		{"BEGIN of one, END of another", "# BEGIN " + name + "\n# END " + legacy + "\n" + stock, stock},
 		{"a foreign line inside the marks", "# BEGIN " + name + "\npass quick on lo0\n" + bare(name) + "# END " + name + "\n", "pass quick on lo0\n"},
@@ -87,7 +87,7 @@ func TestRewrite(t *testing.T) {
 		{"a label of the name", "pass in label \"" + name + "\"\n", "pass in label \"" + name + "\"\n"},
 		{"a child of another anchor", "anchor \"f2b\" {\n  anchor \"" + name + "\"\n}\n", "anchor \"f2b\" {\n  anchor \"" + name + "\"\n}\n"},
 		{"a translation point of the name", "nat-anchor \"" + name + "\"\n" + stock, stock},
-		{"a comment that is another's", "# not ours\n" + bare(name), "# not ours\n"},
+		{"a comment that is another's", "# not macfleet's\n" + bare(name), "# not macfleet's\n"},
 		{"a comment far above", "# about " + name + "\n\n" + bare(name), "# about " + name + "\n\n"},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
@@ -152,12 +152,12 @@ func TestInspect(t *testing.T) {
 		{"without the last newline", stock + strings.TrimSuffix(block, "\n"), Form{Blocks: 1, Settled: true}},
 		{"a translation behind it", stock + block + "nat-anchor \"f2b\"\n", Form{Blocks: 1}},
 		{"twice", block + stock + block, Form{Blocks: 2}},
-		{"bare beside", stock + bare(name) + block, Form{Blocks: 1, Bare: 2}},
-		{"bare alone", stock + bare(name), Form{Bare: 2}},
+		{"bare and marked", stock + bare(name) + block, Form{Blocks: 1, Bare: 2}},
+		{"bare by itself", stock + bare(name), Form{Bare: 2}},
 		{"no END", "# BEGIN " + name + "\n" + bare(name), Form{Bare: 2, Unclosed: true}},
 		{"stray END", stock + block + "# END " + name + "\n", Form{Blocks: 1, Unclosed: true}},
 		{"legacy marked", stock + Block(legacy), Form{Legacy: []string{legacy}}},
-		{"legacy bare beside ours", stock + bare(legacy) + block, Form{Blocks: 1, Bare: 2, Legacy: []string{legacy}}},
+		{"legacy bare next to macfleet's", stock + bare(legacy) + block, Form{Blocks: 1, Bare: 2, Legacy: []string{legacy}}},
 		{"an edited block", strings.Replace(block, "/etc/pf.anchors/", "/tmp/", 1), Form{Blocks: 1}},
 		{"a block without lines", "# BEGIN " + name + "\n# END " + name + "\n", Form{Blocks: 1}},
 	} {
@@ -172,7 +172,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// ours are forms that names of ours may have: none of them outlives a rewrite.
+// macfleet's are forms that names of macfleet's may have: none of them outlives a rewrite.
 func ours(t *rapid.T) string {
 	n := rapid.SampledFrom([]string{name, legacy}).Draw(t, "name")
 	return rapid.SampledFrom([]string{
@@ -192,7 +192,7 @@ func foreign(t *rapid.T) string {
 	}).Draw(t, "line")
 }
 
-// TestRewriteProperties mixes what is ours with what is not, in any order.
+// TestRewriteProperties mixes what is macfleet's with what is not, in any order.
 func TestRewriteProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -247,7 +247,7 @@ func sane(t rapid.TB, conf, got string) {
 		t.Fatal(err)
 	}
 	i, before := 0, was.all
-	for _, s := range after.all { // what is left stood there before, in that order
+	for _, s := range after.all { // what is left was there before, in that order
 		for i < len(before) && before[i].text != s.text && before[i].text != strings.TrimRight(s.text, "\n") && before[i].text+"\n" != s.text {
 			i++
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRewritePlace: the block stays where something of ours stood. At the end of
+// TestRewritePlace: the block stays where something of macfleet's was. At the end of
 // a file with foreign "quick" rules nothing of it would be evaluated.
 func TestRewritePlace(t *testing.T) {
 	t.Parallel()
@@ -14,7 +14,7 @@ func TestRewritePlace(t *testing.T) {
 	apple, provider, _ := strings.Cut(stock, "table <fail2ban>")
 	provider = "table <fail2ban>" + provider
 	for _, tc := range []struct{ what, conf, want string }{
-		{"nothing of ours", stock + quick, stock + quick + block},
+		{"nothing of macfleet's", stock + quick, stock + quick + block},
 		{"an edited block", stock + edited + quick, stock + block + quick},
 		{"the block twice", stock + block + quick + block, stock + block + quick},
 		{"bare lines with their comment", stock + commented(name) + quick, stock + block + quick},

@@ -28,7 +28,7 @@ func (c Conf) Remove(names []string) (string, error) {
 // without the names, plus the anchor points that exist only in the kernel, in their order.
 // vmnet's points become comments ("# live: "), which are replaced at load time by the points
 // that are live then; none if live is nil. A non-empty anchor is evaluated where Rewrite
-// places its block. live lists the live points in order.
+// places its block. live lists the live points in their order.
 //
 // It keeps only macOS's own load statements: the rules of other anchors survive the load,
 // and loading them again can fail with "Resource busy".
@@ -193,7 +193,7 @@ func (f Form) Absent() bool { return f.Blocks == 0 && f.onlyBlocks() }
 func (f Form) onlyBlocks() bool { return f.Bare == 0 && !f.Unclosed && len(f.Legacy) == 0 }
 
 // Inspect reports how a pf.conf mentions the anchor and the legacy names. A settled block
-// need not be last: lines appended after it stay if pfctl accepts them.
+// does not have to be last: lines appended after it stay if pfctl accepts them.
 func (c Conf) Inspect(anchor string, legacy []string) (Form, error) {
 	o, err := c.find(append([]string{anchor}, legacy...))
 	if err != nil {
@@ -233,7 +233,7 @@ func (c Conf) Marked() []string {
 // Has reports whether a pf.conf contains the anchor's block exactly as Block writes it.
 func (c Conf) Has(anchor string) bool { return strings.Contains(c.text(), Block(anchor)) }
 
-// Points returns the anchor points in order.
+// Points returns the anchor points in their order.
 func (c Conf) Points() []Point {
 	var out []Point
 	for _, s := range c.all {
@@ -276,7 +276,7 @@ func (c Conf) find(names []string) (ownership, error) {
 	for i, s := range c.all {
 		o.drop[i] = s.Kind != "" && slices.Contains(names, s.Name)
 		if o.drop[i] && s.braces {
-			return o, fmt.Errorf("line %d defines rules of the anchor %s in braces: move them to a file of their own, or choose another anchor", s.line, s.Name)
+			return o, fmt.Errorf("line %d defines rules of the anchor %s in braces: move them to a separate file, or choose another anchor", s.line, s.Name)
 		}
 	}
 	o.pair(c, names)

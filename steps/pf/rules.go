@@ -23,7 +23,7 @@ const (
 // Tables returns the names of the tables of an anchor.
 func Tables() []string { return []string{SourceTable, BlockedTable} }
 
-// metadata is the cloud metadata address. A rule of its own blocks it, whatever the
+// metadata is the cloud metadata address. A separate rule blocks it, whatever the
 // configured networks are.
 const metadata = "169.254.169.254"
 
@@ -49,7 +49,7 @@ func networks(texts []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range texts {
 		if why := fleet.CheckNetwork(text); why != "" {
-			return nil, fmt.Errorf("%q is no network: %s", text, why)
+			return nil, fmt.Errorf("%q is not a network: %s", text, why)
 		}
 		out = append(out, netip.MustParsePrefix(text))
 	}

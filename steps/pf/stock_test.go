@@ -16,7 +16,7 @@ anchor "com.apple/*"
 load anchor "com.apple" from "/etc/pf.anchors/com.apple"
 `
 
-// TestWithStock: lines of macOS's own that a pf.conf lacks come back where pfctl takes them, and nobody
+// TestWithStock: lines of macOS's own that a pf.conf lacks come back where pfctl takes them, and no one
 // else's line moves.
 func TestWithStock(t *testing.T) {
 	t.Parallel()
@@ -37,17 +37,17 @@ func TestWithStock(t *testing.T) {
 		{"empty", "", "", stockLines, 6},
 		{"empty, with all of the first contact", "", stepstest.StockPFConf, stepstest.StockPFConf, 6},
 		{"no end of line", "pass", "", stockLines + "pass", 6},
-		{"comments alone", "# mine\n", "", "# mine\n" + stockLines, 6},
+		{"comments by itself", "# mine\n", "", "# mine\n" + stockLines, 6},
 		{"translation gone", without(stepstest.StockPFConf, `nat-anchor "com.apple/*"`, `rdr-anchor "com.apple/*"`), "", stepstest.StockPFConf, 2},
 		{"all but the header", "# Default\n\n" + provider, "", "# Default\n\ntable <fail2ban> persist\n" + stockLines +
 			"block drop in proto { tcp, udp } from <fail2ban> to any\n", 6},
-		{"our block alone", pf.Block("macfleet"), "", stockLines + pf.Block("macfleet"), 6},
+		{"our block by itself", pf.Block("macfleet"), "", stockLines + pf.Block("macfleet"), 6},
 		{"a comment belongs to what follows", "set skip on lo0\n# END f2b\n# mine\npass\n", "",
 			"set skip on lo0\n# END f2b\n" + stockLines + "# mine\npass\n", 6},
 		{"as a comment", strings.Replace(stepstest.StockPFConf, "nat-anchor", "#nat-anchor", 1), "",
 			strings.Replace(stepstest.StockPFConf, "nat-anchor", "#nat-anchor", 1), 1},
 		{"out of order", without(stepstest.StockPFConf, `nat-anchor "com.apple/*"`) + "nat-anchor \"com.apple/*\"\n", "", stepstest.StockPFConf, 1},
-		{"ours ahead of it", "anchor \"macfleet\"\n" + stepstest.StockPFConf, "", "anchor \"macfleet\"\n" + stepstest.StockPFConf, 0},
+		{"macfleet's ahead of it", "anchor \"macfleet\"\n" + stepstest.StockPFConf, "", "anchor \"macfleet\"\n" + stepstest.StockPFConf, 0},
 		{"more at the first contact", stepstest.StockPFConf, stockLines + extra, strings.Replace(stepstest.StockPFConf,
 			"anchor \"com.apple/*\"\nload", "anchor \"com.apple/*\"\n"+extra+"load", 1), 1},
 		{"others' and vmnet's lines of the first contact", stepstest.StockPFConf, stockLines + "nat-anchor \"com.apple.internet-sharing\"\npass quick\n", stepstest.StockPFConf, 0},

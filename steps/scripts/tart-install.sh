@@ -1,5 +1,5 @@
 # Uses: receipt note work put unpacked tart tart_unpack
-# Installs the bundle: unpacks it beside the current one, tries it, and swaps the two with two renames.
+# Installs the bundle: unpacks it next to the current one, tries it, and swaps the two with two renames.
 # $1 archive, $2 its digest, $3 its version, $4 "back" for a rollback, $5 the wrapper, $6 "force" to ignore
 # running work.
 set -e

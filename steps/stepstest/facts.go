@@ -6,7 +6,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// FactoryFacts returns what a Mac that nobody has touched answers to the probes
+// FactoryFacts returns what an untouched Mac answers to the probes
 // of all steps. Tests and benchmarks plan against it.
 func FactoryFacts() plan.Facts {
 	missing := noSetting()

@@ -54,8 +54,8 @@ func WantedBy(t testing.TB, id plan.StepID, spec fleet.Spec) string {
 	return Step(t, id, spec).Wanted()
 }
 
-// Sound checks what every finding keeps: what was seen is what is wanted exactly when
-// nothing is to change, every field moves, and what is unread is never a difference.
+// Sound checks what every finding keeps: what was seen equals the configuration exactly
+// when nothing has to change, every field moves, and what is unread is never a difference.
 func Sound(t testing.TB, id plan.StepID, v plan.View, f plan.Finding) {
 	t.Helper()
 	s := StepOf(t, id, v.Host)
@@ -85,9 +85,9 @@ func Sound(t testing.TB, id plan.StepID, v plan.View, f plan.Finding) {
 	}
 }
 
-// agree reports whether a finding has changes exactly where its facts are not what is
-// wanted. A part of what some steps want follows from the host alone: then all settings
-// of the wish that the facts have too are equal where nothing changes, but for arguments,
+// agree reports whether a finding has changes exactly where its facts differ from the
+// configuration. What some steps want follows partly from the host: then all wanted settings
+// that the facts have too are equal where nothing changes, but for arguments,
 // which name the host's size.
 func agree(wanted string, f plan.Finding) bool {
 	wish, seen := settings(wanted), settings(f.Facts)
@@ -107,7 +107,7 @@ func agree(wanted string, f plan.Finding) bool {
 	return both >= 4
 }
 
-// settings are the lines of a wish or of facts, by their names.
+// settings are the lines of a configuration or of facts, by their names.
 func settings(text string) map[string]string {
 	out := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -179,7 +179,7 @@ func With(facts plan.Facts, answers map[string]plan.Answer) plan.Facts {
 	return out
 }
 
-// ProofOf is a marker with the proof of a step, as it is written.
+// ProofOf is the record of a verified step, as a marker has it.
 func ProofOf(t *testing.T, id plan.StepID) string {
 	t.Helper()
 	text, err := plan.Marker{Steps: map[plan.StepID]plan.Digest{id: {}}}.Encode()

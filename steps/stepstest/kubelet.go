@@ -118,7 +118,7 @@ const (
 	KubeletWaits = "\tstate = spawn scheduled\n\truns = 17\n\tlast exit code = 1\n"
 )
 
-// FactoryKubelet is a Mac on which nobody has ever put one.
+// FactoryKubelet is a Mac without one.
 func FactoryKubelet() Kubelet {
 	return Kubelet{FreeKB: 400_000_000, Job: 113, Hardware: "10\n17179869184\n", Now: 1763100000}
 }
@@ -159,7 +159,7 @@ func (k Kubelet) On(s inventory.Server) Kubelet {
 
 const nodeLabels = "--node-labels="
 
-// placeLabels are what every Node bears of its server, in the region fr-par.
+// placeLabels are the labels that every Node has from its server, in the region fr-par.
 func placeLabels(s inventory.Server) string {
 	place := "topology.kubernetes.io/region=fr-par,topology.kubernetes.io/zone=" + s.Zone
 	if s.Type != "" {

@@ -13,10 +13,10 @@ import (
 type PacketFilter struct {
 	Info, Rules, NAT string
 	Tables           string            // of the main ruleset
-	Anchors          map[string]Anchor // by name, beside macOS's own
+	Anchors          map[string]Anchor // by name, without macOS's own
 	Files            map[string]string // by path
 	Modes            map[string]string // of files that are not root's, 0644
-	First            string            // what /etc/pf.conf held at the first contact; empty: no copy is there
+	First            string            // what /etc/pf.conf held at the first contact; empty: there is no copy
 	Job              int               // exit code of launchctl print
 	Bridge           string            // what ifconfig bridge100 says; empty: there is none
 	Work             string            // of virtual machines, where there is a bridge

@@ -51,12 +51,12 @@ func (d *kubeletDiff) changes() []plan.Change {
 	return out
 }
 
-// program installs the program. anew writes identical bytes to a new inode.
-func (d *kubeletDiff) program(anew bool) plan.Change {
+// program installs the program. again writes identical bytes to a new inode.
+func (d *kubeletDiff) program(again bool) plan.Change {
 	c := plan.Change{Fields: kit.Fields(d.version, d.access), Reason: d.programReason(),
 		Delivery: d.goal.Delivery(kubeletSpace, d.seen.free),
-		Command:  scripts.Command("tart_kubelet-binary", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way(), kit.Choose(anew, "anew", ""))}
-	if anew {
+		Command:  scripts.Command("tart_kubelet-binary", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way(), kit.Choose(again, "again", ""))}
+	if again {
 		c.Reason = d.condition
 		c.Fields = append(c.Fields, plan.Field{Name: "program inode", Before: "cached by the kernel with another signature", After: "new"})
 	}

@@ -130,7 +130,7 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	}
 	switch {
 	case forAnother:
-		differs = append(differs, "for "+seen.server) // the verified value, so a new address is no drift
+		differs = append(differs, "for "+seen.server) // the verified value, so a new address is not drift
 	case seen.server != join.Server:
 		differs = append(differs, "its server is "+cmp.Or(seen.server, "none"))
 	case seen.sha != digest(head):
@@ -142,7 +142,7 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 	all := slices.Concat(revoked, differs)
 	if len(all) == 0 {
 		if s.Seen = s.Wanted; older || v.NewToken {
-			// Seen keeps the verified value, so a rotation is no drift.
+			// Seen keeps the verified value, so a rotation is not drift.
 			s.Wanted += ", with the newest token"
 			return s, plan.Reason{Code: plan.CodeTokenRotation, Text: "the cluster has a newer token"}, nil
 		}

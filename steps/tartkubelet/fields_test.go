@@ -159,7 +159,7 @@ func TestEveryFieldReachesTheKubelet(t *testing.T) {
 	}
 }
 
-// move gives a value that is another one. Blocks without values go away.
+// move gives a value that differs. Blocks without values go away.
 func move(t *testing.T, path string, v reflect.Value) {
 	t.Helper()
 	switch x := v.Interface().(type) {
@@ -184,7 +184,7 @@ func move(t *testing.T, path string, v reflect.Value) {
 	}
 }
 
-// TestKubeletFactsAreOfTheHost: another wish moves no fact, so a configuration that
+// TestKubeletFactsAreOfTheHost: another configuration moves no fact, so a configuration that
 // was not applied yet never looks like drift. What moved on the host does.
 func TestKubeletFactsAreOfTheHost(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestKubeletFactsAreOfTheHost(t *testing.T) {
 		f := c.finding(t)
 		stepstest.Expect(t, name+": facts", proven.Facts, f.Facts)
 		if len(f.Changes) == 0 {
-			t.Errorf("%s: nothing is wanted: %s", name, stepstest.Brief(f))
+			t.Errorf("%s: nothing is configured: %s", name, stepstest.Brief(f))
 		}
 	}
 	for name, edit := range map[string]func(*kubeletCase){

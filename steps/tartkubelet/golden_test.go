@@ -30,7 +30,7 @@ func golden(t *testing.T, name, got string) {
 	stepstest.Expect(t, name, string(want), got)
 }
 
-// told is a finding as a person reads it.
+// reported is a finding as a person reads it.
 func told(f plan.Finding) string {
 	var b strings.Builder
 	for _, c := range f.Changes {

@@ -80,7 +80,7 @@ func nodeLabels(wish *fleet.TartKubelet, v plan.View) map[string]string {
 	return labels
 }
 
-// Well-known labels for a Node's zone and type. NodeRestriction allows a kubelet to set them on its own Node.
+// Well-known labels for a Node's zone and type. NodeRestriction allows a kubelet to set them on the Node it registers.
 const (
 	labelZone   = "topology.kubernetes.io/zone"
 	labelRegion = "topology.kubernetes.io/region"
@@ -92,7 +92,7 @@ var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9
 
 // jobSettings compares the job's arguments, the loaded job and the property list, which the
 // next boot loads. The latter two are compared for the loaded arguments, so that a changed
-// configuration is no drift. text is the wanted property list.
+// configuration is not drift. text is the wanted property list.
 func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 	args := strings.Join(want.Arguments, " ")
 	all := []kit.Setting{kit.Compare("arguments", args, args), kit.Compare("job in launchd", kit.AsRendered, kit.AsRendered), kit.Compare("job file", kit.AsRendered, kit.AsRendered)}

@@ -50,8 +50,8 @@ func (s kubeletState) lastEnd() string {
 }
 
 // condition judges the job: why it does not run as it should, and a short state of its
-// process. The zero reason means that it is fine; a young process after one that somebody
-// stopped is a manual restart and no crash loop.
+// process. The zero reason means that it is fine; a young process after one that someone
+// stopped is a manual restart and not a crash loop.
 func (s kubeletState) condition() (why plan.Reason, process string) {
 	settled, gone, waits := s.settled(), s.service.PID == 0, s.service.State == launchd.Scheduled
 	for _, c := range [...]struct {

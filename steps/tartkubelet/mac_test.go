@@ -155,7 +155,7 @@ func (m *nodeMac) perform(f plan.Finding) plan.Answer {
 	return a
 }
 
-// apply performs what differs, proves it, and fails the test where it cannot.
+// apply performs what differs, verifies it, and fails the test where it cannot.
 func (m *nodeMac) apply(id plan.StepID) {
 	m.T.Helper()
 	f := m.look(id)
@@ -168,7 +168,7 @@ func (m *nodeMac) apply(id plan.StepID) {
 	m.proven(id)
 }
 
-// proven ends a step as the engine does, and wants nothing to be left.
+// verified ends a step as the engine does, and wants nothing to be left.
 func (m *nodeMac) proven(id plan.StepID) {
 	m.T.Helper()
 	if err := os.RemoveAll(m.Path("/etc/macfleet/pending/" + string(id))); err != nil {

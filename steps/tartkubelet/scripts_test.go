@@ -20,8 +20,8 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestTornBundle: whatever is missing in Tart's bundle, or another than what was unpacked, is seen, and an apply
-// makes the bundle whole. What somebody added is not, and neither is a touched file nor a folder that moved on.
+// TestTornBundle: whatever is missing in Tart's bundle, or different from what was unpacked, is seen, and an apply
+// makes the bundle whole. What someone added is not, and neither is a touched file nor a folder that moved on.
 func TestTornBundle(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
@@ -175,7 +175,7 @@ func TestNodeScripts(t *testing.T) {
 		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
 		m.apply("tart")
 		if !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.33.0") {
-			t.Error("the old bundle is there")
+			t.Error("the old bundle exists")
 		}
 		m.rollback = true
 		m.apply("tart")
@@ -195,7 +195,7 @@ func TestNodeScripts(t *testing.T) {
 	})
 }
 
-// TestNodeScriptsPlist: another plist is loaded anew, and so is a program that somebody had exchanged; the same ones never.
+// TestNodeScriptsPlist: another plist is loaded again, and so is a program that someone had exchanged; the same ones never.
 func TestNodeScriptsPlist(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
 		m.apply(kubeletID)
@@ -229,7 +229,7 @@ func TestNodeScriptsPlist(t *testing.T) {
 
 const kubeletPlist = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
 
-// TestNodeScriptsTakeOver: the job of before is gone before ours starts.
+// TestNodeScriptsTakeOver: the job of before is gone before macfleet's starts.
 func TestNodeScriptsTakeOver(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
 		const legacy = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"
@@ -311,7 +311,7 @@ func emptyArchive(t testing.TB) string {
 }
 
 // TestNodeScriptsIdle: Tart is not exchanged under a machine, neither by a plan nor
-// by one that began since.
+// by one that started since.
 func TestNodeScriptsIdle(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
@@ -419,7 +419,7 @@ func TestNodeScriptsRemove(t *testing.T) {
 	})
 }
 
-// ready makes the machine one on which a finding's changes were made and proven.
+// ready makes the machine one on which a finding's changes were made and verified.
 func (m *nodeMac) ready(id plan.StepID, f plan.Finding) {
 	m.T.Helper()
 	if a := m.perform(f); a.Exit != 0 {

@@ -31,7 +31,7 @@ var (
 
 // tartKubelet makes a host a Node of the cluster: the kubelet's program, the kubeconfig of
 // its identity, and a launchd job that keeps it running. It judges the process, not only the
-// files: an outdated or crashing process is no Node.
+// files: an outdated or crashing process does not count as a Node.
 type tartKubelet struct {
 	desired *fleet.TartKubelet
 	host    fleet.Host

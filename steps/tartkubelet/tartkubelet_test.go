@@ -45,7 +45,7 @@ func (c *kubeletCase) node(edit func(*inventory.Node)) {
 	c.view.Node = inventory.Present(n)
 }
 
-// heard lets the Node's last heartbeat be that long after the host was looked at.
+// heard lets the Node's last heartbeat be that long after the host was read.
 func (c *kubeletCase) heard(after time.Duration) {
 	c.view.At = time.Unix(1763100000, 0)
 	c.node(func(n *inventory.Node) { n.LastHeartbeat = c.view.At.Add(after) })
@@ -111,7 +111,7 @@ func kubeletCases() []namedKubelet {
 		{"a secret in the plist, and a virtual machine runs", func(c *kubeletCase) {
 			c.mac.Withheld, c.mac.Work = strings.Repeat("e", 64), "77 run ci-a\n"
 		}, "plist-changed-under-job run ask, busy"},
-		{"another wish, and a virtual machine runs", func(c *kubeletCase) {
+		{"another configuration, and a virtual machine runs", func(c *kubeletCase) {
 			c.mac.Work = "77 run ci-a\n"
 			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
 		}, "plist-changed-under-job run load"},
@@ -123,21 +123,21 @@ func kubeletCases() []namedKubelet {
 			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 17\n\tpid = 4242\n\tlast exit code = 2\n", anew
 		}, "kubelet-crash-loop run kick"},
 		{"young after the boot", func(c *kubeletCase) { c.mac.Processes = anew }, "warns node-not-judged"},
-		{"young after the boot, heard of", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-time.Second / 2) }, ""},
-		{"young after the boot, the process before was heard of", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-3 * time.Second) }, "warns node-not-judged"},
+		{"young after the boot, seen", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-time.Second / 2) }, ""},
+		{"young after the boot, the process before was seen", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-3 * time.Second) }, "warns node-not-judged"},
 		{"restarted by hand", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, anew }, "warns kubelet-settling"},
 		{"ended by itself and well", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
 		}, "warns kubelet-settling"},
-		{"restarted by hand, and gone while it was looked at", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, "" }, "warns kubelet-settling"},
-		{"a crash loop, and another wish", func(c *kubeletCase) {
+		{"restarted by hand, and gone while it was read", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, "" }, "warns kubelet-settling"},
+		{"a crash loop, and another configuration", func(c *kubeletCase) {
 			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
 			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
 		}, "kubelet-crash-loop run load"},
-		{"another wish", func(c *kubeletCase) {
+		{"another configuration", func(c *kubeletCase) {
 			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
 		}, "plist-changed-under-job run load"},
-		{"another wish, and an edited file", func(c *kubeletCase) {
+		{"another configuration, and an edited file", func(c *kubeletCase) {
 			c.mac.Plist = c.mac.WithArgs("--host-cpu=9").Plist
 			c.want(func(s *fleet.Spec) { pods := 9; s.TartKubelet.MaxPods = &pods })
 		}, "plist-changed-under-job run load"},
@@ -176,7 +176,7 @@ func kubeletCases() []namedKubelet {
 		{"no kubeconfig", func(c *kubeletCase) { c.mac.ConfigAccess = "" }, "kubeconfig-missing kubeconfig, kubeconfig-missing run kick"},
 		{"another server", func(c *kubeletCase) { c.mac.ConfigServer = "https://127.0.0.1:6443" }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
 		{"another CA", func(c *kubeletCase) { c.mac.ConfigSHA = strings.Repeat("0", 64) }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
-		{"anybody reads the kubeconfig", func(c *kubeletCase) { c.mac.ConfigAccess = "m1:staff:644" }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
+		{"anyone reads the kubeconfig", func(c *kubeletCase) { c.mac.ConfigAccess = "m1:staff:644" }, "kubeconfig-differs kubeconfig, kubeconfig-differs run kick"},
 		{"token of a ServiceAccount that is gone", func(c *kubeletCase) { c.mac.ConfigClaims = stepstest.Claims("other", "tart-kubelet-"+name+"-token") },
 			"token-revoked kubeconfig, token-revoked run kick"},
 		{"token of another Secret", func(c *kubeletCase) { c.mac.ConfigClaims = stepstest.Claims(stepstest.AccountUID, "other") }, "token-revoked kubeconfig, token-revoked run kick"},
@@ -185,13 +185,13 @@ func kubeletCases() []namedKubelet {
 		{"the cluster is not known", func(c *kubeletCase) { c.view.Join = inventory.Unread[inventory.Join]("it was forbidden") }, "unread the cluster's address for hosts is unknown: it was forbidden"},
 		{"identities are not known", func(c *kubeletCase) { c.view.Identity = inventory.Unread[inventory.Identity]("it was forbidden") },
 			"unread the host's identity in the cluster is unknown: it was forbidden"},
-		{"folders of somebody else", func(c *kubeletCase) { c.mac.Folders = strings.Replace(c.mac.Folders, "m1:staff", "root:wheel", 1) }, "kubelet-folders run kick"},
+		{"folders of someone else", func(c *kubeletCase) { c.mac.Folders = strings.Replace(c.mac.Folders, "m1:staff", "root:wheel", 1) }, "kubelet-folders run kick"},
 		{"unfinished", func(c *kubeletCase) { c.view.Pending = true }, "unfinished run ask"},
 		{"second-kubelet of before", func(c *kubeletCase) {
 			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tpath = /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tpid = 77\n"}
 			c.mac.Plists, c.mac.Processes = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n", c.mac.Processes+"77 1 02:00:00 /usr/local/bin/tart-kubelet\n"
 		}, "second-kubelet run kick"},
-		{"second-kubelet of somebody's", func(c *kubeletCase) {
+		{"second-kubelet of someone's", func(c *kubeletCase) {
 			c.mac.Others = map[string]string{"gui/501/com.example.node": "\tprogram = /opt/tart-kubelet\n"}
 		}, "refused second-kubelet"},
 		{"second-kubelet behind a shell", func(c *kubeletCase) {
@@ -219,7 +219,7 @@ func kubeletCases() []namedKubelet {
 		{"no Node yet", func(c *kubeletCase) {
 			c.view.Node, c.mac.Processes = inventory.Absent[inventory.Node](), "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
 		}, "warns node-not-judged"},
-		{"young, heard of, and not Ready", func(c *kubeletCase) {
+		{"young, seen, and not Ready", func(c *kubeletCase) {
 			c.mac.Processes = "4242 1 00:42 /usr/local/bin/tart-kubelet\n"
 			c.heard(-30 * time.Second)
 			c.node(func(n *inventory.Node) { n.Ready = inventory.NotReady })
@@ -237,7 +237,7 @@ func kubeletCases() []namedKubelet {
 				n.Labels["acme.dev/fleet"], n.Labels["acme.dev/group"] = "runners", "m2"
 			})
 		}, "watches node-labels-differ"},
-		{"a new token is wanted", func(c *kubeletCase) { c.view.NewToken = true }, "token-rotation kubeconfig, token-rotation run kick"},
+		{"a new token is requested", func(c *kubeletCase) { c.view.NewToken = true }, "token-rotation kubeconfig, token-rotation run kick"},
 		{"an older token than the newest", func(c *kubeletCase) {
 			c.identity(func(i *inventory.Identity) {
 				i.Token, i.Spent = inventory.FirstToken(i.Host)+"-2", []string{inventory.FirstToken(i.Host)}
@@ -261,7 +261,7 @@ func kubeletCases() []namedKubelet {
 			c.mac.Machines = vm("ci-a")
 			c.view.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a"}})
 		}, ""},
-		{"nobody knows the Pods", func(c *kubeletCase) {
+		{"no one knows the Pods", func(c *kubeletCase) {
 			c.mac.Machines = vm("bake")
 			c.view.Pods = inventory.Unread[[]inventory.Pod]("timeout")
 		}, ""},
@@ -279,7 +279,7 @@ func kubeletCases() []namedKubelet {
 			c.mac = c.mac.WithArgs("--disable-vm-gc")
 			c.mac.Machines, c.mac.Work = vm("bake"), "77 push bake\n"
 		}, "plist-changed-under-job run load, busy"},
-		{"a runner at work", func(c *kubeletCase) { c.mac.Work, c.mac.Receipt = "77 run ci-a\n", "" }, "kubelet-unknown binary, kubelet-unknown run ask"},
+		{"a busy runner", func(c *kubeletCase) { c.mac.Work, c.mac.Receipt = "77 run ci-a\n", "" }, "kubelet-unknown binary, kubelet-unknown run ask"},
 		{"no room for Pods", func(c *kubeletCase) { c.mac.Hardware = "2\n17179869184\n" }, "plist-changed-under-job run load, refused reserve-too-large"},
 		{"no artifact", func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Artifact = nil }) }, "kubelet-outdated binary, kubelet-outdated run ask, refused artifact-missing"},
 	}
@@ -411,7 +411,7 @@ func TestKubeletRemoval(t *testing.T) {
 		{"settled", func(*kubeletCase) {}, "kubelet-not-wanted remove", []string{"program", ""}},
 		{"no receipt", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-not-wanted remove", []string{"", ""}},
 		{"factory", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet() }, "", nil},
-		{"somebody else's", func(c *kubeletCase) {
+		{"someone else's", func(c *kubeletCase) {
 			c.mac = stepstest.FactoryKubelet()
 			c.mac.Stamp, c.mac.Access = "1 2 3", "0:0:755"
 			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tprogram = /usr/local/bin/tart-kubelet\n"}
@@ -432,7 +432,7 @@ func TestKubeletRemoval(t *testing.T) {
 	}
 }
 
-// TestKubeletUnread: an answer that breaks off, or holds what nobody knows, is no
+// TestKubeletUnread: an answer that is truncated, or holds what no one knows, is no
 // difference.
 func TestKubeletUnread(t *testing.T) {
 	t.Parallel()
@@ -455,7 +455,7 @@ func TestKubeletUnread(t *testing.T) {
 		f := stepstest.Step(t, kubeletID, joined).Diff(v)
 		stepstest.Sound(t, kubeletID, v, f)
 		if what == "half a page" {
-			continue // the page ends where it says so
+			continue // its only end mark is the last line
 		}
 		if len(f.Unread) == 0 {
 			t.Errorf("%s: %s", what, stepstest.Brief(f))
@@ -463,10 +463,10 @@ func TestKubeletUnread(t *testing.T) {
 	}
 	f := stepstest.Step(t, kubeletID, joined).Diff(stepstest.View(stepstest.Host(joined), nil))
 	if len(f.Unread) != 1 {
-		t.Errorf("nothing was asked: %+v", f)
+		t.Errorf("nothing was read: %+v", f)
 	}
 	if f := stepstest.Step(t, kubeletID, none).Diff(stepstest.View(stepstest.Host(none), nil)); len(f.Unread) > 0 {
-		t.Errorf("nothing is wanted and nothing was ever proven: %+v", f)
+		t.Errorf("nothing is configured and nothing was ever verified: %+v", f)
 	}
 }
 
@@ -507,8 +507,8 @@ func TestElapsed(t *testing.T) {
 	})
 }
 
-// TestKubeletFault: a host is Ready with its own kubelet alone, and one that was heard
-// of before its process began was not heard of.
+// TestKubeletFault: a host is Ready only with its own kubelet, and a heartbeat
+// from before its process started does not count.
 func TestKubeletFault(t *testing.T) {
 	t.Parallel()
 	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"

@@ -175,7 +175,7 @@ func (c *comparison) change() (plan.Change, error) {
 	var after, before, back string
 	switch {
 	case !main && point != "":
-		back = nowhere
+		back = noPoint
 	case main:
 		point = ""
 		points := append([]pf.Point{}, c.seen.points...) // not nil: vmnet's points may still appear
@@ -200,10 +200,10 @@ func (c *comparison) change() (plan.Change, error) {
 	return change, nil
 }
 
-// nowhere removes the anchor's point from the live main ruleset.
-const nowhere = "nowhere"
+// noPoint removes the anchor's point from the live main ruleset.
+const noPoint = "none"
 
-// point says where to add the anchor's point in the live main ruleset: "" if it is there, or if only a full reload can
+// point says where to add the anchor's point in the live main ruleset: "" if it exists, or if only a full reload can
 // place it.
 func (c *comparison) point() (string, error) {
 	if c.evaluated {

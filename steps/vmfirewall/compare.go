@@ -111,7 +111,7 @@ func (c *comparison) bootJob() string {
 	return state
 }
 
-// stranger refuses an anchor of the wanted name that another tool created and that pf.conf
+// foreignAnchor refuses an anchor of the wanted name that another tool created and that pf.conf
 // does not mention. An anchor that pf.conf mentions is an earlier form of macfleet's and is
 // taken over.
 func (c *comparison) foreignAnchor() *plan.Trouble {
@@ -164,11 +164,11 @@ func describeForm(f pf.Form) string {
 	return strings.Join(out, ", ")
 }
 
-// Facts and wish are written in terms that do not depend on the wish: the facts
-// of a host must not move, and look like drift, when the configuration does.
+// Facts are written in terms that do not depend on the configuration: those of a host must not
+// change, and look like drift, when the configuration changes.
 
 // settings returns what a change updates, for display (first the live state, then files), and
-// the facts beside single anchors. An unfinished earlier run is a fact only if nothing else
+// the facts other than those of single anchors. An unfinished earlier run is a fact only if nothing else
 // differs: otherwise a change that was undone would look like an edit.
 func (c *comparison) settings() (moved, facts []kit.Setting) {
 	w := c.want
@@ -205,7 +205,7 @@ func (c *comparison) settings() (moved, facts []kit.Setting) {
 	}
 	facts = []kit.Setting{enabled}
 	if _, earlier := bootJobAnchor(c.seen.files[bootJobPath].Text); !earlier {
-		facts = append(facts, reference) // earlier versions took no reference, so a missing one is no drift
+		facts = append(facts, reference) // earlier versions took no reference, so a missing one is not drift
 	}
 	return moved, append(facts,
 		stock,

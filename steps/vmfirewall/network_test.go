@@ -19,14 +19,14 @@ func inUse(p *stepstest.PacketFilter) {
 	p.Bridge, p.Work = bridge("192.168.64.1", "0xffffff00"), "4711 run ci-1\n4712 run ci-2\n4713 pull base\n"
 }
 
-// TestVMFirewallUnderVirtualMachines: what virtual machines need is not loaded anew under them.
+// TestVMFirewallUnderVirtualMachines: what virtual machines need is not loaded again under them.
 func TestVMFirewallUnderVirtualMachines(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, code string
 		disruption plan.Disruption
 		main       bool   // the main ruleset is loaded
-		point      string // where the anchor is to be evaluated
+		point      string // where the anchor should be evaluated
 		warning    string
 		happens    func(*stepstest.PacketFilter)
 	}{
@@ -75,7 +75,7 @@ func TestVMFirewallUnderVirtualMachines(t *testing.T) {
 	}
 }
 
-// TestVMFirewallOtherWriter: where rules differ and fail2ban is there, the plan says that it writes rules as well.
+// TestVMFirewallOtherWriter: where rules differ and fail2ban exists, the plan says that it writes rules as well.
 func TestVMFirewallOtherWriter(t *testing.T) {
 	t.Parallel()
 	for _, there := range []bool{true, false} {

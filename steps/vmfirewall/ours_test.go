@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// headless takes the first line of the anchor's file, which says whose it is, and
+// headless takes the first line of the anchor's file, which says its owner, and
 // jobless the boot job too.
 func headless(p *stepstest.PacketFilter) {
 	_, p.Files[anchorFile], _ = strings.Cut(p.Files[anchorFile], "\n")
@@ -22,7 +22,7 @@ func jobless(p *stepstest.PacketFilter) {
 }
 
 // TestVMFirewallUnsure: where nothing says any more which anchor is macfleet's,
-// the proof stays and a person is told.
+// the record stays and a person is warned.
 func TestVMFirewallUnsure(t *testing.T) {
 	t.Parallel()
 	name := "acme.runners"
@@ -36,7 +36,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 			jobless(p)
 			p.Files[pfConf] = strings.Replace(p.Files[pfConf], "# END", "# why\n# END", 1)
 		},
-		"the file alone": func(p *stepstest.PacketFilter) { jobless(p); p.Files[pfConf] = stepstest.StockPFConf },
+		"the file by itself": func(p *stepstest.PacketFilter) { jobless(p); p.Files[pfConf] = stepstest.StockPFConf },
 		"an edited boot job": func(p *stepstest.PacketFilter) {
 			headless(p)
 			p.Files[bootPlist] += "\n"
@@ -54,7 +54,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 		}
 		view.Verified = false
 		if f := stepstest.Step(t, "vm_firewall", none).Diff(view); what != "an edited boot job" && (len(f.Changes) > 0 || f.Facts != "" || len(f.Warnings) > 0) {
-			t.Errorf("%s, and nothing proven: %+v", what, f)
+			t.Errorf("%s, and nothing verified: %+v", what, f)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestVMFirewallRolledBack: a run for another wish began and was taken back. What
-// is there is what was proven for the first wish, so its facts are the same.
+// TestVMFirewallRolledBack: a run for another configuration started and was taken back. What
+// exists is what was verified for the first configuration, so its facts are the same.
 func TestVMFirewallRolledBack(t *testing.T) {
 	t.Parallel()
 	p := stepstest.SettledPacketFilter()
@@ -27,6 +27,6 @@ func TestVMFirewallRolledBack(t *testing.T) {
 	}
 	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8\nanchor file: of an earlier configuration → as rendered\nearlier run: unfinished → finished", strings.Join(names, "\n"))
 	if f := judged(t, firewalled, p, plan.View{Verified: true, Pending: true}); len(f.Changes) != 1 || f.Facts == proven.Facts || f.Changes[0].Reason.Code.String() != "unfinished" {
-		t.Errorf("the first wish again: %+v", f)
+		t.Errorf("the first configuration again: %+v", f)
 	}
 }

@@ -167,7 +167,7 @@ func TestVMFirewallScripts(t *testing.T) {
 		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf+pf.Block("macfleet"), b.Read(pfConf))
 		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
 		if main := b.Kept("main.rules"); !strings.Contains(main, "nat-anchor \"com.apple.internet-sharing\"") {
-			t.Errorf("a point that was live alone is gone:\n%s", main)
+			t.Errorf("a point that was only live is gone:\n%s", main)
 		}
 		if work, err := os.ReadDir(filepath.Join(b.Root, "etc/macfleet")); err != nil || len(work) != 2 || work[1].Name() != "pf.conf.first" {
 			t.Errorf("left in the folder: %v, %v", work, err)
@@ -251,7 +251,7 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 			t.Errorf("a wrong pf.conf: exit %d: %s", exit, text)
 		}
 		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf, b.Read(pfConf))
-		const foreign = "# somebody's\n-e nonsense \\n\n"
+		const foreign = "# someone's\n-e nonsense \\n\n"
 		b.Put(pfConf, foreign)
 		check.Args[2], check.Args[4] = foreign, "-e nonsense \\n\n"
 		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (macfleet does not change foreign lines"
@@ -275,7 +275,7 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 		b.Put(anchorFile, pf.Header+"\nedited\n")
 		exit, text := b.apply(b.finding(plan.View{Verified: true}), 0)
 		if exit != 0 || strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
-			t.Errorf("the file alone: %s\n%s", text, b.Calls())
+			t.Errorf("the file by itself: %s\n%s", text, b.Calls())
 		}
 		b.Put(bootPlist, "old")
 		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Count(b.Calls(), "launchctl boot") != 2 {
@@ -372,7 +372,7 @@ func TestVMFirewallScriptsMain(t *testing.T) {
 		main := b.Kept("main.rules")
 		for point, want := range map[string]int{"\nscrub-anchor": 0, "\nnat-anchor": 1, "\nrdr-anchor": 0, "\nanchor": 1} {
 			if strings.Count(main, point+" \"com.apple.internet-sharing\"") != want {
-				t.Errorf("%d of %s are wanted in\n%s", want, point, main)
+				t.Errorf("want %d of %s in\n%s", want, point, main)
 			}
 		}
 		if strings.Contains(main, "# live") || !strings.Contains(main, "\nrdr-anchor \"com.apple/*\"\n") {
@@ -406,7 +406,7 @@ func TestVMFirewallScriptsMainWaits(t *testing.T) {
 	})
 }
 
-// TestVMFirewallScriptsGuests: a virtual machine that loses its network is told of, and one that ends meanwhile or sends
+// TestVMFirewallScriptsGuests: a virtual machine that loses its network is reported, and one that ends meanwhile or sends
 // nothing is none of these.
 func TestVMFirewallScriptsGuests(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -430,10 +430,10 @@ func TestVMFirewallScriptsGuests(t *testing.T) {
 	}
 }
 
-// TestVMFirewallScriptsReference: macfleet takes one reference of pf and never a second one, and gives it back with the step.
+// TestVMFirewallScriptsReference: macfleet takes one reference of pf and never a second one, and releases it with the step.
 func TestVMFirewallScriptsReference(t *testing.T) {
 	inFirewallShells(t, func(t *testing.T, b bench) {
-		b.Set("others", "") // somebody else holds one too
+		b.Set("others", "") // someone else holds one too
 		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
 			t.Fatal(text)
 		}
@@ -448,7 +448,7 @@ func TestVMFirewallScriptsReference(t *testing.T) {
 			t.Fatalf("%+v", f)
 		}
 		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -f") {
-			t.Errorf("taken anew: %s\n%s", text, b.Calls())
+			t.Errorf("taken again: %s\n%s", text, b.Calls())
 		}
 		f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})
 		if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 || !strings.Contains(b.Calls(), "pfctl -X 77") {
@@ -457,7 +457,7 @@ func TestVMFirewallScriptsReference(t *testing.T) {
 	})
 }
 
-// TestVMFirewallScriptsGoesOn: pf goes on without macfleet where others filter, also where they do so in an anchor.
+// TestVMFirewallScriptsGoesOn: pf continues without macfleet where others filter, also where they do so in an anchor.
 func TestVMFirewallScriptsGoesOn(t *testing.T) {
 	for rule, goesOn := range map[string]bool{"anchor \"f2b/*\" all\n": true, "block drop in all\n": true, "": false} {
 		t.Run(rule, func(t *testing.T) {

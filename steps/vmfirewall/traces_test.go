@@ -12,7 +12,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestTracesOfTheFirewall: a host that has no wish is asked little where macfleet
+// TestTracesOfTheFirewall: a host without a block gets a short query where macfleet
 // has left nothing, and what its step finds is what the full answer would give.
 func TestTracesOfTheFirewall(t *testing.T) {
 	t.Parallel()
@@ -27,16 +27,16 @@ func TestTracesOfTheFirewall(t *testing.T) {
 		{"no folder of anchors", nil, true},
 		{"macOS's own anchor", map[string]string{"/etc/pf.anchors/com.apple": "anchor \"200.AirDrop/*\"\n"}, true},
 		{"a stranger's anchor", map[string]string{"/etc/pf.anchors/acme": "pass quick all\n"}, true},
-		{"proofs of other steps", map[string]string{"/etc/macfleet/host.json": stepstest.ProofOf(t, "hostname")}, true},
+		{"records of other steps", map[string]string{"/etc/macfleet/host.json": stepstest.ProofOf(t, "hostname")}, true},
 		{"an empty folder of anchors", map[string]string{"/etc/pf.anchors/": ""}, false},
 		{"its file", map[string]string{file: settled[file]}, false},
 		{"its file without the first line", map[string]string{file: headless}, true},
-		{"the same, proven", map[string]string{file: headless, "/etc/macfleet/host.json": stepstest.ProofOf(t, "vm_firewall")}, false},
+		{"the same, verified", map[string]string{file: headless, "/etc/macfleet/host.json": stepstest.ProofOf(t, "vm_firewall")}, false},
 		{"all of it", settled, false},
-		{"all of it, proven", map[string]string{"/etc/pf.conf": settled["/etc/pf.conf"], file: settled[file], job: settled[job], "/etc/macfleet/host.json": stepstest.ProofOf(t, "vm_firewall")}, false},
+		{"all of it, verified", map[string]string{"/etc/pf.conf": settled["/etc/pf.conf"], file: settled[file], job: settled[job], "/etc/macfleet/host.json": stepstest.ProofOf(t, "vm_firewall")}, false},
 		{"its boot job", map[string]string{job: settled[job]}, false},
-		{"a change that was never proven", map[string]string{"/etc/macfleet/pending/vm_firewall": ""}, false},
-		{"a block, proven", map[string]string{"/etc/pf.conf": settled["/etc/pf.conf"], "/etc/macfleet/host.json": stepstest.ProofOf(t, "vm_firewall")}, false},
+		{"a change that was never verified", map[string]string{"/etc/macfleet/pending/vm_firewall": ""}, false},
+		{"a block, verified", map[string]string{"/etc/pf.conf": settled["/etc/pf.conf"], "/etc/macfleet/host.json": stepstest.ProofOf(t, "vm_firewall")}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			inFirewallShells(t, func(t *testing.T, b bench) {

@@ -30,7 +30,7 @@ func filtered(p stepstest.PacketFilter) plan.Facts {
 	return plan.Facts{firewallProbe: inventory.Present(p.Answer())}
 }
 
-// judged is the finding of the step, of a host that was set up once where proven.
+// judged is the finding of the step, of a host that was set up once if verified.
 func judged(t testing.TB, spec fleet.Spec, p stepstest.PacketFilter, view plan.View) plan.Finding {
 	t.Helper()
 	view.Host, view.Facts = stepstest.Host(spec), filtered(p)
@@ -57,8 +57,8 @@ func without(text string, parts ...string) string {
 	return text
 }
 
-// TestVMFirewallIncidents: each thing that goes wrong alone has a code of its
-// own, tells the kernel something only where the kernel lacks it, and is
+// TestVMFirewallIncidents: each thing that goes wrong by itself has a code of its
+// own, changes the kernel only where the kernel lacks it, and is
 // repaired.
 func TestVMFirewallIncidents(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 	flush := func(p *stepstest.PacketFilter) { p.Anchors["macfleet"] = stepstest.Anchor{} }
 	for _, tc := range []struct {
 		name, code string
-		live, main bool // the kernel is told something, the main ruleset too
+		live, main bool // the kernel is changed, the main ruleset too
 		happens    func(*stepstest.PacketFilter)
 	}{
 		{"nothing", "", false, false, nil},
@@ -75,7 +75,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 		{"another anchor is odd", "", false, false, func(p *stepstest.PacketFilter) { p.Anchors["f2b"] = stepstest.Anchor{Rules: "what is this\n"} }},
 		{"virtual machines run", "", false, false, func(p *stepstest.PacketFilter) { p.Bridge = bridge("192.168.64.1", "0xffffff00") }},
 		{"the block twice", "duplicate-pf-block", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] += block }},
-		{"bare lines beside", "legacy-pf-block", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = bare + p.Files[pfConf] }},
+		{"bare lines and a block", "legacy-pf-block", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = bare + p.Files[pfConf] }},
 		{"no END", "begin-without-end", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = without(p.Files[pfConf], "# END macfleet\n") }},
 		{"flushed", "flushed-pf-anchor", true, false, flush},
 		{"not evaluated", "unreferenced-anchor", true, false, func(p *stepstest.PacketFilter) { p.Rules = without(p.Rules, "anchor \"macfleet\" all\n") }},
@@ -100,7 +100,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 		}},
 		{"the file was edited", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[anchorFile] += "pass quick\n" }},
 		{"the file lost its header", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[anchorFile] = "pass quick\n" }},
-		{"the file is anybody's", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Modes = map[string]string{anchorFile: "501:20:666"} }},
+		{"the file is anyone's", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Modes = map[string]string{anchorFile: "501:20:666"} }},
 		{"the file is gone", "anchor-file-missing", false, false, func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }},
 		{"the boot job is gone", "boot-job-missing", false, false, func(p *stepstest.PacketFilter) { delete(p.Files, bootPlist); p.Job = 113 }},
 		{"the boot job was edited", "boot-job-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[bootPlist] += "\n" }},
@@ -125,7 +125,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 			p.Files[pfConf] = strings.Replace(p.Files[pfConf], "macfleet\" from \"/etc", "macfleet\" from \"/tmp", 1)
 		}},
 		{"a translation behind the block", "pf-conf-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "nat-anchor \"f2b\"\n" }},
-		{"an earlier anchor of ours", "legacy-pf-block", true, false, func(p *stepstest.PacketFilter) {
+		{"an earlier anchor of macfleet's", "legacy-pf-block", true, false, func(p *stepstest.PacketFilter) {
 			p.Files["/etc/pf.anchors/old"] = pf.Header + "\n"
 			p.Anchors["old"] = p.Anchors["macfleet"]
 		}},
@@ -173,7 +173,7 @@ func TestVMFirewallFirstSetup(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	on, back := f.Changes[0].Command.Args, f.Changes[0].Guard.Restore.Args
-	if on[3] != "" || on[5] != pf.Last || back[2]+back[3] != "" || back[5] != "nowhere" {
+	if on[3] != "" || on[5] != pf.Last || back[2]+back[3] != "" || back[5] != "none" {
 		t.Errorf("on is %q, the way back %q", on, back)
 	}
 	after := performed(t, stepstest.FactoryPacketFilter(), f.Changes[0])
@@ -199,7 +199,7 @@ func TestVMFirewallTakesOver(t *testing.T) {
 	if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "legacy-pf-block" || !slices.Equal(f.Changes[0].Command.Args[7:], []string{"old.runners"}) {
 		t.Fatalf("%+v", f)
 	}
-	if back := f.Changes[0].Guard.Restore.Args; back[3] != "" || back[5] != "nowhere" || !slices.Equal(back[7:], []string{"old.runners"}) {
+	if back := f.Changes[0].Guard.Restore.Args; back[3] != "" || back[5] != "none" || !slices.Equal(back[7:], []string{"old.runners"}) {
 		t.Errorf("the way back is %q", back)
 	}
 	after := performed(t, p, f.Changes[0])
@@ -212,8 +212,8 @@ func TestVMFirewallTakesOver(t *testing.T) {
 	}
 }
 
-// TestVMFirewallStrangers: what somebody else made under the wanted name is left
-// alone, unless pf.conf names it: then it is an earlier form.
+// TestVMFirewallStrangers: what someone else made under the wanted name is not
+// touched, unless pf.conf names it: then it is an earlier form.
 func TestVMFirewallStrangers(t *testing.T) {
 	t.Parallel()
 	foreign := func(p *stepstest.PacketFilter) { p.Files[anchorFile] = "pass quick\n" }
@@ -224,7 +224,7 @@ func TestVMFirewallStrangers(t *testing.T) {
 	}{
 		{"a foreign file", "foreign-anchor", plan.View{}, foreign},
 		{"foreign rules", "foreign-anchor", plan.View{}, func(p *stepstest.PacketFilter) { p.Anchors["macfleet"] = stepstest.Anchor{Rules: "pass all\n"} }},
-		{"a foreign file, proven", "", plan.View{Verified: true}, foreign},
+		{"a foreign file, verified", "", plan.View{Verified: true}, foreign},
 		{"a foreign file that pf.conf loads without marks", "", plan.View{}, func(p *stepstest.PacketFilter) {
 			foreign(p)
 			p.Files[pfConf] += "anchor \"macfleet\"\n"
@@ -255,7 +255,7 @@ func TestVMFirewallStrangers(t *testing.T) {
 }
 
 // TestVMFirewallUncovered: machines that run in a network of which nothing is
-// blocked are a hole that only the configuration can mend.
+// blocked are a hole that only the configuration can fix.
 func TestVMFirewallUncovered(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -277,7 +277,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 		p.Info = "Status: Disabled\n"
 		f = judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || f.Refused != nil || (len(f.Warnings) == 0) != tc.covered {
-			t.Errorf("%q beside another difference: %+v", tc.bridge, f)
+			t.Errorf("%q next to another difference: %+v", tc.bridge, f)
 		}
 	}
 }
@@ -321,21 +321,21 @@ func TestVMFirewallRemoval(t *testing.T) {
 	}{
 		{"factory", stepstest.FactoryPacketFilter(), plan.View{}, nil},
 		{"settled", stepstest.SettledPacketFilter(), plan.View{}, []string{"macfleet"}},
-		{"settled and proven", stepstest.SettledPacketFilter(), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the file is gone, proven", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{Verified: true}, []string{"macfleet"}},
+		{"settled and verified", stepstest.SettledPacketFilter(), plan.View{Verified: true}, []string{"macfleet"}},
+		{"the file is gone, verified", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{Verified: true}, []string{"macfleet"}},
 		{"the file is gone, the job names it", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{}, []string{"macfleet"}},
 		{"the header is gone, the job names it", settledWith(headless), plan.View{Verified: true}, []string{"macfleet"}},
-		{"a blank line before the header, proven", settledWith(func(p *stepstest.PacketFilter) {
+		{"a blank line before the header, verified", settledWith(func(p *stepstest.PacketFilter) {
 			p.Files[anchorFile] = "\n" + p.Files[anchorFile]
 			delete(p.Files, bootPlist)
 		}), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the header and the job are gone, proven", settledWith(jobless), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the header and the job are gone, beside a stranger", settledWith(func(p *stepstest.PacketFilter) {
+		{"the header and the job are gone, verified", settledWith(jobless), plan.View{Verified: true}, []string{"macfleet"}},
+		{"the header and the job are gone, next to a stranger", settledWith(func(p *stepstest.PacketFilter) {
 			jobless(p)
 			p.Files[pfConf] += pf.Block("f2b")
 			p.Files["/etc/pf.anchors/f2b"] = "pass\n"
 		}), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the header and the job are gone, nothing proven", settledWith(jobless), plan.View{}, nil},
+		{"the header and the job are gone, nothing verified", settledWith(jobless), plan.View{}, nil},
 		{"a removal that was cut", stepstest.FactoryPacketFilter(), plan.View{Pending: true}, []string{}},
 	} {
 		f := judged(t, none, tc.p, tc.view)
@@ -362,7 +362,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 	}
 	lost := plan.View{Host: stepstest.Host(none), Facts: plan.Facts{}, Verified: true}
 	if f := stepstest.Step(t, "vm_firewall", none).Diff(lost); len(f.Unread) != 1 {
-		t.Errorf("a proven host that does not answer: %+v", f)
+		t.Errorf("a verified host that does not answer: %+v", f)
 	}
 }
 
@@ -395,7 +395,7 @@ func FuzzVMFirewallState(f *testing.F) {
 	})
 }
 
-// TestVMFirewallFactsKeepStill: another wish moves what is wanted and not what
+// TestVMFirewallFactsKeepStill: another configuration moves what is configured and not what
 // was seen, or a changed configuration would look like drift.
 func TestVMFirewallFactsKeepStill(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-# say ends a part of an answer with its name, an exit code and what was asked about.
+# say ends a part of an answer with its name, an exit code and its subject.
 say() { printf '\n== %s\n' "$*"; }
 
 # survey runs one stat for all existing paths. Per path one line: inode, size and modification time | change

@@ -25,7 +25,7 @@ loaded_from() {
 # noted prints the sources of the step $1's job at its last start.
 noted() { [ ! -f "$receipts/$1.job" ] || cat "$receipts/$1.job"; }
 
-# forget_program deletes that note if the program $2 is another one: somebody replaced it and may have reloaded the
+# forget_program deletes that note if the program $2 has changed: someone replaced it and may have reloaded the
 # job.
 forget_program() {
   [ ! -f "$2" ] || case $(noted "$1") in "$(identity "$2")"*) ;; *) rm -f "$receipts/$1.job" ;; esac

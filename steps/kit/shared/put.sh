@@ -1,5 +1,5 @@
 # put replaces the file $1 with the text $2 and the mode $3. The temporary file is elsewhere, because launchd
-# reads every file of its own folders.
+# reads every file in its folders.
 put() {
   rm -f /usr/local/lib/macfleet/.put.*
   fresh=$(mktemp /usr/local/lib/macfleet/.put.XXXXXX)

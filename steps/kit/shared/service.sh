@@ -28,12 +28,12 @@ leave() {
   while [ "$code" != 113 ] && [ "$code" != 112 ] && [ "$code" != 125 ]; do
     look "$1"
     tries=$((tries + 1))
-    [ "$tries" -lt 31 ] || { echo "launchd does not let go of $1" >&2; exit 1; }
+    [ "$tries" -lt 31 ] || { echo "launchd does not unload $1" >&2; exit 1; }
     case $code in 112 | 113 | 125) ;; *) sleep 1 ;; esac
   done
 }
 
-# load takes the daemon $1 out of launchd and loads it from the property list $2, with the program that is there now.
+# load takes the daemon $1 out of launchd and loads it from the property list $2, with the present program.
 # launchd has been seen to refuse a list that was just written, once.
 load() {
   leave "system/$1"

@@ -1,7 +1,7 @@
 # Uses: receipt note put service job
 # Installs the program with a new inode: the kernel caches signatures by inode and kills a program whose
 # bytes were replaced in place.
-# $1 artifact, $2 its digest, $3 its version, $4 "back" for a rollback, $5 "anew" to give an unchanged file
+# $1 artifact, $2 its digest, $3 its version, $4 "back" for a rollback, $5 "again" to give an unchanged file
 # a new inode.
 set -e
 artifact=$1 digest=$2 version=$3 way=$4 force=$5
@@ -12,7 +12,7 @@ mkdir -p "$bin"
 rm -f "$bin"/.tart-kubelet.*
 
 read_receipt tart_kubelet
-if [ "$force" != anew ] && [ -f "$program" ]; then
+if [ "$force" != again ] && [ -f "$program" ]; then
   got=$(sha "$program")
   # The bytes are right: an earlier run was killed before it recorded them, or another tool installed them.
   if [ "$got" = "$digest" ] || [ "${current%% *}/${installed##* }" = "$digest/$got" ]; then

@@ -56,7 +56,7 @@ EOF
   say "kubeconfig 0"
 fi
 
-# A file that may hold somebody's secret is not printed, only its digest.
+# A file that may hold a foreign secret is not printed, only its digest.
 secret=''
 if [ -f "$plist" ]; then
   while IFS= read -r line || [ -n "$line" ]; do

@@ -1,5 +1,5 @@
 # One stub for all tools: a Mac with launchd, a kubelet and virtual machines. Its state is the files of
-# $STATE; its clock goes on by sleeping alone. With $STATE/tracing each call first notes what a kill there
+# $STATE; its clock advances only by sleeping. With $STATE/tracing each call first notes what a kill there
 # would leave behind.
 PATH=/usr/bin:/bin
 if [ -e "$STATE/tracing" ]; then

@@ -2,7 +2,7 @@
 # Changes the live rules, but no file that is read at boot.
 # $1 "on", or "back" to undo an earlier "on". $2 the anchor, $3 its rules (empty: none), $4 the main ruleset
 # (empty: keep), $5 macfleet's tables to remove from the main ruleset, $6 where the live main ruleset should
-# evaluate the anchor, without a full load: "last", "first" (before everything but macOS's own), "nowhere", or
+# evaluate the anchor, without a full load: "last", "first" (before everything but macOS's own), "none", or
 # empty to keep it. $7 "force" to ignore running virtual machines. $8… replaced anchors: on flushes their rules,
 # back loads them from their files.
 set -e
@@ -149,12 +149,12 @@ filters() {
       'anchor "com.apple'*) ;;
       *)
         [ "$left" != first ] || printf '%s\n' "$ours"
-        [ "$left" != first ] || left=nowhere
+        [ "$left" != first ] || left=none
         ;;
     esac
     printf '%s\n' "$line"
   done <"$work/live"
-  [ "$left" = nowhere ] || printf '%s\n' "$ours"
+  [ "$left" = none ] || printf '%s\n' "$ours"
 }
 
 put_back # left by a killed run
@@ -190,7 +190,7 @@ if [ "$way" = on ]; then
   fi
   enabled || pfctl -e >"$work/said" 2>&1 || failed "pf cannot be enabled" "$work/said"
 elif [ -f "$work/token" ]; then
-  # After a reboot the reference is another one.
+  # After a reboot the reference has changed.
   if held && cmp -s "$reference" "$work/token"; then
     pfctl -X "$token" >"$work/said" 2>&1 || :
     rm -f "$reference"

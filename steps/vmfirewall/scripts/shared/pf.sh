@@ -1,7 +1,7 @@
 # Shared functions of the packet filter's scripts. $work is a temporary folder, $anchor macfleet's anchor, if any.
 is() { printf '%s' "$2" | cmp -s - "$1"; }
 
-# The temporary file is here, because launchd reads every file of its own folder.
+# The temporary file is here, because launchd reads every file in its folder.
 put() {
   printf '%s' "$2" >"$work/new"
   chmod 0644 "$work/new"
