@@ -3,13 +3,10 @@ package tartkubelet_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -79,7 +76,7 @@ type namedKubelet struct {
 
 // kubeletCases are hosts and what the step says of them.
 func kubeletCases() []namedKubelet {
-	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
+	const young = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
 	const stopped = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast terminating signal = Terminated: 15\n"
 	const waits = "\tstate = spawn scheduled\n\truns = 17\n"
 	vm := func(names ...string) string { return strings.Join(names, "\n") + "\n" }
@@ -120,14 +117,14 @@ func kubeletCases() []namedKubelet {
 		}, ""},
 		{"kubelet-crash-loop between two starts", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, "" }, "kubelet-crash-loop run ask"},
 		{"kubelet-crash-loop with a pid of the moment", func(c *kubeletCase) {
-			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 17\n\tpid = 4242\n\tlast exit code = 2\n", anew
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 17\n\tpid = 4242\n\tlast exit code = 2\n", young
 		}, "kubelet-crash-loop run kick"},
-		{"young after the boot", func(c *kubeletCase) { c.mac.Processes = anew }, "warns node-not-judged"},
-		{"young after the boot, seen", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-time.Second / 2) }, ""},
-		{"young after the boot, the process before was seen", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-3 * time.Second) }, "warns node-not-judged"},
-		{"restarted by hand", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, anew }, "warns kubelet-settling"},
+		{"young after the boot", func(c *kubeletCase) { c.mac.Processes = young }, "warns node-not-judged"},
+		{"young after the boot, seen", func(c *kubeletCase) { c.mac.Processes = young; c.heard(-time.Second / 2) }, ""},
+		{"young after the boot, the process before was seen", func(c *kubeletCase) { c.mac.Processes = young; c.heard(-3 * time.Second) }, "warns node-not-judged"},
+		{"restarted by hand", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, young }, "warns kubelet-settling"},
 		{"ended by itself and well", func(c *kubeletCase) {
-			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
+			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", young
 		}, "warns kubelet-settling"},
 		{"restarted by hand, and gone while it was read", func(c *kubeletCase) { c.mac.Page, c.mac.Processes = stopped, "" }, "warns kubelet-settling"},
 		{"a crash loop, and another configuration", func(c *kubeletCase) {
@@ -313,292 +310,6 @@ func refusals(f plan.Finding) []plan.Trouble {
 		return nil
 	}
 	return []plan.Trouble{*f.Refused}
-}
-
-// TestKubeletBuilderNoMore lists what the garbage collection will delete.
-func TestKubeletBuilderNoMore(t *testing.T) {
-	t.Parallel()
-	c := newKubeletCase()
-	c.mac = c.mac.WithArgs("--disable-vm-gc")
-	c.mac.Machines = "bake\nci-a\n"
-	c.view.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a"}})
-	var got []string
-	for _, field := range stepstest.FieldsOf(c.finding(t)) {
-		if machine, ok := strings.CutPrefix(field.Name, "virtual machine "); ok {
-			got = append(got, machine+": "+field.After)
-		}
-	}
-	stepstest.Expect(t, "machines", []string{"bake: deleted by the garbage collection"}, got)
-	for _, w := range []string{"77 run ci-a\n", "78 push bake\n", "79 packer build\n"} {
-		c.mac.Work = w
-		if f := c.finding(t); len(f.Busy) != 1 || !strings.Contains(f.Busy[0].Text, strings.Fields(w)[2]) || (f.Busy[0].VM == "ci-a") != strings.Contains(w, "run") {
-			t.Errorf("%q: %+v", w, f.Busy)
-		}
-	}
-}
-
-// TestKubeletRollback: a host goes back to the version from before, once, and the
-// next apply without the word goes forth again.
-func TestKubeletRollback(t *testing.T) {
-	t.Parallel()
-	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
-	rolled := strings.NewReplacer("current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", "previous -\n", "previous -\nrolled-back "+a.SHA256+" 0.4.0\n")
-	for _, tc := range []struct {
-		name     string
-		edit     func(*kubeletCase)
-		rollback bool
-		want     string
-		sha      string
-	}{
-		{"there was one before", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
-			c.mac.Kept += older + "\n"
-		}, true, "kubelet-outdated binary, kubelet-outdated run ask", older},
-		{"its file is gone", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
-		}, true, "refused nothing-to-roll-back", ""},
-		{"it is the first", func(*kubeletCase) {}, true, "refused nothing-to-roll-back", ""},
-		{"it is back already", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, true, "", ""},
-		{"back, and forth again", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, false,
-			"kubelet-outdated binary, kubelet-outdated run ask, warns version-rolled-back", a.SHA256},
-		{"back, and wanted so since", func(c *kubeletCase) {
-			c.mac.Receipt += "rolled-back " + older + " 0.5.0\n"
-		}, false, "", ""},
-		{"never came as far", func(c *kubeletCase) {
-			c.mac.Receipt = strings.NewReplacer("current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", "previous -", "previous "+strings.Repeat("02", 32)+" 0.2.0").Replace(c.mac.Receipt)
-		}, true, "", ""},
-	} {
-		c := newKubeletCase()
-		tc.edit(c)
-		c.view.Rollback = tc.rollback
-		f := c.finding(t)
-		if got := stepstest.Brief(f); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
-		if tc.sha != "" && (f.Changes[0].Command.Args[1] != tc.sha || (f.Changes[0].Delivery == nil) != tc.rollback) {
-			t.Errorf("%s: %+v", tc.name, f.Changes[0])
-		}
-	}
-}
-
-// TestKubeletTakesOver: the other jobs go by their targets and files.
-func TestKubeletTakesOver(t *testing.T) {
-	t.Parallel()
-	c := newKubeletCase()
-	c.mac = stepstest.FactoryKubelet()
-	c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tpath = /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tgc = off\n"}
-	c.mac.Plists = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n"
-	c.mac.Machines = "bake\n"
-	c.view.Node = inventory.Absent[inventory.Node]()
-	f := c.finding(t)
-	run := f.Changes[len(f.Changes)-1]
-	stepstest.Expect(t, "jobs that go", []string{"system/dev.tuist.tart-kubelet", "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"}, run.Command.Args[3:])
-	if !slices.ContainsFunc(run.Fields, func(f plan.Field) bool { return f.Name == "virtual machine bake" }) {
-		t.Errorf("it kept the machines, and the new one does not: %+v", run.Fields)
-	}
-}
-
-// TestKubeletRemoval: what macfleet made goes when the block does, and nothing
-// else does.
-func TestKubeletRemoval(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		edit func(*kubeletCase)
-		want string
-		args []string
-	}{
-		{"settled", func(*kubeletCase) {}, "kubelet-not-wanted remove", []string{"program", ""}},
-		{"no receipt", func(c *kubeletCase) { c.mac.Receipt = "" }, "kubelet-not-wanted remove", []string{"", ""}},
-		{"factory", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet() }, "", nil},
-		{"someone else's", func(c *kubeletCase) {
-			c.mac = stepstest.FactoryKubelet()
-			c.mac.Stamp, c.mac.Access = "1 2 3", "0:0:755"
-			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tprogram = /usr/local/bin/tart-kubelet\n"}
-		}, "", nil},
-		{"half removed", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet(); c.view.Pending = true }, "kubelet-not-wanted remove", []string{"", ""}},
-		{"machines run", func(c *kubeletCase) { c.mac.Work = "77 run ci-a\n" }, "kubelet-not-wanted remove, busy", []string{"program", ""}},
-	} {
-		c := newKubeletCase()
-		c.spec, c.host = none, stepstest.Host(none)
-		tc.edit(c)
-		f := c.finding(t)
-		if got := stepstest.Brief(f); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
-		if tc.args != nil {
-			stepstest.Expect(t, tc.name, tc.args, f.Changes[0].Command.Args)
-		}
-	}
-}
-
-// TestKubeletUnread: an answer that is truncated, or holds what no one knows, is no
-// difference.
-func TestKubeletUnread(t *testing.T) {
-	t.Parallel()
-	whole := stepstest.SettledKubelet(name).Answer().Stdout
-	for what, text := range map[string]string{
-		"empty":               "",
-		"cut off":             whole[:len(whole)/2],
-		"an unknown part":     "x\n== weather 0\n" + whole,
-		"no number":           strings.Replace(whole, "== job 0", "== job zero", 1),
-		"launchctl says 5":    strings.Replace(whole, "== job 0", "== job 5", 1),
-		"ps failed":           strings.Replace(whole, "== processes 0", "== processes 1", 1),
-		"half a page":         strings.Replace(whole, "\tproperties", "}\n\tproperties", 1) + "x",
-		"a broken receipt":    strings.Replace(whole, "current ", "current x", 1),
-		"no hardware":         strings.Replace(whole, "17179869184", "", 1),
-		"chatter at hardware": strings.Replace(whole, "17179869184", "17179869184\nhello", 1),
-		"a strange process":   strings.Replace(whole, "01:00:00", "an hour", 1),
-		"no time":             strings.Replace(whole, "1763100000", "noon", 1),
-	} {
-		v := stepstest.View(stepstest.Host(joined), stepstest.With(nil, map[string]plan.Answer{kubeletProbe: stepstest.Said(text), backgroundProbe: {}}))
-		f := stepstest.Step(t, kubeletID, joined).Diff(v)
-		stepstest.Sound(t, kubeletID, v, f)
-		if what == "half a page" {
-			continue // its only end mark is the last line
-		}
-		if len(f.Unread) == 0 {
-			t.Errorf("%s: %s", what, stepstest.Brief(f))
-		}
-	}
-	f := stepstest.Step(t, kubeletID, joined).Diff(stepstest.View(stepstest.Host(joined), nil))
-	if len(f.Unread) != 1 {
-		t.Errorf("nothing was read: %+v", f)
-	}
-	if f := stepstest.Step(t, kubeletID, none).Diff(stepstest.View(stepstest.Host(none), nil)); len(f.Unread) > 0 {
-		t.Errorf("nothing is configured and nothing was ever verified: %+v", f)
-	}
-}
-
-// TestKubeletNoSecret: nothing of a finding holds what may be secret.
-func TestKubeletNoSecret(t *testing.T) {
-	t.Parallel()
-	c := newKubeletCase()
-	c.mac.Withheld, c.mac.ConfigClaims = strings.Repeat("e", 64), stepstest.Claims("other", "x")
-	f := c.finding(t)
-	if text := fmt.Sprintf("%+v", f); strings.Contains(text, c.mac.ConfigClaims) {
-		t.Errorf("the token's claims: %s", text)
-	}
-}
-
-// TestElapsed: every age that ps may show is read.
-func TestElapsed(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
-		age := rapid.IntRange(0, 30*86400).Draw(r, "age")
-		text := fmt.Sprintf("%02d:%02d", age/60%60, age%60)
-		if age >= 3600 {
-			text = fmt.Sprintf("%02d:%s", age/3600%24, text)
-		}
-		if age >= 86400 {
-			text = fmt.Sprintf("%d-%s", age/86400, text)
-		}
-		c := newKubeletCase()
-		c.mac.Processes = "4242 1 " + text + " /usr/local/bin/tart-kubelet\n"
-		started := c.mac.Now - int64(age)
-		for off, stale := range map[int64]bool{-3: false, 0: false, 2: false, 3: true} {
-			c.mac.Receipt = stepstest.SettledKubelet(name).Receipt
-			c.mac.Receipt = c.mac.Receipt[:strings.Index(c.mac.Receipt, "installed ")] + fmt.Sprintf("installed %d\n", started+off)
-			f := c.finding(t)
-			if got := len(f.Changes) > 0; got != stale {
-				r.Fatalf("%s, installed %d s after the start: %s", text, off, stepstest.Brief(f))
-			}
-		}
-	})
-}
-
-// TestKubeletFault: a host is Ready only with its own kubelet, and a heartbeat
-// from before its process started does not count.
-func TestKubeletFault(t *testing.T) {
-	t.Parallel()
-	const anew = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
-	for _, tc := range []struct {
-		name  string
-		edit  func(*kubeletCase)
-		fault string
-		heard bool
-	}{
-		{"healthy", func(c *kubeletCase) { c.heard(-10 * time.Second) }, "", true},
-		{"crash loop", func(c *kubeletCase) {
-			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
-			c.heard(-time.Second)
-		}, "kubelet-crash-loop", true},
-		{"not loaded", func(c *kubeletCase) { c.mac.Job, c.mac.Processes = 113, "" }, "kubelet-not-loaded", true},
-		{"settling", func(c *kubeletCase) {
-			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", anew
-			c.heard(0)
-		}, plan.CodeKubeletSettling.String(), true},
-		{"heard before its start", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(-2 * time.Second) }, "", false},
-		{"heard since", func(c *kubeletCase) { c.mac.Processes = anew; c.heard(0) }, "", true},
-		{"older than its program", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
-		}, "", true},
-	} {
-		c := newKubeletCase()
-		tc.edit(c)
-		f := c.finding(t)
-		k, ok := f.Kubelet.Get()
-		n, _ := c.view.Node.Get()
-		if !ok || k.Fault.Code.String() != tc.fault || k.SentHeartbeat(n) != tc.heard {
-			t.Errorf("%s: %+v, heard %t", tc.name, k, k.SentHeartbeat(n))
-		}
-	}
-}
-
-// TestKubeletRemedy: what helps against a crash loop is the version before, where the
-// host has one.
-func TestKubeletRemedy(t *testing.T) {
-	t.Parallel()
-	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
-	before := func(c *kubeletCase) {
-		c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
-		c.mac.Kept += older + "\n"
-	}
-	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet"
-	for _, tc := range []struct {
-		name string
-		edit func(*kubeletCase)
-		want string
-	}{
-		{"one from before", before, back},
-		{"its file is gone", func(c *kubeletCase) { before(c); c.mac.Kept = a.SHA256 + "\n" }, "no previous version"},
-		{"the first", func(*kubeletCase) {}, "no previous version"},
-		{"the version changes", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", 1)
-			c.mac.Kept += older + "\n"
-		}, back},
-		{"on the way back", func(c *kubeletCase) { before(c); c.view.Rollback = true }, "no previous version"},
-	} {
-		c := newKubeletCase()
-		tc.edit(c)
-		c.view.Pending = true
-		f := c.finding(t)
-		if got := f.Changes[len(f.Changes)-1].Remedy; !strings.Contains(got, tc.want) {
-			t.Errorf("%s: %q", tc.name, got)
-		}
-	}
-}
-
-// FuzzKubeletAnswers: no answer makes the steps fail, and none that is odd is a
-// difference.
-func FuzzKubeletAnswers(f *testing.F) {
-	f.Add(stepstest.SettledKubelet(name).Answer().Stdout, stepstest.SettledTart().Answer().Stdout)
-	f.Add(stepstest.FactoryKubelet().Answer().Stdout, stepstest.Tart{}.Answer().Stdout)
-	f.Add("current x\n== file 0 0:0:644 /usr/local/lib/macfleet/tart.receipt\n\n== end\n", "\n== processes x\n")
-	f.Add("1 2\n== hardware 0\n== end", "x\n== disk 0\n\n== end\n")
-	f.Fuzz(func(t *testing.T, kubelet, bundle string) {
-		facts := stepstest.With(nil, map[string]plan.Answer{kubeletProbe: stepstest.Said(kubelet), backgroundProbe: {}, "tart.state": stepstest.Said(bundle)})
-		for _, spec := range []fleet.Spec{joined, fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}, none} {
-			for _, id := range []plan.StepID{"tart", kubeletID} {
-				v := stepstest.View(stepstest.Host(spec), facts)
-				v.Verified = true
-				found := stepstest.Step(t, id, spec).Diff(v)
-				if len(found.Unread) > 0 && (found.Changes != nil || found.Facts != "") {
-					t.Errorf("%s: unread and yet %+v", id, found)
-				}
-			}
-		}
-	})
 }
 
 // identity edits what the cluster knows of the host's kubelet.

@@ -115,8 +115,8 @@ guests_after() {
   points >"$work/points"
   printf '%s\n' "$led" | while IFS= read -r line; do
     grep -qxF -e "$line" "$work/points" || exit 1
-  done || cut_off "the live main ruleset has lost a point of vmnet's"
-  [ -z "$translated" ] || [ -n "$(translations)" ] || cut_off "nothing that they send is translated any more"
+  done || cut_off "the live main ruleset lost a point of vmnet"
+  [ -z "$translated" ] || [ -n "$(translations)" ] || cut_off "pf no longer translates their traffic"
 }
 
 # vmnet removes its points and bridge when the last virtual machine ends: that is no failure.
