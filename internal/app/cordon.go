@@ -48,7 +48,7 @@ func Cordon(ctx context.Context, env *Env, o CordonOptions) error {
 			return cmp.Or(refuse(len(m.Hosts) == 0, "no host matches the selection; macfleet hosts lists them"),
 				errors.New("none of the selected hosts has a Node"))
 		}
-		s.tellInProgress(ctx)
+		s.warnInProgress(ctx)
 		what := "Cordon"
 		switch {
 		case o.Undo:

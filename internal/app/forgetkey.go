@@ -28,7 +28,7 @@ func ForgetKey(ctx context.Context, env *Env, o ForgetKeyOptions) error {
 		return err
 	}
 	return env.with(ctx, need{}, func(looking context.Context, s *session) error {
-		s.tellInProgress(looking)
+		s.warnInProgress(looking)
 		all, err := s.offers(looking)
 		if err != nil {
 			return err

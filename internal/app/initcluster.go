@@ -77,7 +77,7 @@ func (s *session) prepare(looking, acting context.Context, o InitClusterOptions)
 		return err
 	}
 	if missing > 0 {
-		s.tellInProgress(looking)
+		s.warnInProgress(looking)
 		s.sayKeyPlan(key)
 		if err := s.env.approvable("init cluster", o.Approve, true, "pass --auto-approve"); err != nil {
 			return err

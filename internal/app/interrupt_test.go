@@ -22,7 +22,7 @@ import (
 )
 
 // TestPinsOutliveLooking: the first Ctrl-C ends what looks. What runs is finished
-// after it, and pins its host; the look that proves it reads the pins.
+// after it, and pins its host; the comparison that verifies it reads the pins.
 func TestPinsOutliveLooking(t *testing.T) {
 	t.Parallel()
 	dir, world := filepath.Join("..", "..", "examples", "three-fleets"), t.TempDir()
@@ -51,7 +51,7 @@ func TestPinsOutliveLooking(t *testing.T) {
 }
 
 // TestInitFinishesWhatRuns: a Ctrl-C while the cluster is being prepared leaves
-// no half of it, and the public half of the key that was made is told.
+// no half of it, and the public half of the key that was made is printed.
 func TestInitFinishesWhatRuns(t *testing.T) {
 	world, err := sandbox.Open(t.TempDir(), sandbox.Seed{ClusterUID: "7c3a9f10-2b4d-4e6f-8a91-c0d2e4f60718"})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestInitFinishesWhatRuns(t *testing.T) {
 	}
 	for _, want := range []string{"Its public half:", "ssh-ed25519 ", "The cluster is prepared"} {
 		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is not told:\n%s", want, said.String())
+			t.Errorf("%q is not reported:\n%s", want, said.String())
 		}
 	}
 	if _, err := os.Stat(kubeconfig); err == nil {

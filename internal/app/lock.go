@@ -53,8 +53,8 @@ func (s *session) locked(looking, acting context.Context, o Locking, do func() e
 	if err != nil {
 		return err
 	}
-	defer s.tellNoted(here, noted)
-	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.tellWaiting(),
+	defer s.warnNoted(here, noted)
+	l, err := lock.Acquire(looking, lock.Options{Store: s.lease(), Run: s.env.this, Machine: machine(), Lasts: o.Lasts, Wait: o.Timeout, Tell: s.reportWaiting(),
 		Place: lock.Place{ID: here.UID, Name: here.Name()}, From: s.MovedFrom})
 	var elsewhere *lock.ElsewhereError
 	switch {
@@ -84,9 +84,9 @@ func (s *session) rightCluster(ctx context.Context, movedFrom string) (here inve
 	return here, noted, engine.RightCluster(s.config, here, noted, movedFrom)
 }
 
-// tellNoted warns after a move of hosts that macfleet's namespace still names the old cluster: an administrator
+// warnNoted warns after a move of hosts that macfleet's namespace still names the old cluster: an administrator
 // changes that, as macfleet's own account may not.
-func (s *session) tellNoted(here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID]) {
+func (s *session) warnNoted(here inventory.ClusterID, noted inventory.Seen[inventory.ClusterID]) {
 	if was, noting := noted.Get(); noting && here.UID != "" && was.UID != here.UID {
 		s.env.warn(fmt.Sprintf("the namespace %s still names the cluster %s; until that is changed, every command needs --moved-from-cluster, and drift fails; fix: "+
 			"macfleet init cluster --moved-from-cluster %s", s.config.Kubernetes.Namespace, was, was.UID))
@@ -133,8 +133,8 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (release func()) {
 	}
 }
 
-// tellWaiting returns what says, now and then, that another's lock is waited for.
-func (s *session) tellWaiting() func(lock.Waiting) {
+// reportWaiting returns what says, now and then, that another's lock is waited for.
+func (s *session) reportWaiting() func(lock.Waiting) {
 	var last time.Time
 	var run string
 	return func(w lock.Waiting) {
@@ -147,13 +147,12 @@ func (s *session) tellWaiting() func(lock.Waiting) {
 	}
 }
 
-// tellInProgress says that somebody applies, to who changes something that takes no
-// lock: what the run does of the same is not kept from it.
-func (s *session) tellInProgress(ctx context.Context) {
+// warnInProgress warns a command that takes no lock that an apply is in progress, which may undo its change.
+func (s *session) warnInProgress(ctx context.Context) {
 	if s.kubernetes == nil {
 		return
 	}
-	// Where it cannot be read, whoever must know learns it from what comes next.
+	// If it cannot be read, the next request reports why.
 	if l, err := s.lease().Look(ctx); err == nil && l != nil && l.Alive {
 		s.env.warn(fmt.Sprintf("%s has been applying %s since %s (run %s) and continues; macfleet lock status shows more",
 			l.Run.Who, s.config.Owner, l.Since.Format("15:04:05 MST"), l.Run.ID))
@@ -218,11 +217,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// undoPoll is how often a host is looked at whose time is over: it looks every two seconds, and later where launchd starts its job anew.
+// undoPoll is how often a host is checked whose time is over: its job looks every two seconds, and later if launchd restarts it.
 const undoPoll = 2 * time.Second
 
 // undoSlack is how long after its deadline a host may take to have a change taken back: its job looks every two seconds,
-// and restoring takes a while. A host that has not done so by then says it when the next change is to be armed.
+// and restoring takes a while. A host that has not done so by then says it when the next change is armed.
 const undoSlack = 30 * time.Second
 
 // armed returns the host that has the longest to go until it takes a change back.

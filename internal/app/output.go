@@ -234,7 +234,7 @@ func (o *Form) check(c Call) (err error) {
 	return err
 }
 
-// print prints something in the form that was asked for.
+// print prints something in the requested form.
 func (env *Env) print(o Form, document func(io.Writer) error, markdown func(view.Markdown, io.Writer) error,
 	text func(*view.Text)) error {
 	if o.Format == formatMarkdown {
@@ -259,8 +259,8 @@ func (n Annotations) check() error {
 	return refuse(n != "" && n != "github", "--annotations %s: write github", string(n))
 }
 
-// print prints notes, where they are asked for. dir is the configuration's folder as they name
-// it: from the top of the repository where the environment tells it, else from here.
+// print prints notes, if requested. dir is the configuration's folder as they name
+// it: from the top of the repository if the environment names it, else from here.
 func (n Annotations) print(env *Env, notes func(dir string) error) error {
 	if n == "" {
 		return nil

@@ -23,7 +23,7 @@ type PlanOptions struct {
 	Out         string // file to keep the plan in; empty: it is not kept
 	Expires     time.Duration
 	JSONInto    string // file; empty: none
-	Detailed    bool   // the exit code tells of changes
+	Detailed    bool   // the exit code reports changes
 	Scripts     bool
 	NoSecrets   bool
 	Annotations Annotations
@@ -92,7 +92,7 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 		return env.look(ctx, o.Source, n)
 	}
 	if n.narrowed() || n.Rollback {
-		return looked{}, errors.New("--no-secrets asks nobody, so there is nothing to select: leave out --on, --exclude, --step and --rollback")
+		return looked{}, errors.New("--no-secrets contacts nothing, so there is nothing to select: leave out --on, --exclude, --step and --rollback")
 	}
 	config, err := env.config(n.reading)
 	if err != nil {
@@ -101,7 +101,7 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	return looked{plan: plan.ComputeOffline(config), config: config}, nil
 }
 
-// keepPlan writes a plan into a file, whole or not at all, for its owner alone.
+// keepPlan writes a plan into a file, whole or not, readable only by its owner.
 func (env *Env) keepPlan(o PlanOptions, l looked) error {
 	if env.secrets.Short() {
 		return fmt.Errorf("--out: %w", shortSecret(o.Out))
@@ -154,7 +154,7 @@ func (env *Env) readPlanFile(name string) (wire.PlanFile, error) {
 	return f, nil
 }
 
-// takePlanFile makes an apply do what stands in a file: its selection counts, and no other is
+// takePlanFile makes an apply perform a plan file: its selection counts, and no other is
 // taken. Another value of a variable is another configuration, which the file does not fit.
 func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
@@ -173,7 +173,7 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 }
 
 // checkApproval returns why the plan file must not be applied now. It is asked before anything is
-// looked at, and again before the first change: somebody may have waited in between.
+// looked at, and again before the first change: someone may have waited in between.
 func (s *session) checkApproval() error {
 	if s.approved == nil {
 		return nil
@@ -217,7 +217,7 @@ func (s *session) sayApproval(p *plan.Plan) {
 	s.env.outText().Approved(a.name, a.PlanFile, p, by)
 }
 
-// showPlanFile prints a plan file. It needs no configuration and asks nobody.
+// showPlanFile prints a plan file. It needs no configuration and contacts nothing.
 func (env *Env) showPlanFile(name string, o Form) error {
 	f, err := env.readPlanFile(name)
 	if err != nil {

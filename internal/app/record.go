@@ -301,7 +301,7 @@ func Show(env *Env, o Form) error {
 // kept is the folder of what is kept of runs and commands: runs or logs.
 func (env *Env) kept(name string) string { return cmp.Or(env.RunsDir, env.localPath(name)) }
 
-// openLog begins the log of this command. Only one that was asked for by its name
+// openLog begins the log of this command. Only one that --log-file names
 // ends the command when it cannot be written.
 func (env *Env) openLog() error {
 	if env.LogLevel == "off" {
@@ -366,7 +366,7 @@ func (env *Env) reportRequests(provider string) func(transport.Request) {
 		switch {
 		case r.Err != nil:
 			env.logged(slog.LevelWarn, "request", append(attrs, "error", r.Err)...)
-		case r.Status >= 400 && r.Status != http.StatusNotFound: // what is not there is asked for too
+		case r.Status >= 400 && r.Status != http.StatusNotFound: // requests for missing objects are normal
 			env.logged(slog.LevelWarn, "request", append(attrs, "status", r.Status)...)
 		default:
 			env.logged(slog.LevelDebug, "request", append(attrs, "status", r.Status)...)

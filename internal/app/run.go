@@ -117,11 +117,11 @@ func (env *Env) eraseLive() {
 }
 
 // leaveWithin is how long a command has to end after the second Ctrl-C; a call that cannot be cancelled is left. A third
-// Ctrl-C does not wait for that.
+// Ctrl-C does not wait.
 const leaveWithin = 3 * time.Second
 
 // stopSignals are those that stop a run: Ctrl-C, the end of a job, a terminal that
-// was closed. One that whoever started us had switched off, as nohup does, stays so.
+// was closed. One that the parent process ignores, as nohup does, stays ignored.
 func stopSignals() []os.Signal {
 	return slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
 }
@@ -174,8 +174,8 @@ func (env *Env) verdict(ctx context.Context, err error) (int, error) {
 	return ExitError, err
 }
 
-// fail shows the error that ends the command: to a program as its stream's last line, to others as text. That a person did not
-// approve is no error to them.
+// fail shows the error that ends the command: to a program as its stream's last line, to others as text. A missing
+// approval is not shown as an error.
 func (env *Env) fail(err error) {
 	if text := env.secrets.Scrub(err.Error()); text != err.Error() {
 		err = errors.New(text)
@@ -228,7 +228,7 @@ func (env *Env) stillLocked() string {
 // namedAtMost is how many actions a sentence names.
 const namedAtMost = 8
 
-// opened names actions that were begun.
+// opened names actions that were started.
 func opened(open []runlog.Entry) string {
 	names := mapped(open, func(e runlog.Entry) string {
 		if e.Host == "" {
@@ -242,7 +242,7 @@ func opened(open []runlog.Entry) string {
 	return strings.Join(names, ", ")
 }
 
-// limit gives a run what stops it beside a person: a deadline from the command's start, and halt.
+// limit gives a run what stops it besides a person: a deadline from the command's start, and halt.
 func (s *session) limit(deadline time.Duration) {
 	ctx, halt := context.WithCancelCause(s.env.stop)
 	s.halt = halt

@@ -2,5 +2,5 @@
 
 package runlog
 
-// Boot names the present boot of this machine's kernel; empty: it cannot be told.
+// Boot names the present boot of this machine's kernel; empty: unknown.
 func Boot() string { return "" }

@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the version of a record's lines. A reader refuses a higher one, and
-// passes over types and keys that it does not know.
+// ignores types and keys that it does not know.
 const Version = 1
 
 // Type is the type of a line: an event of the engine, or one of those below.
@@ -62,7 +62,7 @@ type Head struct {
 	ConfigHash string `json:"config_hash"`
 	Limits     Limits `json:"limits"`
 	Log        string `json:"log,omitempty"` // the file of its debug log
-	// Boot names the boot of the kernel that the run worked on, empty where it could not be told, and Inode is the number of
+	// Boot names the boot of the kernel that the run worked on, empty if unknown, and Inode is the number of
 	// the record's own file: a copy has another. By both a later run may know that this one's process is gone.
 	Boot  string `json:"boot,omitempty"`
 	Inode int64  `json:"inode,omitempty"`
@@ -120,9 +120,9 @@ type Host struct {
 	Fleet    string    `json:"fleet"`
 	Group    string    `json:"group"`
 	ServerID string    `json:"server_id"`
-	Member   bool      `json:"member"`           // false: it is to be claimed
+	Member   bool      `json:"member"`           // false: it will be claimed
 	Ready    string    `json:"ready"`            // True, False or Unknown of its Node; "-": it has none or it was not read
-	Trouble  plan.Code `json:"trouble,omitzero"` // the code of why it could not be asked or must not be changed
+	Trouble  plan.Code `json:"trouble,omitzero"` // the code of why it could not be read or must not be changed
 }
 
 // Action is one action of a plan.
@@ -136,10 +136,10 @@ type Action struct {
 	Object     string    `json:"object,omitempty"` // of the cluster
 	Reason     plan.Code `json:"reason,omitzero"`  // its code
 	Disruption string    `json:"disruption"`
-	Refused    plan.Code `json:"refused,omitzero"`  // the code of why it is wanted and is not done
+	Refused    plan.Code `json:"refused,omitzero"`  // the code of why it is blocked
 	Deferred   plan.Code `json:"deferred,omitzero"` // the code of which limit leaves it for a later run
 	Drains     bool      `json:"drains,omitempty"`  // the host's Node is drained first
-	Forced     bool      `json:"forced,omitempty"`  // the host is not waited for, whatever goes on there: --force-busy
+	Forced     bool      `json:"forced,omitempty"`  // running work on the host is not waited for: --force-busy
 }
 
 // Outcome is the result of a run.
@@ -150,7 +150,7 @@ const (
 	Converged  Outcome = "converged"
 	Deferred   Outcome = "deferred"   // the run did all that it may, and a limit left hosts for a later one
 	Incomplete Outcome = "incomplete" // something failed, was not started or did not converge
-	Errored    Outcome = "error"      // the run could not be brought to its end, or not be proven
+	Errored    Outcome = "error"      // the run failed, or its result could not be verified
 	LeftAtOnce Outcome = "left"       // a second Ctrl-C: what ran is uncertain
 	// BrokeOff and Running are of records without a last line.
 	BrokeOff Outcome = "broke off"

@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/internal/runlog"
 )
 
-// TestGone: a run is called gone where its record proves it, and in no other case.
+// TestGone: a run is called gone only if its record shows it.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	if runlog.Boot() == "" {
@@ -40,7 +40,7 @@ func TestGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runlog.Gone(copied, "livingrun1") {
-		t.Error("a copy of a living run's record proves that it is gone")
+		t.Error("a copy of a living run's record counts as gone")
 	}
 	for id, want := range map[string]bool{"killedrun1": true, "livingrun1": false, "otherboot1": false, "norecord12": false, "": false, "*": false} {
 		if got := runlog.Gone(folder, id); got != want {

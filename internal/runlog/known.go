@@ -10,7 +10,7 @@ import (
 )
 
 // Worked returns, of the runs of a folder that a caller wants, those that did something or
-// broke off: how they began, the newest first. What cannot be read is left out.
+// were interrupted: their first lines, newest first. Unreadable records are left out.
 func Worked(folder string, wanted func(Head) bool) []Head {
 	all, _ := stamped(folder, suffix)
 	var out []Head
@@ -26,8 +26,8 @@ func Worked(folder string, wanted func(Head) bool) []Head {
 	return out
 }
 
-// Met returns those servers on whose hosts a run that a caller wants began something, sorted. A host's key is pinned
-// before anything is sent to it, so each of them was pinned once. One that was given back since is a stranger again. What
+// Met returns those servers on whose hosts a run that a caller wants started something, sorted. A host's key is pinned
+// before anything is sent to it, so each of them was pinned once. One that was released since is unknown again. What
 // cannot be read to its end counts as far as it can be read.
 func Met(folder string, wanted func(Head) bool, servers []string) []string {
 	all, _ := stamped(folder, suffix)
@@ -94,10 +94,10 @@ func headOf(path string) (Head, error) {
 	return *first.Run, nil
 }
 
-// Gone reports whether it is proven that the process of a run has ended: its record is in this folder, was made under the
+// Gone reports whether the process of a run has certainly ended: its record is in this folder, was made under the
 // present boot of this kernel, is the very file that the run wrote, and is not locked. A process keeps that lock as long as
 // it lives, whatever its number and its container are. Another machine that shares the folder may not see the lock, and a
-// copy of the folder has none, so neither proves anything.
+// copy of the folder has none, so neither is certain.
 func Gone(folder, id string) bool {
 	if id == "" || Boot() == "" {
 		return false

@@ -17,7 +17,7 @@ import (
 )
 
 // LogSize is how long a log may grow, in bytes. At that length it becomes FILE.old, in the
-// place of an earlier one, and begins anew: no run fills a disk.
+// place of an earlier one, and starts again: no run fills a disk.
 const LogSize = 8 << 20
 
 // LogsKept is how many logs of each command are kept.

@@ -24,9 +24,9 @@ type Record struct {
 	Path    string
 	Head    Head
 	Plan    Plan
-	Entries []Entry // all of them; in a list of runs the first and the last alone
+	Entries []Entry // all of them; in a list of runs only the first and the last
 	End     *End    // nil: the run is running or was interrupted
-	Living  bool    // its process is still there
+	Living  bool    // its process is running
 	Torn    bool    // the last line was truncated
 }
 
@@ -123,7 +123,7 @@ func brief(path string) (Record, error) {
 	return r, nil
 }
 
-// open opens a record, and reports whether the process that writes it is still there.
+// open opens a record, and reports whether the process that writes it is running.
 func open(path string) (f *os.File, living bool, err error) {
 	if f, err = os.Open(path); err != nil {
 		return nil, false, err
@@ -199,7 +199,7 @@ func (r Record) Open() []Entry {
 	return open.inOrder()
 }
 
-// begun are the lines that began actions of which nobody knows how they ended, by action.
+// begun are the first lines of actions without a result, by action.
 type begun map[string]Entry
 
 func (b begun) note(e Entry) {

@@ -81,7 +81,7 @@ func states(r runlog.Record) map[string]runlog.State {
 	return out
 }
 
-// TestRecord writes a run and reads what became of each action.
+// TestRecord writes a run and reads the result of each action.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	failed := &hosts.ScriptError{Host: "one", Script: "power", Answer: plan.Answer{Exit: 2, Stdout: "set " + sentinel + "\n", Stderr: "no such\n" + sentinel + "\n"}}
@@ -114,14 +114,14 @@ func TestRecord(t *testing.T) {
 	}
 	text, err := os.ReadFile(w.Path())
 	if err != nil || strings.Contains(string(text), sentinel) {
-		t.Errorf("a secret stands in the record (%v)", err)
+		t.Errorf("a secret is in the record (%v)", err)
 	}
 	if info, err := os.Stat(w.Path()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }
 
-// TestBrokenOff: a process that ends without a last line leaves what it had begun.
+// TestBrokenOff: a process that ends without a last line leaves what it had started.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
 	w := wrote(t, t.TempDir(), t.Context(),
@@ -180,7 +180,7 @@ func TestNewerRecord(t *testing.T) {
 			t.Errorf("listed %s: %+v, %v, %v", text, runs, wrong, err)
 		}
 		if !runlog.IsRecord(path) {
-			t.Errorf("%s is no record", text)
+			t.Errorf("%s is not a record", text)
 		}
 	}
 }
@@ -208,8 +208,8 @@ func TestUnbegun(t *testing.T) {
 	}
 }
 
-// TestOrder: the last run is the one that began its record last, also within one second,
-// also where its command began earlier and waited.
+// TestOrder: the last run is the one that started its record last, also within one second,
+// also where its command started earlier and waited.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -263,7 +263,7 @@ func TestRise(t *testing.T) {
 	}
 }
 
-// TestUncertain: what ends after somebody left at once is not known to have ended.
+// TestUncertain: what ends after an abort has an unknown result.
 func TestUncertain(t *testing.T) {
 	t.Parallel()
 	left, leave := context.WithCancel(t.Context())
@@ -415,7 +415,7 @@ func lines(t *testing.T, text string) []any {
 	return out
 }
 
-// TestMet says on which hosts the runs of a folder have begun something.
+// TestMet says on which hosts the runs of a folder have started something.
 func TestMet(t *testing.T) {
 	t.Parallel()
 	release := &plan.Action{Kind: plan.ReleaseServer, Host: "two", ServerID: "id-two"}
@@ -425,14 +425,14 @@ func TestMet(t *testing.T) {
 		ours   bool
 		want   string
 	}{
-		"a plan alone":   {nil, true, ""},
-		"done":           {[]engine.Event{{Type: start, Action: step("one", "power")}, {Type: done, Action: step("one", "power")}}, true, "id-one"},
-		"broken off":     {[]engine.Event{{Type: start, Action: step("one", "power")}}, true, "id-one"},
-		"skipped":        {[]engine.Event{{Type: engine.Skipped, Action: step("one", "power")}}, true, ""},
-		"of another":     {[]engine.Event{{Type: start, Action: step("one", "power")}}, false, ""},
-		"both":           {[]engine.Event{{Type: start, Action: step("two", "power")}, {Type: start, Action: step("one", "power")}}, true, "id-one id-two"},
-		"given back":     {[]engine.Event{{Type: start, Action: release}, {Type: done, Action: release}}, true, ""},
-		"not given back": {[]engine.Event{{Type: start, Action: release}, {Type: engine.Failed, Action: release, Err: errors.New("no")}}, true, "id-two"},
+		"only a plan":  {nil, true, ""},
+		"done":         {[]engine.Event{{Type: start, Action: step("one", "power")}, {Type: done, Action: step("one", "power")}}, true, "id-one"},
+		"interrupted":  {[]engine.Event{{Type: start, Action: step("one", "power")}}, true, "id-one"},
+		"skipped":      {[]engine.Event{{Type: engine.Skipped, Action: step("one", "power")}}, true, ""},
+		"of another":   {[]engine.Event{{Type: start, Action: step("one", "power")}}, false, ""},
+		"both":         {[]engine.Event{{Type: start, Action: step("two", "power")}, {Type: start, Action: step("one", "power")}}, true, "id-one id-two"},
+		"released":     {[]engine.Event{{Type: start, Action: release}, {Type: done, Action: release}}, true, ""},
+		"not released": {[]engine.Event{{Type: start, Action: release}, {Type: engine.Failed, Action: release, Err: errors.New("no")}}, true, "id-two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,7 @@ import (
 )
 
 // Writer writes the record of one run, for concurrent use. The file is locked as long as the
-// process lives: a record without a last line whose lock is free is one that broke off.
+// process lives: a record without a last line whose lock is free was interrupted.
 type Writer struct {
 	Options
 	path string
@@ -40,7 +40,7 @@ type Options struct {
 	Folder string              // made when missing
 	Scrub  func(string) string // takes secrets out of every text
 	Short  func() bool         // a secret is known that Scrub cannot find; nil: none ever is
-	Left   context.Context     // done once nobody waits any more for what runs: what ends from then on is uncertain
+	Left   context.Context     // done once the run was aborted: what ends from then on is uncertain
 }
 
 // Create starts a record. If that fails, the run must not start.
@@ -109,10 +109,10 @@ func flock(f *os.File, how int) error {
 func (w *Writer) Path() string { return w.path }
 
 // Event adds an event. What begins or ends an action is on the disk when it returns. The
-// error is the first that any line met: what runs should then come to its end.
+// error is the first that any line met: running actions should then finish.
 func (w *Writer) Event(e engine.Event) error {
 	if e.Type == engine.Sending {
-		return nil // it tells of a second; the places that uploads take are kept
+		return nil // it is sent every second; the slots of uploads are recorded
 	}
 	entry := w.entry(e)
 	w.mu.Lock()

@@ -111,7 +111,7 @@ func whyLeft(l engine.Left, names plan.Names) string {
 // stands for the hosts because of which it was not.
 var leftTexts = map[rollout.Reason]string{
 	rollout.Unavailable:    "max_unavailable hosts were disrupted or not Ready until the end",
-	rollout.Cordoned:       "Nodes that somebody cordoned use up max_unavailable (macfleet hosts shows them)",
+	rollout.Cordoned:       "Nodes that someone cordoned use up max_unavailable (macfleet hosts shows them)",
 	rollout.CanaryRunning:  "the run ended before the canary was verified",
 	rollout.Soaking:        "the run ended before the canary was verified",
 	rollout.CanaryFailed:   "the canary %s failed or did not stay Ready",

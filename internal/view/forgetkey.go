@@ -7,13 +7,13 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// KeyOffer is a host whose key is to be forgotten, with the key that it offers now.
+// KeyOffer is a host whose key will be forgotten, with the key that it offers now.
 type KeyOffer struct {
 	plan.KeyHolder
 	Key string // "type base64"; empty: its server is gone
 }
 
-// Agrees reports whether the offered key is pinned already, and nobody says otherwise.
+// Agrees reports whether the offered key is pinned already, and no other source contradicts it.
 func (o KeyOffer) Agrees() bool {
 	pin := o.Trust.Pin
 	return pin != nil && !o.Gone && pin.Key == o.Key && o.Trust.Disagrees(plan.Fingerprint(o.Key)) == ""

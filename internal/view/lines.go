@@ -84,7 +84,7 @@ func (t *progress) heartbeat(now time.Time) string {
 		}
 		slowest = fmt.Sprintf("slowest %s: %s, %s", t.name(first), first.now, clock(now.Sub(first.began)))
 	}
-	return listed(" · ", t.counts(now), given(len(names) > 0, "at work: %s", strings.Join(names, ", ")), slowest, strings.Join(t.waiting(now), ", "))
+	return listed(" · ", t.counts(now), given(len(names) > 0, "running: %s", strings.Join(names, ", ")), slowest, strings.Join(t.waiting(now), ", "))
 }
 
 // telling are the events that --verbose prints.

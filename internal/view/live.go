@@ -13,7 +13,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Live shows a run on a terminal: counters, a line for every host at work and what the others wait for. These are redrawn in
+// Live shows a run on a terminal: counters, a line for every host in progress and what the others wait for. These are redrawn in
 // place and erased at the end; what stays above them is a line for every host that ended. It asks the terminal nothing, so one
 // that never answers cannot hang it.
 type Live struct {
@@ -152,7 +152,7 @@ func (l *Live) lines(columns, rows int) []string {
 	of := t.columns()
 	for _, w := range work {
 		if more > 0 && len(out) == room {
-			out = append(out, l.text.plain(cut(fmt.Sprintf("  and %s more at work", count(len(work)-room+1, "host")), columns)))
+			out = append(out, l.text.plain(cut(fmt.Sprintf("  and %s more running", count(len(work)-room+1, "host")), columns)))
 			break
 		}
 		out = append(out, l.host(w, of, columns))

@@ -120,8 +120,8 @@ func TestLive(t *testing.T) {
 	for i := range 30 {
 		event(i, engine.Started, nil)
 	}
-	if len(s.lines) > 2+s.rows-1 || !strings.HasPrefix(s.lines[len(s.lines)-1], "  and 29 hosts more at work") {
-		t.Errorf("30 hosts at work on %d rows:\n%s", s.rows, strings.Join(s.lines, "\n"))
+	if len(s.lines) > 2+s.rows-1 || !strings.HasPrefix(s.lines[len(s.lines)-1], "  and 29 hosts more running") {
+		t.Errorf("30 hosts in progress on %d rows:\n%s", s.rows, strings.Join(s.lines, "\n"))
 	}
 	for i := range 30 {
 		var err error
@@ -143,7 +143,7 @@ func TestLive(t *testing.T) {
 			mark = "✗"
 		}
 		if n := strings.Count(strings.Join(s.lines, "\n"), fmt.Sprintf("  %s runners/%05x", mark, i)); n != 1 {
-			t.Errorf("host %d stands there %d times", i, n)
+			t.Errorf("host %d is printed %d times", i, n)
 		}
 	}
 	if len(s.lines) != 32 {
@@ -179,7 +179,7 @@ func TestLines(t *testing.T) {
 		a := p.Actions[i]
 		l.Event(engine.Event{Type: typ, Time: begun.Add(after), Host: a.Host, Action: &a, Err: err})
 	}
-	l.Tick(begun) // nothing has begun
+	l.Tick(begun) // nothing has started
 	event(0, 0, engine.Started, nil)
 	l.Event(engine.Event{Type: engine.Sending, Time: begun, Host: p.Actions[0].Host, Artifact: "tart", Bytes: 41e6, Size: 60e6})
 	l.Tick(begun.Add(9 * time.Second))
@@ -192,7 +192,7 @@ func TestLines(t *testing.T) {
 	event(73*time.Second, 1, engine.Failed, errors.New("exit 1"))
 	event(73*time.Second, 1, engine.HostEnded, nil)
 	l.Tick(begun.Add(74 * time.Second))
-	want := `0/3 actions · 0/3 hosts · 10s · at work: runners/00000 · slowest runners/00000: tart  sending 41 MB of 60 MB, 10s · 2 waiting for the canary
+	want := `0/3 actions · 0/3 hosts · 10s · running: runners/00000 · slowest runners/00000: tart  sending 41 MB of 60 MB, 10s · 2 waiting for the canary
   ✓ runners/00000  1/1 actions     12s  (canary)
 1/3 actions · 1/3 hosts · 20s · 2 waiting until the canary has been Ready for 1m0s (10:01:12 UTC)
   ✗ runners/00001  0/1 actions      1s  power: exit 1

@@ -62,7 +62,7 @@ func newProgress(p *plan.Plan) *progress {
 	return t
 }
 
-// canariesOf are the hosts of a rollout that go first, and alone.
+// canariesOf are the hosts of a rollout that go first, one at a time.
 func canariesOf(r plan.Rollout) []string {
 	if r.Canary == 0 || len(r.Waves) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func (t *progress) work(host string) *hostWork {
 	return w
 }
 
-// event takes in an event, and returns the host whose work has just ended with it, if one has.
+// event takes in an event, and returns the host whose work this event ended, if any.
 func (t *progress) event(e engine.Event) *hostWork {
 	if t.began.IsZero() {
 		t.began = e.Time
@@ -189,12 +189,12 @@ func shortCause(err error) string {
 	return text
 }
 
-// atWork returns the hosts at work, in the plan's order.
+// atWork returns the hosts in progress, in the plan's order.
 func (t *progress) atWork() []*hostWork {
 	return slices.DeleteFunc(slices.Clone(t.hosts), func(w *hostWork) bool { return w.began.IsZero() || !w.ended.IsZero() })
 }
 
-// waiting says how many hosts have not begun, a text for each reason.
+// waiting says how many hosts have not started, a text for each reason.
 func (t *progress) waiting(now time.Time) []string {
 	if t.plan == nil {
 		return nil
@@ -273,7 +273,7 @@ func (t *progress) share() float64 {
 	return float64(done) / float64(max(total, 1))
 }
 
-// asking says how far a look is at which nothing is changed, or "" between actions.
+// asking says how far a comparison is, or "" while actions run.
 func (t *progress) asking(now time.Time) string {
 	acted := slices.ContainsFunc(t.hosts, func(w *hostWork) bool { return !w.began.IsZero() })
 	switch {

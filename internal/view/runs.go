@@ -143,7 +143,7 @@ func planned(p runlog.Plan) string {
 	return count(actions, "action") + given(len(hosts) > 0, " on %s", count(len(hosts), "host"))
 }
 
-// lasted are the words for how long a run took that did not come to its end.
+// lasted are the words for the duration of a run that did not finish.
 var lasted = map[runlog.Outcome]string{runlog.BrokeOff: "last record after %s", runlog.Running: "running for at least %s"}
 
 // reportKey is equal for hosts on which the same happened.
@@ -158,7 +158,7 @@ func reportKey(h runlog.HostReport) string {
 	return key
 }
 
-// runsOf puts actions together that follow each other and came equally far; what failed stands alone.
+// runsOf groups consecutive actions with the same state; a failed one is always a group by itself.
 func runsOf(all []runlog.ActionReport) [][]runlog.ActionReport {
 	var out [][]runlog.ActionReport
 	for i, a := range all {
@@ -228,7 +228,7 @@ type RunLine struct {
 	Configuration string      `json:"configuration"`
 	Environment   string      `json:"environment"`
 	Outcome       string      `json:"outcome"`
-	Seconds       *float64    `json:"seconds,omitempty"` // absent: it did not come to its end
+	Seconds       *float64    `json:"seconds,omitempty"` // absent: it did not finish
 	End           *runlog.End `json:"end,omitempty"`     // so here
 	Record        string      `json:"record"`
 }
@@ -251,7 +251,7 @@ type RunDocument struct {
 	wire.Head
 	Run     runlog.Head         `json:"run"`
 	Outcome string              `json:"outcome"`
-	End     *runlog.End         `json:"end,omitempty"` // absent: it did not come to its end
+	End     *runlog.End         `json:"end,omitempty"` // absent: it did not finish
 	Seconds float64             `json:"seconds"`       // until the last line of its record
 	Torn    bool                `json:"torn"`          // that line was cut off
 	Record  string              `json:"record"`
@@ -280,9 +280,9 @@ func ArmedLine(host string, a plan.Armed) string {
 
 // LockStatus is what is known of a lock.
 type LockStatus struct {
-	Of     string        // whose it is
+	Of     string        // what it locks
 	Where  string        // what keeps it: a Lease, or a host
-	There  bool          // somebody has had it
+	There  bool          // it was held at some time
 	Record lock.Record   // who has it, or had it last
 	Age    time.Duration // since it was renewed, by the clock of who keeps it
 	Dead   bool          // for too long
@@ -315,7 +315,7 @@ func (s LockStatus) expiry() string {
 	return fmt.Sprintf("expires in %s: held", clock(s.Record.Lasts-s.Age))
 }
 
-// ReleaseQuestion is what a person is asked before a lock is taken from a run.
+// ReleaseQuestion is the prompt before a lock is taken from a run.
 func ReleaseQuestion(s LockStatus) string {
 	state := "The run is active: it finishes its current actions and starts nothing more, but another apply may reach the same host meanwhile."
 	if s.Dead {

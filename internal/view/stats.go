@@ -22,7 +22,7 @@ type Stats struct {
 	Total         time.Duration
 }
 
-// Requests is how often a provider was asked.
+// Requests counts the requests to a provider.
 type Requests struct {
 	Provider string
 	Count    int64

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Stream prints an apply as JSON, one object a line. A nil Stream is one that nobody reads.
+// Stream prints an apply as JSON, one object a line. A nil Stream prints nothing.
 type Stream struct {
 	enc *json.Encoder
 	now func() time.Time
@@ -45,12 +45,12 @@ type progressed struct {
 	Size     int64  `json:"size"`
 }
 
-// hook is an action at work.
+// hook is an action in progress.
 type hook struct {
 	Address string  `json:"address"`
 	Host    string  `json:"host"`
 	Step    string  `json:"step,omitempty"`
-	Action  string  `json:"action,omitempty"` // absent while the host is looked at
+	Action  string  `json:"action,omitempty"` // absent while the host is observed
 	Lane    string  `json:"lane,omitempty"`   // of a host that begins or ends
 	Wave    int     `json:"wave,omitempty"`   // of it in the lane disrupt, from 1
 	Pod     string  `json:"pod,omitempty"`    // NAMESPACE/NAME that a drain moves
@@ -65,7 +65,7 @@ type outcome struct {
 	NotStarted  int  `json:"not_started"`
 	NotWaited   int  `json:"not_waited"`
 	Interrupted bool `json:"interrupted"`
-	// Stopped is why: interrupted, deadline or record; absent where it came to its end.
+	// Stopped is why: interrupted, deadline or record; absent if it finished.
 	Stopped   string `json:"stopped,omitempty"`
 	Lost      string `json:"lock_lost,omitempty"` // why the lock was lost, and the run stopped
 	Converged bool   `json:"converged"`
@@ -127,7 +127,7 @@ var streamed = map[engine.EventType]string{
 // levels are those of lines that tell of events, where they are not for information.
 var levels = map[engine.EventType]string{engine.Failed: "error", engine.Skipped: "warn"}
 
-// Event prints an action's start and end, and each host that was looked at.
+// Event prints an action's start and end, and each host that was observed.
 func (s *Stream) Event(e engine.Event) {
 	m := message{Level: levels[e.Type], Type: streamed[e.Type], Message: EventLine(e), Hosts: e.Count}
 	if m.Type == "" {

@@ -47,7 +47,7 @@ func (t *Text) fits(indent int, rows [][]string) bool {
 	return lead+min(last, lastColumn) <= t.width
 }
 
-// before returns the width of what stands before the last column.
+// before returns the width of the columns before the last.
 func before(widths []int) int {
 	lead := 0
 	for _, w := range widths[:len(widths)-1] {

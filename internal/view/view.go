@@ -66,13 +66,13 @@ func NewText(out io.Writer, width int, colour bool) *Text {
 			markDone: fg("2"), markFailed: fg("1"), markAtWork: fg("6")}}
 }
 
-// The symbols of what is well and of what changes, and those beside the actions' own.
+// The symbols of what is well and of what changes, and those besides the actions' own.
 const (
 	signOK      = "+"
 	signUpdate  = "~"
-	signUnknown = "?" // the host could not be asked
-	signDrift   = "!" // it moved behind our back
-	signRefused = "x" // it is wanted and is not done
+	signUnknown = "?" // the host could not be read
+	signDrift   = "!" // it changed outside macfleet
+	signRefused = "x" // blocked
 )
 
 // The marks of hosts in a run.
@@ -101,7 +101,7 @@ func (t *Text) behind(lead, text string) {
 	hang := lipgloss.Width(lead)
 	for _, part := range wrap(text, t.width-hang) {
 		if word := strings.TrimSpace(lead); word != "" && t.width > 0 && len(word) > len(signOK) && hang+lipgloss.Width(part) > t.width {
-			fmt.Fprintln(t.out, strings.TrimRight(lead, " ")) // a command that is too wide has a line of its own
+			fmt.Fprintln(t.out, strings.TrimRight(lead, " ")) // a command that is too wide gets a separate line
 			lead = strings.Repeat(" ", hang)
 		}
 		fmt.Fprintln(t.out, strings.TrimRight(lead+part, " "))
@@ -114,7 +114,7 @@ func (t *Text) Say(text string) { t.line(0, "", text) }
 
 func (t *Text) sayf(format string, args ...any) { t.Say(fmt.Sprintf(format, args...)) }
 
-// pair prints a word in a column, and what is said of it, where anything is.
+// pair prints a word in a column and its text, if there is any.
 func (t *Text) pair(indent, column int, word, text string) {
 	if text != "" {
 		t.line(indent, fmt.Sprintf("%-*s", column, word), text)
@@ -146,7 +146,7 @@ func (t *Text) Warn(text string) {
 	t.styled(0, "", t.signs[signUpdate].Render("Warning:")+" "+printable(text))
 }
 
-// printable makes visible what is not to be seen, such as control characters and bytes that
+// printable makes invisible characters visible, such as control characters and bytes that
 // are no UTF-8: what a host says must neither move the cursor nor rearrange the line.
 func printable(text string) string {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }

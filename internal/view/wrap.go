@@ -9,7 +9,7 @@ import (
 )
 
 // wrap breaks text between words into lines of at most width columns. A word and a command are never broken: one that is
-// wider than the line has a line of its own. A width of 0 or less breaks nothing.
+// wider than the line gets a separate line. A width of 0 or less breaks nothing.
 func wrap(text string, width int) []string {
 	if width <= 0 {
 		return []string{text}
@@ -30,7 +30,7 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// pieces splits text into words and into commands that somebody will copy.
+// pieces splits text into words and into commands that a person will copy.
 func pieces(text string) []string {
 	words := strings.Fields(text)
 	var out []string
