@@ -125,11 +125,11 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 		dies := works && l.work[at].Lane == rollout.Repair && k.Fault.Code == plan.CodeKubeletCrashLoop
 		switch {
 		case works && l.work[at].Lane == rollout.Disrupt, h.ActiveHold() != nil:
-		case dies, has && isAway(h) && works:
+		case dies, has && takesNoPods(h) && works:
 			l.work[at].Trial = true
-		case has && isAway(h):
+		case has && takesNoPods(h):
 			l.work = append(l.work, rollout.Work{ID: h.Server.ID, Fleet: h.Fleet, Lane: rollout.Repair, Trial: true, Stuck: true})
-		case all && !isAway(h):
+		case all && !takesNoPods(h):
 			limits := l.limits[h.Fleet]
 			limits.Verified = true
 			l.limits[h.Fleet] = limits
@@ -154,8 +154,8 @@ func hasDigests(h *plan.Host, rolled map[plan.StepID]bool, steps plan.StepsFor) 
 	return n > 0, n == len(rolled)
 }
 
-// isAway reports whether a host that should be a Node takes no Pods.
-func isAway(h *plan.Host) bool {
+// takesNoPods reports whether a host that should be a Node takes no Pods.
+func takesNoPods(h *plan.Host) bool {
 	n, there := h.Node.Get()
 	return h.Spec.Spec.JoinsCluster() && (h.Repairs() || h.Node.IsAbsent() || there && n.Ready != inventory.Ready)
 }
