@@ -70,8 +70,8 @@ func usageLine(c *cobra.Command) string {
 		return c.CommandPath() + " COMMAND [flags]"
 	}
 	path, args := c.CommandPath(), strings.TrimPrefix(c.Use, c.Name())
-	if other := c.Annotations[otherUse]; other != "" {
-		return path + args + " [flags]\n" + path + " " + other + " [flags]"
+	if others := c.Annotations[otherUse]; others != "" {
+		return path + args + " [flags]\n" + path + " " + strings.ReplaceAll(others, "\n", "\n"+path+" ") + " [flags]"
 	}
 	if command, ok := strings.CutPrefix(args, " -- "); ok { // flags behind it are the other command's
 		return path + " [flags] -- " + command
@@ -79,7 +79,7 @@ func usageLine(c *cobra.Command) string {
 	return path + args + " [flags]"
 }
 
-// otherUse is the annotation of a command that can be called in a second way.
+// otherUse is the annotation of a command that can be called in other ways, one a line.
 const otherUse = "use"
 
 func section(b *strings.Builder, title, text string) {

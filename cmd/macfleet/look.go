@@ -87,7 +87,7 @@ unknown.`,
 
 func explainCmd(env *app.Env) *cobra.Command {
 	var o app.ExplainOptions
-	c := &cobra.Command{Use: "explain HOST [STEP]", Short: "Explain one host, or the configuration language (--schema)",
+	c := &cobra.Command{Use: "explain HOST [STEP]", Short: "Explain a host, a reason code or the configuration language",
 		Args: func(c *cobra.Command, args []string) error {
 			if o.Schema {
 				return cobra.MaximumNArgs(1)(c, args)
@@ -98,17 +98,19 @@ func explainCmd(env *app.Env) *cobra.Command {
 			if o.Schema {
 				return arguments(env, app.APath)(c, args, begun)
 			}
-			return arguments(env, app.AHost, app.AStep)(c, args, begun)
+			return arguments(env, app.AHostOrCode, app.AStep)(c, args, begun)
 		},
 		Long: `Observes one host and shows, for each step, the state, the differences, what
 apply would do and why, and every value with the file and line that set it. It
 changes nothing.
 
 With --schema it describes the configuration language instead: all blocks, or
-the block or attribute at a PATH such as fleet.group.type.`,
-		Annotations: map[string]string{otherUse: "--schema [PATH]"},
+the block or attribute at a PATH such as fleet.group.type. With a reason CODE it
+says what the code means and how to fix it. Neither needs a connection.`,
+		Annotations: map[string]string{otherUse: "CODE\n--schema [PATH]"},
 		Example: `  macfleet explain acme-production-runners-m2-0bccd
   macfleet explain runners/0bccd tart_kubelet --script
+  macfleet explain kubelet-crash-loop
   macfleet explain --schema fleet.group.type`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Explain(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)

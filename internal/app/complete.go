@@ -29,7 +29,10 @@ var (
 	AVariable     = kind(func(env *Env) []string {
 		return mapped(env.outline().Variables, func(v string) string { return v + "=" })
 	})
-	AHost            = kind(func(env *Env) []string { return withShort(env.knownHosts()) })
+	AHost       = kind(func(env *Env) []string { return withShort(env.knownHosts()) })
+	AHostOrCode = Kind{find: func(env *Env, _ []string, begun string) []string {
+		return append(withShort(env.knownHosts()), codesFrom(begun)...)
+	}}
 	HostsByName      = Kind{find: func(env *Env, done []string, _ string) []string { return without(done, withShort(env.knownHosts())) }, Repeats: true}
 	ASelector        = Kind{find: func(env *Env, _ []string, begun string) []string { return env.selectorsFrom(begun) }} // KEY=VALUE,…
 	HostsOrSelectors = Kind{find: (*Env).hostsOrSelectors, Repeats: true}
@@ -96,6 +99,14 @@ func (env *Env) outline() load.Names { return load.Outline(os.DirFS(env.Dir)) }
 
 // knownHosts are the hosts that are known without a connection.
 func (env *Env) knownHosts() []string { return append(env.outline().Hosts, env.pinnedHosts()...) }
+
+// codesFrom are the reason codes, once one was started: there are too many to list them all.
+func codesFrom(begun string) []string {
+	if begun == "" {
+		return nil
+	}
+	return mapped(plan.Codes(), plan.Code.String)
+}
 
 // withShort returns names of hosts and their short forms.
 func withShort(hosts []string) []string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/doctor"
@@ -68,10 +69,17 @@ type ExplainOptions struct {
 	Snapshot     string // file; empty: the world is observed
 }
 
-// Explain says everything about one host, in the world or in a recorded observation.
+// Explain describes one host, in the world or in a recorded observation. With --schema it describes the
+// configuration language, and for the name of a reason code that code.
 func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
 	if o.Schema {
 		return env.explainSchema(o)
+	}
+	if i := slices.IndexFunc(plan.Codes(), func(c plan.Code) bool { return c.String() == env.Args[0] }); i >= 0 && len(env.Args) == 1 {
+		if err := refuse(o != ExplainOptions{}, "%s is a reason code; explain takes no flags for it", env.Args[0]); err != nil {
+			return err
+		}
+		return env.answer(false, nil, func(t *view.Text) { t.Code(plan.Codes()[i]) })
 	}
 	if err := cmp.Or(env.oneHost(), refuse(o.JSON && o.Script,
 		"--json and --script exclude each other: use one of them")); err != nil {
