@@ -157,7 +157,7 @@ func SandboxSwitch(env *Env) error {
 		if err != nil {
 			return err
 		}
-		rows := [][]string{{"SWITCH", "VALUE", "VALUES", "DECIDES"}}
+		rows := [][]string{{"SWITCH", "VALUE", "VALUES", "CONTROLS"}}
 		for _, s := range switches {
 			rows = append(rows, []string{s.Name, s.Value, strings.Join(s.Values, ","), s.Summary})
 		}
@@ -233,6 +233,8 @@ func (env *Env) runInWorld(ctx context.Context, w *sandbox.World, args []string)
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("run %s in the sandbox: %w; sandbox run takes a command of this machine and no HOST, for example: macfleet sandbox run -- kubectl get nodes", args[0], err)
 	case !errors.As(err, &ended):
 		return fmt.Errorf("run %s in the sandbox: %w", args[0], err)
 	}

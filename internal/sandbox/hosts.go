@@ -88,7 +88,7 @@ func (w *World) find(host string) (cloud.Server, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return cloud.Server{}, unknown("host", host, names)
+		return cloud.Server{}, unknown("host", host, names, "macfleet sandbox list shows them")
 	default:
 		ids := make([]string, len(found))
 		for i, server := range found {

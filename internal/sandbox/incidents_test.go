@@ -337,6 +337,7 @@ func TestUnknownNamesAreSuggested(t *testing.T) {
 	}{
 		{p.world.Inject("acme-pol-01", "unreachable"), `did you mean "acme-pool-01"?`},
 		{p.world.Inject("acme-pool-01", "unreachble"), `did you mean "unreachable"?`},
+		{p.world.Inject("acme-pool-01", "nonsense"), `no incident "nonsense"; macfleet sandbox inject --help`}, // nothing is near
 		{p.world.Heal("acme-pool-1", ""), `"acme-pool-1"`},
 		{p.world.Heal("", "sleep-enable"), `did you mean "sleep-enabled"?`},
 	} {

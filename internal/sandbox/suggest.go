@@ -6,12 +6,18 @@ import (
 	"slices"
 )
 
-// unknown returns the error for an unknown name.
-func unknown[V any](what, name string, known map[string]V) error {
-	if len(known) == 0 {
-		return fmt.Errorf("the sandbox has no %s %q, and no others", what, name)
+// unknown returns the error for an unknown name: it suggests the known name that differs by a slip,
+// else the command that lists them all.
+func unknown[V any](what, name string, known map[string]V, list string) error {
+	nearest, least := "", 1+len(name)/3
+	for _, other := range slices.Sorted(maps.Keys(known)) {
+		if d := distance(name, other); d < least {
+			nearest, least = other, d
+		}
 	}
-	nearest := slices.MinFunc(slices.Sorted(maps.Keys(known)), func(a, b string) int { return distance(name, a) - distance(name, b) })
+	if nearest == "" {
+		return fmt.Errorf("the sandbox has no %s %q; %s", what, name, list)
+	}
 	return fmt.Errorf("the sandbox has no %s %q; did you mean %q?", what, name, nearest)
 }
 

@@ -64,7 +64,7 @@ func knownSwitch(name string) error {
 		known[s.Name] = true
 	}
 	if !known[name] {
-		return unknown("switch", name, known)
+		return unknown("switch", name, known, "macfleet sandbox switch HOST lists them")
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func troubleOf(incident string) (trouble, error) {
 	if t, ok := known[incident]; ok {
 		return t, nil
 	}
-	return trouble{}, unknown("incident", incident, known)
+	return trouble{}, unknown("incident", incident, known, "macfleet sandbox inject --help lists them")
 }
 
 func nothing(context.Context, *victim) error { return nil }
