@@ -345,11 +345,15 @@ func quick(t *testing.T) string {
 // end ends the record of a run that finished.
 func (r *recorded) end(t *testing.T, result engine.Result) {
 	t.Helper()
-	if err := r.writer.End(runlog.End{Outcome: runlog.Incomplete, Done: r.done}, engine.Result{}); err != nil {
+	end := runlog.End{Outcome: runlog.Incomplete, Done: r.done}
+	if result.Interrupted {
+		end.Stopped = "stopped by the test"
+	}
+	if err := r.writer.End(end, engine.Result{}); err != nil {
 		t.Error(err)
 	}
 	if result.Done != r.done {
-		t.Errorf("%d actions were done, and %d events tell of it", result.Done, r.done)
+		t.Errorf("%d actions were done, but %d events report it", result.Done, r.done)
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	started      runlog.Type = "started"
 	done         runlog.Type = "done"
 	failed       runlog.Type = "failed"
+	skipped      runlog.Type = "skipped"
 	deferred     runlog.Type = "deferred"
 	waiting      runlog.Type = "waiting"
 	ready        runlog.Type = "ready"
@@ -66,6 +67,7 @@ type checker struct {
 	uploads  map[string]int         // by host and artifact
 	done     int
 	stopped  bool
+	halted   string // an action that was skipped after it started; empty: none
 	finished bool
 	line     int
 	found    []string
@@ -105,6 +107,8 @@ func (c *checker) enter(e runlog.Entry) {
 		c.starts(e)
 	case done, failed:
 		c.finishes(e)
+	case skipped:
+		c.skips(e)
 	case deferred:
 		c.defers(e)
 	case waiting, ready:
@@ -228,6 +232,19 @@ func (c *checker) defers(e runlog.Entry) {
 	h.left--
 }
 
+// skips takes an action that is not run. One that has started was still draining, which only a stop of the run ends.
+func (c *checker) skips(e runlog.Entry) {
+	if e.Action == nil || c.actions[e.Action.Key()] != started {
+		return
+	}
+	c.actions[e.Action.Key()] = skipped
+	c.halted = e.Action.Label() + " of " + e.Host
+	if h := c.hosts[e.Host]; h != nil {
+		h.open--
+		h.left = 0 // the host's other actions are not run
+	}
+}
+
 // finishes checks the end of an action, or of the wait for a Node.
 func (c *checker) finishes(e runlog.Entry) {
 	h := c.hosts[e.Host]
@@ -279,6 +296,9 @@ func (c *checker) upload(e runlog.Entry) {
 func (c *checker) end(e runlog.End) {
 	if e.Outcome == runlog.LeftAtOnce {
 		return // the run did not wait for its actions
+	}
+	if c.halted != "" && !c.stopped && e.Stopped == "" {
+		c.report("%s is skipped after it started, but the run was not stopped", c.halted)
 	}
 	for key, last := range c.actions {
 		if last == started {

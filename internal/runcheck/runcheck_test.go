@@ -142,6 +142,8 @@ func TestBroken(t *testing.T) {
 		"an action without an end":    {wide, 9, []string{"j0"}, []string{"begin j0", "started j0 one", "end"}, "was started but never ends|j0 started but never ends"},
 		"an action twice":             {wide, 9, []string{"j0"}, []string{"begin j0", "started j0 one", "done j0 one", "started j0 one"}, "one of j0 starts twice"},
 		"two actions at once":         {wide, 9, []string{"j0"}, []string{"begin j0", "started j0 one", "started j0 two"}, "2 actions at once"},
+		"a drain that is stopped":     {wide, 9, []string{"j0"}, []string{"begin j0", "started j0 one", "stop", "skipped j0 one", "skipped j0 two", "ended j0", "end"}, ""},
+		"a drain that just ends":      {wide, 9, []string{"j0"}, []string{"begin j0", "started j0 one", "skipped j0 one", "ended j0", "end"}, "but the run was not stopped"},
 		"an action after a failure":   {wide, 9, []string{"j0"}, []string{"begin j0", "started j0 one", "failed j0 one", "started j0 two"}, "after a failure there"},
 		"an action outside the work":  {wide, 9, []string{"j0"}, []string{"started j0 one"}, "while its host is not in progress"},
 		"done but never started":      {wide, 9, []string{"j0"}, []string{"begin j0", "done j0 one"}, "was not started"},
