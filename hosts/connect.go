@@ -166,7 +166,7 @@ func (t Target) accept(key ssh.PublicKey) error {
 	return nil
 }
 
-const somebodyElse = "; otherwise another machine answers at this address: do not continue"
+const orAnotherMachine = "; otherwise another machine answers at this address: do not continue"
 
 // strange returns the error for a machine that shows an unexpected key.
 func (t Target) strange(err error, remedy string) *Error {

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-func TestConnectWhereNobodyIs(t *testing.T) {
+func TestConnectUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := l.Addr().String()
+	closed := l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestConnectWhereNobodyIs(t *testing.T) {
 		text   string
 		remedy string
 	}{
-		{"refused", acme1(), book(map[string]string{peerAddress + ":22": nobody}), nil, "refused", "Remote Login"},
+		{"refused", acme1(), book(map[string]string{peerAddress + ":22": closed}), nil, "refused", "Remote Login"},
 		{"no answer", acme1(), hangs, context.DeadlineExceeded, "deadline", "Scaleway console"},
 		{"no address", target("acme-1", ""), nil, nil, "no address", "Scaleway console"},
 		{"IPv6", target("acme-1", "2001:db8::1"), book(nil), nil, "[2001:db8::1]:22", "Scaleway console"},

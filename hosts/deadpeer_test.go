@@ -23,7 +23,7 @@ func TestStrangers(t *testing.T) {
 			case tt.code == "":
 				answers(t, tt)
 			case tt.phase != Talking:
-				letsNobodyIn(t, tt)
+				rejectsLogin(t, tt)
 			default:
 				t.Run("observe", func(t *testing.T) { t.Parallel(); breaksOff(t, tt, false, observing) })
 				t.Run("probe", func(t *testing.T) { t.Parallel(); breaksOff(t, tt, false, probing) })
@@ -43,7 +43,7 @@ func (s stranger) meet(t testing.TB) (*peer, Target, *Client) {
 	return p, to, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: s.by.deadlines()})
 }
 
-func letsNobodyIn(t *testing.T, s stranger) {
+func rejectsLogin(t *testing.T, s stranger) {
 	p, to, c := s.meet(t)
 	_, err := c.Connect(within(t), to)
 	wantError(t, err, s.code, s.phase, s.says(c.opts.Deadlines, false))

@@ -136,7 +136,7 @@ func known(to *endpoint, s sshconfig.Settings) *Error {
 			pinned = fmt.Sprintf("%s (%s:%d)", ssh.FingerprintSHA256(why.Want[0].Key), why.Want[0].Filename, why.Want[0].Line)
 		}
 		return to.target.strange(keyChanged(pinned, key),
-			"if the machine was reinstalled on purpose: ssh-keygen -R '"+knownhosts.Normalize(address)+"', then log in once by hand: "+to.byHand+somebodyElse)
+			"if the machine was reinstalled on purpose: ssh-keygen -R '"+knownhosts.Normalize(address)+"', then log in once by hand: "+to.byHand+orAnotherMachine)
 	}
 	return nil
 }

@@ -415,8 +415,8 @@ func TestShellsInput(t *testing.T) {
 	})
 }
 
-// TestShellsNobody: a question for a login user that the host does not have fails and runs as no other user.
-func TestShellsNobody(t *testing.T) {
+// TestShellsUnknownUser: a question for a login user that the host does not have fails and runs as no other user.
+func TestShellsUnknownUser(t *testing.T) {
 	t.Parallel()
 	r := shells()[0].ask(t, DefaultPrologue, "no-such-user", 10, []question{login("a.user", "id -un"), {id: "a.root", Command: plan.Command{Script: "id -un", As: plan.Root}}})
 	want := plan.Facts{"a.user": unread("needs root"), "a.root": unread("needs root")}

@@ -21,8 +21,8 @@ func (rootGiver) Diff(plan.View) plan.Finding {
 func TestNeedsRoot(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		wish string
-		want int
+		desired string
+		want    int
 	}{{good, 1}, {"", 0}} {
 		w := newWorld(1, 0, 0)
 		w.free(1)
@@ -31,9 +31,9 @@ func TestNeedsRoot(t *testing.T) {
 		seen.Root = false
 		seen.Facts["power.settings"] = inventory.Unread[plan.Answer](plan.NeedsRoot)
 		w.hosts[serverID(1)] = seen
-		w.wish["power"] = tc.wish
+		w.desired["power"] = tc.desired
 		stepsFor := func(fleet.Host) []plan.Step {
-			return []plan.Step{rootGiver{fakeStep{id: "sudo", wish: good}}, rootedPower{w.wish["power"]}}
+			return []plan.Step{rootGiver{fakeStep{id: "sudo", desired: good}}, rootedPower{w.desired["power"]}}
 		}
 		w.plan(t)
 		p := plan.Compute(w.cfg, stepsFor, w.snap, plan.Selection{})
@@ -44,18 +44,18 @@ func TestNeedsRoot(t *testing.T) {
 			}
 		}
 		if put != tc.want {
-			t.Errorf("configured %q: put off %d times, want %d: %v", tc.wish, put, tc.want, lines(p))
+			t.Errorf("configured %q: put off %d times, want %d: %v", tc.desired, put, tc.want, lines(p))
 		}
 	}
 }
 
 // rootedPower is a step like power whose probe needs root, written without a thought
 // of that: where an answer is unread that is reported, and nothing else.
-type rootedPower struct{ wish string }
+type rootedPower struct{ desired string }
 
 func (rootedPower) ID() plan.StepID { return "power" }
 
-func (p rootedPower) Wanted() string { return p.wish }
+func (p rootedPower) Wanted() string { return p.desired }
 
 func (rootedPower) Probes() []plan.Probe {
 	return []plan.Probe{{ID: "power.settings", Command: plan.Command{As: plan.Root}}}

@@ -59,10 +59,10 @@ func TestFreshWorld(t *testing.T) {
 
 // badCandidates make the pool's first server unusable.
 var badCandidates = []struct {
-	name  string
-	spoil func(*world, *inventory.Server)
-	code  string // "" = the server is not of the wanted kind and not worth a word
-	asked bool   // only the host itself could tell
+	name   string
+	damage func(*world, *inventory.Server)
+	code   string // "" = the server is not of the wanted kind and not worth a word
+	asked  bool   // only the host itself could tell
 }{
 	{"not ready", func(_ *world, s *inventory.Server) { s.Status = "reinstalling" }, "server-not-ready", false},
 	{"not delivered", func(_ *world, s *inventory.Server) { s.Delivered = false }, "server-not-ready", false},
@@ -127,7 +127,7 @@ func TestBadCandidatesAreNamedAndNotTaken(t *testing.T) {
 			w := newWorld(1, 0, 0)
 			w.free(1)
 			w.free(2)
-			tc.spoil(w, &w.snap.Servers[0])
+			tc.damage(w, &w.snap.Servers[0])
 			p := w.plan(t)
 			expect(t, "claims", []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, claimed(p))
 			var want []string
@@ -155,7 +155,7 @@ func TestABadCandidateAloneIsAShortage(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
 			w.free(1)
-			tc.spoil(w, &w.snap.Servers[0])
+			tc.damage(w, &w.snap.Servers[0])
 			p := w.plan(t)
 			expect(t, "claims", []string(nil), claimed(p))
 			if len(p.Shortages) != 1 || p.Shortages[0].Missing != 1 {

@@ -14,17 +14,17 @@ import (
 // kubeletStep reads a token when its one answer is wrong. The answer ends in the
 // virtual machines that are on the host, behind "vms".
 type kubeletStep struct {
-	wish string
-	edit func(plan.View, *plan.Finding) // what it finds; nil: as it is
+	desired string
+	edit    func(plan.View, *plan.Finding) // what it finds; nil: as it is
 }
 
 func (kubeletStep) ID() plan.StepID { return "gamma" }
 
-func (s kubeletStep) MakesNode() bool { return s.wish != "" }
+func (s kubeletStep) MakesNode() bool { return s.desired != "" }
 
 func (kubeletStep) Probes() []plan.Probe { return []plan.Probe{{ID: "gamma.get"}} }
 
-func (s kubeletStep) Wanted() string { return s.wish }
+func (s kubeletStep) Wanted() string { return s.desired }
 
 func (s kubeletStep) Diff(v plan.View) plan.Finding {
 	a, ok := v.Facts.Get("gamma.get").Get()
@@ -42,7 +42,7 @@ func (s kubeletStep) Diff(v plan.View) plan.Finding {
 	if v.NewToken {
 		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plan.CodeTokenRotation, Text: "t"}, Input: plan.Kubeconfig}}
 	}
-	if i, _ := v.Identity.Get(); state != s.wish || !i.Complete() {
+	if i, _ := v.Identity.Get(); state != s.desired || !i.Complete() {
 		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plantest.Code("kubeconfig-differs"), Text: "t"}, Input: plan.Kubeconfig}}
 	}
 	if s.edit != nil {
@@ -55,7 +55,7 @@ func (s kubeletStep) Diff(v plan.View) plan.Finding {
 func (w *world) join() {
 	w.cfg.Kubernetes = &fleet.Kubernetes{Namespace: "macfleet", LabelPrefix: "acme.dev"}
 	w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{TartKubelet: &fleet.TartKubelet{}}
-	w.wish["gamma"] = good
+	w.desired["gamma"] = good
 	w.snap.Cluster = inventory.Present(inventory.Cluster{Pods: inventory.Present([]inventory.Pod{}), Identities: inventory.Present([]inventory.Identity{}),
 		Join: inventory.Present(inventory.Join{Server: "https://api.acme.dev:6443", CA: "pem"}), Objects: inventory.Present([]inventory.Object{}),
 		Machines: inventory.Absent[[]inventory.Machine]()})
@@ -182,7 +182,7 @@ func TestJoinActions(t *testing.T) {
 		{"no Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, nil},
 		{"a host that joins nothing", func(w *world) {
 			w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{}
-			delete(w.wish, "gamma")
+			delete(w.desired, "gamma")
 			w.editNode(func(n *inventory.Node) { n.ProviderID = "" })
 			w.pods(stuckPod("a", "Failed"))
 			partly(inventory.Identity{})(w)
@@ -349,7 +349,7 @@ func TestClusterUnread(t *testing.T) {
 		t.Errorf("summary %+v", s)
 	}
 	w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{}
-	delete(w.wish, "gamma")
+	delete(w.desired, "gamma")
 	if p = w.plan(t); len(p.Unread) > 0 {
 		t.Errorf("no host joins, and unread is %v", p.Unread)
 	}
@@ -364,7 +364,7 @@ func TestFailingPods(t *testing.T) {
 	failed := inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending", Reason: inventory.CreateFailed}
 	for answer, want := range map[string]string{good: "of 1 Pod could not be created", "no session": "no user is logged in"} {
 		w := joined()
-		w.wish["gamma"] = answer
+		w.desired["gamma"] = answer
 		w.answers(1, answer)
 		w.pods(failed, stuckPod("b", "Running"))
 		h := oneHost(t, w.plan(t))

@@ -102,7 +102,7 @@ func TestRefusalOfWhatWasProven(t *testing.T) {
 func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
-	w.wish["alpha"] = ""
+	w.desired["alpha"] = ""
 	w.member("macos", "m2", 1)
 	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("factory", good) })
 	h := oneHost(t, w.plan(t))
@@ -113,7 +113,7 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	m := w.marker("macos", "m2", 1)
 	m.Steps = h.Verified // as a run would write it
 	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
-	w.wish["alpha"] = good
+	w.desired["alpha"] = good
 	clear(w.snap.Hosts)
 	expect(t, "actions", []string{first + " alpha first-setup P"}, lines(w.plan(t)))
 }

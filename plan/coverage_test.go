@@ -67,7 +67,7 @@ func TestCoverageOfAVanishedServer(t *testing.T) {
 // TestNotComparedIsNotPending: a step that shows only to root, or whose record was lost with the marker, is neither drift nor pending configuration.
 func TestNotComparedIsNotPending(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(*world){
+	for name, damage := range map[string]func(*world){
 		"no root, verified": func(*world) {},
 		"no root, no marker": func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
@@ -81,10 +81,10 @@ func TestNotComparedIsNotPending(t *testing.T) {
 			m, _ := h.Marker.Get()
 			h.Marker = inventory.Present(m.With("power", verifiedAs(good, good)).With("sudo", verifiedAs(good, "root")))
 		})
-		spoil(w)
+		damage(w)
 		w.plan(t)
 		p := plan.Compute(w.cfg, func(fleet.Host) []plan.Step {
-			return []plan.Step{rootGiver{fakeStep{id: "sudo", wish: good}}, rootedPower{good}}
+			return []plan.Step{rootGiver{fakeStep{id: "sudo", desired: good}}, rootedPower{good}}
 		}, w.snap, plan.Selection{})
 		for _, a := range p.Actions {
 			if a.AfterRoot && a.Origin != (plan.Origin{NotKnown: true}) {

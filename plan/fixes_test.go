@@ -7,7 +7,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestConfiguredKeyIsCorrected: where host_keys names another key than the host shows, removing the pin does not help.
+// TestConfiguredKeyIsCorrected: where the key in host_keys differs from the one that the host shows, removing the pin does not help.
 func TestConfiguredKeyIsCorrected(t *testing.T) {
 	t.Parallel()
 	trust := plan.Trust{Vouchers: []plan.Voucher{{By: `host_keys["a"] of the configuration`, Key: "SHA256:one", Configured: true}}}

@@ -20,8 +20,8 @@ var whole = cmp.Exporter(func(reflect.Type) bool { return true })
 
 // fakeStep wants one text and reads one answer.
 type fakeStep struct {
-	id   plan.StepID
-	wish string
+	id      plan.StepID
+	desired string
 }
 
 func (s fakeStep) ID() plan.StepID { return s.id }
@@ -31,14 +31,14 @@ func (s fakeStep) probe() string { return string(s.id) + ".get" }
 func (s fakeStep) Probes() []plan.Probe { return []plan.Probe{{ID: s.probe()}} }
 
 func (s fakeStep) Wanted() string {
-	if s.wish == "" {
+	if s.desired == "" {
 		return ""
 	}
-	return "it=" + s.wish
+	return "it=" + s.desired
 }
 
 func (s fakeStep) Diff(v plan.View) plan.Finding {
-	if s.wish == "" {
+	if s.desired == "" {
 		return plan.Finding{}
 	}
 	seen := v.Facts.Get(s.probe())
@@ -53,7 +53,7 @@ func (s fakeStep) Diff(v plan.View) plan.Finding {
 	if s.Wanted() != f.Facts {
 		f.Changes = []plan.Change{{
 			Reason:  plan.Reason{Code: plantest.Code(string(s.id) + "-off"), Text: "it is " + a.Stdout},
-			Fields:  []plan.Field{{Name: string(s.id), Before: a.Stdout, After: s.wish}},
+			Fields:  []plan.Field{{Name: string(s.id), Before: a.Stdout, After: s.desired}},
 			Command: plan.Command{Name: string(s.id) + "-set", Script: "true\n", As: plan.Root},
 		}}
 	}
@@ -71,7 +71,7 @@ type world struct {
 	snap    plan.Snapshot
 	hosts   map[string]plan.HostSeen
 	sel     plan.Selection
-	wish    map[plan.StepID]string
+	desired map[plan.StepID]string
 	kubelet func(plan.View, *plan.Finding) // what the kubelet's step finds; nil: as it is
 	asked   [][]string                     // names of the servers asked, by round
 }
@@ -89,22 +89,22 @@ func newWorld(macosM2, macosM4, runnersM2 int) *world {
 				{Name: "runners", OS: "Sequoia", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: runnersM2}}},
 			},
 		},
-		snap:  plan.Snapshot{Nodes: inventory.Present([]inventory.Node{}), Hosts: make(map[string]plan.HostSeen)},
-		hosts: make(map[string]plan.HostSeen),
-		wish:  map[plan.StepID]string{"alpha": good, "beta": good},
+		snap:    plan.Snapshot{Nodes: inventory.Present([]inventory.Node{}), Hosts: make(map[string]plan.HostSeen)},
+		hosts:   make(map[string]plan.HostSeen),
+		desired: map[plan.StepID]string{"alpha": good, "beta": good},
 	}
 }
 
 // steps of a host want what the world configures, and of alpha what the host's own
 // specification says (see own).
 func (w *world) steps(h fleet.Host) []plan.Step {
-	alpha := w.wish["alpha"]
+	alpha := w.desired["alpha"]
 	if h.Spec.Power != nil {
 		alpha = fmt.Sprint(*h.Spec.Power.Sleep)
 	}
-	out := []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.wish["beta"]}}
+	out := []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.desired["beta"]}}
 	if h.Spec.JoinsCluster() {
-		out = append(out, kubeletStep{w.wish["gamma"], w.kubelet})
+		out = append(out, kubeletStep{w.desired["gamma"], w.kubelet})
 	}
 	return out
 }

@@ -15,7 +15,7 @@ import (
 func left() *world {
 	w := joined()
 	w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{}
-	delete(w.wish, "gamma")
+	delete(w.desired, "gamma")
 	return w
 }
 

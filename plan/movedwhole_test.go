@@ -70,11 +70,11 @@ func TestMoveInSpiteOfOtherRefusals(t *testing.T) {
 		"too many replicas":       func(w *world) { w.cfg.Fleets[2].Groups[0].Replicas = 0 },
 		"another family of macOS": func(w *world) { w.cfg.Fleets[2].OS = "Sequoia" },
 		"a step for a person": func(w *world) {
-			w.wish["beta"] = good
+			w.desired["beta"] = good
 			w.change(1, func(h *plan.HostSeen) { h.Facts["beta.get"] = inventory.Present(plan.Answer{Stdout: "full", Exit: 1}) })
 		},
 		"a step that cannot be read": func(w *world) {
-			w.wish["beta"] = good
+			w.desired["beta"] = good
 			w.change(1, func(h *plan.HostSeen) { h.Facts["beta.get"] = inventory.Unread[plan.Answer]("timeout") })
 		},
 	} {

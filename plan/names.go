@@ -183,7 +183,7 @@ func oneOff(a, b string) bool {
 	return wrong == 1
 }
 
-// ambiguousError is about a text that stands for several names where one is wanted.
+// ambiguousError is about a text that stands for several names where one is required.
 type ambiguousError struct {
 	text  string
 	names []string
@@ -251,8 +251,8 @@ func (b bearers) one(text string) (*placed, error) {
 type Meant struct{ Given, Name string }
 
 // Resolve puts full names in the place of their short forms and ends, in the selectors' names and
-// in ForceBusy; those of Passwords are only entered into Meant. From then on a run means the same hosts, whatever hosts come to the lists. What
-// stands for nothing stays, and CheckSelection says so.
+// in ForceBusy; those of Passwords are only entered into Meant. From then on a run means the same hosts, even if
+// others join the lists. A text without a match stays, and CheckSelection reports it.
 func Resolve(cfg *fleet.Config, snap Snapshot, sel Selection) (Selection, error) {
 	if !sel.names() {
 		return sel, nil

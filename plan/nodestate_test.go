@@ -109,8 +109,8 @@ func TestTaintsAndCordons(t *testing.T) {
 	}
 }
 
-// TestHeldHostsAlarmNobody: who holds a host knows that it does no work.
-func TestHeldHostsAlarmNobody(t *testing.T) {
+// TestHeldHostsRaiseNoAlarm: a person who holds a host knows that it does no work.
+func TestHeldHostsRaiseNoAlarm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
 	w.join()

@@ -307,9 +307,8 @@ func TestParallelIsSerial(t *testing.T) {
 	})
 }
 
-// TestAnOverrideMovesNobodyElse: what one host's block says changes no other
-// host's finding.
-func TestAnOverrideMovesNobodyElse(t *testing.T) {
+// TestAnOverrideAffectsOnlyItsHost: one host's block changes no other host's finding.
+func TestAnOverrideAffectsOnlyItsHost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawSeenWorld(t)
@@ -403,16 +402,16 @@ func (w *world) perform(p *plan.Plan) {
 				i := slices.IndexFunc(w.snap.Servers, func(s inventory.Server) bool { return s.ID == h.Server.ID })
 				w.snap.Servers[i].Name = a.Host
 			case plan.RunStep:
-				value, wished := good, plan.DigestOf(good, good)
+				value, verified := good, plan.DigestOf(good, good)
 				if len(a.Fields) > 0 {
-					value, wished = a.Fields[0].After, verifiedAs(a.Fields[0].After, a.Fields[0].After)
+					value, verified = a.Fields[0].After, verifiedAs(a.Fields[0].After, a.Fields[0].After)
 				}
 				answer := inventory.Present(plan.Answer{Stdout: value})
 				if seen.Facts == nil {
 					seen.Facts = make(plan.Facts)
 				}
 				seen.Facts[string(a.Step)+".get"] = answer
-				marker = marker.With(a.Step, wished)
+				marker = marker.With(a.Step, verified)
 			}
 		}
 		seen.Marker, seen.Pinned = inventory.Present(marker), true

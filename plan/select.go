@@ -146,7 +146,7 @@ func (p *placed) property(key string) string {
 	case "name":
 		return p.name
 	case "ready":
-		// The Node alone decides: a selection says which hosts are contacted, so it cannot depend on their answers.
+		// Only the Node decides: a selection says which hosts are contacted, so it cannot depend on their answers.
 		return strconv.FormatBool(ready(p.node))
 	case "type":
 		return p.server.Type
@@ -267,9 +267,9 @@ func (s Selector) Keeps(h Host) bool {
 	return s.matches(&placed{role: member, name: h.Name, place: fleet.Place{Fleet: h.Fleet, Group: h.Group}, server: h.Server, node: h.Node, former: h.formerNames()})
 }
 
-// Find returns the server that a person means: by the name it should bear, by its present name at
+// Find returns the server that a person means: by the name it should have, by its present name at
 // the provider, by its id, by the name under which its key is pinned, or by what Names.Find takes of
-// one of these names. The error says what became of a server that vanished, or which name is near.
+// one of these names. The error says that a server vanished, or which name is similar.
 func Find(cfg *fleet.Config, snap Snapshot, name string) (inventory.Server, error) {
 	p, err := find(cfg, snap, name)
 	return p.server, err

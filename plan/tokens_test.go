@@ -96,7 +96,7 @@ func TestTokenActions(t *testing.T) {
 	}
 }
 
-// TestTokenKept: where no new token is made, the kubelet's step wants none either, and it is said.
+// TestTokenKept: where no new token is made, the kubelet's step requires none either, and the plan reports it.
 func TestTokenKept(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

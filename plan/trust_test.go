@@ -142,8 +142,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestPoolServerIsMetForTheFirstTime: one that was given back and reinstalled is a stranger to
-// what knew it before; its pin counts until someone forgets it.
+// TestPoolServerIsMetForTheFirstTime: a server that was released and reinstalled shows an unknown
+// key; its old pin counts until someone removes it.
 func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)

@@ -86,14 +86,14 @@ func factory() map[string]plan.Answer {
 	return out
 }
 
-// TestPowerWish: what is written overrides the defaults, and zero is a setting too.
-func TestPowerWish(t *testing.T) {
+// TestPowerSettings: the configuration overrides the defaults, and zero is a setting too.
+func TestPowerSettings(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name string
-		wish fleet.Power
-		want []plan.Field
-		run  [][]string
+		name    string
+		desired fleet.Power
+		want    []plan.Field
+		run     [][]string
 	}{
 		{"sleep", fleet.Power{Sleep: ptr(5)}, []plan.Field{{Name: "sleep", Before: "never", After: "5 min"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "5", "0", "0"}}},
 		{"display sleep", fleet.Power{DisplaySleep: ptr(6)}, []plan.Field{{Name: "display sleep", Before: "never", After: "6 min"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "6", "0"}}},
@@ -104,7 +104,7 @@ func TestPowerWish(t *testing.T) {
 		{"restart", fleet.Power{RestartAfterPowerLoss: ptr(false)}, []plan.Field{{Name: "restart after power loss", Before: "on", After: "off"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "0"}}},
 		{"the defaults, written", fleet.Power{Sleep: ptr(0), DisplaySleep: ptr(0), DiskSleep: ptr(0), Screensaver: ptr(0), AutoLogout: ptr(0), RestartAfterPowerLoss: ptr(true)}, nil, nil},
 	} {
-		f := stepstest.Diff(t, "power", fleet.Spec{Power: &tc.wish}, converged())
+		f := stepstest.Diff(t, "power", fleet.Spec{Power: &tc.desired}, converged())
 		stepstest.Expect(t, tc.name+": fields", tc.want, stepstest.FieldsOf(f))
 		stepstest.Expect(t, tc.name+": changes", tc.run, stepstest.ChangesOf(f))
 	}

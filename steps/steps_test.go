@@ -24,9 +24,9 @@ const name = stepstest.Name
 var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
 	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: &fleet.GithubRunner{}}
 
-// TestNoWishGivesNothing: a step whose block the configuration lacks wants
-// nothing of a host on which it was never verified, whatever that one says.
-func TestNoWishGivesNothing(t *testing.T) {
+// TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
+// nothing for a host on which it was never verified, whatever the host answers.
+func TestUnconfiguredStepsPlanNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range steps.For(stepstest.Host(fleet.Spec{})) {
 		for _, facts := range []plan.Facts{nil, stepstest.FactoryFacts(), converged()} {

@@ -27,8 +27,8 @@ func TestTracesAndAProof(t *testing.T) {
 	}
 }
 
-// TestTracesStandBack: what the full question of the same host says too is not
-// asked, and every question may run where it runs.
+// TestTracesStandBack: a probe is left out if the full probe of the same host has its
+// answer, and every probe may run where it runs.
 func TestTracesStandBack(t *testing.T) {
 	t.Parallel()
 	full := make(map[string]bool)

@@ -97,7 +97,7 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// What a kubelet is told is merged field by field, but an artifact is one value.
+// A kubelet's settings are merged field by field, but an artifact is one value.
 func TestKubeletOfLevels(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, one(nodes), Options{}).Config

@@ -14,7 +14,7 @@ import (
 func TestHostileExpressions(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("X", 400_000)
-	// A list that holds another one eight times, in so many levels.
+	// A list that holds another one eight times, nested that deep.
 	laughs := func(levels int) string {
 		text := "1"
 		for i := range levels {
@@ -52,7 +52,7 @@ func TestHostileExpressions(t *testing.T) {
 		"laughs":           {laughs(12), "larger than"},
 		"a number":         {`1e999 * 1e999 * 1e999 * 1e999`, "digits"},
 		"a number's text":  {`"x${"1e99999999" * 1}"`, "digits"},
-		"a number alone":   {`"1e99999999" * 1`, "larger than"},
+		"only a number":    {`"1e99999999" * 1`, "larger than"},
 		"a pattern":        {`regex("` + strings.Repeat("X", 2000) + `", local.t)`, "at most 1000 bytes"},
 	}
 	for name, tt := range tests {
@@ -68,7 +68,7 @@ func TestHostileExpressions(t *testing.T) {
 	}
 }
 
-// TestManySmallExpressions: what each may do alone, all together may not.
+// TestManySmallExpressions: each expression is within the budget, and all together exceed it.
 func TestManySmallExpressions(t *testing.T) {
 	t.Parallel()
 	lines := small + "locals {\n  t = \"" + strings.Repeat("X", 300_000) + "\"\n"
@@ -96,7 +96,7 @@ locals {
 }
 `), Options{Evaluating: func(place string) { places = append(places, place) }})
 	if first := strings.Count(small, "\n") + 3; !slices.Contains(places, fmt.Sprintf("main.fleet.hcl line %d", first)) {
-		t.Errorf("told of %q", places)
+		t.Errorf("reported at %q", places)
 	}
 }
 

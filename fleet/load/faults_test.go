@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write what is got into the archives of testdata/faults")
 
 // TestFaults loads the archives of testdata/faults. Each holds the files of a
-// directory, the diagnostics that are wanted ("want"), and perhaps options:
+// directory, the expected diagnostics ("want"), and perhaps options:
 // "options" has lines of "-e NAME", "--var NAME=VALUE", "env NAME=VALUE" and
 // "--var-file FILE" and "--unlocked", where a FILE is one of the archive's.
 func TestFaults(t *testing.T) {

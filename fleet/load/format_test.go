@@ -20,16 +20,16 @@ import (
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ src, want string }{
-		"empty":       {"", ""},
-		"columns":     {"a {\nb=1\n    ccc   = 2 # why\n}\n", "a {\n  b   = 1\n  ccc = 2 # why\n}\n"},
-		"list":        {"a = [\n1,\n  2 ,\n]\n", "a = [\n  1,\n  2,\n]\n"},
-		"heredoc":     {"a = <<-X\n   as   it is\nX\n", "a = <<-X\n   as   it is\nX\n"},
-		"comments":    {"  // a\n/* b   c */\n#d\n", "// a\n/* b   c */\n#d\n"},
-		"CRLF stays":  {"a {\r\nb=1\r\n}\r\n", "a {\r\n  b = 1\r\n}\r\n"},
-		"no last end": {"a=1", "a = 1"},
-		"BOM":         {"\xef\xbb\xbfa=1\n", "a = 1\n"},
-		"BOM alone":   {"\xef\xbb\xbfa = 1\n", "a = 1\n"},
-		"written twice, which is no fault of the syntax": {"a=1\na=2\n", "a = 1\na = 2\n"},
+		"empty":                                  {"", ""},
+		"columns":                                {"a {\nb=1\n    ccc   = 2 # why\n}\n", "a {\n  b   = 1\n  ccc = 2 # why\n}\n"},
+		"list":                                   {"a = [\n1,\n  2 ,\n]\n", "a = [\n  1,\n  2,\n]\n"},
+		"heredoc":                                {"a = <<-X\n   as   it is\nX\n", "a = <<-X\n   as   it is\nX\n"},
+		"comments":                               {"  // a\n/* b   c */\n#d\n", "// a\n/* b   c */\n#d\n"},
+		"CRLF stays":                             {"a {\r\nb=1\r\n}\r\n", "a {\r\n  b = 1\r\n}\r\n"},
+		"no last end":                            {"a=1", "a = 1"},
+		"BOM":                                    {"\xef\xbb\xbfa=1\n", "a = 1\n"},
+		"only a BOM":                             {"\xef\xbb\xbfa = 1\n", "a = 1\n"},
+		"written twice, which the syntax allows": {"a=1\na=2\n", "a = 1\na = 2\n"},
 	}
 	for name, tt := range tests {
 		got, diags := Format("a.fleet.hcl", []byte(tt.src))
@@ -80,7 +80,7 @@ func tokens(src []byte) hclsyntax.Tokens {
 	return all
 }
 
-// A configuration that is laid out anew means the same.
+// Formatting does not change what a configuration means.
 func TestFormatMeansTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,7 +167,7 @@ type holes struct{ fs.FileInfo }
 
 func (holes) Size() int64 { return 1 << 50 }
 
-// TestHugeFile: its size is looked at first.
+// TestHugeFile: the size is checked before the file is read.
 func TestHugeFile(t *testing.T) {
 	t.Parallel()
 	r, diags := Dir(sparse{fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}}}, Options{})

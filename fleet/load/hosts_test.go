@@ -74,7 +74,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestHostPassword: a host's own password is a reference, on an adopted host and
-// on one that has nothing else of its own.
+// on one whose block sets nothing else.
 func TestHostPassword(t *testing.T) {
 	t.Parallel()
 	got := mustLoad(t, one(small+`

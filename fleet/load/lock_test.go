@@ -12,7 +12,7 @@ func TestLock(t *testing.T) {
 	t.Parallel()
 	pins := map[string]Pin{"tart": {digest, 60_000_000}, "kubelet": {digest, 7}, "absent": {digest, 1}}
 	tests := map[string]struct{ src, want string }{
-		"new, changed and left alone": {`# The hypervisor.
+		"new, changed and unchanged": {`# The hypervisor.
 artifact "tart" { # pinned by hand
   version = "2.32.1"
   source  = "https://releases.acme.dev/tart.tar.gz" # the whole bundle
@@ -61,7 +61,7 @@ fleet "a" {
 			"artifact \"kubelet\" {\n\tversion=\"1\"\n\tsource =   \"x\"\n\tsha256 = \"" + digest + "\"\n\tsize = 7\n}\nlocals {\n      a=1\n}\n"},
 		"line ends stay": {"artifact \"kubelet\" {\r\n  version = \"1\"\r\n}\r\n",
 			"artifact \"kubelet\" {\r\n  version = \"1\"\r\n  sha256  = \"" + digest + "\"\r\n  size    = 7\r\n}\r\n"},
-		"nothing of ours": {"locals {a=1}\n", "locals {a=1}\n"},
+		"no artifact": {"locals {a=1}\n", "locals {a=1}\n"},
 	}
 	for name, tt := range tests {
 		got, err := Lock("a.fleet.hcl", []byte(tt.src), pins)
@@ -84,7 +84,7 @@ func TestLockRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Lock("a.fleet.hcl", []byte("artifact {"), nil); err == nil {
-		t.Error("a syntax fault is passed over")
+		t.Error("a syntax error is ignored")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// levelled has values at all four levels, in two files.
+// levelled has values on each of the four levels, in two files.
 var levelled = map[string]string{
 	"main.fleet.hcl": base + `
 variable "sleep" {
@@ -180,8 +180,8 @@ func parsed(t interface{ Fatal(...any) }, name string, content []byte) *hclsynta
 	return body
 }
 
-// find returns what stands at a source: the path within its level's block, and
-// the value as it is written there.
+// find returns what is written at a source: the path within its level's block, and
+// the value.
 func find(t *rapid.T, files map[string]string, at fleet.Source) (path, value string) {
 	headers := map[fleet.Level]string{fleet.InDefaults: "defaults", fleet.InFleet: "fleet", fleet.InGroup: "group", fleet.InHost: "host"}
 	text := []byte(files[at.File])
@@ -208,8 +208,8 @@ func find(t *rapid.T, files map[string]string, at fleet.Source) (path, value str
 	return path, value
 }
 
-// Whatever is written at the four levels: each value is the one that stands
-// where its source says, and what nobody wrote is built in.
+// Whatever the four levels set: each value is the one written where its source
+// says, and a value without a source is built in.
 func TestSourcesProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -260,7 +260,7 @@ func checkSources(t *rapid.T, files map[string]string, spec fleet.Spec, sources 
 			continue
 		}
 		if path, value := find(t, files, at); path != v.Path || value != v.Text {
-			t.Fatalf("%s = %s comes from %s, where %s = %s stands\n%s", v.Path, v.Text, at, path, value, files[at.File])
+			t.Fatalf("%s = %s comes from %s, where %s = %s is written\n%s", v.Path, v.Text, at, path, value, files[at.File])
 		}
 	}
 	for path, at := range sources {
@@ -268,7 +268,7 @@ func checkSources(t *rapid.T, files map[string]string, spec fleet.Spec, sources 
 			t.Fatalf("%s has the source %s and no value", path, at)
 		}
 		if got, _ := find(t, files, at); got != path {
-			t.Fatalf("%s comes from %s, where %s stands", path, at, got)
+			t.Fatalf("%s comes from %s, where %s is written", path, at, got)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestSSH(t *testing.T) {
 			t.Parallel()
 			before, after, found := strings.Cut(small, "  private_key = secret(\"k8s://macfleet/fleet-ssh/id_ed25519\")")
 			if !found {
-				t.Fatal("the small configuration has no private_key: mend this test")
+				t.Fatal("the small configuration has no private_key: fix this test")
 			}
 			r := mustLoad(t, one(before+tt.block+after), Options{})
 			if diff := cmp.Diff(tt.want, r.Config.SSH); diff != "" {

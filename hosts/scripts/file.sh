@@ -7,5 +7,5 @@ fi
 # It is absent only where the folder is absent, or lets us look.
 [ -e "$dir" ] || [ -L "$dir" ] || exit 4
 [ ! -d "$dir" ] || [ ! -x "$dir" ] || exit 4
-echo "nobody but root can look into $dir, or it is no folder" >&2
+echo "only root can read $dir, or it is not a directory" >&2
 exit 1

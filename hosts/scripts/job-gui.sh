@@ -9,7 +9,7 @@ while [ "$(look)" = running ] && [ "$i" -lt "$limit" ]; do
 done
 drop_job
 start_job "$@" || {
-  echo "another run asks the same at this moment" >&2
+  echo "another run asks the same now" >&2
   exit 1
 }
 while [ "$(look)" = running ] && [ "$i" -lt "$limit" ]; do

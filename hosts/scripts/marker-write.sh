@@ -3,7 +3,7 @@
 # in the meantime.
 set -e
 if [ -n "$3" ] && [ -e /etc/macfleet/host.json ] && [ "$(cat /etc/macfleet/host.json)" != "$3" ]; then
-  echo "the marker is another one since it was read" >&2
+  echo "the marker changed after it was read" >&2
   exit 5
 fi
 # Removes what a run left that was killed here. A marker replaces the claim.

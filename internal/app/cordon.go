@@ -91,7 +91,7 @@ func (s *session) cordon(ctx context.Context, nodes []inventory.Node, o CordonOp
 // stillCordoned is the result of --undo on a Node that someone else cordoned.
 const stillCordoned = "still cordoned"
 
-// cordonNode returns what became of a Node, and a detail of it.
+// cordonNode cordons a Node and returns its state after that, with a detail.
 func (s *session) cordonNode(ctx context.Context, n inventory.Node, o CordonOptions) (became, detail string, err error) {
 	cluster := s.kubernetes
 	switch {

@@ -172,8 +172,8 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	return &approval{name, f}, nil
 }
 
-// checkApproval returns why the plan file must not be applied now. It is asked before anything is
-// looked at, and again before the first change: someone may have waited in between.
+// checkApproval returns why the plan file must not be applied now. It is checked before anything is
+// read, and again before the first change, since a prompt may wait in between.
 func (s *session) checkApproval() error {
 	if s.approved == nil {
 		return nil
@@ -184,8 +184,8 @@ func (s *session) checkApproval() error {
 	return nil
 }
 
-// checkCluster returns why a plan file must not be applied in this cluster: nobody approved it
-// for any other than the one that it names.
+// checkCluster returns why a plan file must not be applied in this cluster: it was approved only
+// for the one that it names.
 func (s *session) checkCluster(p *plan.Plan) error {
 	if s.approved == nil || s.config.Kubernetes == nil {
 		return nil

@@ -3,12 +3,9 @@ package archtest
 import (
 	"bufio"
 	_ "embed"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"regexp"
 	"regexp/syntax"
@@ -21,8 +18,8 @@ var (
 	//go:embed words.txt
 	wordsTable string
 
-	wordsAll   = flag.String("words.in", "", "print what the words lint finds in a FOLDER (. for all), swept or not")
-	wordsBrief = flag.Bool("words.count", false, "with -words.in: print counts per folder and per turn only")
+	wordsIn    = flag.String("words.in", ".", "limit the words lint to a FOLDER or file")
+	wordsBrief = flag.Bool("words.count", false, "print only the counts per folder and per turn of the words lint")
 )
 
 // turn is a way to say something that the project does not use.
@@ -47,13 +44,24 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %s (instead: %s)", f.file, f.line, f.said, f.better)
 }
 
+// freeFiles returns the files that the table leaves out.
+func freeFiles(table string) (out []string) {
+	for line := range strings.Lines(table) {
+		if file, ok := strings.CutPrefix(line, "- "); ok {
+			file, _, _ = strings.Cut(file, "  # ")
+			out = append(out, strings.TrimSpace(file))
+		}
+	}
+	return out
+}
+
 // readTurns reads the table of turns.
 func readTurns(table string) ([]turn, error) {
 	var out []turn
 	lines := bufio.NewScanner(strings.NewReader(table))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
+		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "- ") {
 			continue
 		}
 		if text, ok := strings.CutPrefix(line, "! "); ok {
@@ -165,28 +173,13 @@ func around(text string, hit []int) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(said), " "), "")
 }
 
-// swept reports whether the list holds the words of a file to the table.
-func swept(list, file string) bool {
-	for line := range strings.Lines(list) {
-		folder, scope, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if folder == "" || folder == "#" || scope == "product" && strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		if within(file, folder) {
-			return true
-		}
-	}
-	return false
-}
-
 func within(file, folder string) bool {
 	return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
 }
 
-// TestWords holds string literals, comments and pages to plain English: those of the folders in words_swept.txt,
-// or of the whole repository where that file is missing. To list what is found in a folder:
+// TestWords holds string literals, comments, pages and names to plain English. For one folder:
 //
-//	go test ./internal/archtest -run TestWords$ -v -words.in plan
+//	go test ./internal/archtest -run TestWords$ -words.in plan
 func TestWords(t *testing.T) {
 	t.Parallel()
 	turns, err := readTurns(wordsTable)
@@ -197,52 +190,33 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := os.ReadFile("words_swept.txt")
-	if errors.Is(err, fs.ErrNotExist) {
-		list, err = []byte("."), nil
+	free := freeFiles(wordsTable)
+	for _, file := range free {
+		if !slices.ContainsFunc(phrases, func(p phrase) bool { return p.file == file }) {
+			t.Errorf("words.txt leaves out %s, which has no words", file)
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var asked []finding
+	folders, names := make(map[string]int), make(map[string]int)
 	for _, p := range phrases {
-		held := swept(string(list), p.file)
-		wanted := *wordsAll != "" && within(p.file, path.Clean(*wordsAll))
-		if !held && !wanted {
+		if !within(p.file, path.Clean(*wordsIn)) || slices.Contains(free, p.file) {
 			continue
 		}
 		for _, f := range judge(turns, p) {
-			if held {
+			folders[path.Dir(f.file)]++
+			names[f.turn]++
+			if !*wordsBrief {
 				t.Error(f)
 			}
-			if wanted && !held {
-				asked = append(asked, f)
-			}
 		}
 	}
-	if *wordsAll != "" {
-		report(asked)
+	if !*wordsBrief {
+		return
 	}
-}
-
-// report prints findings, or counts them by folder and by turn.
-func report(found []finding) {
-	folders, names := make(map[string]int), make(map[string]int)
-	for _, f := range found {
-		folders[path.Dir(f.file)]++
-		names[f.turn]++
-		if !*wordsBrief {
-			fmt.Println(f)
+	for _, counts := range []map[string]int{folders, names} {
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			t.Errorf("%6d  %s", counts[name], name)
 		}
 	}
-	if *wordsBrief {
-		for _, counts := range []map[string]int{folders, names} {
-			for _, name := range slices.Sorted(maps.Keys(counts)) {
-				fmt.Printf("%6d  %s\n", counts[name], name)
-			}
-		}
-	}
-	fmt.Printf("%d findings\n", len(found))
 }
 
 // TestWordsFind keeps the lint able to find: turns, exceptions, and text that is skipped.

@@ -106,11 +106,11 @@ func TestExamine(t *testing.T) {
 // notCompared is the state of the steps of a host that must not be touched.
 const notCompared = "step alpha unknown, step beta unknown"
 
-// nothing is the state of a host of which nothing at all is known.
+// nothing is the state of a host about which nothing is known.
 const nothing = "connection unknown, ssh unknown, host key unknown, authentication unknown, answers unknown"
 
 // TestExamineTroubles takes every trouble that a conversation can end with: ok is
-// only what was looked at before.
+// only what was checked before it.
 func TestExamineTroubles(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
@@ -154,16 +154,16 @@ func TestExamineTroubles(t *testing.T) {
 				told++
 			}
 			if c.State == doctor.OK && strings.Contains(c.Text, "192.0.2.") && c.Name != "inventory" {
-				t.Errorf("%q: nobody knows which address it was: %+v", code, c)
+				t.Errorf("%q: the address is unknown, and yet it is shown: %+v", code, c)
 			}
 		}
 		if told != 1 {
-			t.Errorf("%q: the trouble stands %d times: %+v", code, told, by)
+			t.Errorf("%q: the trouble is shown %d times: %+v", code, told, by)
 		}
 	}
 }
 
-// TestExamineWords looks at sentences: each must be true and tell what to type.
+// TestExamineWords checks sentences: each must be true and say what to type.
 func TestExamineWords(t *testing.T) {
 	t.Parallel()
 	name := newWorld().name(1)
@@ -214,8 +214,8 @@ func TestExamineWords(t *testing.T) {
 	}
 }
 
-// TestUnreadReasons insists on a remedy of its own for each reason that package
-// hosts gives for a missing answer.
+// TestUnreadReasons requires a separate remedy for each reason that package hosts
+// gives for a missing answer.
 func TestUnreadReasons(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../hosts/frame.go")

@@ -29,18 +29,18 @@ type Effective struct {
 
 // StepExplanation is one step of a host.
 type StepExplanation struct {
-	ID      plan.StepID  `json:"step"`
-	Wanted  bool         `json:"wanted"` // the configuration has its block
-	Values  []Effective  `json:"values"` // the block first; empty without one
-	Want    string       `json:"-"`      // what the configuration wants, in normal form; empty where nothing was compared
-	Finding plan.Finding `json:"-"`      // the zero Finding where the host was not compared
-	Action  *plan.Action `json:"-"`      // nil: no difference
-	Proof   *Proof       `json:"-"`      // nil: there is none
+	ID      plan.StepID   `json:"step"`
+	Wanted  bool          `json:"wanted"` // the configuration has its block
+	Values  []Effective   `json:"values"` // the block first; empty without one
+	Want    string        `json:"-"`      // what the configuration wants, in normal form; empty where nothing was compared
+	Finding plan.Finding  `json:"-"`      // the zero Finding where the host was not compared
+	Action  *plan.Action  `json:"-"`      // nil: no difference
+	Proof   *Verification `json:"-"`      // nil: there is none
 }
 
-// Proof says when a step was last verified, by the host's marker, and what changed since, as far
+// Verification is when a step was last verified, by the host's marker, and what changed since, as far
 // as the step could be compared.
-type Proof struct {
+type Verification struct {
 	At                 time.Time `json:"at,omitzero"`
 	HostMoved          bool      `json:"host_moved"`
 	ConfigurationMoved bool      `json:"configuration_moved"`
@@ -86,7 +86,7 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 			s.Want, s.Finding = step.Wanted(), step.Diff(h.View(step.ID()))
 		}
 		if d, ok := marker.Steps[s.ID]; ok {
-			s.Proof = &Proof{At: d.At}
+			s.Proof = &Verification{At: d.At}
 			if s.Compared() {
 				moved := d.Moved(s.Want, s.Finding.Facts)
 				s.Proof.HostMoved, s.Proof.ConfigurationMoved = moved.Drift, moved.Pending

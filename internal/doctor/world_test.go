@@ -11,13 +11,13 @@ import (
 
 // wants is a step that wants one text and reads one answer.
 type wants struct {
-	id   plan.StepID
-	wish string
+	id      plan.StepID
+	desired string
 }
 
 func (s wants) ID() plan.StepID      { return s.id }
 func (s wants) probe() string        { return string(s.id) + ".get" }
-func (s wants) Wanted() string       { return s.wish }
+func (s wants) Wanted() string       { return s.desired }
 func (s wants) Probes() []plan.Probe { return []plan.Probe{{ID: s.probe()}} }
 
 func (s wants) Diff(v plan.View) plan.Finding {
@@ -27,13 +27,13 @@ func (s wants) Diff(v plan.View) plan.Finding {
 		return plan.Finding{Unread: []plan.Unread{{Probe: s.probe(), Why: seen.Why()}}}
 	}
 	f := plan.Finding{Facts: a.Stdout}
-	if s.wish != f.Facts {
-		f.Changes = []plan.Change{{Fields: []plan.Field{{Name: string(s.id), Before: a.Stdout, After: s.wish}}}}
+	if s.desired != f.Facts {
+		f.Changes = []plan.Change{{Fields: []plan.Field{{Name: string(s.id), Before: a.Stdout, After: s.desired}}}}
 	}
 	return f
 }
 
-// world is what is wanted, what the providers list, and the hosts as they would answer.
+// world is the configuration, what the providers list, and the hosts as they would answer.
 type world struct {
 	cfg   *fleet.Config
 	snap  plan.Snapshot
@@ -61,10 +61,10 @@ func (w *world) steps(fleet.Host) []plan.Step {
 // serverID makes an id whose first five characters tell n.
 func serverID(n int) string { return fmt.Sprintf("%05x000-0000-4000-8000-%012x", n, n) }
 
-// name is the one that a member bears.
+// name returns the name of a member.
 func (w *world) name(n int) string { return w.cfg.HostName("macos", "m2", serverID(n)) }
 
-// server adds a server whose host nobody works on.
+// server adds a server whose host does no work.
 func (w *world) server(n int, name string) {
 	w.snap.Servers = append(w.snap.Servers, inventory.Server{ID: serverID(n), Name: name, Type: "M2-L", Zone: "fr-par-1",
 		Address: fmt.Sprintf("192.0.2.%d", n), OSFamily: "Tahoe", Status: "ready", Delivered: true,

@@ -96,7 +96,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestPendingIsNoDrift gives a plan with pending configuration alone, and blocks that
+// TestPendingIsNoDrift has a plan with only pending configuration, and blocks that
 // would ignore it: it stays pending.
 func TestPendingIsNoDrift(t *testing.T) {
 	t.Parallel()
@@ -236,15 +236,15 @@ func TestFingerprintWithoutJudgement(t *testing.T) {
 	}
 }
 
-// TestUnseen takes away what can be taken away of a plan: it is never complete and
-// never clean, and says whose drift may be there.
+// TestUnseen makes parts of a plan unreadable: it is never complete and never clean,
+// and names the hosts and steps that may have drifted.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	item := func(host, step string) drift.Item { return drift.Item{Host: host, Step: step} }
 	for name, c := range map[string]struct {
-		spoil func(*plan.Plan)
-		of    []drift.Item // may be there unseen
-		not   []drift.Item
+		damage func(*plan.Plan)
+		of     []drift.Item // may have drifted unseen
+		not    []drift.Item
 	}{
 		"silent host":  {func(p *plan.Plan) { p.Hosts[0].Unknown = &plan.Trouble{Code: plantest.Code("unreachable")} }, []drift.Item{item("a1", "power"), item("a1", "rename")}, []drift.Item{item("a2", "power")}},
 		"foreign host": {func(p *plan.Plan) { p.Hosts[0].Refused = &plan.Trouble{Code: plantest.Code("foreign-marker")} }, []drift.Item{item("a1", "power")}, []drift.Item{item("a2", "power")}},
@@ -273,7 +273,7 @@ func TestUnseen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := planOf()
-			c.spoil(p)
+			c.damage(p)
 			r := report(t, p)
 			if r.Complete || r.Fingerprint == drift.Clean || len(r.Items) == 0 && r.Fingerprint != drift.Unknown {
 				t.Errorf("complete %t, fingerprint %s", r.Complete, r.Fingerprint)
@@ -283,20 +283,20 @@ func TestUnseen(t *testing.T) {
 			}
 			for _, i := range c.of {
 				if !covered(i) {
-					t.Errorf("%s %s cannot be there unseen: %+v", i.Host, i.Step, r.Unseen)
+					t.Errorf("%s %s cannot have drifted unseen: %+v", i.Host, i.Step, r.Unseen)
 				}
 			}
 			for _, i := range c.not {
 				if covered(i) {
-					t.Errorf("%s %s may be there unseen: %+v", i.Host, i.Step, r.Unseen)
+					t.Errorf("%s %s may have drifted unseen: %+v", i.Host, i.Step, r.Unseen)
 				}
 			}
 		})
 	}
 }
 
-// TestLostMarker: with its marker a host loses the proof that a difference is drift. What
-// was known of it has not recovered by that.
+// TestLostMarker: without its marker, no difference on a host counts as drift. The drift
+// that was known has not recovered by that.
 func TestLostMarker(t *testing.T) {
 	t.Parallel()
 	known := report(t, planOf(moved("a1", "a", "power", "sleep-enabled"), moved("a1", "a", "hostname", "hostname-edited"))).Items
@@ -309,7 +309,7 @@ func TestLostMarker(t *testing.T) {
 }
 
 // TestAfter lets a drifted host fall silent and come back: its drift is kept, the
-// fingerprint stays, and it has recovered only once it was looked at.
+// fingerprint stays, and it has recovered only once it was compared.
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	drifted := func(silent bool, hosts ...string) drift.Report {

@@ -28,7 +28,7 @@ func TestUnverifiedTart(t *testing.T) {
 	}
 	for _, h := range p.Hosts {
 		forget(h.Name)
-		if said := whatIsSaid(planned(t, e), h.Name); !slices.Equal(said, []string{"drift tart-unverified"}) {
+		if said := codesOf(planned(t, e), h.Name); !slices.Equal(said, []string{"drift tart-unverified"}) {
 			t.Errorf("it says %q", said)
 		}
 	}
@@ -47,8 +47,8 @@ func TestUnverifiedTart(t *testing.T) {
 	if err := w.Inject(one, "tart-bundle-torn"); err != nil {
 		t.Fatal(err)
 	}
-	if r := apply(t, e); r.Converged() || !slices.Equal(whatIsSaid(r.After, one), []string{"drift tart-edited"}) {
-		t.Errorf("a torn bundle without a note: failures %v, it says %q", r.Failures, whatIsSaid(r.After, one))
+	if r := apply(t, e); r.Converged() || !slices.Equal(codesOf(r.After, one), []string{"drift tart-edited"}) {
+		t.Errorf("a torn bundle without a note: failures %v, it says %q", r.Failures, codesOf(r.After, one))
 	}
 	converges(t, e)
 }

@@ -185,9 +185,9 @@ func TestGateStopped(t *testing.T) {
 	})
 }
 
-// TestGateWaitsForNobodyElse: a host on which nothing was done, or that failed, is
-// not waited for.
-func TestGateWaitsForNobodyElse(t *testing.T) {
+// TestGateWaitsOnlyForChangedHosts: the gate does not wait for a host on which nothing
+// was done, or that failed.
+func TestGateWaitsOnlyForChangedHosts(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		converges(t, w.engine)

@@ -32,7 +32,7 @@ func TestWhosePauseCounts(t *testing.T) {
 		{"the Cluster", "/apis/cluster.x-k8s.io/v1beta1/namespaces/default/clusters/macfleet-sandbox-macs", whole, nil},
 	} {
 		patchObject(t, w, step.path, step.patch)
-		if said := whatIsSaid(planned(t, e), host.Name); !slices.Equal(said, step.want) {
+		if said := codesOf(planned(t, e), host.Name); !slices.Equal(said, step.want) {
 			t.Errorf("with %s paused it says %q", step.what, said)
 		}
 	}

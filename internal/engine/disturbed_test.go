@@ -146,14 +146,14 @@ func TestRollDisturbed(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				d := newDisturbed(t, copied(t, before), replicas)
-				d.befalls(t, name, at, happens)
+				d.disturb(t, name, at, happens)
 			})
 		}
 	}
 }
 
-// hits lets something happen in the middle of a roll.
-func (d *disturbed) befalls(t *testing.T, name string, at int64, happens func(*testing.T, *disturbed) error) {
+// disturb injects a disturbance in the middle of a roll.
+func (d *disturbed) disturb(t *testing.T, name string, at int64, happens func(*testing.T, *disturbed) error) {
 	t.Helper()
 	happened := false
 	d.happens = func() {
@@ -175,11 +175,11 @@ func (d *disturbed) befalls(t *testing.T, name string, at int64, happens func(*t
 	} else {
 		d.othersFine(t, r, err)
 	}
-	if said := whatIsSaid(planned(t, d.engine), bad); err == nil && r.Converged() && len(said) > 0 {
+	if said := codesOf(planned(t, d.engine), bad); err == nil && r.Converged() && len(said) > 0 {
 		t.Errorf("at word %d: called converged, and it says %q", at, said)
 	}
 	if name == "swapped-host" || name == "disk-full" {
-		if said := whatIsSaid(planned(t, d.engine), bad); r.Converged() || !slices.Contains(said, "refused "+name) {
+		if said := codesOf(planned(t, d.engine), bad); r.Converged() || !slices.Contains(said, "refused "+name) {
 			t.Errorf("at word %d: converged %t, it says %q", at, r.Converged(), said)
 		}
 		if err := d.world.Heal(bad, name); err != nil {
@@ -190,7 +190,7 @@ func (d *disturbed) befalls(t *testing.T, name string, at int64, happens func(*t
 		t.Fatal(err)
 	}
 	if r := apply(t, d.engine); !r.Converged() {
-		t.Errorf("at word %d: then %q is left, failures %+v", at, whatIsSaid(r.After, bad), r.Failures)
+		t.Errorf("at word %d: then %q is left, failures %+v", at, codesOf(r.After, bad), r.Failures)
 	}
 	all, err := d.machine.Kubelets()
 	all = slices.DeleteFunc(all, func(k agent.Kubelet) bool { return !k.Runs() })
@@ -211,7 +211,7 @@ func (d *disturbed) othersFine(t *testing.T, r engine.Result, err error) {
 		}
 	}
 	for _, name := range d.names[1:] {
-		if said := whatIsSaid(r.After, name); len(said) > 0 {
+		if said := codesOf(r.After, name); len(said) > 0 {
 			t.Errorf("of %s is reported %q", name, said)
 		}
 	}

@@ -112,7 +112,7 @@ func TestAdopted(t *testing.T) {
 			w.Cordon(name, "laptop", "r0")
 		}
 		w.want["tools"] = "t1"
-		if said := whatIsSaid(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"drift left-cordoned"}) {
+		if said := codesOf(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"drift left-cordoned"}) {
 			t.Errorf("it says %q", said)
 		}
 		if r := apply(t, w.engine); !r.Converged() || r.Done != 2 {
@@ -146,7 +146,7 @@ func TestForeignCordon(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 		w.isOpen(t, names[1], 1)
-		if said := whatIsSaid(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"warning node-cordoned"}) {
+		if said := codesOf(planned(t, w.engine), names[0]); !slices.Equal(said, []string{"warning node-cordoned"}) {
 			t.Errorf("for the cordoned one the plan has %q", said)
 		}
 	})

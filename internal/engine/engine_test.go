@@ -179,7 +179,7 @@ func apply(t *testing.T, e *engine.Engine) engine.Result {
 func converges(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	if r := apply(t, e); !r.Converged() {
-		t.Fatalf("did not converge: %+v, failures %v, left %+v, of the first host %q", r.After.Summarise(), r.Failures, r.Left, whatIsSaid(r.After, r.After.Hosts[0].Name))
+		t.Fatalf("did not converge: %+v, failures %v, left %+v, of the first host %q", r.After.Summarise(), r.Failures, r.Left, codesOf(r.After, r.After.Hosts[0].Name))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestFailureHarmsNobodyElse breaks one host between the plan and the apply.
-func TestFailureHarmsNobodyElse(t *testing.T) {
+// TestFailureStaysOnItsHost breaks one host between the plan and the apply.
+func TestFailureStaysOnItsHost(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 5)
 	e := run(t, w, config("production", 3))
@@ -39,9 +39,9 @@ func TestFailureHarmsNobodyElse(t *testing.T) {
 	converges(t, e)
 }
 
-// TestLostProofHarmsNobodyElse cannot reach the host whose verification is lost: another
+// TestLostVerificationStaysOnItsHost cannot reach the host whose verification is lost: another
 // host is repaired anyway.
-func TestLostProofHarmsNobodyElse(t *testing.T) {
+func TestLostVerificationStaysOnItsHost(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
 	e := run(t, w, config("production", 2))

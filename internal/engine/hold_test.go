@@ -78,9 +78,9 @@ func holdIt(t *testing.T, e *engine.Engine, h *inventory.Hold) {
 	}
 }
 
-// TestPlanFileOfAHostNobodyKnew: an apply of a plan file pins no key and writes no
+// TestPlanFileOfAnUnknownHost: an apply of a plan file pins no key and writes no
 // marker on a host that is not in it, or that shows another key already.
-func TestPlanFileOfAHostNobodyKnew(t *testing.T) {
+func TestPlanFileOfAnUnknownHost(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 16)
 	cfg := config("production", 1)

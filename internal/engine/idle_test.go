@@ -121,7 +121,7 @@ func TestIdleWithoutNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := whatIsSaid(planned(t, e), names[0]); !slices.Contains(said, "refused waits-for-idle") {
+	if said := codesOf(planned(t, e), names[0]); !slices.Contains(said, "refused waits-for-idle") {
 		t.Errorf("it says %q", said)
 	}
 	if err := m.RemoveVM("default-job-of-" + names[0]); err != nil {
@@ -156,7 +156,7 @@ func TestIdleBuilder(t *testing.T) {
 	if err := w.Inject(host, "push-in-progress"); err != nil {
 		t.Fatal(err)
 	}
-	if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
+	if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
 		t.Errorf("under a push it says %q", said)
 	}
 	if err := w.Heal(host, "push-in-progress"); err != nil {

@@ -96,10 +96,10 @@ func TestIncidents(t *testing.T) {
 			}
 			p = planned(t, e)
 			shownAlike(t, p)
-			if said := whatIsSaid(p, two); len(said) > 0 {
+			if said := codesOf(p, two); len(said) > 0 {
 				t.Errorf("of the other host is reported %q", said)
 			}
-			said := slices.Compact(append(whatIsSaid(p, one), ofTheCluster(p)...)) // the host and its Node may both have it
+			said := slices.Compact(append(codesOf(p, one), ofTheCluster(p)...)) // the host and its Node may both have it
 			kind, _, _ := strings.Cut(strings.Replace(row.says, " of the cluster", "", 1), ",")
 			if want := strings.TrimSpace(kind + " " + row.code()); want != "nothing" && want != "unread" && !slices.Equal(said, []string{want}) {
 				t.Errorf("it says %q, want %q", said, want)
@@ -107,7 +107,7 @@ func TestIncidents(t *testing.T) {
 			if row.says == "nothing" && len(said) > 0 {
 				t.Errorf("it says %q, want nothing", said)
 			}
-			diagnosedAlike(t, e, one, slices.Compact(whatIsSaid(p, one)))
+			diagnosedAlike(t, e, one, slices.Compact(codesOf(p, one)))
 			row.after(t, e, one)
 		})
 	}
@@ -149,7 +149,7 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 func (i incident) after(t *testing.T, e *engine.Engine, host string) {
 	t.Helper()
 	r := apply(t, e)
-	left := append(whatIsSaid(r.After, host), ofTheCluster(r.After)...)
+	left := append(codesOf(r.After, host), ofTheCluster(r.After)...)
 	switch {
 	case strings.HasPrefix(i.does, "repairs"):
 		if !r.Converged() || len(left) > 0 {
@@ -213,8 +213,8 @@ func ofTheCluster(p *plan.Plan) []string {
 	return out
 }
 
-// whatIsSaid lists what a plan says of a host: the kind and the code.
-func whatIsSaid(p *plan.Plan, host string) []string {
+// codesOf lists what a plan reports about a host: the kind and the code.
+func codesOf(p *plan.Plan, host string) []string {
 	var out []string
 	h := p.Hosts[slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Name == host })]
 	if h.Unknown != nil {

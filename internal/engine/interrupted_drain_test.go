@@ -24,7 +24,7 @@ func newDrainer(t *testing.T) *drainer {
 	run := thisRun()
 	run.Epoch = 1 // the cluster keeps its lock, so what it entered says nothing of its life
 	d.engine.Run, d.engine.Drain = run, engine.Drain{Within: 2 * time.Second, Every: 5 * time.Millisecond}
-	d.wish()
+	d.configure()
 	converges(t, d.engine)
 	for range 4 { // the first of each knows no version from before
 		d.next(t)
@@ -33,7 +33,7 @@ func newDrainer(t *testing.T) *drainer {
 	return d
 }
 
-func (d *drainer) wish() {
+func (d *drainer) configure() {
 	version := map[bool]string{false: "2.32.1", true: "2.33.0"}[d.second]
 	d.spec.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
 }
@@ -42,12 +42,12 @@ func (d *drainer) wish() {
 func (d *drainer) next(t *testing.T) {
 	t.Helper()
 	d.second = !d.second
-	d.wish()
+	d.configure()
 	if err := d.world.RunPod(member(t, d.world), "default", "job"); err != nil {
 		t.Fatal(err)
 	}
 	if p := planned(t, d.engine); len(p.Actions) != 1 || !p.Actions[0].Drains || p.Actions[0].Evicts != 1 {
-		t.Fatalf("%q, evicts %d", whatIsSaid(p, p.Hosts[0].Name), p.Actions[0].Evicts)
+		t.Fatalf("%q, evicts %d", codesOf(p, p.Hosts[0].Name), p.Actions[0].Evicts)
 	}
 }
 

@@ -41,7 +41,7 @@ func (m *mover) next(t *testing.T) {
 	c.Moves = []fleet.Move{{From: fleet.Place{Fleet: m.fleets[0]}, To: fleet.Place{Fleet: m.fleets[1]}}}
 	m.fleets[0], m.fleets[1] = m.fleets[1], m.fleets[0]
 	if p := planned(t, m.engine); !p.Actions[0].Drains || p.Actions[0].Evicts != 1 {
-		t.Fatalf("%q, evicts %d", whatIsSaid(p, p.Hosts[0].Name), p.Actions[0].Evicts)
+		t.Fatalf("%q, evicts %d", codesOf(p, p.Hosts[0].Name), p.Actions[0].Evicts)
 	}
 }
 

@@ -97,7 +97,7 @@ func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, i
 		return false
 	}
 	if r := apply(t, v.engine); !r.Converged() {
-		t.Errorf("interrupted after %d: %q is left, failures %+v", n, whatIsSaid(r.After, r.After.Hosts[0].Name), r.Failures)
+		t.Errorf("interrupted after %d: %q is left, failures %+v", n, codesOf(r.After, r.After.Hosts[0].Name), r.Failures)
 	}
 	if got := v.remains(t); want != nil && !slices.Equal(got, want) {
 		t.Errorf("interrupted after %d: (-want +got)\n%s", n, cmp.Diff(want, got))
@@ -246,7 +246,7 @@ func copied(t *testing.T, from string) string {
 // is given. A Mac is rolled to and fro between two versions.
 func TestRollInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, wish := range map[string]func(s *fleet.Spec, second bool){
+	for name, configure := range map[string]func(s *fleet.Spec, second bool){
 		"kubelet": func(s *fleet.Spec, second bool) {
 			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
 			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
@@ -263,13 +263,13 @@ func TestRollInterrupted(t *testing.T) {
 		for what, interruption := range interruptions() {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				rollsInterrupted(t, wish, interruption)
+				rollsInterrupted(t, configure, interruption)
 			})
 		}
 	}
 }
 
-func rollsInterrupted(t *testing.T, wish func(*fleet.Spec, bool), interruption func(*victim, int) func() bool) {
+func rollsInterrupted(t *testing.T, configure func(*fleet.Spec, bool), interruption func(*victim, int) func() bool) {
 	t.Helper()
 	w, dir := world(t, 3)
 	converges(t, run(t, w, hostCore("production", 1)))
@@ -279,13 +279,13 @@ func rollsInterrupted(t *testing.T, wish func(*fleet.Spec, bool), interruption f
 	v := victimIn(t, dir)
 	second, want := false, map[bool][]string{}
 	for range 4 { // the first of each knows no version from before
-		wish(v.spec, second)
+		configure(v.spec, second)
 		converges(t, v.engine)
 		want[second] = v.remains(t)
 		second = !second
 	}
 	everywhere(t, 0, 1, func(t *testing.T, n int) bool {
-		wish(v.spec, second)
+		configure(v.spec, second)
 		second = !second
 		return v.interruptedAt(t, n, interruption, want[!second])
 	})

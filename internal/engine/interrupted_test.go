@@ -76,7 +76,7 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 		}
 	}
 	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
-		t.Errorf("interrupted after %d: %q is left", n, whatIsSaid(p, p.Hosts[0].Name))
+		t.Errorf("interrupted after %d: %q is left", n, codesOf(p, p.Hosts[0].Name))
 	}
 	if got := remains(t, root(t, w, host)); !slices.Equal(got, want) {
 		t.Errorf("interrupted after %d: files (-want +got):\n%s", n, cmp.Diff(want, got))

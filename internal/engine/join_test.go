@@ -58,7 +58,7 @@ func TestJoin(t *testing.T) {
 	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
 		t.Errorf("left %+v", p.Summarise())
 		for _, h := range p.Hosts {
-			t.Errorf("%s: %q", h.Name, whatIsSaid(p, h.Name))
+			t.Errorf("%s: %q", h.Name, codesOf(p, h.Name))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestRollAndBack(t *testing.T) {
 	e.Selection.Rollback = false
 	p := planned(t, e)
 	for _, name := range names {
-		if said := whatIsSaid(p, name); !slices.Contains(said, "warning version-rolled-back") {
+		if said := codesOf(p, name); !slices.Contains(said, "warning version-rolled-back") {
 			t.Errorf("%s: %q", name, said)
 		}
 	}
@@ -164,7 +164,7 @@ func TestNothingToRollBack(t *testing.T) {
 	converges(t, e)
 	e.Selection.Rollback = true
 	p := planned(t, e)
-	if said := whatIsSaid(p, p.Hosts[0].Name); !slices.Contains(said, "refused nothing-to-roll-back") {
+	if said := codesOf(p, p.Hosts[0].Name); !slices.Contains(said, "refused nothing-to-roll-back") {
 		t.Errorf("%q", said)
 	}
 }

@@ -27,8 +27,8 @@ func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := planned(t, e); len(whatIsSaid(p, host)) > 0 {
-		t.Fatalf("of a healthy host is reported %q", whatIsSaid(p, host))
+	if p := planned(t, e); len(codesOf(p, host)) > 0 {
+		t.Fatalf("of a healthy host is reported %q", codesOf(p, host))
 	}
 	return w, e, host
 }
@@ -64,7 +64,7 @@ func TestNotJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := apply(t, e); r.Done == 0 || !r.Converged() {
-		t.Errorf("a minute later: done %d, failures %+v, of the host %q", r.Done, r.Failures, whatIsSaid(r.After, host))
+		t.Errorf("a minute later: done %d, failures %+v, of the host %q", r.Done, r.Failures, codesOf(r.After, host))
 	}
 }
 
@@ -78,7 +78,7 @@ func TestBuilderIncidents(t *testing.T) {
 		if err := w.Inject(host, incident); err != nil {
 			t.Fatal(err)
 		}
-		if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+		if said := codesOf(planned(t, e), host); len(said) > 0 {
 			t.Errorf("%s: it says %q", incident, said)
 		}
 	}
@@ -101,7 +101,7 @@ func TestBuilderComesAndGoes(t *testing.T) {
 	}
 	spec.GithubRunner = nil
 	p := planned(t, e)
-	if said := whatIsSaid(p, host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
+	if said := codesOf(p, host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
 		t.Errorf("under a push it says %q", said)
 	}
 	apply(t, e)

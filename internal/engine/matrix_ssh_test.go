@@ -80,13 +80,13 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 	random := rand.New(rand.NewPCG(drawn(), 0))
 	t.Logf("-seed %d", drawn())
 	for _, scenario := range slices.Sorted(maps.Keys(rollsOf())) {
-		wish := rollsOf()[scenario]
-		before, want := rolled(t, copied(t, dir), wish)
+		configure := rollsOf()[scenario]
+		before, want := rolled(t, copied(t, dir), configure)
 		if *all {
 			for name := range faults() {
 				t.Run(scenario+", "+name, func(t *testing.T) {
 					t.Parallel()
-					r := roller{arena: arenaIn(t, copied(t, before)), wish: wish, want: want, count: count}
+					r := roller{arena: arenaIn(t, copied(t, before)), configure: configure, want: want, count: count}
 					for n := 0; r.point(t, name, n) && !faults()[name].once && !t.Failed(); n++ {
 					}
 				})
@@ -96,7 +96,7 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 		draw := rand.New(rand.NewPCG(random.Uint64(), 0))
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			r := roller{arena: arenaIn(t, copied(t, before)), wish: wish, want: want, count: count}
+			r := roller{arena: arenaIn(t, copied(t, before)), configure: configure, want: want, count: count}
 			r.sample(t, draw)
 		})
 	}
@@ -105,17 +105,17 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 // roller rolls to and fro in an arena.
 type roller struct {
 	*arena
-	wish   func(*fleet.Spec, bool)
-	want   map[bool][]string
-	count  *tally
-	second bool
+	configure func(*fleet.Spec, bool)
+	want      map[bool][]string
+	count     *tally
+	second    bool
 }
 
 // point rolls once, with a fault at the nth place, and reports whether it fell.
 func (r *roller) point(t *testing.T, name string, n int) bool {
 	t.Helper()
 	r.epoch = max(r.epoch, rolledEpochs)
-	r.wish(r.spec, r.second)
+	r.configure(r.spec, r.second)
 	r.second = !r.second
 	return r.arena.point(t, r.count, name, n, faults()[name], r.want[!r.second])
 }
@@ -145,7 +145,7 @@ func (r *roller) sample(t *testing.T, draw *rand.Rand) {
 func (r *roller) faultless(t *testing.T) {
 	t.Helper()
 	r.epoch = max(r.epoch, rolledEpochs)
-	r.wish(r.spec, r.second)
+	r.configure(r.spec, r.second)
 	r.second = !r.second
 	r.asRun()
 	p := planned(t, r.engine)
@@ -183,13 +183,13 @@ func rollsOf() map[string]func(s *fleet.Spec, second bool) {
 const rolledEpochs = 100
 
 // rolled rolls a world to and fro, and returns it with the state after each.
-func rolled(t *testing.T, dir string, wish func(*fleet.Spec, bool)) (string, map[bool][]string) {
+func rolled(t *testing.T, dir string, configure func(*fleet.Spec, bool)) (string, map[bool][]string) {
 	t.Helper()
 	a := arenaIn(t, dir)
 	want := make(map[bool][]string)
 	for i := range 4 { // the first of each knows no version from before
 		second := i%2 == 1
-		wish(a.spec, second)
+		configure(a.spec, second)
 		a.asRun()
 		converges(t, a.engine)
 		want[second] = a.lasting(t)
@@ -234,7 +234,7 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 	record.check(t, n, broke)
 	next := a.asRun()
 	p = planned(t, a.engine)
-	said := whatIsSaid(p, p.Hosts[0].Name)
+	said := codesOf(p, p.Hosts[0].Name)
 	count.add(name, said)
 	if f.repair != nil {
 		f.repair(t, a)
@@ -245,7 +245,7 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 	}
 	r = performed(t, a.engine, p)
 	if !r.Converged() {
-		t.Errorf("%s after %d: run %s leaves %q, failures %q, lost %v", name, n, next.ID, whatIsSaid(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Lost)
+		t.Errorf("%s after %d: run %s leaves %q, failures %q, lost %v", name, n, next.ID, codesOf(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Lost)
 	}
 	if got := a.lasting(t); !slices.Equal(got, want) {
 		t.Errorf("%s after %d: (-want +got)\n%s", name, n, cmp.Diff(want, got))

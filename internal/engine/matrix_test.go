@@ -181,7 +181,7 @@ func memFaults() map[string]memFault {
 		"stopped at a host":                  {at: enginetest.OnHost, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
 		"left at once":                       {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")); m.die(errDied) }},
 		"lock: lost, and it knows":           {at: behindEvent, before: func(m *memory) { m.engine.Guard = fallen{m} }},
-		"lock: stolen while it is asleep":    {at: enginetest.OnHost, happens: (*memory).steal},
+		"lock: stolen while it is asleep":    {at: enginetest.OnHost, happens: (*memory).takeOver},
 		"operator: clock is ahead":           {at: behindEvent, once: true, before: func(m *memory) { m.skew(48 * time.Hour) }},
 		"operator: clock is behind":          {at: behindEvent, once: true, before: func(m *memory) { m.skew(-48 * time.Hour) }},
 	}
@@ -198,8 +198,8 @@ func (m *memory) skew(d time.Duration) {
 	m.engine.Now = func() time.Time { return time.Now().Add(d) }
 }
 
-// steal is another run that takes over in the middle of this one, and finishes.
-func (m *memory) steal() {
+// takeOver lets another run take the lock in the middle of this one, and finish.
+func (m *memory) takeOver() {
 	m.epoch++
 	other := m.world.Engine()
 	other.Run = named(fmt.Sprint("thief", m.epoch), m.epoch)
@@ -275,12 +275,12 @@ func TestFaultMatrix(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	for scenario, wish := range memRolls {
+	for scenario, configure := range memRolls {
 		for _, name := range names {
 			f := memFaults()[name]
 			t.Run(scenario+", "+name, func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, wish) })
+				synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, configure) })
 			})
 		}
 	}
@@ -294,20 +294,20 @@ func TestFaultMatrix(t *testing.T) {
 }
 
 // everyPlace rolls to and fro, with the fault at one place after the other.
-func everyPlace(t *testing.T, count *tally, name string, f memFault, wish func(*memory, bool)) {
+func everyPlace(t *testing.T, count *tally, name string, f memFault, configure func(*memory, bool)) {
 	t.Helper()
 	count.parts.Add(1)
 	m := newMemory(t)
 	want := make(map[bool][]string)
 	for i := range 5 { // the first joins, and the next of each know no version from before
-		wish(m, i%2 == 1)
+		configure(m, i%2 == 1)
 		m.asRun()
 		converges(t, m.engine)
 		want[i%2 == 1] = m.lasting()
 	}
 	second := true
 	for n := 0; n < 1000; n++ {
-		wish(m, second)
+		configure(m, second)
 		if !m.point(count, name, n, f, want[second]) || f.once || t.Failed() {
 			return
 		}
@@ -396,7 +396,7 @@ func (m *memory) recovers(count *tally, name string, n int, f memFault, want []s
 	t := m.t
 	m.asRun()
 	p := planned(t, m.engine)
-	said := whatIsSaid(p, p.Hosts[0].Name)
+	said := codesOf(p, p.Hosts[0].Name)
 	count.add(name, said)
 	if f.repair != nil {
 		f.repair(m)
@@ -407,7 +407,7 @@ func (m *memory) recovers(count *tally, name string, n int, f memFault, want []s
 	}
 	r := performed(t, m.engine, p)
 	if !r.Converged() {
-		t.Errorf("%s after %d: the next run leaves %q, failures %q, left %v", name, n, whatIsSaid(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Left)
+		t.Errorf("%s after %d: the next run leaves %q, failures %q, left %v", name, n, codesOf(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Left)
 	}
 	if got := m.lasting(); !slices.Equal(got, want) {
 		t.Errorf("%s after %d: (-want +got)\n%s", name, n, cmp.Diff(want, got))

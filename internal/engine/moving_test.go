@@ -315,7 +315,7 @@ func TestMoveOfAClosedNode(t *testing.T) {
 			if n, _ := w.Node(inJobs(names[0])); !n.Cordoned || n.CordonRun != "" || n.CordonedBy == "" || who != "" && n.CordonedBy != who {
 				t.Errorf("%+v", n)
 			}
-			if said := whatIsSaid(planned(t, w.engine), inJobs(names[0])); !slices.Equal(said, []string{"warning node-cordoned"}) {
+			if said := codesOf(planned(t, w.engine), inJobs(names[0])); !slices.Equal(said, []string{"warning node-cordoned"}) {
 				t.Errorf("it says %q", said)
 			}
 		})

@@ -98,7 +98,7 @@ func TestRestForAPerson(t *testing.T) {
 	}
 	for n := range 2 {
 		r := apply(t, e)
-		said := whatIsSaid(r.After, host)
+		said := codesOf(r.After, host)
 		if r.Converged() || len(said) != 1 || said[0] != "refused vm-subnet-uncovered" {
 			t.Errorf("apply %d: %q, failures %v", n, said, r.Failures)
 		}

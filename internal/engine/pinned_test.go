@@ -121,7 +121,7 @@ func TestJobThatKeepsMachines(t *testing.T) {
 		var l log
 		e.Emit = l.emit
 		if r := apply(t, e); !r.Converged() {
-			t.Errorf("failures %+v, left %q", r.Failures, whatIsSaid(r.After, host))
+			t.Errorf("failures %+v, left %q", r.Failures, codesOf(r.After, host))
 		}
 		if !slices.ContainsFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Evicting }) {
 			t.Errorf("the Pod was not evicted")
@@ -136,7 +136,7 @@ func TestJobThatKeepsMachines(t *testing.T) {
 		if err := m.StartVM("bake"); err != nil {
 			t.Fatal(err)
 		}
-		if said := whatIsSaid(planned(t, e), host); !slices.Contains(said, "refused waits-for-idle") {
+		if said := codesOf(planned(t, e), host); !slices.Contains(said, "refused waits-for-idle") {
 			t.Errorf("it says %q", said)
 		}
 		r := apply(t, e)

@@ -62,7 +62,7 @@ func TestPreparedObjectGone(t *testing.T) {
 		p := planned(t, e)
 		power := slices.IndexFunc(p.Actions, func(a plan.Action) bool { return a.Step == "power" })
 		if h := p.Hosts[0]; h.Refused != nil || !h.Compared || power < 0 || !p.Actions[power].Origin.Drift || p.Actions[power].Refusal != nil {
-			t.Errorf("without %s: %q", o, whatIsSaid(p, host))
+			t.Errorf("without %s: %q", o, codesOf(p, host))
 		}
 		said := slices.IndexFunc(p.Actions, func(a plan.Action) bool { return a.Object != nil && a.Object.String() == o.String() })
 		if o.Kind != "ConfigMap" && (said < 0 || !p.Actions[said].Origin.Drift || p.Actions[said].Reason.Code.String() != "prepared-object-missing") {
@@ -78,6 +78,6 @@ func TestPreparedObjectGone(t *testing.T) {
 		}
 	}
 	if p := planned(t, e); p.Hosts[0].Refused != nil {
-		t.Errorf("in the end: %q", whatIsSaid(p, host))
+		t.Errorf("in the end: %q", codesOf(p, host))
 	}
 }

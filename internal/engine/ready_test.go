@@ -87,17 +87,17 @@ func TestChangedFileIsRefused(t *testing.T) {
 	c := nodes(1)
 	_, e, host := longNode(t, c)
 	e.Artifacts = files{}
-	if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+	if said := codesOf(planned(t, e), host); len(said) > 0 {
 		t.Fatalf("the host has it, and the plan has %q for it", said)
 	}
 	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	newer.Fetch = fleet.FetchPush
 	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = newer
-	if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"refused artifact-changed"}) {
+	if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"refused artifact-changed"}) {
 		t.Errorf("it says %q", said)
 	}
 	newer.Fetch = fleet.FetchHost
-	if said := whatIsSaid(planned(t, e), host); slices.Contains(said, "refused artifact-changed") {
+	if said := codesOf(planned(t, e), host); slices.Contains(said, "refused artifact-changed") {
 		t.Errorf("of what hosts download it says %q", said)
 	}
 }
@@ -127,7 +127,7 @@ func TestRefusedKubeletIsNotWaitedFor(t *testing.T) {
 	if r.Done == 0 || len(r.Failures) > 0 || len(waited) > 0 || r.Converged() {
 		t.Errorf("done %d, failures %+v, waited for %q, converged %t", r.Done, r.Failures, waited, r.Converged())
 	}
-	if said := whatIsSaid(r.After, host); !slices.Equal(said, []string{"refused artifact-changed"}) {
+	if said := codesOf(r.After, host); !slices.Equal(said, []string{"refused artifact-changed"}) {
 		t.Errorf("afterwards it says %q", said)
 	}
 }
@@ -161,9 +161,9 @@ func (s young) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-// TestSilentHostKeepsNobodyBack: a host that says nothing when its kubelet is checked
-// holds back neither what is received from another one nor the end of a run that is stopped.
-func TestSilentHostKeepsNobodyBack(t *testing.T) {
+// TestSilentHostDelaysNoOther: a host that does not answer while its kubelet is checked
+// delays neither the answers of another host nor the end of a stopped run.
+func TestSilentHostDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 4)
 	c := nodes(2)

@@ -31,12 +31,12 @@ func TestRollback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.Hosts = hurried(t, w, machine)
+			e.Hosts = fastClock(t, w, machine)
 			before := firewall(t, machine)
 			if err := w.Inject(host, incident); err != nil {
 				t.Fatal(err)
 			}
-			if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+			if said := codesOf(planned(t, e), host); len(said) > 0 {
 				t.Errorf("before rules change it says %q", said)
 			}
 			group := &e.Config.Fleets[0].Groups[0]
@@ -56,14 +56,14 @@ func TestRollback(t *testing.T) {
 			if a := p.Actions[0]; a.Origin != (plan.Origin{Pending: true}) || a.Reason.Code.String() != "config-changed" {
 				t.Errorf("no one edited anything, and the next plan says %+v, %+v", a.Origin, a.Reason)
 			}
-			if said := whatIsSaid(p, host); !slices.Contains(said, "warning rolled-back") {
+			if said := codesOf(p, host); !slices.Contains(said, "warning rolled-back") {
 				t.Errorf("the next plan says %q", said)
 			}
 			if err := w.Heal(host, incident); err != nil {
 				t.Fatal(err)
 			}
 			converges(t, e)
-			if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+			if said := codesOf(planned(t, e), host); len(said) > 0 {
 				t.Errorf("after all is well it says %q", said)
 			}
 		})
@@ -84,7 +84,7 @@ func TestRollbackUnderAPod(t *testing.T) {
 	n.must(w.RunPod(host, "default", "job"))
 	n.runs(true)
 	n.mac.Watch(n.look)
-	e.Hosts = hurried(t, w, n.mac)
+	e.Hosts = fastClock(t, w, n.mac)
 	spec := &e.Config.Fleets[0].Groups[0].Spec
 	for _, block := range [][]string{{"10.0.0.0/8"}, {"10.0.0.0/8", "172.16.0.0/12"}} {
 		spec.VMFirewall = &fleet.VMFirewall{Block: block}
@@ -113,9 +113,9 @@ func TestRollbackUnderAPod(t *testing.T) {
 	}
 }
 
-// hurried returns a client for which the host's clock runs ahead whenever the
-// host does not answer.
-func hurried(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts {
+// fastClock returns a client that advances the host's clock whenever the host does
+// not answer.
+func fastClock(t *testing.T, w *sandbox.World, machine *mac.Machine) overssh.Hosts {
 	t.Helper()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := w.DialContext(ctx, network, address)

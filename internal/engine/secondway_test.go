@@ -37,7 +37,7 @@ func TestProtectedLoginwindow(t *testing.T) {
 		if said, err := m.Run(t.Context(), "root", lock); err != nil || said.Exit != 0 {
 			t.Fatalf("%+v, %v", said, err)
 		}
-		if said := whatIsSaid(planned(t, e), host); len(said) != 1 || said[0] != "drift session-comes-up-locked" {
+		if said := codesOf(planned(t, e), host); len(said) != 1 || said[0] != "drift session-comes-up-locked" {
 			t.Errorf("it says %q", said)
 		}
 		converges(t, e)

@@ -65,13 +65,13 @@ func TestStaleKcpassword(t *testing.T) {
 			}
 			before := len(tries(t, machine))
 			e.Passwords = tc.known(old)
-			said := whatIsSaid(planned(t, e), host)
+			said := codesOf(planned(t, e), host)
 			if !slices.Equal(said, []string{tc.before}) {
 				t.Errorf("it says %q", said)
 			}
 			for n := range 3 {
 				r := apply(t, e)
-				if left := whatIsSaid(r.After, host); r.Converged() || n == 0 && !slices.Equal(left, []string{tc.after}) {
+				if left := codesOf(r.After, host); r.Converged() || n == 0 && !slices.Equal(left, []string{tc.after}) {
 					t.Errorf("apply %d: left %q, failures %v", n, left, r.Failures)
 				}
 			}
@@ -97,9 +97,9 @@ func TestStaleKcpassword(t *testing.T) {
 	}
 }
 
-// TestUntoldPasswordIsNotNeeded: a host whose file is right gets its session back though the provider does not report its
+// TestWithheldPasswordIsNotNeeded: a host whose file is right gets its session back though the provider does not report its
 // password, also where it was set up before hosts noted what was verified, and where the directory reports no times.
-func TestUntoldPasswordIsNotNeeded(t *testing.T) {
+func TestWithheldPasswordIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	for _, forgets := range []bool{false, true} {
 		w, _ := world(t, 4)
@@ -116,7 +116,7 @@ func TestUntoldPasswordIsNotNeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+		if said := codesOf(planned(t, e), host); len(said) > 0 {
 			t.Errorf("forgets %t: it says %q", forgets, said)
 		}
 		if err := w.Inject(host, "dead-loginwindow"); err != nil {

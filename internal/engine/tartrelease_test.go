@@ -58,13 +58,13 @@ func TestTartReleases(t *testing.T) {
 	} {
 		tart.Artifact = sample("tart", tc.version, tc.file)
 		converges(t, e)
-		if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+		if said := codesOf(planned(t, e), host); len(said) > 0 {
 			t.Errorf("%s: it says %q", tc.version, said)
 		}
 		if err := m.Remove("/usr/local/lib/tart.app/Contents/" + tc.remove); err != nil {
 			t.Fatal(err)
 		}
-		if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"drift tart-edited"}) {
+		if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"drift tart-edited"}) {
 			t.Errorf("%s without %s: it says %q", tc.version, tc.remove, said)
 		}
 		converges(t, e)
@@ -101,7 +101,7 @@ func TestProtectedBundle(t *testing.T) {
 	for _, version := range []string{"2.33.0", "2.34.0"} { // the second finds what the first has left
 		tart.Artifact = release(version)
 		converges(t, e)
-		if said := whatIsSaid(planned(t, e), host); !slices.Equal(said, []string{"warning tart-leftover"}) {
+		if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"warning tart-leftover"}) {
 			t.Errorf("%s: it says %q", version, said)
 		}
 	}
@@ -133,7 +133,7 @@ func TestProtectedBundle(t *testing.T) {
 	}
 	protect("off")
 	converges(t, e)
-	if said := whatIsSaid(planned(t, e), host); len(said) > 0 {
+	if said := codesOf(planned(t, e), host); len(said) > 0 {
 		t.Errorf("with full disk access it says %q", said)
 	}
 }

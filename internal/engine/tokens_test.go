@@ -58,7 +58,7 @@ func TestTokenOutlivesARefusedRestart(t *testing.T) {
 	r := apply(t, e)
 	ends := func(a plan.Action) bool { return a.Kind == plan.RetireTokens }
 	if len(spent()) != 1 || slices.ContainsFunc(r.After.Actions, ends) || len(r.After.Actions) == 0 {
-		t.Errorf("old tokens %q; left %q", spent(), whatIsSaid(r.After, host))
+		t.Errorf("old tokens %q; left %q", spent(), codesOf(r.After, host))
 	}
 	if n, _ := r.After.Hosts[0].Node.Get(); n.Ready != inventory.Ready {
 		t.Errorf("the Node is %s", n.Ready)

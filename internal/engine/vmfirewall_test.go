@@ -17,11 +17,11 @@ func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFir
 	t.Helper()
 	w, _ := world(t, 3)
 	c := config("production", 1)
-	wish := &fleet.VMFirewall{}
+	desired := &fleet.VMFirewall{}
 	if edit != nil {
-		edit(wish)
+		edit(desired)
 	}
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: wish}.WithBuiltIn().WithDefaults()
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: desired}.WithBuiltIn().WithDefaults()
 	e := run(t, w, c)
 	p := planned(t, e)
 	host := p.Hosts[0].Server.Name
@@ -162,7 +162,7 @@ func TestVMFirewallPendingWithoutRoot(t *testing.T) {
 // is known, and then the block goes from the configuration.
 func TestVMFirewallWithoutHeader(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]string{
+	for name, damage := range map[string]string{
 		"no header":                "tail -n +2 /etc/pf.anchors/macfleet >/tmp/f; cat /tmp/f >/etc/pf.anchors/macfleet",
 		"a blank line, and no job": "{ echo; cat /etc/pf.anchors/macfleet; } >/tmp/f; cat /tmp/f >/etc/pf.anchors/macfleet; launchctl bootout system/dev.macfleet.pf; rm /Library/LaunchDaemons/dev.macfleet.pf.plist",
 	} {
@@ -173,7 +173,7 @@ func TestVMFirewallWithoutHeader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r, err := machine.Run(t.Context(), "root", spoil); err != nil || r.Exit != 0 {
+			if r, err := machine.Run(t.Context(), "root", damage); err != nil || r.Exit != 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			e.Config.Fleets[0].Groups[0].Spec = fleet.Spec{}.WithBuiltIn()
@@ -196,8 +196,8 @@ func TestVMFirewallForeignFault(t *testing.T) {
 	t.Parallel()
 	const fault = "pass sideways from any to any"
 	for name, tc := range map[string]struct {
-		spoil string
-		wish  fleet.Spec
+		damage  string
+		desired fleet.Spec
 	}{
 		"only files": {"grep -v 'END macfleet' /etc/pf.conf >/tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
 		"live":       {"grep -v macfleet /etc/pf.conf >/tmp/f; pfctl -f /tmp/f", fleet.Spec{VMFirewall: &fleet.VMFirewall{}}},
@@ -210,12 +210,12 @@ func TestVMFirewallForeignFault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := machine.Run(t.Context(), "root", tc.spoil+"; echo '"+fault+"' >>/tmp/f; cat /tmp/f >/etc/pf.conf; grep -n sideways /etc/pf.conf")
+			r, err := machine.Run(t.Context(), "root", tc.damage+"; echo '"+fault+"' >>/tmp/f; cat /tmp/f >/etc/pf.conf; grep -n sideways /etc/pf.conf")
 			if err != nil {
 				t.Fatal(err)
 			}
 			number, _, _ := strings.Cut(string(r.Stdout), ":")
-			e.Config.Fleets[0].Groups[0].Spec = tc.wish.WithBuiltIn().WithDefaults()
+			e.Config.Fleets[0].Groups[0].Spec = tc.desired.WithBuiltIn().WithDefaults()
 			result := apply(t, e)
 			want := "/etc/pf.conf:" + number + ": syntax error: " + fault + " (macfleet does not change foreign lines"
 			if len(result.Failures) != 1 || !strings.Contains(result.Failures[0].Err.Error(), want) {

@@ -216,7 +216,7 @@ func TestFail2banDropsTheAnchor(t *testing.T) {
 	if len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != "unreferenced-anchor" || !strings.Contains(p.Actions[0].Reason.Text, "fail2ban") || p.Actions[0].Disruption != plan.NoDisruption {
 		t.Fatalf("%+v", p.Actions)
 	}
-	if cut := whatIsSaid(p, p.Hosts[0].Name); !slices.Contains(cut, "warning vm-network-cut") {
+	if cut := codesOf(p, p.Hosts[0].Name); !slices.Contains(cut, "warning vm-network-cut") {
 		t.Errorf("said is %q", cut)
 	}
 	if apply(t, n.e); n.called("pfctl -f") > 0 || n.called("pfctl -R") != 2 {

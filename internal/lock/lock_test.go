@@ -285,8 +285,8 @@ func TestAway(t *testing.T) {
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		steal func(m *memory)
-		says  string
+		change func(m *memory)
+		says   string
 	}{
 		"stolen":   {func(m *memory) { m.record.Run = plan.Run{ID: "bob", Who: "bob@ci"}; m.version++ }, "taken over by bob@ci"},
 		"released": {func(m *memory) { m.record.Held = false; m.version++ }, "released with --force"},
@@ -297,7 +297,7 @@ func TestTaken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := new(memory)
 				ann := take(t, m, "ann", Options{})
-				m.change(tc.steal)
+				m.change(tc.change)
 				select {
 				case <-ann.Lost():
 				case <-time.After(11 * time.Second):

@@ -59,7 +59,7 @@ func List(folder string) (runs []Record, wrong []error, err error) {
 		switch {
 		case err == nil:
 			runs = append(runs, r)
-		case !errors.Is(err, errUnbegun) && !errors.Is(err, fs.ErrNotExist): // another process removes old ones
+		case !errors.Is(err, errNotStarted) && !errors.Is(err, fs.ErrNotExist): // another process removes old ones
 			wrong = append(wrong, err)
 		}
 	}
@@ -88,7 +88,7 @@ func Find(folder, run string) (string, error) {
 	for _, name := range all {
 		_, id, _ := strings.Cut(strings.TrimSuffix(name, suffix), "-")
 		if run == Last {
-			if _, err := brief(filepath.Join(folder, name)); !errors.Is(err, errUnbegun) {
+			if _, err := brief(filepath.Join(folder, name)); !errors.Is(err, errNotStarted) {
 				found = []string{name}
 				break
 			}

@@ -33,8 +33,8 @@ type Record struct {
 // ErrNoRecord reports a file that is not a run record.
 var ErrNoRecord = errors.New("not a record of a run: the first line is malformed")
 
-// errUnbegun reports a record without a complete first line: nothing was done yet.
-var errUnbegun = errors.New("the run did not start")
+// errNotStarted reports a record without a complete first line: nothing was done yet.
+var errNotStarted = errors.New("the run did not start")
 
 // NewerError reports a line of a newer, unknown format.
 type NewerError struct{ Version int }
@@ -93,7 +93,7 @@ func brief(path string) (Record, error) {
 	line, err := bufio.NewReader(f).ReadBytes('\n')
 	switch {
 	case errors.Is(err, io.EOF):
-		return r, fmt.Errorf("%s: %w", path, errUnbegun)
+		return r, fmt.Errorf("%s: %w", path, errNotStarted)
 	case err != nil:
 		return r, err
 	}
@@ -192,17 +192,17 @@ func (r Record) Lasted() time.Duration {
 
 // Open returns the started actions without a result, oldest first.
 func (r Record) Open() []Entry {
-	open := make(begun)
+	open := make(unfinished)
 	for _, e := range r.Entries {
 		open.note(e)
 	}
 	return open.inOrder()
 }
 
-// begun are the first lines of actions without a result, by action.
-type begun map[string]Entry
+// unfinished holds the first lines of actions without a result, by action.
+type unfinished map[string]Entry
 
-func (b begun) note(e Entry) {
+func (b unfinished) note(e Entry) {
 	switch {
 	case e.Action == nil || e.Uncertain:
 	case e.Type == engine.Started:
@@ -212,7 +212,7 @@ func (b begun) note(e Entry) {
 	}
 }
 
-func (b begun) inOrder() []Entry {
+func (b unfinished) inOrder() []Entry {
 	return slices.SortedFunc(maps.Values(b), func(a, b Entry) int {
 		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Action.Key(), b.Action.Key()))
 	})

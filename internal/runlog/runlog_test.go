@@ -185,9 +185,9 @@ func TestNewerRecord(t *testing.T) {
 	}
 }
 
-// TestUnbegun: a process that ends, or is, before its first line is whole has begun no
-// run. Its file is no fault, and not the last run.
-func TestUnbegun(t *testing.T) {
+// TestNotStarted: a record without a complete first line is not a run: its process ended
+// before, or still writes it. It is not reported as an error, nor as the last run.
+func TestNotStarted(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	w := wrote(t, folder, t.Context())
@@ -290,8 +290,8 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// TestUnwritable: no record, no run; and a record that takes no more says so each
-// time.
+// TestUnwritable: without a record there is no run, and each failed write to a record
+// is reported.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

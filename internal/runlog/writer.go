@@ -32,7 +32,7 @@ type Writer struct {
 	file   *os.File
 	err    error  // the first that a line met
 	record Record // what was written
-	open   begun
+	open   unfinished
 }
 
 // Options are what a record needs.
@@ -60,7 +60,7 @@ func Create(o Options, head Head) (_ *Writer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{Options: o, path: path, file: file, open: make(begun)}
+	w := &Writer{Options: o, path: path, file: file, open: make(unfinished)}
 	// A reader that looks whether we live holds the lock for a moment.
 	err = flock(file, unix.LOCK_EX)
 	if err == nil {

@@ -191,7 +191,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-func TestNewGivesBackAnyText(t *testing.T) {
+func TestNewKeepsAnyText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, -1, -1).Draw(t, "text")

@@ -15,8 +15,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Question returns what a person is asked before an apply: what it touches, how many keys
-// are taken on trust, and what it disturbs. fleets are the configuration's.
+// Question returns the prompt before an apply: what it touches, how many keys are pinned
+// without a check, and what it disturbs. fleets are the configuration's.
 func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	touched, disturbed := make(map[string]int), make(map[string]int) // by fleet
@@ -167,7 +167,7 @@ func stoppedBy(r engine.Result) (text, code string) {
 	return "Interrupted", "interrupted"
 }
 
-// nodesOf returns how many hosts of a run are to be Nodes, and those that are not Ready at its end. A host whose kubelet could
+// nodesOf returns how many hosts of a run should be Nodes, and those that are not Ready at its end. A host whose kubelet could
 // not be changed counts as not Ready, whatever its Node says.
 func nodesOf(r engine.Result) (joining int, late []engine.NotReady) {
 	failed := make(map[string]plan.StepID) // by server id

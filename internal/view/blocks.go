@@ -26,7 +26,7 @@ type row struct {
 	depth   int
 	text    string
 	command bool  // it says what to type
-	free    int64 // bytes that are free on the host, said behind the text; 0: nothing is said
+	free    int64 // bytes that are free on the host, printed behind the text; 0: not printed
 }
 
 // What stands for a host's own name where several hosts are shown as one, for its name in
@@ -42,7 +42,7 @@ func ofHost(sign string, h plan.Host) block {
 	return block{sign: sign, hosts: []string{h.Name}, name: h.Name, id: h.Server.ProviderID()}
 }
 
-// troubled is the block of what is no host of a plan.
+// troubled is the block of a trouble that concerns no host of the plan.
 func troubled(name string, x plan.Trouble) block {
 	return block{sign: signRefused, hosts: []string{name}, name: name, body: trouble("", 0, &x)}
 }
@@ -90,7 +90,7 @@ func (b block) key() string {
 	return key
 }
 
-// fold joins blocks that differ in their hosts alone, at the place of the first.
+// fold joins blocks that differ only in their hosts, at the place of the first.
 func fold(blocks []block) []block {
 	return mapped(grouped(blocks, block.key), func(same []block) block {
 		b, text := same[0], same[0].exact
@@ -117,7 +117,7 @@ func (t *Text) fleets(p *plan.Plan, of func(fleet string) []block) {
 		all := of(f)
 		for i := range all {
 			if told {
-				all[i].body = toldAbove(all[i].body)
+				all[i].body = shortenKnown(all[i].body)
 			}
 		}
 		t.blocks("Fleet "+f, all)
@@ -157,7 +157,7 @@ func (t *Text) block(b block) {
 	}
 }
 
-// clusterName stands in lines where a host's name would.
+// clusterName replaces a host's name in lines about the cluster.
 const clusterName = "cluster"
 
 // subject names what an action or an event is about: its host, or the cluster.
@@ -172,7 +172,7 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 		case !a.OfCluster(), notPrepared(a) && !a.Origin.Drift:
 		case notPrepared(a):
 			of := rows(a)
-			body = append(body, of[:min(1, len(of))]...) // what is to be done is said once, below
+			body = append(body, of[:min(1, len(of))]...) // the fix is printed once, below
 		default:
 			body = append(body, rows(a)...)
 		}
@@ -200,7 +200,7 @@ func unprepared(p *plan.Plan) []row {
 	if len(all) == 0 {
 		return nil
 	}
-	other := slices.DeleteFunc(slices.Clone(all), func(a plan.Action) bool { return a.Origin.Drift }) // the others have lines of their own
+	other := slices.DeleteFunc(slices.Clone(all), func(a plan.Action) bool { return a.Origin.Drift }) // drifted objects have separate lines
 	t := plan.Trouble{Code: plan.CodeClusterNotPrepared, Remedy: all[0].Refusal.Remedy,
 		Text: "macfleet's own account may not make these, as it could give itself any right by that"}
 	switch {
@@ -213,9 +213,9 @@ func unprepared(p *plan.Plan) []row {
 	return trouble(signRefused, 0, &t)
 }
 
-// toldAbove shortens what stands at each host of a cluster that is not prepared: it is
-// one trouble, and it was told of the cluster, with what is to be done.
-func toldAbove(body []row) []row {
+// shortenKnown shortens the trouble of a host whose cluster is not prepared: it is printed
+// once for the cluster, with its fix.
+func shortenKnown(body []row) []row {
 	code := plan.CodeClusterNotPrepared.String()
 	at := slices.IndexFunc(body, func(r row) bool { return strings.HasPrefix(r.text, code+": ") })
 	if at < 0 {
@@ -246,7 +246,7 @@ func deliveries(a plan.Action) []row {
 			way = "host downloads "
 		}
 		size := bytes(d.Artifact.Size)
-		if d.Artifact.Size == 0 { // nobody wrote it
+		if d.Artifact.Size == 0 { // not in the configuration
 			size = strings.TrimSpace(d.Artifact.Name + " " + d.Artifact.Version)
 		}
 		r := row{depth: 2, text: way + size}

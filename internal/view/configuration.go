@@ -55,9 +55,8 @@ func (t *Text) Diagnostics(files map[string]*hcl.File, diags hcl.Diagnostics) er
 	return nil
 }
 
-// harmless writes out what a terminal would obey: the lines of a configuration are
-// somebody's, and a pull request's are a stranger's. Tabs are left, and the colours
-// of the writer where there are any.
+// harmless escapes control characters, which a terminal would obey: a pull request may
+// bring lines from anyone. Tabs stay, and so do the writer's colours, if it has any.
 func harmless(text string, coloured bool) string {
 	pieces := regexp.MustCompile(`\r?\n|\t|\x1b\[[0-9;]*m|[^\t\r\n\x1b]+|[\r\x1b]`)
 	return pieces.ReplaceAllStringFunc(text, func(piece string) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// TestDiagnosticsAreHarmless: what stands in a configuration moves no cursor, colours
-// nothing and turns no text around, on a terminal and in a file.
+// TestDiagnosticsAreHarmless: no text of a configuration moves the cursor, sets colours
+// or reverses the direction of text, on a terminal and in a file.
 func TestDiagnosticsAreHarmless(t *testing.T) {
 	t.Parallel()
 	text := "macfleet {\n\tname = \"ac\x1b[2Jme\x1b]0;title\a\u202e\"\r\n}\n" +

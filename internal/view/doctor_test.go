@@ -29,13 +29,13 @@ func sick() doctor.Checkup {
 	}}
 }
 
-// TestCheckup: the remedy of two checks stands once for people, and with each check
+// TestCheckup: the remedy of two checks is printed once for people, and with each check
 // for programs.
 func TestCheckup(t *testing.T) {
 	t.Parallel()
 	text := shown("doctor", func(v *view.Text) { v.Checkup(sick(), false) }).draw(terminal{})
 	if n := strings.Count(text, "fix: record it"); n != 1 {
-		t.Errorf("the remedy of two checks stands %d times", n)
+		t.Errorf("the remedy of two checks is printed %d times", n)
 	}
 	var b bytes.Buffer
 	if err := view.WriteCheckup(&b, sick()); err != nil {

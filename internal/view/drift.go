@@ -19,7 +19,7 @@ func noDrift(p *plan.Plan, s plan.Summary) string {
 	return fmt.Sprintf("No drift. %s of %s compared.", all(s), ownerTitle(p))
 }
 
-// movedRow says what was seen of a value that changed, and what is wanted.
+// movedRow shows the found and the configured value of a field that changed.
 func movedRow(f drift.Field, seen, wanted string) row {
 	return row{depth: 2, text: fmt.Sprintf("%s: %s (wanted: %s)", f.Name, seen, wanted)}
 }

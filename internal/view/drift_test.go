@@ -19,7 +19,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// driftDay is when the plans of these tests were looked at.
+// driftDay is when the hosts of these tests were compared.
 func driftDay() time.Time { return time.Date(2026, 11, 21, 7, 30, 0, 0, time.UTC) }
 
 func reported(p *plan.Plan, ignores ...fleet.Ignore) drift.Report {
@@ -42,7 +42,7 @@ func ignores() []fleet.Ignore {
 	return []fleet.Ignore{
 		{Name: "vendor", Step: "power", Code: "sleep-enabled", On: "name=*-00002", Owner: "team-ci", Reason: "the vendor's test runs until Christmas", Until: day("2026-12-31")},
 		{Name: "old", Code: "sleep-enabled", Owner: "team-ci", Reason: "it was \"so\" | <b>last</b> month", Until: day("2026-11-20")},
-		{Name: "typo", Code: "sleep-enabeld", Owner: "team-ci", Reason: "nobody reads it", Until: day("2026-12-01")},
+		{Name: "typo", Code: "sleep-enabeld", Owner: "team-ci", Reason: "the code is misspelt", Until: day("2026-12-01")},
 		{Name: "forever", Code: "hostname-edited", Owner: "team-x", Reason: "because", Until: day("2027-11-21")},
 	}
 }
@@ -74,16 +74,16 @@ func drifts() map[string]func() (*plan.Plan, drift.Report) {
 			kept := drift.Item{Host: "acme-production-runners-m2-00004", Fleet: "runners", Step: "power", Code: plantest.Code("sleep-enabled"), Severity: plan.Warning, Fields: []drift.Field{}, Fingerprint: "8899aabbccddeeff"}
 			return p, r.After(append(before, r.Items[0], gone, kept))
 		},
-		"busy": func() (*plan.Plan, drift.Report) { // somebody applies
+		"busy": func() (*plan.Plan, drift.Report) { // someone applies
 			p := clean()
 			p.Warnings = append(p.Warnings, plan.Trouble{Code: plan.CodeApplyInProgress, Text: "ann@desk applies since 07:29 UTC (run abcd2345)"})
 			return of(p)
 		},
-		"unproven": func() (*plan.Plan, drift.Report) { // what differs, and nobody knows since when
+		"unproven": func() (*plan.Plan, drift.Report) { // a difference that is not known to be drift
 			p := clean()
 			h := p.Hosts[0]
 			gone := plan.Action{Kind: plan.CreateMarker, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
-				Reason: plan.Reason{Code: plantest.Code("marker-missing"), Text: "the server bears our name and the host has no marker"}, Origin: plan.Origin{Drift: true}}
+				Reason: plan.Reason{Code: plantest.Code("marker-missing"), Text: "the server has a managed name and the host has no marker"}, Origin: plan.Origin{Drift: true}}
 			a := power(h)
 			a.Origin = plan.Origin{NotKnown: true}
 			p.Actions = []plan.Action{gone, a}
@@ -93,7 +93,7 @@ func drifts() map[string]func() (*plan.Plan, drift.Report) {
 		"silent":  func() (*plan.Plan, drift.Report) { return of(silent()) },
 		"blind": func() (*plan.Plan, drift.Report) {
 			cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []fleet.Fleet{{Name: "runners"}}, Ignores: ignores()}
-			why := "scaleway could not be asked: 503 Service Unavailable"
+			why := "scaleway did not answer: 503 Service Unavailable"
 			return &plan.Plan{Owner: cfg.Owner, Fleets: []string{"runners"}}, drift.Blind(cfg, why, driftDay())
 		},
 	}
@@ -119,7 +119,7 @@ func TestDriftFormats(t *testing.T) {
 			if name == "blind" { // there is no plan
 				golden(t, filepath.Join("driftreport", "blind-plan.json"), rest)
 			} else if diff := cmp.Diff(document(t, p), rest); diff != "" {
-				t.Errorf("the plan in it is another one than in plan --json:\n%s", diff)
+				t.Errorf("the plan in it differs from that of plan --json:\n%s", diff)
 			}
 			golden(t, filepath.Join("driftreport", name+".json"), added)
 			golden(t, filepath.Join("driftreport", name+".md"), md.String())
@@ -140,7 +140,7 @@ func checkMetrics(t *testing.T, r drift.Report, text string) {
 	var got []string
 	for _, s := range all {
 		if s.labels["configuration"] != r.Owner.Name || s.labels["environment"] != r.Owner.Environment {
-			t.Errorf("%s does not say whose it is: %v", s.name, s.labels)
+			t.Errorf("%s does not name its owner: %v", s.name, s.labels)
 		}
 		if s.name == "macfleet_drift" {
 			got = append(got, s.labels["host"]+"|"+s.labels["fleet"]+"|"+s.labels["step"]+"|"+s.labels["code"]+"|"+s.labels["severity"])
@@ -149,7 +149,7 @@ func checkMetrics(t *testing.T, r drift.Report, text string) {
 			t.Errorf("fingerprint %q, want %q", s.labels["fingerprint"], r.Fingerprint)
 		}
 		if s.name == "macfleet_drift_run_timestamp_seconds" && s.value != float64(r.At.Unix()) {
-			t.Errorf("it was looked at %v, want %d", s.value, r.At.Unix())
+			t.Errorf("the time of the run is %v, want %d", s.value, r.At.Unix())
 		}
 		if s.name == "macfleet_complete" && (s.value == 1) != r.Complete {
 			t.Errorf("complete is %v", s.value)
@@ -182,13 +182,13 @@ func checkMarkdown(t *testing.T, r drift.Report, text string) {
 		outside := regexp.MustCompile("`[^`]*`").ReplaceAllString(line, "")
 		for _, sign := range []string{"@a", "http:", "https:", "](", "\x1b"} {
 			if strings.Contains(outside, sign) {
-				t.Errorf("%q stands outside code: %s", sign, line)
+				t.Errorf("%q is outside code: %s", sign, line)
 			}
 		}
 	}
 }
 
-// TestMetricsOnce: a series that is there twice would make a reader refuse the whole file.
+// TestMetricsOnce: a duplicate series would make a reader refuse the whole file.
 func TestMetricsOnce(t *testing.T) {
 	t.Parallel()
 	r := reported(everything())
@@ -203,8 +203,8 @@ func TestMetricsOnce(t *testing.T) {
 	}
 }
 
-// TestDriftMarkdownIsBounded shows a thousand drifted hosts: what does not fit is
-// counted, and the fingerprint is there.
+// TestDriftMarkdownIsBounded shows a thousand drifted hosts: those that do not fit are
+// counted, and the fingerprint is kept.
 func TestDriftMarkdownIsBounded(t *testing.T) {
 	t.Parallel()
 	p := clean()

@@ -20,7 +20,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// allButTheClaim approves what comes behind a claim that nobody approved.
+// allButTheClaim approves all that follows a claim, but not the claim.
 func allButTheClaim(p *plan.Plan) plan.Approved {
 	out := plan.Approved{Keys: map[string]string{memberID: "SHA256:abc", poolID: "SHA256:abc"}, Digests: make(map[string]string)}
 	for _, a := range p.Actions {
@@ -31,7 +31,7 @@ func allButTheClaim(p *plan.Plan) plan.Approved {
 	return out
 }
 
-// annsLock is a lock that somebody holds while a plan is made.
+// annsLock is a lock that another person holds while a plan is made.
 func annsLock(alive bool) *plan.Lock {
 	at := time.Unix(1794000000, 0)
 	return &plan.Lock{Run: plan.Run{ID: "k3h7w2mq5a", Who: "ann@laptop", Epoch: 41}, Since: at, Renewed: at.Add(time.Minute), Alive: alive}
@@ -187,15 +187,15 @@ func TestEveryTroubleIsShown(t *testing.T) {
 	}
 }
 
-// unshown are the codes of troubles that reach nobody from outside a step.
+// unshown are the codes of troubles that are never shown outside a step.
 func unshown() []string {
 	return []string{"unknown-host-key", "known-hosts", // they become jump-failed
 		"unread",                              // a step's answer: the pictures of plans show it
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 
-// TestEveryCodeHasAGolden: a trouble that no golden shows was never looked at. Those
-// that steps raise are shown by the goldens of steps.
+// TestEveryCodeHasAGolden: each trouble is shown by a golden, so its text is reviewed.
+// Those that steps raise are in the goldens of steps.
 func TestEveryCodeHasAGolden(t *testing.T) {
 	t.Parallel()
 	shown, err := os.ReadFile(filepath.Join("testdata", "errors-pipe.txt"))

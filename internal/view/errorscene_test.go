@@ -17,10 +17,10 @@ const (
 	memberOf = "acme-production-runners-m2-0a1b2"
 )
 
-// acmeCluster is the cluster that is looked at.
+// acmeCluster identifies the cluster of the scenes.
 var acmeCluster = inventory.ClusterID{UID: "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e10", Context: "acme-production", Server: "https://api.acme.dev:6443"}
 
-// scene is a fleet of one converged member beside a pool of one server: what a
+// scene is a fleet of one converged member, with a pool of one server: what a
 // trouble disturbs.
 type scene struct {
 	cfg   *fleet.Config
@@ -100,7 +100,7 @@ func (s *scene) joins(disturb func(c *inventory.Cluster, n *inventory.Node)) {
 	s.cfg.Kubernetes = &fleet.Kubernetes{Namespace: "macfleet", LabelPrefix: "acme.dev"}
 	s.cfg.Fleets[0].Groups[0].Spec.TartKubelet = &fleet.TartKubelet{}
 	s.steps = func(h fleet.Host) []plan.Step {
-		h.Spec.TartKubelet = nil // what is said here is the cluster's part
+		h.Spec.TartKubelet = nil // only the cluster's part is shown here
 		return steps.For(h)
 	}
 	node := inventory.Node{Name: memberOf, ProviderID: s.snap.Servers[0].ProviderID(), Ready: inventory.Ready}
@@ -136,7 +136,7 @@ func (s *scene) edited() {
 	})
 }
 
-// held lets somebody hold the member until then.
+// held sets a hold on the member until then.
 func (s *scene) held(until time.Time) {
 	s.edited()
 	s.snap.Taken = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

@@ -58,10 +58,10 @@ func troubles() []trouble {
 		}},
 		{"missing-sudo-password", func(s *scene) { s.on(memberID, func(h *plan.HostSeen) { h.Root = false }) }},
 		{"password-not-disclosed", func(s *scene) {
-			s.noRoot(plan.MissingPassword(memberOf, plantest.Code("password-not-disclosed"), "Scaleway no longer tells it"))
+			s.noRoot(plan.MissingPassword(memberOf, plantest.Code("password-not-disclosed"), "Scaleway no longer provides it"))
 		}},
 		{"sealed-in-get", func(s *scene) {
-			s.noRoot(plan.MissingPassword(memberOf, plantest.Code("sealed-in-get"), "Scaleway answers <sealed> in its place: the API key may not see it"))
+			s.noRoot(plan.MissingPassword(memberOf, plantest.Code("sealed-in-get"), "Scaleway returns <sealed> instead: the API key may not read it"))
 		}},
 		{"wrong-password", func(s *scene) {
 			s.noRoot(plan.WrongPassword(memberOf, "Scaleway", time.Unix(1794000000, 0)))
@@ -165,7 +165,7 @@ func troubles() []trouble {
 		}},
 		{"cluster-not-prepared", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, _ *inventory.Node) {
-				c.Objects = inventory.Present([]inventory.Object{{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Why: "it is not there",
+				c.Objects = inventory.Present([]inventory.Object{{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectMissing, Why: "it does not exist",
 					Prepared: true, Gates: inventory.GateNodes}})
 			})
 		}},

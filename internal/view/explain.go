@@ -376,14 +376,14 @@ type ExplainedHost struct {
 // ExplainedStep is one step.
 type ExplainedStep struct {
 	doctor.StepExplanation
-	Seen   string            `json:"seen"` // the facts in normal form; "" when not compared
-	Want   string            `json:"want"` // the wish in the same form
-	Unread []wire.UnreadStep `json:"unread"`
-	Change *wire.Action      `json:"change,omitempty"`
-	Proof  *doctor.Proof     `json:"proof,omitempty"`
+	Seen   string               `json:"seen"` // the facts in normal form; "" when not compared
+	Want   string               `json:"want"` // the configured facts in the same form
+	Unread []wire.UnreadStep    `json:"unread"`
+	Change *wire.Action         `json:"change,omitempty"`
+	Proof  *doctor.Verification `json:"proof,omitempty"`
 }
 
-// WriteExplanation prints an explanation as one JSON object, with a step of that step alone.
+// WriteExplanation prints an explanation as one JSON object, with a step only of that step.
 func WriteExplanation(out io.Writer, x doctor.Explanation, only plan.StepID) error {
 	h := x.Host
 	os, _ := h.Seen.OSVersion.Get()

@@ -21,11 +21,11 @@ func valueAt(path, text string, level fleet.Level, line int) doctor.Effective {
 	return e
 }
 
-// explanations are one host with all that can be said of a step, one that could
-// not be asked, and one that must not be touched and is still in the pool.
+// explanations are one host with every kind of detail about a step, one that could
+// not be contacted, and one that must not be touched and is still in the pool.
 func explanations() []doctor.Explanation {
-	proven := doctor.Proof{At: time.Date(2026, 11, 20, 14, 3, 0, 0, time.UTC)}
-	moved := doctor.Proof{At: proven.At, HostMoved: true, ConfigurationMoved: true}
+	proven := doctor.Verification{At: time.Date(2026, 11, 20, 14, 3, 0, 0, time.UTC)}
+	moved := doctor.Verification{At: proven.At, HostMoved: true, ConfigurationMoved: true}
 	h := member(2, "runners")
 	h.Server.Status = "ready"
 	h.Seen.Path, h.Seen.Fingerprint = "public through bastion.acme.dev", "SHA256:abc"

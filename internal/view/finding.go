@@ -56,7 +56,7 @@ func (c category) place() int {
 // sign is the sign whose colour a category has.
 func (c category) sign() string { return categories[c.place()].sign }
 
-// finding is one thing that a plan reports of one host, or of what is no host.
+// finding is one thing that a plan reports about a host or another subject.
 type finding struct {
 	category
 	host    *plan.Host // nil: subject says what it is about

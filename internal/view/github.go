@@ -19,7 +19,7 @@ import (
 const (
 	mostNotes    = 10     // of one level, from a step of a job
 	mostCell     = 200    // characters of a text in a table
-	mostMarkdown = 60_000 // bytes of a drift: an issue takes 65,536 characters, and whoever posts it adds some
+	mostMarkdown = 60_000 // bytes of a drift: an issue takes 65,536 characters, and the workflow that posts it adds some
 	tail         = 200    // of these, for saying what was left out
 )
 
@@ -247,7 +247,7 @@ func span(text string) string {
 	return "`" + text + "`"
 }
 
-// cell writes text of a host or a provider into a table: it starts no markup, mentions nobody, links to no issue and ends no
+// cell writes text of a host or a provider into a table: it starts no markup, mentions no user, links to no issue and ends no
 // comment.
 func cell(text string) string {
 	text = printable(text)

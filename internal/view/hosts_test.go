@@ -83,7 +83,7 @@ func TestHostChanges(t *testing.T) {
 	p := everything()
 	p.Hosts[1].Unknown, p.Orphans = &plan.Trouble{Code: plan.CodeUnreachable, Text: "no route to host"}, nil
 	c.Print(v, p, narrow)
-	if n := strings.Count(b.String(), "2026-11-22T05:19:00Z"); n != 2 || !strings.Contains(b.String(), "no route to host") || !strings.Contains(b.String(), "no member any more") {
+	if n := strings.Count(b.String(), "2026-11-22T05:19:00Z"); n != 2 || !strings.Contains(b.String(), "no route to host") || !strings.Contains(b.String(), "no longer a member") {
 		t.Errorf("%d lines:\n%s", n, b.String())
 	}
 }

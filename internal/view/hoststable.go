@@ -16,7 +16,7 @@ import (
 // hostColumn is a column of the table of hosts.
 type hostColumn struct {
 	head  string
-	wide  bool // shown in the wide table alone
+	wide  bool // only in the wide table
 	cell  func(HostRow) string
 	order func(a, b HostRow) int // nil: by the cells' text
 }
@@ -251,7 +251,7 @@ func joinWithin(width int, lead string, parts []string) []string {
 	return lines
 }
 
-// absent says which hosts are no row of the table: those to claim, those that no server is left for, and lost ones.
+// absent says which hosts have no row in the table: those to claim, those that no server is left for, and lost ones.
 func (t *Text) absent(p *plan.Plan) {
 	claims, missing := 0, 0
 	for _, h := range p.Hosts {

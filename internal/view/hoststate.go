@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// HostState is where a host stands, in one word.
+// HostState is the state of a host, in one word.
 type HostState string
 
 // The states, the worst first.
@@ -32,7 +32,7 @@ func HostStates() []HostState {
 // String is the state as people read it.
 func (s HostState) String() string { return strings.ReplaceAll(string(s), "-", " ") }
 
-// stateOf returns where a member stands, by what a plan says of it.
+// stateOf returns the state of a member, as planned.
 func stateOf(h plan.Host, actions []plan.Action) HostState {
 	switch v := h.Verdict(actions); {
 	case v == plan.Blocked:

@@ -70,7 +70,7 @@ func (c *HostChanges) Print(t *Text, p *plan.Plan, o HostsOptions) {
 	}
 	for name := range c.before {
 		if _, there := now[name]; !there {
-			out = append(out, []string{at, name, "is no member any more"})
+			out = append(out, []string{at, name, "is no longer a member"})
 		}
 	}
 	c.before = now

@@ -8,7 +8,7 @@ import (
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
-// exchange is a step whose change would hurt what goes on on the host.
+// exchange is a step whose change would disturb the work on the host.
 type exchange struct{ busy []plan.Task }
 
 func (exchange) ID() plan.StepID { return "tart" }
@@ -34,8 +34,7 @@ func pushing() plan.Task { return plan.Task{Text: "tart push image (pid 77)"} }
 
 func running() plan.Task { return plan.Task{VM: "ci-a", Text: "tart run ci-a (pid 7)"} }
 
-// drains shows what a plan says of hosts that are made idle, and what a person is
-// asked.
+// drains shows what a plan reports about hosts that are drained, and the prompt.
 func drains(v *view.Text) {
 	for _, force := range []bool{false, true} {
 		s := newScene()

@@ -36,6 +36,6 @@ func TestLeftOver(t *testing.T) {
 	}
 	const whole = "  ✗ acme-production-runners-m2-00002  blocked: it is strange  [unread]\n      fix   look\n"
 	if got := shown(clean()); !strings.Contains(got, whole) || !strings.HasSuffix(got, result) {
-		t.Errorf("blocked by now:\n%s", got)
+		t.Errorf("blocked since the plan:\n%s", got)
 	}
 }

@@ -75,7 +75,7 @@ func (s *screen) height(lines []string) int {
 	return n
 }
 
-// applied is a plan for so many hosts of one fleet, an action each, with the first host as canary.
+// applied is a plan for a number of hosts of one fleet, an action each, with the first host as canary.
 func applied(hosts int) *plan.Plan {
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}}
 	r := plan.Rollout{Fleet: "runners", AtOnce: 4, Canary: 1, Soak: "1m0s"}
@@ -92,7 +92,7 @@ func applied(hosts int) *plan.Plan {
 
 var begun = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// TestLive shows a run on a small terminal that becomes narrower: each host that ended stands in the scrollback once, and
+// TestLive shows a run on a small terminal that becomes narrower: each host that ended is in the scrollback once, and
 // nothing else is left.
 func TestLive(t *testing.T) {
 	t.Parallel()
@@ -106,10 +106,10 @@ func TestLive(t *testing.T) {
 	}
 	event(0, engine.Started, nil)
 	now = now.Add(20 * time.Second)
-	l.Say("Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to leave at once, which nobody has to.")
+	l.Say("Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to abort.")
 	want := []string{
 		"Interrupted: finishing what runs, starting nothing new. Press Ctrl-C again to",
-		"leave at once, which nobody has to.",
+		"abort.",
 		"Applying acme/production  [...................] 0/30 actions · 0/30 hosts · 20s",
 		"  ● runners/00000  0/1  power                                      20s  (canary)",
 		"  · 29 waiting for the canary",

@@ -58,7 +58,7 @@ func TestPlanFileDocument(t *testing.T) {
 	}
 	rest, part := without(t, b.Bytes(), "plan")
 	if diff := cmp.Diff(document(t, everything()), part); diff != "" {
-		t.Errorf("a plan file has another plan than plan --json:\n%s", diff)
+		t.Errorf("the plan in a plan file differs from that of plan --json:\n%s", diff)
 	}
 	golden(t, "planfile.json", rest)
 }
@@ -117,8 +117,8 @@ func TestMarkdownStaysInItsBounds(t *testing.T) {
 	}
 }
 
-// TestGitHubAnnotations: a note stands on the line of the value, else of its block;
-// what nobody wrote has none, and nothing breaks out of its place.
+// TestGitHubAnnotations: a note is on the line of the value, else of its block; a value
+// that is not in the configuration has none, and no text breaks out of its note.
 func TestGitHubAnnotations(t *testing.T) {
 	t.Parallel()
 	at := func(line int) fleet.Source {

@@ -14,8 +14,8 @@ type reading struct {
 	value  float64
 }
 
-// parseMetrics reads the text format as its description says, on its own: every name
-// is described before its samples, which stand together, and no sample comes twice.
+// parseMetrics reads the text format as it is specified: every name is described before
+// its samples, which follow each other, and no sample comes twice.
 func parseMetrics(text string) ([]reading, error) {
 	if !strings.HasSuffix(text, "\n") {
 		return nil, fmt.Errorf("the last line has no end")
@@ -28,7 +28,7 @@ func parseMetrics(text string) ([]reading, error) {
 		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
 			name, help, _ := strings.Cut(rest, " ")
 			if helped[name] || help == "" {
-				return nil, fmt.Errorf("%s is described twice or not at all", name)
+				return nil, fmt.Errorf("%s is described twice, or never", name)
 			}
 			helped[name], current = true, name
 			continue
@@ -45,7 +45,7 @@ func parseMetrics(text string) ([]reading, error) {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
 		if s.name != current || !typed[current] {
-			return nil, fmt.Errorf("%s stands under %s", s.name, current)
+			return nil, fmt.Errorf("%s is listed under %s", s.name, current)
 		}
 		if key := fmt.Sprint(s.name, s.labels); seen[key] {
 			return nil, fmt.Errorf("there twice: %s", key)
@@ -103,7 +103,7 @@ func parseLabels(line string, into map[string]string) (rest string, err error) {
 			}
 		}
 		if _, twice := into[name]; !closed || twice {
-			return "", fmt.Errorf("label %s is there twice or not closed", name)
+			return "", fmt.Errorf("label %s is repeated or not closed", name)
 		}
 		into[name] = b.String()
 		if rest, ok := strings.CutPrefix(line, "}"); ok {
@@ -115,7 +115,7 @@ func parseLabels(line string, into map[string]string) (rest string, err error) {
 	}
 }
 
-// TestParserOfTheTests refuses what is no text format, so that it can find a fault.
+// TestParserOfTheTests: the parser of these tests rejects a malformed text.
 func TestParserOfTheTests(t *testing.T) {
 	t.Parallel()
 	const head = "# HELP a b\n# TYPE a gauge\n"

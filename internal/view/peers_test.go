@@ -65,10 +65,10 @@ func silence(code string, seen plan.HostSeen) trouble {
 
 // faulty is an ssh configuration with a faulty line.
 func faulty(string, ...string) (sshconfig.Settings, error) {
-	return sshconfig.Settings{}, errors.New("~/.ssh/config:7: Port 0 is no port; ")
+	return sshconfig.Settings{}, errors.New("~/.ssh/config line 7: Bad port '0'")
 }
 
-// behindBastion is an ssh configuration with one jump host that nobody knows.
+// behindBastion is an ssh configuration with one jump host whose key is unknown.
 func behindBastion(_ string, names ...string) (sshconfig.Settings, error) {
 	if names[0] == "bastion" {
 		return sshconfig.Settings{Known: []string{"/home/acme/.ssh/known_hosts"}}, nil
@@ -138,7 +138,7 @@ func peer(t *testing.T, serve func(net.Conn)) hosts.Dial {
 	}
 }
 
-// server is an SSH server that lets nobody in when refuse is set, and opens no
+// server is an SSH server that rejects every login when refuse is set, and opens no
 // session.
 func server(key ssh.Signer, refuse error) func(net.Conn) {
 	return func(c net.Conn) {

@@ -30,7 +30,7 @@ func (t *Text) Plan(p *plan.Plan, o PlanForm) {
 		if rows := foldFindings(findingsOf(p, o.Config)); !o.Full && len(rows) > 0 {
 			t.planRows(p, rows)
 		} else if o.Full {
-			t.orphans(p, anyOrphan) // somebody allowed them
+			t.orphans(p, anyOrphan) // allowed by a flag
 			t.held(p, false)
 			t.notes(p)
 		}
@@ -48,19 +48,19 @@ func (t *Text) Plan(p *plan.Plan, o PlanForm) {
 	t.planRows(p, foldFindings(findingsOf(p, o.Config)))
 	t.rolloutRows(p)
 	t.blank()
-	t.beside(planLine(p), "Details: macfleet plan --full, explain HOST")
+	t.sideBySide(planLine(p), "Details: macfleet plan --full, explain HOST")
 }
 
 // planHeading prints whose plan it is, and how its hosts are.
 func (t *Text) planHeading(p *plan.Plan) {
 	title := strings.ReplaceAll(ownerTitle(p), "/", " / ") + clusterTitle(p)
-	t.besideStyled(t.strong.Render(printable(title)), printable(tallyOf(p).String()))
+	t.sideBySideStyled(t.strong.Render(printable(title)), printable(tallyOf(p).String()))
 }
 
-// beside prints two texts on one line where they fit, else on two.
-func (t *Text) beside(left, right string) { t.besideStyled(printable(left), printable(right)) }
+// sideBySide prints two texts on one line where they fit, else on two.
+func (t *Text) sideBySide(left, right string) { t.sideBySideStyled(printable(left), printable(right)) }
 
-func (t *Text) besideStyled(left, right string) {
+func (t *Text) sideBySideStyled(left, right string) {
 	gap := 3
 	if t.width > 0 {
 		gap = t.width - lipgloss.Width(left) - lipgloss.Width(right)
@@ -73,14 +73,14 @@ func (t *Text) besideStyled(left, right string) {
 	fmt.Fprintln(t.out, left+strings.Repeat(" ", min(gap, widestGap))+right)
 }
 
-// widestGap keeps what stands beside a text near it on a wide terminal.
+// widestGap limits the space between two texts on one line of a wide terminal.
 const widestGap = 24
 
 // The columns of rows.
 const (
 	rowIndent  = 2
 	widestName = 24 // of the column of hosts
-	leastText  = 30 // columns that the text needs beside the others
+	leastText  = 30 // columns that the text needs next to the others
 )
 
 // rolloutRows prints the order of a rollout and what it costs, with the title once.
@@ -254,7 +254,7 @@ func approved(name string, f wire.PlanFile, now *plan.Plan, doneBy func(plan.Act
 // Recalled says of a recorded observation how old it is, and what it does not answer.
 func (t *Text) Recalled(file string, taken time.Time, gaps plan.Gaps) {
 	missed := func(noun string, all []string) string {
-		return given(len(all) > 0, "%s not asked (%s)", count(len(all), noun), firstOf(all))
+		return given(len(all) > 0, "%s not recorded (%s)", count(len(all), noun), firstOf(all))
 	}
 	text := listed(", ", missed("host", gaps.Hosts), missed("question", gaps.Probes))
 	t.sayf("From %s, observed %s.%s", file, taken.UTC().Format("2006-01-02 15:04 UTC"), given(text != "",

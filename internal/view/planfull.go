@@ -39,8 +39,8 @@ func (t *Text) differences(p *plan.Plan) {
 
 func anyOrphan(plan.Orphan) bool { return true }
 
-// fleetBlocks shows a fleet: its hosts, what it wants and nobody can give, what vanished,
-// and the groups that a run without secrets could compare with nothing.
+// fleetBlocks shows a fleet: its hosts, the missing servers, those that vanished, and the
+// groups that a run without secrets could not compare.
 func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) []block {
 	var out []block
 	for _, h := range p.Hosts {
@@ -84,10 +84,10 @@ func (t *Text) orphans(p *plan.Plan, shown func(plan.Orphan) bool) {
 		b.sign = signDrift
 		all = append(all, b)
 	}
-	t.blocks("Orphaned members: ours, without a place in the configuration, never changed", all)
+	t.blocks("Orphaned members: managed, not in the configuration, never changed", all)
 }
 
-// doubts shows what nobody can tell of the configuration as a whole.
+// doubts shows what cannot be known of the configuration as a whole.
 func (t *Text) doubts(p *plan.Plan) {
 	t.blocks("In doubt", mapped(p.Doubts, func(x plan.Trouble) block {
 		return block{sign: signUnknown, hosts: []string{ownerTitle(p)}, body: trouble(signUnknown, 0, &x)}
@@ -114,7 +114,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 	for _, a := range actions {
 		if a.Kind != plan.ClaimServer {
 			rows := actionRows(h, a)
-			if a.Refusal != nil && a.Refusal == before { // the same stands above
+			if a.Refusal != nil && a.Refusal == before { // the same is printed above
 				rows = rows[:len(rows)-len(refusal(h, a))]
 			}
 			before = a.Refusal
@@ -149,7 +149,7 @@ func worst(h plan.Host, sign string, actions []plan.Action) string {
 	return sign
 }
 
-// troubles returns what stands against a host, and what could not be read.
+// troubles returns the reasons that block a host, and what could not be read.
 func troubles(h plan.Host) []row {
 	out := append(trouble(signUnknown, 0, h.Unknown), trouble(signRefused, 0, h.Refused)...)
 	for _, u := range h.Unread {
@@ -161,8 +161,8 @@ func troubles(h plan.Host) []row {
 	return out
 }
 
-// actionRows shows one action: its sign, what it is about, why, and the fields. Of a
-// server that stays as it is there is nothing to say but why.
+// actionRows shows one action: its sign, what it is about, why, and the fields. A
+// server that stays as it is has only the reason.
 func actionRows(h plan.Host, a plan.Action) []row {
 	rows := []row{{sign: string(a.Kind.Sign()), text: label(a) + reason(a)}}
 	detail := func(text string) {
@@ -189,7 +189,7 @@ func idleText(a plan.Action) string {
 	case a.Forced && len(a.Busy) > 0:
 		return "by force, while there is " + plan.TaskTexts(a.Busy)
 	case a.Forced:
-		return "by force: it is not looked whether anything is at work there"
+		return "by force: work on the host is not checked"
 	case a.Drains && a.Evicts > 0:
 		return "drains the host first: " + count(a.Evicts, "Pod")
 	case a.Drains:
@@ -247,13 +247,13 @@ func actionLine(p *plan.Plan) string {
 	return "Actions: " + listed("; ", fmt.Sprintf("%d to add, %d to change, %d to remove", s.Add, s.Change, s.Remove), deferred(s), refusals(s)) + "."
 }
 
-// refusals counts what is wanted and not done, without the hosts that were not compared, and
-// the hosts without a place.
+// refusals counts the blocked actions, without the hosts that were not compared, and the
+// orphaned members.
 func refusals(s plan.Summary) string {
 	return listed(", ", some(s.Refused+s.Unknown-s.NotCompared, "blocked"), given(s.Orphans > 0, "%s", count(s.Orphans, "orphaned member")))
 }
 
-// notes prints what is worth knowing and no difference.
+// notes prints what is worth knowing and is not a difference.
 func (t *Text) notes(p *plan.Plan) {
 	if len(p.Strays) > 0 {
 		t.sayf("Strays, in no pool and no fleet, never touched: %s.", joined(p.Strays, func(s inventory.Server) string { return s.Name }))
@@ -281,7 +281,7 @@ func (t *Text) held(p *plan.Plan, inBlocks bool) {
 
 func byHold(a plan.Action) bool { return a.Refusal != nil && a.Refusal.Code == plan.CodeHeld }
 
-// holdRows say once in a host's block who holds it, where nothing is done there for that.
+// holdRows say once in a host's block who holds it, if the hold blocks its actions.
 func holdRows(h plan.Host, actions []plan.Action) []row {
 	if h.ActiveHold() == nil || !slices.ContainsFunc(actions, byHold) || h.Refused != nil || h.Unknown != nil {
 		return nil
@@ -299,7 +299,7 @@ func byServer(h plan.Host, a plan.Action) *plan.Trouble {
 	return nil
 }
 
-// serverRows say once in a host's block why nothing is done there, where the provider is at work on its server.
+// serverRows say once in a host's block that its actions wait for the provider, which is changing its server.
 func serverRows(h plan.Host, actions []plan.Action) []row {
 	for _, a := range actions {
 		if t := byServer(h, a); t != nil && h.Refused == nil && h.Unknown == nil {
@@ -309,8 +309,8 @@ func serverRows(h plan.Host, actions []plan.Action) []row {
 	return nil
 }
 
-// warnings shows what steps say without a difference, and, where drift says so, what drifted
-// and is left to a person.
+// warnings shows what steps report without a difference, and, with drifted, the drift that is
+// left to a person.
 func (t *Text) warnings(p *plan.Plan, drifted bool) {
 	var blocks []block
 	for _, w := range p.Warnings {

@@ -14,10 +14,10 @@ import (
 // LeastMarkdown is the smallest limit of a Markdown document in bytes: its heading must fit, and what says that the rest did not.
 const LeastMarkdown = 2000
 
-// Markdown writes plans for a comment on a change, in at most so many bytes.
+// Markdown writes plans for a comment on a change, up to a limit in bytes.
 type Markdown int
 
-// NewMarkdown returns a writer of documents of at most so many bytes.
+// NewMarkdown returns a writer of documents of at most limit bytes.
 func NewMarkdown(limit int) (Markdown, error) {
 	if limit < LeastMarkdown {
 		return 0, fmt.Errorf("a limit of %d bytes is too small for a document; it must be at least %d", limit, LeastMarkdown)
@@ -26,7 +26,7 @@ func NewMarkdown(limit int) (Markdown, error) {
 }
 
 // Plan prints a plan: the verdict, a table of what the short plan shows, the rollout, and below it every host, folded away.
-// Rows that do not fit are left out and counted. What a host or a file says opens no markup, and stands in a fence that it cannot end.
+// Rows that do not fit are left out and counted. Text of a host or a file opens no markup, and is in a fence that it cannot end.
 func (m Markdown) Plan(out io.Writer, p *plan.Plan) error { return m.write(out, p, "") }
 
 // PlanFile prints a plan file.
@@ -143,5 +143,5 @@ func fullMarkdown(p *plan.Plan, room int) (text string, rest int) {
 	return before + body + after, rest
 }
 
-// code is a text that stands for nothing but itself, and calls nobody by name.
+// code returns a text as it is, without markup and without a mention of a user.
 func code(text string) string { return "<code>" + html.EscapeString(printable(text)) + "</code>" }

@@ -45,7 +45,7 @@ func findingsOf(p *plan.Plan, cfg *fleet.Config) []finding {
 
 func (f *findings) add(x finding) { f.all = append(f.all, x) }
 
-// trouble adds what stands against a host or a subject.
+// trouble adds a trouble of a host or another subject.
 func (f *findings) trouble(c category, h *plan.Host, subject, what string, x *plan.Trouble) {
 	f.add(finding{category: c, host: h, subject: subject, what: what, text: brief(x.Text), codes: []string{x.Code.String()}, fix: x.Remedy, counted: true})
 }
@@ -176,7 +176,7 @@ func labelsOf(actions []plan.Action) string {
 	return strings.Join(slices.Compact(mapped(actions, label)), ", ")
 }
 
-// blocked adds what is wanted on a host and refused, by why.
+// blocked adds the blocked actions of a host, by reason.
 func (f *findings) blocked(h *plan.Host, actions []plan.Action) {
 	refused := slices.DeleteFunc(slices.Clone(actions), func(a plan.Action) bool { return a.Refusal == nil })
 	for _, same := range grouped(refused, func(a plan.Action) plan.Trouble { return *a.Refusal }) {
@@ -211,12 +211,12 @@ func (f *findings) deferred(h *plan.Host, actions []plan.Action) {
 	}
 }
 
-// awaitsCluster adds that a host waits for what the cluster lacks, which has a row of its own.
+// awaitsCluster adds that a host waits for cluster objects, which have a separate row.
 func (f *findings) awaitsCluster(h *plan.Host) {
 	f.add(finding{category: catBlocked, host: h, text: "waits for the cluster objects above", codes: []string{plan.CodeClusterNotPrepared.String()}})
 }
 
-// saidAbove reports whether a row of the cluster says what stands against a host.
+// saidAbove reports whether a row of the cluster already shows the trouble of a host.
 func (f *findings) saidAbove(x *plan.Trouble) bool {
 	return f.unprepared && x.Code == plan.CodeClusterNotPrepared
 }
@@ -319,8 +319,8 @@ func (f *findings) claims() {
 	}
 }
 
-// groups adds what is no host of the plan: servers that are missing, lost, orphaned, skipped or
-// unmanaged, and groups of which nobody was asked.
+// groups adds what has no host in the plan: servers that are missing, lost, orphaned, skipped or
+// unmanaged, and groups of which no host was contacted.
 func (f *findings) groups() {
 	p := f.plan
 	for _, s := range p.Shortages {

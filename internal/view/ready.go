@@ -26,7 +26,7 @@ func (t *Text) late(late []engine.NotReady) {
 type ReadyDocument struct {
 	wire.OwnedHead
 	Ready   bool       `json:"ready"`   // all of them are, and none is missing
-	Missing int        `json:"missing"` // servers that are wanted and not there
+	Missing int        `json:"missing"` // configured servers that are missing
 	Hosts   []ReadyRow `json:"hosts"`   // those that join the cluster
 }
 

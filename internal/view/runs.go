@@ -115,7 +115,7 @@ func (t *Text) Run(r runlog.Record) {
 func (t *Text) reported(h runlog.HostReport) {
 	actions := h.Actions
 	left := h.Left
-	if left != nil && left.Text != "" { // it has the cause; the code alone would be printed again for each action
+	if left != nil && left.Text != "" { // it has the cause; otherwise each action would repeat only the code
 		actions = slices.DeleteFunc(slices.Clone(actions), func(a runlog.ActionReport) bool { return a.State == runlog.StateRefused })
 	}
 	for _, group := range runsOf(actions) {

@@ -67,12 +67,12 @@ func TestSchemas(t *testing.T) {
 	}
 	for _, f := range kept {
 		if _, ok := files[f.Name()]; !ok && f.Name() != "schemas.go" {
-			t.Errorf("docs/schemas/%s is no document's", f.Name())
+			t.Errorf("docs/schemas/%s belongs to no document", f.Name())
 		}
 	}
 }
 
-// TestGoldensFollowTheirSchemas looks at the very bytes that are kept.
+// TestGoldensFollowTheirSchemas checks the goldens as they are stored.
 func TestGoldensFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {

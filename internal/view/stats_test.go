@@ -15,8 +15,8 @@ import (
 	"github.com/macfleet/macfleet/internal/view"
 )
 
-// cost is what a plan of seven hosts cost; one of them was not to be reached,
-// and two took the same time.
+// cost is what a plan of seven hosts cost; one of them was unreachable, and two took
+// the same time.
 func cost() view.Stats {
 	s := view.Stats{
 		Hosts:         hosts.Stats{Connections: 6, Execs: 6, Turns: 61, Sent: 40_210, Received: 43_870},
@@ -87,7 +87,7 @@ func TestStatsFit(t *testing.T) {
 		}
 		joined := strings.Join(strings.Fields(b.String()), "")
 		if !strings.Contains(joined, fmt.Sprintf("%.2fs", slowest.Total().Seconds())) || !strings.Contains(joined, slowest.Host) {
-			t.Fatalf("the slowest host %+v is not there:\n%s", slowest, b.String())
+			t.Fatalf("the slowest host %+v is missing:\n%s", slowest, b.String())
 		}
 	})
 }

@@ -19,7 +19,7 @@ func (t tally) String() string {
 	return listed("; ", count(t.Hosts, "host")+given(t.Hosts > 0, ": %s", states), t.others())
 }
 
-// rest counts the hosts on which nothing is done, although something may be wanted.
+// rest counts the hosts on which nothing is done, although they may differ.
 func (t tally) rest() string {
 	return listed(", ", some(t.Blocked, "blocked"), some(t.Unreachable, "unreachable"), some(t.Lost, "lost"), some(t.Uncompared, "not compared"),
 		some(t.HeldBack, "held"), some(t.LeftForLater, "deferred"), given(t.NeedsAttention == 1, "1 needs attention"), given(t.NeedsAttention > 1, "%d need attention", t.NeedsAttention))
@@ -30,7 +30,7 @@ func (t tally) inSync() string {
 	return fmt.Sprintf("%d in sync", t.InSync) + given(t.HeldInSync > 0, " (%d held)", t.HeldInSync)
 }
 
-// others counts what is no host of the plan.
+// others counts what has no host in the plan.
 func (t tally) others() string {
 	return listed(", ", given(t.Missing > 0, "%s missing", count(t.Missing, "server")), given(t.Orphans > 0, "%s", count(t.Orphans, "orphaned member")))
 }
@@ -107,7 +107,7 @@ func (n names) list(g group) string {
 	return n.listed(mapped(g.hosts, func(h *plan.Host) string { return n.Short(h.Name) }), mostNames)
 }
 
-// listed lists short names by their fleets: at most so many in all, at least one of each fleet, and the others of each fleet
+// listed lists short names by their fleets: at most that many in all, at least one of each fleet, and the others of each fleet
 // counted behind them.
 func (n names) listed(all []string, most int) string {
 	fleetOf := func(short string) string {

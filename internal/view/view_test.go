@@ -89,7 +89,7 @@ func limited(p *plan.Plan) *plan.Plan {
 	return p
 }
 
-// silent is a plan without a difference, of hosts most of which could not be asked.
+// silent is a plan without a difference, in which most hosts could not be contacted.
 func silent() *plan.Plan {
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}}
 	for n := range 9 {
@@ -109,10 +109,10 @@ func joining() *plan.Plan {
 	kubelet := fleet.Artifact{Name: "tart_kubelet", Version: "0.5.0", SHA256: strings.Repeat("5", 64), Size: 24 << 20, Fetch: fleet.FetchPush}
 	tart := fleet.Artifact{Name: "tart", Version: "2.32.1", SHA256: strings.Repeat("7", 64), Size: 61_000_000, Fetch: fleet.FetchHost}
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"builders", "runners"}, Cluster: true,
-		Unread: []plan.Unread{{Probe: "cluster.join", Why: "kube-public/cluster-info is not there"}}}
-	objects := []inventory.Object{{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it is not there"},
+		Unread: []plan.Unread{{Probe: "cluster.join", Why: "kube-public/cluster-info does not exist"}}}
+	objects := []inventory.Object{{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it does not exist"},
 		{Kind: "ClusterRole", Name: "macfleet-tart-kubelet", State: inventory.ObjectDiffers, Why: "rules", Prepared: true}}
-	p.Actions = []plan.Action{{Kind: plan.KeepObject, Object: &objects[0], Reason: plan.Reason{Code: plantest.Code("object-missing"), Text: "it is not there"}, Origin: plan.Origin{Pending: true}},
+	p.Actions = []plan.Action{{Kind: plan.KeepObject, Object: &objects[0], Reason: plan.Reason{Code: plantest.Code("object-missing"), Text: "it does not exist"}, Origin: plan.Origin{Pending: true}},
 		{Kind: plan.KeepObject, Object: &objects[1], Reason: plan.Reason{Code: plantest.Code("object-differs"), Text: "rules"}, Origin: plan.Origin{Drift: true},
 			Refusal: &plan.Trouble{Code: plantest.Code("cluster-not-prepared"), Text: "the ClusterRole is not as this version wants it: rules", Remedy: "let an administrator of the cluster run: macfleet init cluster"}}}
 	for n := 1; n <= 4; n++ {
@@ -155,7 +155,7 @@ func joining() *plan.Plan {
 }
 
 // nodes is what the steps themselves plan for two fleets of nine hosts that join a
-// cluster. Each host has arguments of its own, and a fleet is one block even so.
+// cluster. Each host has its own arguments, and a fleet is one block even so.
 func nodes() *plan.Plan {
 	cfg, _, snap := plantest.Joining(18)
 	return plan.Compute(cfg, steps.For, snap, plan.Selection{})
@@ -248,7 +248,7 @@ func TestStream(t *testing.T) {
 }
 
 // TestOnlyWholePiecesAreWiderThanTheTerminal holds for any text: no word is lost or broken, and what is wider than the
-// terminal stands on a line of its own.
+// terminal has its own line.
 func TestOnlyWholePiecesAreWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -267,7 +267,7 @@ func TestOnlyWholePiecesAreWiderThanTheTerminal(t *testing.T) {
 	})
 }
 
-// TestCommandsStayWhole keeps what somebody copies on one line.
+// TestCommandsStayWhole: a command that a person copies stays on one line.
 func TestCommandsStayWhole(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
@@ -308,8 +308,8 @@ func TestColour(t *testing.T) {
 	}
 }
 
-// TestPrintable lets nothing through that moves the cursor, turns the line or is
-// not to be seen.
+// TestPrintable: characters that move the cursor, reverse the line or are invisible are
+// escaped.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	say := func(text string) string {
@@ -324,7 +324,7 @@ func TestPrintable(t *testing.T) {
 		"ac\u200bme\ufeff":      `ac\u200bme\ufeff`,
 		"no\u00a0break\u2028":   `no\u00a0break\u2028`,
 		"caf\xe9 \x9b2J":        `caf\xe9 \x9b2J`,
-		"\ufffd is to be seen":  "\ufffd is to be seen",
+		"\ufffd is visible":     "\ufffd is visible",
 		"tag \U000e0041 hidden": `tag \U000e0041 hidden`,
 	} {
 		if got := say(text); got != want {
@@ -354,11 +354,11 @@ func TestTableMeasuresWhatItShows(t *testing.T) {
 // TestNarrowTable drops columns in the order given before it wraps the last one.
 func TestNarrowTable(t *testing.T) {
 	t.Parallel()
-	rows := [][]string{{"NAME", "ZONE", "TYPE", "WHY"}, {"acme", "fr-par-1", "M2-L", "it sleeps after ten minutes, and nobody wants that"}}
+	rows := [][]string{{"NAME", "ZONE", "TYPE", "WHY"}, {"acme", "fr-par-1", "M2-L", "it sleeps after ten minutes, and should never sleep"}}
 	for width, want := range map[int]string{
-		60: "NAME  ZONE      TYPE  WHY\nacme  fr-par-1  M2-L  it sleeps after ten minutes, and\n                      nobody wants that\n",
-		44: "NAME  TYPE  WHY\nacme  M2-L  it sleeps after ten minutes, and\n            nobody wants that\n",
-		34: "NAME  WHY\nacme  it sleeps after ten minutes,\n      and nobody wants that\n",
+		60: "NAME  ZONE      TYPE  WHY\nacme  fr-par-1  M2-L  it sleeps after ten minutes, and\n                      should never sleep\n",
+		44: "NAME  TYPE  WHY\nacme  M2-L  it sleeps after ten minutes, and\n            should never sleep\n",
+		34: "NAME  WHY\nacme  it sleeps after ten minutes,\n      and should never sleep\n",
 	} {
 		var b bytes.Buffer
 		view.NewText(&b, width, false).Table(rows, "ZONE", "TYPE")

@@ -97,9 +97,9 @@ func TestOnePassword(t *testing.T) {
 	}
 }
 
-// TestTell reports what was found and nothing else: a placeholder is not a
-// secret, and taking it out of texts would hide it.
-func TestTell(t *testing.T) {
+// TestLearn: only resolved secrets are reported to Learn. A placeholder is not one,
+// and masking it in texts would hide it.
+func TestLearn(t *testing.T) {
 	t.Parallel()
 	var told []string
 	r := secrets.Resolver{Learn: func(v string) { told = append(told, v) }, LookupEnv: func(name string) (string, bool) {

@@ -251,7 +251,7 @@ func (m macLogin) perform(c plan.Change) macLogin {
 	return m
 }
 
-// TestAutoLoginUnread: what was not understood is no difference.
+// TestAutoLoginUnread: an answer that was not understood is not a difference.
 func TestAutoLoginUnread(t *testing.T) {
 	t.Parallel()
 	up, down := fine.answer().Stdout, macLogin{user: "m1", file: "present"}.answer().Stdout

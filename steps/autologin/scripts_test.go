@@ -357,7 +357,7 @@ func TestAutoLoginStale(t *testing.T) {
 			name, known string
 			refused     []string
 			tries       int // of the password in the file
-			mends       bool
+			succeeds    bool
 		}{
 			{"the right one is known", rightPassword, nil, 0, true},
 			{"none is known", "", nil, 1, false},
@@ -377,10 +377,10 @@ func TestAutoLoginStale(t *testing.T) {
 						t.Errorf("it says %s", code)
 					}
 					a := m.perform(f, tc.known, tc.refused...)
-					if tries := strings.Count(m.Get("tries"), "try"); tries != tc.tries || (a.Exit == 0) != tc.mends {
+					if tries := strings.Count(m.Get("tries"), "try"); tries != tc.tries || (a.Exit == 0) != tc.succeeds {
 						t.Errorf("%d tries, %+v", tries, a)
 					}
-					if !tc.mends {
+					if !tc.succeeds {
 						if f = m.look(); f.Changes[0].Reason.Code.String() != "stale-kcpassword" || m.kicks() > 0 {
 							t.Errorf("%d kicks, then %+v", m.kicks(), f)
 						}

@@ -124,14 +124,14 @@ func GoalOf(want *fleet.Artifact) Goal {
 // the previous one. A host that is already rolled back, or never got the configured version,
 // keeps its own. The trouble says that there is nothing to roll back to.
 func (r Receipt) Goal(want *fleet.Artifact, kept []string, rollback bool) (Goal, *plan.Trouble) {
-	wish := GoalOf(want)
+	desired := GoalOf(want)
 	stay := Goal{Version: r.Current, rollback: true}
 	switch {
 	case !rollback:
-		return wish, nil
+		return desired, nil
 	case !r.Exists():
-		return wish, nothingBefore("macfleet has not installed it here yet")
-	case r.rolled.SHA != "", r.Current.SHA != wish.SHA && r.Previous.SHA != wish.SHA:
+		return desired, nothingBefore("macfleet has not installed it here yet")
+	case r.rolled.SHA != "", r.Current.SHA != desired.SHA && r.Previous.SHA != desired.SHA:
 		return stay, nil
 	case r.Previous.SHA == "":
 		return stay, nothingBefore(r.Current.Name + " is the first version that macfleet installed here")

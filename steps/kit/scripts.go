@@ -107,8 +107,8 @@ func (s Scripts) Probe(step plan.StepID, name string, as plan.User, args ...stri
 // ProbeOrTraces returns the probe of a step. When the step is not configured, the script gets the
 // argument "traces" and stops early on a host where macfleet left nothing: the full probe can
 // run fifty tools.
-func ProbeOrTraces(wished bool, full plan.Probe) []plan.Probe {
-	if !wished {
+func ProbeOrTraces(configured bool, full plan.Probe) []plan.Probe {
+	if !configured {
 		full.ID, full.Unless = tracesID(full.ID), full.ID
 		full.Script = "set -- \"$@\" traces\n" + full.Script
 	}

@@ -247,7 +247,7 @@ func sane(t rapid.TB, conf, got string) {
 		t.Fatal(err)
 	}
 	i, before := 0, was.all
-	for _, s := range after.all { // what is left was there before, in that order
+	for _, s := range after.all { // the rest is unchanged, in the same order
 		for i < len(before) && before[i].text != s.text && before[i].text != strings.TrimRight(s.text, "\n") && before[i].text+"\n" != s.text {
 			i++
 		}

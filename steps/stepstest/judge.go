@@ -90,12 +90,12 @@ func Sound(t testing.TB, id plan.StepID, v plan.View, f plan.Finding) {
 // that the facts have too are equal where nothing changes, but for arguments,
 // which name the host's size.
 func agree(wanted string, f plan.Finding) bool {
-	wish, seen := settings(wanted), settings(f.Facts)
-	if _, byHost := wish["reserve"]; !byHost {
+	desired, seen := settings(wanted), settings(f.Facts)
+	if _, byHost := desired["reserve"]; !byHost {
 		return (wanted == f.Facts) == (len(f.Changes) == 0)
 	}
 	both := 0
-	for name, value := range wish {
+	for name, value := range desired {
 		have, there := seen[name]
 		if !there || name == "arguments" {
 			continue

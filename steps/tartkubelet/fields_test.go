@@ -189,7 +189,7 @@ func move(t *testing.T, path string, v reflect.Value) {
 func TestKubeletFactsAreOfTheHost(t *testing.T) {
 	t.Parallel()
 	proven := newKubeletCase().finding(t)
-	for name, wish := range map[string]func(*kubeletCase){
+	for name, desired := range map[string]func(*kubeletCase){
 		"pods": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { n := 7; s.TartKubelet.MaxPods = &n }) },
 		"labels": func(c *kubeletCase) {
 			c.want(func(s *fleet.Spec) { s.TartKubelet.Labels = map[string]string{"tier": "x"} })
@@ -205,7 +205,7 @@ func TestKubeletFactsAreOfTheHost(t *testing.T) {
 		},
 	} {
 		c := newKubeletCase()
-		wish(c)
+		desired(c)
 		f := c.finding(t)
 		stepstest.Expect(t, name+": facts", proven.Facts, f.Facts)
 		if len(f.Changes) == 0 {

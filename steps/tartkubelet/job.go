@@ -42,11 +42,11 @@ func capacityOf(reserve *fleet.Reserve, cpus int, memory int64) (capacity, *plan
 // kubeletJob renders the kubelet's job for a first setup, an update and a repair. Empty
 // values are omitted, and labels are sorted. It does not set --node-ip-source=tailscale:
 // without tailscale on the host, the kubelet exits at once.
-func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
+func kubeletJob(desired *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 	h := v.Host
 	args := []string{kubeletProgram, "--node-name=" + h.Name, "--kubeconfig=" + kubeletConfig, "--host-cpu=" + strconv.Itoa(c.cpus),
-		"--host-memory-mb=" + strconv.FormatInt(c.mega, 10), "--max-pods=" + strconv.Itoa(*wish.MaxPods)}
-	if labels := nodeLabels(wish, v); len(labels) > 0 {
+		"--host-memory-mb=" + strconv.FormatInt(c.mega, 10), "--max-pods=" + strconv.Itoa(*desired.MaxPods)}
+	if labels := nodeLabels(desired, v); len(labels) > 0 {
 		var pairs []string
 		for _, key := range slices.Sorted(maps.Keys(labels)) {
 			pairs = append(pairs, key+"="+labels[key])
@@ -66,9 +66,9 @@ func kubeletJob(wish *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 
 // nodeLabels returns the labels of the block, of the fleet and group, and of the server's zone and type. The kubelet
 // writes them from its registration on, and removes other labels under its prefix.
-func nodeLabels(wish *fleet.TartKubelet, v plan.View) map[string]string {
+func nodeLabels(desired *fleet.TartKubelet, v plan.View) map[string]string {
 	labels := make(map[string]string)
-	maps.Copy(labels, wish.Labels)
+	maps.Copy(labels, desired.Labels)
 	if h := v.Host; h.LabelPrefix != "" {
 		labels[h.LabelPrefix+"/fleet"], labels[h.LabelPrefix+"/group"] = h.Fleet, h.Group
 	}

@@ -125,11 +125,11 @@ type kubeletDiff struct {
 // compare fills in everything the finding needs. What the cluster did not answer is recorded
 // as unread.
 func (d *kubeletDiff) compare(r *kit.Reader) {
-	s, v, wish := d.seen, d.view, d.step.desired
-	d.goal, d.noRollback = s.receipt.Goal(wish.Artifact, s.kept, v.Rollback)
+	s, v, want := d.seen, d.view, d.step.desired
+	d.goal, d.noRollback = s.receipt.Goal(want.Artifact, s.kept, v.Rollback)
 	var c capacity
-	c, d.noRoom = capacityOf(wish.Reserve, s.cpus, s.memory)
-	d.job = kubeletJob(wish, v, c)
+	c, d.noRoom = capacityOf(want.Reserve, s.cpus, s.memory)
+	d.job = kubeletJob(want, v, c)
 	d.version = kit.Compare("version", s.receipt.Version(s.program), d.goal.String())
 	d.access = kit.Compare("program", kit.ProgramMode, kit.ProgramMode)
 	if s.program.Exists {
@@ -150,7 +150,7 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 	d.rest = []kit.Setting{
 		kit.Compare("process", process, "runs"),
 		kit.Compare("folders", s.foldersOf(d.step.host.User), "the login user's"),
-		kit.Compare("taken over", kit.ListOr(wish.Legacy, "none"), kit.ListOr(wish.Legacy, "none")),
+		kit.Compare("taken over", kit.ListOr(want.Legacy, "none"), kit.ListOr(want.Legacy, "none")),
 		kit.Compare("other kubelets", kit.ListOr(names(d.taken), "none"), "none"),
 		kit.Compare("Node", cmp.Or(words(d.cluster), "registered"), "registered"),
 		kit.Compare("earlier run", kit.Choose(v.Pending, "unfinished", "finished"), "finished"),

@@ -50,8 +50,8 @@ func (c *kubeletCase) heard(after time.Duration) {
 
 // want sets a specification.
 func (c *kubeletCase) want(edit func(*fleet.Spec)) {
-	wish := *c.spec.TartKubelet
-	c.spec.TartKubelet = &wish
+	desired := *c.spec.TartKubelet
+	c.spec.TartKubelet = &desired
 	edit(&c.spec)
 	c.host = stepstest.Host(c.spec)
 }

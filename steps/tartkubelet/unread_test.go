@@ -13,8 +13,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestKubeletUnread: an answer that is truncated, or holds what no one knows, is no
-// difference.
+// TestKubeletUnread: an answer that is truncated or unknown is not a difference.
 func TestKubeletUnread(t *testing.T) {
 	t.Parallel()
 	whole := stepstest.SettledKubelet(name).Answer().Stdout

@@ -57,9 +57,8 @@ func without(text string, parts ...string) string {
 	return text
 }
 
-// TestVMFirewallIncidents: each thing that goes wrong by itself has a code of its
-// own, changes the kernel only where the kernel lacks it, and is
-// repaired.
+// TestVMFirewallIncidents: each incident has its own code, is repaired, and changes
+// the kernel only where the kernel differs.
 func TestVMFirewallIncidents(t *testing.T) {
 	t.Parallel()
 	block := pf.Block("macfleet")
@@ -401,10 +400,10 @@ func TestVMFirewallFactsKeepStill(t *testing.T) {
 	t.Parallel()
 	other := "acme.runners"
 	facts := judged(t, firewalled, stepstest.SettledPacketFilter(), plan.View{Verified: true}).Facts
-	for what, wish := range map[string]fleet.VMFirewall{
+	for what, desired := range map[string]fleet.VMFirewall{
 		"anchor": {Anchor: &other}, "vm_sources": {VMSources: []string{"192.168.64.0/24"}}, "block": {Block: []string{"10.0.0.0/8"}},
 	} {
-		f := judged(t, fleet.Spec{VMFirewall: &wish}, stepstest.SettledPacketFilter(), plan.View{Verified: true})
+		f := judged(t, fleet.Spec{VMFirewall: &desired}, stepstest.SettledPacketFilter(), plan.View{Verified: true})
 		if f.Facts != facts || len(f.Changes) != 1 {
 			t.Errorf("another %s: the facts\n%sbecame\n%s", what, facts, f.Facts)
 		}
