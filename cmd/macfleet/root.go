@@ -76,6 +76,10 @@ func begin(env *app.Env, c *cobra.Command) error {
 	if c.Name() == cobra.ShellCompRequestCmd || c.Name() == cobra.ShellCompNoDescRequestCmd {
 		return nil // completion reports no errors
 	}
+	env.Repeat = repeatedFlags(c.Flags())
+	for _, other := range c.Root().Commands() {
+		env.Commands = append(env.Commands, other.Name())
+	}
 	if err := fromEnvironment(c.Flags()); err != nil {
 		return err
 	}
@@ -85,6 +89,22 @@ func begin(env *app.Env, c *cobra.Command) error {
 		return errors.New("--sandbox= needs a directory; without one macfleet would work on the real world")
 	}
 	return nil
+}
+
+// repeatedFlags returns the flags, as they were given on the line, that a command needs to be about the same configuration and world.
+func repeatedFlags(flags *pflag.FlagSet) []string {
+	var out []string
+	for _, flag := range []struct{ name, before string }{{"directory", "-C "}, {"environment", "-e "}, {"sandbox", "--sandbox="}} {
+		f := flags.Lookup(flag.name)
+		switch {
+		case f == nil || !f.Changed:
+		case f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal:
+			out = append(out, "--"+flag.name)
+		default:
+			out = append(out, flag.before+app.Quoted(f.Value.String()))
+		}
+	}
+	return out
 }
 
 // fromEnvironment fills flags that were not given from MACFLEET_<FLAG>; --var has MACFLEET_VAR_<name> instead.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -74,11 +75,25 @@ type Call struct {
 	// Flags are those that the line or the environment gave, as --name=value. Of a
 	// variable it holds only the name: a value may be a secret.
 	Flags []string
+	// Repeat are the flags of the line that choose the configuration and the world: printed commands have them too. Commands
+	// are macfleet's commands.
+	Repeat, Commands []string
 }
 
 // gave reports whether a flag was given.
 func (c Call) gave(flag string) bool {
 	return slices.ContainsFunc(c.Flags, func(f string) bool { return strings.HasPrefix(f, "--"+flag+"=") })
+}
+
+// harmlessWord matches a word that a shell takes as it is.
+var harmlessWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// Quoted is a word as it is typed into a shell.
+func Quoted(word string) string {
+	if harmlessWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // words are the arguments, and then the flags.

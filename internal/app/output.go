@@ -38,6 +38,7 @@ func (env *Env) text(w io.Writer) *view.Text {
 	if !view.UTF8(tty, os.Getenv) {
 		t.ASCII()
 	}
+	t.Repeat(env.Repeat, env.Commands)
 	if !tty && os.Getenv("GITHUB_ACTIONS") == "true" {
 		t.GitHub()
 	}

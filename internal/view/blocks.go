@@ -95,7 +95,12 @@ func fold(blocks []block) []block {
 	return mapped(grouped(blocks, block.key), func(same []block) block {
 		b, text := same[0], same[0].exact
 		if len(same) > 1 {
-			text = b.general
+			text = func(r row) string {
+				if !r.command || b.name == "" {
+					return b.general(r)
+				}
+				return fixForAll(b.general(r), plan.Names{}, mapped(same, func(b block) string { return b.name }), "")
+			}
 		}
 		for i, r := range b.body {
 			b.body[i].text = text(r)

@@ -230,8 +230,8 @@ func (d driftText) print(sign string, all []said) {
 		switch n := same[0]; {
 		case n.fix == applyFix:
 			return d.apply(mapped(same, func(n said) string { return n.host }))
-		case len(same) > 1:
-			return general(n, n.fix)
+		case len(same) > 1 && n.host != "":
+			return fixForAll(strings.ReplaceAll(n.fix, n.host, anyName), d.names, mapped(same, func(n said) string { return n.host }), "")
 		default:
 			return n.fix
 		}

@@ -23,7 +23,8 @@ func (t *Text) failures(all []engine.Failure, names plan.Names) {
 		f := same[0]
 		text, fix := failure(f)
 		if len(same) > 1 {
-			text, fix = general(f.Action, text), strings.ReplaceAll(fix, f.Action.Host, anyName)
+			text = general(f.Action, text)
+			fix = fixForAll(strings.ReplaceAll(fix, f.Action.Host, anyName), names, mapped(same, func(f engine.Failure) string { return f.Action.Host }), "")
 		}
 		hosts := mapped(same, func(f engine.Failure) string { return subject(names.Short(f.Action.Host)) })
 		t.line(2, markFailed, strings.Join(hosts, ", ")+"  "+label(f.Action)+": "+text)

@@ -73,6 +73,6 @@ func (t *Text) leftOver(before *plan.Plan, left []runlog.LeftHost, names plan.Na
 			continue
 		}
 		t.line(2, markFailed, listed("  ", hosts, listed(": ", state, l.Text), given(code != "", "[%s]", code)))
-		t.pair(6, 5, "fix", l.Remedy)
+		t.pair(6, 5, "fix", fixForAll(strings.ReplaceAll(l.Remedy, l.Host, anyName), names, mapped(same, func(l runlog.LeftHost) string { return l.Host }), ""))
 	}
 }

@@ -61,6 +61,7 @@ func (t *Text) planHeading(p *plan.Plan) {
 func (t *Text) sideBySide(left, right string) { t.sideBySideStyled(printable(left), printable(right)) }
 
 func (t *Text) sideBySideStyled(left, right string) {
+	left, right = t.pasteable(left), t.pasteable(right)
 	gap := 3
 	if t.width > 0 {
 		gap = t.width - lipgloss.Width(left) - lipgloss.Width(right)
@@ -147,7 +148,7 @@ func (t *Text) planRows(p *plan.Plan, all []group) {
 			t.line(hang, "", names)
 		}
 		if g.fix != "" && !(i+1 < len(all) && all[i+1].sameFix(g)) { // the fix is printed below the last row that it is for
-			t.styled(hang, "", t.strong.Render("fix:")+" "+printable(g.fix))
+			t.styled(hang, "", t.strong.Render("fix:")+" "+printable(n.fix(g)))
 		}
 	}
 }

@@ -85,7 +85,7 @@ func planTable(p *plan.Plan, room int) (table string, rest int) {
 	for i, g := range rows {
 		who := span(cmp.Or(n.label(g), clusterName)) + given(n.list(g) != "", " %s", cell(n.list(g)))
 		what := cell(listed(": ", g.what, g.text)) + given(len(g.codes) > 0, " %s", joined(g.codes, span))
-		row := fmt.Sprintf("| %s | %s | %s | %s |\n", g.category, who, what, fixCell(g.fix))
+		row := fmt.Sprintf("| %s | %s | %s | %s |\n", g.category, who, what, fixCell(n.fix(g)))
 		if b.Len()+len(row)+1 > room {
 			rest = len(rows) - i
 			break

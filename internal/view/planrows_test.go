@@ -47,7 +47,7 @@ func TestRowsFold(t *testing.T) {
 		p.Rejected = append(p.Rejected, plan.Rejected{Server: inventory.Server{ID: zone, Name: "acme-pool-" + zone}, Trouble: plan.Trouble{Code: plantest.Code("server-not-ready"), Text: "locked", Remedy: "wait"}})
 	}
 	wantRows(t, shortPlan(p), "  CONFIG     all 2 hosts  tart_kubelet: --node-labels bakes=true → bakes=false, --flags adds c, --more drops b  [config-changed]\n",
-		"  ORPHANED   2 members ", "web: 00004, 00005", "  LOST       2 servers ", "fix: macfleet hosts forget-key NAME\n", "  UNMANAGED  2 servers ", "  SKIPPED    2 servers ",
+		"  ORPHANED   2 members ", "web: 00004, 00005", "  LOST       2 servers ", "fix: macfleet hosts forget-key 00006 00007\n", "  UNMANAGED  2 servers ", "  SKIPPED    2 servers ",
 		"; 2 orphaned members\n")
 }
 

@@ -52,12 +52,13 @@ func planLine(p *plan.Plan) string {
 // names are the short names of a plan's hosts.
 type names struct {
 	plan.Names
-	hosts  int
-	fleets map[string]int // hosts by fleet
+	hosts   int
+	fleets  map[string]int // hosts by fleet
+	limited bool           // the plan has not all hosts of its fleets
 }
 
 func namesOf(p *plan.Plan) names {
-	n := names{Names: p.Names(), hosts: len(p.Hosts), fleets: make(map[string]int)}
+	n := names{Names: p.Names(), hosts: len(p.Hosts), fleets: make(map[string]int), limited: p.Coverage().Limited()}
 	for i := range p.Hosts {
 		n.fleets[p.Hosts[i].Fleet]++
 	}

@@ -23,8 +23,9 @@ type Text struct {
 	// The few ways in which text differs. Without colour all are plain.
 	signs         map[string]lipgloss.Style
 	strong, faint lipgloss.Style
-	ascii         bool // nothing but ASCII is shown
-	github        bool // GitHub Actions folds groups of lines
+	ascii         bool                     // nothing but ASCII is shown
+	github        bool                     // GitHub Actions folds groups of lines
+	repeat        func(text string) string // writes the reader's own flags into commands; nil: there are none
 }
 
 // ASCII lets the text do without any other character.
@@ -44,8 +45,9 @@ func (t *Text) Group(title string, show func()) {
 
 var toASCII = strings.NewReplacer("→", "->", "…", "...", "·", "-", "—", "-", markDone, "+", markFailed, "x", markAtWork, "*")
 
-// plain is a text with the characters that can be shown.
+// plain is a text with the characters that can be shown, and with commands that can be pasted.
 func (t *Text) plain(text string) string {
+	text = t.pasteable(text)
 	if t.ascii {
 		return toASCII.Replace(text)
 	}

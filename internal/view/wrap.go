@@ -55,7 +55,7 @@ func commandWords(words []string) int {
 	if found == nil {
 		return 1
 	}
-	plain := 1 // words of letters that belong to it
+	plain, verb := 1, false // words of letters that belong to it; whether it has its verb
 	switch found[1] {
 	case "kubectl":
 		plain = 2
@@ -65,7 +65,7 @@ func commandWords(words []string) int {
 	quote := byte(0) // that is still open
 	for n := 1; n < len(words); n++ {
 		before, word := words[n-1], words[n]
-		if quote == 0 && strings.ContainsRune(",;:.)", rune(before[len(before)-1])) {
+		if quote == 0 && strings.ContainsRune(",;:.)", rune(before[len(before)-1])) && strings.Trim(before, ".") != "" { // . and .. are folders
 			return n
 		}
 		switch {
@@ -80,9 +80,10 @@ func commandWords(words []string) int {
 		case strings.HasPrefix(before, "-"), isArgument(word):
 		case plain > 0:
 			plain--
-			if n == 1 && slices.Contains(verbs, word) {
+			if !verb && slices.Contains(verbs, word) {
 				plain++
 			}
+			verb = true
 		default:
 			return n
 		}
