@@ -111,6 +111,23 @@ func TestForecastOfWindow(t *testing.T) {
 	})
 }
 
+// TestPartlyBlockedCanary: a host that gets only a part of the change is not the canary.
+func TestPartlyBlockedCanary(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 3, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		w.want["agent"] = "v2"
+		p := planned(t, w.engine)
+		blocked := p.Actions[slices.IndexFunc(p.Actions, func(a plan.Action) bool { return a.Host == names[0] })]
+		blocked.Step, blocked.Refusal = "tools", &plan.Trouble{Text: "disk full"}
+		p.Actions = append(p.Actions, blocked)
+		engine.Bound(w.engine.Config, w.engine.Steps, p, plan.Bounds{}, engine.Outlook{Parallelism: 3}, nil)
+		if len(p.Rollouts) != 1 || p.Rollouts[0].Waves[0][0] != names[1] {
+			t.Errorf("%+v", p.Rollouts)
+		}
+	})
+}
+
 // TestForecastIsRight: with the durations of the run before, a roll takes about as long as its plan says, whatever its
 // waves and its soak are.
 func TestForecastIsRight(t *testing.T) {

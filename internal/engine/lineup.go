@@ -48,7 +48,7 @@ func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan
 		_, healthy := l.nodes[id]
 		l.work = append(l.work, rollout.Work{ID: id, Fleet: h.Fleet, Lane: laneOf(h, plan.Worst(actions), healthy)})
 	}
-	l.sort(cfg, of)
+	l.sort(cfg, p, of)
 	l.trials(steps, p, of)
 	return l
 }
@@ -67,9 +67,16 @@ func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 }
 
 // sort puts hosts first whose Nodes an earlier run left cordoned: they count as unavailable,
-// so others would wait for them. If the fleet asks for it, hosts are sorted by their number
-// of Pods; hosts with unknown Pods count as busy.
-func (l lineUp) sort(cfg *fleet.Config, of map[string][]plan.Action) {
+// so others would wait for them. Hosts with a blocked action come last in their fleet: they get only a
+// part of the change, so they are a poor canary. If the fleet asks for it, hosts are sorted by their
+// number of Pods; hosts with unknown Pods count as busy.
+func (l lineUp) sort(cfg *fleet.Config, p *plan.Plan, of map[string][]plan.Action) {
+	blocked := make(map[string]int) // by server id
+	for _, a := range p.Actions {
+		if a.Refusal != nil {
+			blocked[a.ServerID] = 1
+		}
+	}
 	byIdle, place := make(map[string]bool), make(map[string]int) // by fleet
 	for _, f := range cfg.Fleets {
 		byIdle[f.Name] = f.Rollout.Order == fleet.ByIdle
@@ -96,7 +103,8 @@ func (l lineUp) sort(cfg *fleet.Config, of map[string][]plan.Action) {
 		return 1
 	}
 	slices.SortStableFunc(l.work, func(a, b rollout.Work) int {
-		return cmp.Or(notCordoned(a)-notCordoned(b), place[a.Fleet]-place[b.Fleet], cmp.Compare(pods(a), pods(b)))
+		return cmp.Or(notCordoned(a)-notCordoned(b), place[a.Fleet]-place[b.Fleet],
+			blocked[a.ID]-blocked[b.ID], cmp.Compare(pods(a), pods(b)))
 	})
 }
 
