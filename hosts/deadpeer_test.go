@@ -80,7 +80,7 @@ func answers(t *testing.T, s stranger) {
 func probing(t *testing.T, conn *Conn) error {
 	facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":")})
 	if facts != nil {
-		t.Errorf("facts next to the error: %v", facts)
+		t.Errorf("facts in spite of the error: %v", facts)
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func probing(t *testing.T, conn *Conn) error {
 func running(t *testing.T, conn *Conn) error {
 	a, err := conn.Run(within(t), probe("a.b", ":").Command, secret.Value{})
 	if a != (plan.Answer{}) {
-		t.Errorf("an answer next to the error: %+v", a)
+		t.Errorf("an answer in spite of the error: %+v", a)
 	}
 	return err
 }

@@ -97,7 +97,7 @@ func TestNoGuiSession(t *testing.T) {
 	}
 }
 
-// TestGuiSession asks from within the session, next to other questions.
+// TestGuiSession asks from within the session, together with other questions.
 func TestGuiSession(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)

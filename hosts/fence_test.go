@@ -95,13 +95,13 @@ func TestFenceAlone(t *testing.T) {
 		l.clock(2000)
 		l.enter("bob", 0, "entered 2")
 		l.enter("ann", -1, "refused newer 2 2000 2000 bob of bob's laptop")
-		// It leaves, and no one waits for it; but it is still the newer one.
+		// It leaves, so no run waits for it; but it is still the newer one.
 		l.want(0, own("leave", plan.Root, "bob"))
 		l.enter("ann", -1, "refused newer 2 2000 2000 bob of bob's laptop")
 		l.enter("cid", 0, "entered 3")
 		l.want(0, own("leave", plan.Root, "bob"))
 		l.enter("dan", 0, "refused locked 3 2000 2000 cid of cid's laptop")
-		// A clock that is set back holds no one up for ever.
+		// A clock that is set back does not keep a lock for ever.
 		l.clock(1300)
 		l.enter("dan", 0, "entered 4")
 		// A run with a Lease that is over leaves nothing to wait for.
@@ -111,7 +111,7 @@ func TestFenceAlone(t *testing.T) {
 	})
 }
 
-// TestFenceStrange: what no macfleet wrote keeps no one out, and accepts no one.
+// TestFenceStrange: an entry that macfleet did not write neither refuses nor admits a run.
 func TestFenceStrange(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		for name, text := range map[string]string{"4": "", "x": "ann host 1", "007": "x", "99999999999": "x", "5.seen": "then", "-3": "x", "a b": "x"} {

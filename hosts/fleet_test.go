@@ -206,8 +206,8 @@ func (m member) judge(t *testing.T, d Deadlines, seen plan.HostSeen, err error) 
 	}
 }
 
-// TestFleet observes more real sshd than run at once through one Client, while a host of
-// every other kind is next to them: each dead peer has its own error, and the
+// TestFleet observes more real sshd through one Client than it contacts at once, together with
+// a host of every other kind: each dead peer has its own error, and the
 // real ones answer as if there were no others. It runs in its own process, because it
 // counts the descriptors of the whole process, and mostly waits.
 func TestFleet(t *testing.T) {

@@ -150,7 +150,7 @@ func TestParseWithoutFirstMark(t *testing.T) {
 				t.Fatalf("parse(%q) = %+v, want an error", stdout, r)
 			}
 			if r.root || r.whole || len(r.facts) > 0 {
-				t.Errorf("the reply next to the error holds %+v", r)
+				t.Errorf("the reply holds %+v in spite of the error", r)
 			}
 		})
 	}

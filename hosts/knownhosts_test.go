@@ -74,7 +74,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(left) != 2 {
-		t.Errorf("next to the file and its lock: %v", left)
+		t.Errorf("files other than the pins and their lock: %v", left)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 				if err := (KnownHosts{Path: path}).Update(put(pins[w*each+i])); err != nil {
 					t.Error(err)
 				}
-				// A reader next to the writers sees a whole file, with what it wrote.
+				// A concurrent reader sees a whole file, with its own pin.
 				got, err := (KnownHosts{Path: path}).All()
 				if err != nil || !slices.Contains(got, pins[w*each+i]) {
 					t.Errorf("%d pins, %v: the one just written is not among them", len(got), err)

@@ -173,7 +173,7 @@ func TestPasswordCheckMeanwhile(t *testing.T) {
 		g := newGate(t, "normal", loginPassword)
 		write(t, filepath.Join(g.home, ".macfleet/refused"), "no record\n", 0o600)
 		if exit, said := g.check(t, s, 1700000000); exit != 0 {
-			t.Errorf("next to a line that cannot be read: exit %d, %s", exit, said)
+			t.Errorf("with a line that cannot be read: exit %d, %s", exit, said)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestPasswordCheckKilled(t *testing.T) {
 				t.Errorf("after %d kills: %q", n+1, g.note(t))
 			}
 			if exit, said := g.check(t, s, 1700000000+n); exit != 8 {
-				t.Errorf("next to a run that may still be trying: exit %d, %s", exit, said)
+				t.Errorf("while another run may still be trying: exit %d, %s", exit, said)
 			}
 			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying"), []byte("1700000000\n"), 0o600); err != nil {
 				t.Fatal(err)

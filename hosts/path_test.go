@@ -38,7 +38,7 @@ func TestPaths(t *testing.T) {
 		via       []string
 		devices   map[string]string
 		down      error   // instead
-		tailnet   *server // nil: no one listens
+		tailnet   *server // nil: the port is closed
 		handle    func(net.Conn)
 		deadlines Deadlines
 		pin       ssh.PublicKey
@@ -54,7 +54,7 @@ func TestPaths(t *testing.T) {
 		{name: "no such device", via: both, devices: map[string]string{"acme-1-1": "100.64.0.1"}, tailnet: good(),
 			path: "public (tailscale: no device of the tailnet is named acme-1)", public: 1},
 		{name: "Tailscale is down", via: both, down: errors.New("it is stopped"), tailnet: good(), path: "public (tailscale: it is stopped)", public: 1},
-		{name: "no one listens", via: both, devices: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
+		{name: "the port is closed", via: both, devices: map[string]string{"acme-1": "100.64.0.2"}, path: "public (tailscale: connection refused)", public: 1},
 		{name: "silent", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, handle: untilClosed, deadlines: silence,
 			path: "public (tailscale: no ssh answer)", public: 1},
 		{name: "refused", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: &server{key: key, refuse: true},
@@ -143,7 +143,7 @@ func TestConfigFault(t *testing.T) {
 }
 
 // TestStarts counts, at the server, the connections that are not logged in yet.
-// It accepts no one before as many stand as may.
+// It accepts none before the limit of these is reached.
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	const limit, all = 3, 12

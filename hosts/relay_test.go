@@ -48,7 +48,7 @@ func (r *relay) copy(to, from net.Conn, pause time.Duration) {
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
-		time.Sleep(pause) // this peer is slow; no one waits for it here
+		time.Sleep(pause) // this peer is slow, and the test does not wait for it
 	}
 }
 

@@ -89,7 +89,7 @@ func TestSimulatedUndo(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		cuts  bool
-		after func(*simulation) error // when no one gets in any more
+		after func(*simulation) error // once no login succeeds
 		why   string
 	}{
 		{"stands", false, nil, ""},

@@ -21,8 +21,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// lines are the two ways to a lab. A file "cut.PATH" in its state cuts one: what
-// is breaks and no one gets in.
+// lines are the two ways to a lab. A file "cut.PATH" in its state cuts one: its
+// connections break and new ones fail.
 type lines struct {
 	lab
 	peers map[string]*peer
@@ -77,7 +77,7 @@ func (n *lines) cut(path string) bool {
 	return err == nil
 }
 
-// dial also lets the time pass that a host needs when no one gets in.
+// dial also lets the time pass after which a host without a login undoes the change.
 func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	path := Public
 	if strings.HasPrefix(address, "100.") {

@@ -8,9 +8,9 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestLooksElsewhere: what the account holds outside the zones and the project of the
+// TestHoldingsElsewhere: what the account holds outside the zones and the project of the
 // configuration is read where servers are missing, and only there.
-func TestLooksElsewhere(t *testing.T) {
+func TestHoldingsElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		edit func(*world)
@@ -32,8 +32,8 @@ func TestLooksElsewhere(t *testing.T) {
 	}
 }
 
-// TestWhatIsElsewhereIsSaid: a plan that lacks servers names where it looked and what there is elsewhere.
-func TestWhatIsElsewhereIsSaid(t *testing.T) {
+// TestServersElsewhere: a plan that lacks servers names where it searched and what other zones and projects hold.
+func TestServersElsewhere(t *testing.T) {
 	t.Parallel()
 	account := &inventory.Account{Project: "p-1", Holds: []inventory.Holding{{Zone: "fr-par-3", Project: "p-1", Servers: 2}}}
 	const said = "searched project p-1, zones fr-par-1; elsewhere the API key sees 2 servers in fr-par-3)"

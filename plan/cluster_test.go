@@ -310,8 +310,8 @@ func TestReleasePods(t *testing.T) {
 	}
 }
 
-// TestKeepObjects: what has no host comes first, by itself, and in no run that is
-// limited to some hosts.
+// TestKeepObjects: actions without a host come first, in a separate list, and not in a run
+// that is limited to some hosts.
 func TestKeepObjects(t *testing.T) {
 	t.Parallel()
 	missing := inventory.Object{Kind: "Secret", Namespace: "default", Name: "acme-kubeconfig", State: inventory.ObjectMissing, Why: "it is missing"}
@@ -358,7 +358,7 @@ func TestClusterUnread(t *testing.T) {
 	expect(t, "unread", []plan.Unread{{Probe: "cluster", Why: "no rights"}}, w.plan(t).Unread)
 }
 
-// TestFailingPods are counted next to Ready, and tied to a missing session.
+// TestFailingPods: failing Pods are counted on a Ready Node too, and linked to a missing session.
 func TestFailingPods(t *testing.T) {
 	t.Parallel()
 	failed := inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Pending", Reason: inventory.CreateFailed}

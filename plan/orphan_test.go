@@ -209,10 +209,10 @@ func TestAnotherName(t *testing.T) {
 		"of another group":       {"beta-prod-web-m2-00001", func(*world) {}, false},
 		"of another environment": {"beta-staging-macos-m2-00001", func(*world) {}, false},
 		"this configuration's of another environment": {"acme-staging-macos-m2-00001", func(w *world) { w.cfg.Environments = []string{"prod", "staging"} }, false},
-		"next to a member":                            {foreign, func(w *world) { w.member("macos", "m2", 2) }, false},
-		"next to a pin of this configuration":         {foreign, func(w *world) { w.pin(2, second) }, false},
-		"next to an identity":                         {foreign, func(w *world) { w.knows(second) }, false},
-		"of a run that is narrowed":                   {foreign, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
+		"with a member":                    {foreign, func(w *world) { w.member("macos", "m2", 2) }, false},
+		"with a pin of this configuration": {foreign, func(w *world) { w.pin(2, second) }, false},
+		"with an identity":                 {foreign, func(w *world) { w.knows(second) }, false},
+		"of a run that is narrowed":        {foreign, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
 	} {
 		w := newWorld(1, 0, 0)
 		w.hosts[serverID(1)] = clean(1)
@@ -264,6 +264,6 @@ func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	w.server(2, "acme-prod-deleted-m2-00002")
 	p = w.plan(t)
 	if n := x.Restrict(p, w.steps); n == 0 || len(p.Runnable()) != 0 {
-		t.Errorf("next to another orphan %d actions are not approved, and run: %v", n, p.Runnable())
+		t.Errorf("with a second orphan, %d actions are not approved, and these run: %v", n, p.Runnable())
 	}
 }

@@ -25,7 +25,7 @@ func prepared(kind, namespace, name string, gates inventory.Gate) inventory.Obje
 	return inventory.Object{Kind: kind, Namespace: namespace, Name: name, State: inventory.ObjectMissing, Prepared: true, Gates: gates}
 }
 
-// TestUnprepared lets the cluster lack one object after the other, next to a host on which
+// TestUnprepared lets the cluster lack one object after the other, with a host on which
 // everything has drifted: its settings are compared and repaired anyway, and only
 // what cannot end well without the object is refused.
 func TestUnprepared(t *testing.T) {

@@ -129,7 +129,7 @@ func TestSudoInstall(t *testing.T) {
 			c.edit(h)
 			exit, _ := h.run(installation(t), c.input, 0, 0)
 			if got, others := h.folder(); exit != c.exit || got != c.want || others != 0 {
-				t.Errorf("%s: exit %d, want %d; %d others next to %q", name, exit, c.exit, others, got)
+				t.Errorf("%s: exit %d, want %d; %d other files besides %q", name, exit, c.exit, others, got)
 			}
 		}
 	})
@@ -156,7 +156,7 @@ func TestSudoInstallKilled(t *testing.T) {
 				}
 				exit, _ := h.run(installation(t), sudoPassword+"\n", 0, 0)
 				if got, others := h.folder(); exit != 0 || got != "macfleet:"+dropIn || others != 0 {
-					t.Errorf("killed at %v, and run again: exit %d, %d others next to %q", at, exit, others, got)
+					t.Errorf("killed at %v, and run again: exit %d, %d other files besides %q", at, exit, others, got)
 				}
 			}
 		}
@@ -174,7 +174,7 @@ func TestSudoRemove(t *testing.T) {
 			}
 			exit, _ := h.run(removal(t), "", 0, 0)
 			if got, others := h.folder(); (exit == 0) != free || got != want || others != 0 {
-				t.Errorf("root by other means %t: exit %d, %d others next to %q", free, exit, others, got)
+				t.Errorf("root by other means %t: exit %d, %d other files besides %q", free, exit, others, got)
 			}
 		}
 	})
@@ -203,7 +203,7 @@ func TestSudoRemoveKilled(t *testing.T) {
 				}
 				exit, _ := h.run(removal(t), "", 0, 0)
 				if got, others := h.folder(); exit != 0 || got != "" || others != 0 {
-					t.Errorf("killed at %v, and run again: exit %d, %d others next to %q", at, exit, others, got)
+					t.Errorf("killed at %v, and run again: exit %d, %d other files besides %q", at, exit, others, got)
 				}
 			}
 		}

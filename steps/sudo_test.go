@@ -68,7 +68,7 @@ func TestSudo(t *testing.T) {
 	}
 }
 
-// TestSudoUnread prints what no one expected, and plans nothing.
+// TestSudoUnread: after unexpected output nothing is planned.
 func TestSudoUnread(t *testing.T) {
 	t.Parallel()
 	for probe, answer := range map[string]plan.Answer{

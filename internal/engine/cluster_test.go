@@ -17,8 +17,8 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// nodesInMemory are servers that become Nodes of one fleet. In addition to root, three things are
-// kept on each: plain, which disturbs no one, tools, for which a host is drained, and
+// nodesInMemory are servers that become Nodes of one fleet. Besides root, three steps are
+// configured on each: plain, which disturbs no work, tools, for which a host is drained, and
 // agent, from which its kubelet runs.
 type nodesInMemory struct {
 	*enginetest.World
@@ -248,7 +248,7 @@ func TestGateWaitsForTheNewProcess(t *testing.T) {
 }
 
 // inCluster is a fleet whose Nodes, Pods and objects are not as wanted. It returns the
-// hosts whose Node has no provider id, another server's, and Pods that no one ends.
+// hosts whose Node has no provider id, another server's, and Pods that nothing deletes.
 func inCluster(t *testing.T, w *nodesInMemory) (empty, other, dead string) {
 	t.Helper()
 	converges(t, w.engine)

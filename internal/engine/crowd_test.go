@@ -57,7 +57,7 @@ func (s touch) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-// The ways in which a host of a crowd fails, next to the number of a step.
+// The ways in which a host of a crowd fails, other than in a numbered step.
 const (
 	unreached = 3 // it cannot be dialled any more
 	neverBack = 4 // its Node does not become Ready

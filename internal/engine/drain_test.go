@@ -138,7 +138,7 @@ func TestForeignCordon(t *testing.T) {
 	t.Parallel()
 	busyInMemory(t, 2, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
 		w.Cordon(names[0], "mona@desk", "")
-		r := apply(t, w.engine) // no one waits for a person who may have gone home
+		r := apply(t, w.engine) // a run does not wait for a person, who may have gone home
 		if len(r.Failures) > 0 || len(r.Left) != 1 || r.Left[0].Host != names[1] || r.Left[0].Why != rollout.Cordoned || len(r.LeftCordoned) > 0 {
 			t.Errorf("failures %+v, left %+v, closed %+v", r.Failures, r.Left, r.LeftCordoned)
 		}

@@ -88,7 +88,7 @@ func TestIncidents(t *testing.T) {
 			w, e := row.fleet(t)
 			p := planned(t, e)
 			one, two := p.Hosts[0].Name, p.Hosts[1].Name
-			if row.name == "silent" { // no one waits as long here as a person would
+			if row.name == "silent" { // a shorter deadline than in real runs
 				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: time.Second})
 			}
 			if err := w.Inject(one, row.name); err != nil {

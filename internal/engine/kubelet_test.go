@@ -33,8 +33,8 @@ func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, st
 	return w, e, host
 }
 
-// TestNotJudged: of a Node that is missing under a kubelet that has just been started, no one can say yet whether it
-// comes. That is no difference, and not convergence either; a minute later it is judged.
+// TestNotJudged: a Node that is missing under a kubelet that was just started may still
+// register. That is neither a difference nor convergence; a minute later it is judged.
 func TestNotJudged(t *testing.T) {
 	t.Parallel()
 	w, e, host := longNode(t, nodes(1))

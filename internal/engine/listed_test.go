@@ -33,7 +33,7 @@ func asleep(minutes int) fleet.Spec {
 }
 
 // TestAdopt takes over a server under its present name, with its own value,
-// next to one that is claimed.
+// while another one is claimed.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	w, dir := world(t, 5)
@@ -123,7 +123,7 @@ func TestOneHostsStep(t *testing.T) {
 	converges(t, e)
 }
 
-// TestLimitedToSteps compares and changes one step of members, and claims no one.
+// TestLimitedToSteps compares and changes one step of members, and claims no server.
 func TestLimitedToSteps(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 5)

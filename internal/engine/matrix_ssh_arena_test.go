@@ -43,8 +43,8 @@ type arena struct {
 	idle     []func()
 	mu       sync.Mutex
 	fault    fault
-	seen     map[place]int // how often each place was come to; nil: no one counts
-	places   map[place]int // so in a roll that nothing hits
+	seen     map[place]int // how often each place was reached; nil: not counted
+	places   map[place]int // the same in a roll without a fault
 	left     int           // places before the one where the fault falls; -1: it fell
 	problems []error
 }
@@ -289,8 +289,8 @@ func (c *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// steal is another run that takes over in the middle of this one, and finishes.
-func (a *arena) steal() error {
+// takeOver lets another run take the lock in the middle of this one, and finish.
+func (a *arena) takeOver() error {
 	other := runOf(a)
 	p, err := other.Plan(context.Background())
 	if err != nil {

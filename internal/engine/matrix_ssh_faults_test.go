@@ -32,7 +32,7 @@ type lineFault int
 const (
 	dropped       lineFault = iota + 1 // before a word has left
 	droppedBehind                      // behind a word, before the answer
-	halfOpen                           // no one says anything any more
+	halfOpen                           // both ends are silent
 	slow
 	cut // the end of an answer is missing
 )
@@ -55,7 +55,7 @@ func runOf(a *arena) *engine.Engine {
 	a.epoch++
 	other := &engine.Engine{Config: a.engine.Config, Steps: a.engine.Steps, Servers: a.engine.Servers, Cluster: a.engine.Cluster,
 		Passwords: a.engine.Passwords, Input: a.engine.Input, Pins: a.engine.Pins, Artifacts: a.engine.Artifacts, Ready: a.engine.Ready,
-		Parallelism: 1, Hosts: a.patient, Run: named("thief", a.epoch), Now: time.Now, Stop: context.Background(), Emit: func(engine.Event) {}}
+		Parallelism: 1, Hosts: a.patient, Run: named("other", a.epoch), Now: time.Now, Stop: context.Background(), Emit: func(engine.Event) {}}
 	return other
 }
 
@@ -67,7 +67,7 @@ func faults() map[string]fault {
 		"ssh: half-open":             {at: atWord, line: halfOpen, hasty: true},
 		"ssh: slow":                  {at: atWord, line: slow},
 		"host: reboots": {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) },
-			repair: func(t *testing.T, a *arena) { // no one, but its kubelet reports every 10 s
+			repair: func(t *testing.T, a *arena) { // nothing to repair, but its kubelet reports every 10 s
 				if err := a.machine.Advance(20 * time.Second); err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +90,7 @@ func faults() map[string]fault {
 			return nil
 		}},
 		"lock: stolen, and it knows":      {at: afterEvent, before: func(a *arena) { a.engine.Guard = lost{a} }},
-		"lock: stolen while it is asleep": {at: afterEvent, happens: (*arena).steal},
+		"lock: stolen while it is asleep": {at: afterEvent, happens: (*arena).takeOver},
 		"operator: clock is ahead":        {at: afterEvent, once: true, before: skewed(48 * time.Hour)},
 		"operator: clock is behind":       {at: afterEvent, once: true, before: skewed(-48 * time.Hour)},
 	}

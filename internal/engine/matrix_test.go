@@ -202,7 +202,7 @@ func (m *memory) skew(d time.Duration) {
 func (m *memory) takeOver() {
 	m.epoch++
 	other := m.world.Engine()
-	other.Run = named(fmt.Sprint("thief", m.epoch), m.epoch)
+	other.Run = named(fmt.Sprint("other", m.epoch), m.epoch)
 	p, err := other.Plan(m.t.Context())
 	if err == nil {
 		_, err = other.Apply(m.t.Context(), p)

@@ -41,8 +41,8 @@ func deleteObject(t *testing.T, w *sandbox.World, o inventory.Object) {
 	}
 }
 
-// TestPreparedObjectGone deletes one after the other all that init cluster makes, next to a
-// host with a drifted power setting: the setting is seen and repaired anyway.
+// TestPreparedObjectGone deletes the objects of init cluster one after the other, while the power
+// setting of a host has drifted: the setting is seen and repaired anyway.
 func TestPreparedObjectGone(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)

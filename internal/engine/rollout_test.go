@@ -165,8 +165,8 @@ func TestOneRun(t *testing.T) {
 	})
 }
 
-// TestDeferredHosts: a limit of one run leaves hosts for the next one. The run did all that it may,
-// and nothing of what it left is a failure; a host that fails next to them is one.
+// TestDeferredHosts: a limit of one run leaves hosts for the next one. Deferred hosts are not
+// failures; a host that fails in the same run is one.
 func TestDeferredHosts(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 5, fleet.DefaultRollout(), func(t *testing.T, w *nodesInMemory) {
@@ -329,7 +329,7 @@ func TestFiveOfNine(t *testing.T) {
 				}
 				if ev.Lane == "disrupt" {
 					if disturbed++; disturbed > 1 {
-						t.Errorf("%s is disturbed next to another", ev.Host)
+						t.Errorf("%s is disturbed while another is", ev.Host)
 					}
 				}
 			case engine.HostEnded:

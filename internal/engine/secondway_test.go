@@ -2,8 +2,8 @@ package engine_test
 
 import "testing"
 
-// TestProtectedLoginwindow: where macOS protects loginwindow from kickstart -k, a session comes back by its second way,
-// whatever launchctl says while the session comes up. A screen that would come up locked is unlocked next to the session.
+// TestProtectedLoginwindow: where macOS protects loginwindow from kickstart -k, a session is restored in the second
+// way, whatever launchctl reports meanwhile. A screen that would come up locked is unlocked together with it.
 func TestProtectedLoginwindow(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"1", "150"} {

@@ -323,11 +323,11 @@ func TestClosed(t *testing.T) {
 	canary.Finished("3", start)
 	canary.SetCordoned(map[string]bool{"3": true})
 	if left := canary.Waiting(start.Add(time.Second), all); len(left) != 1 || left[0].Why != Soaking {
-		t.Errorf("a canary that someone closed has not failed: %+v", left)
+		t.Errorf("a canary that a person cordoned has failed: %+v", left)
 	}
 	canary.SetCordoned(map[string]bool{"3": true, "7": true})
 	if got := canary.Next(start.Add(time.Hour), all); got != nil {
-		t.Errorf("starts %q next to two that are closed", got)
+		t.Errorf("starts %q while two are cordoned", got)
 	}
 }
 

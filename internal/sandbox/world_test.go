@@ -268,6 +268,6 @@ func TestTwoWorldsOnOneFolder(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".macfleet*"))
 	if err != nil || len(left) != 0 {
-		t.Errorf("left next to the world: %q %v", left, err)
+		t.Errorf("left in the folder above the world: %q %v", left, err)
 	}
 }

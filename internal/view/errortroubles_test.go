@@ -16,7 +16,7 @@ type trouble struct {
 	disturb func(*scene)
 }
 
-// troubles are all that package plan finds by itself.
+// troubles are all that package plan raises without a step.
 func troubles() []trouble {
 	claim := func(name string) inventory.Seen[plan.Claim] {
 		return inventory.Present(plan.Claim{Configuration: "globex", Name: name, ServerID: memberID})

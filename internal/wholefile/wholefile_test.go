@@ -27,7 +27,7 @@ func TestLeavesNothing(t *testing.T) {
 		t.Errorf("a folder is at the path, but: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("left next to the folder: %v, %v", left, err)
+		t.Errorf("other files are left: %v, %v", left, err)
 	}
 }
 

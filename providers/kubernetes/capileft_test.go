@@ -87,7 +87,7 @@ func TestCAPILeaves(t *testing.T) {
 		if len(own) != 0 {
 			t.Errorf("left: %v", named(own))
 		}
-		// The role is the whole cluster's: tests next to this one may have bound it.
+		// The role is shared by the whole cluster: tests that run at the same time may have bound it.
 		prepared = slices.DeleteFunc(prepared, func(o inventory.Object) bool { return o.Kind == "ClusterRole" })
 		if diff := cmp.Diff([]string{"RoleBinding macfleet", "Role macfleet"}, named(prepared)); diff != "" {
 			t.Error(diff)

@@ -47,7 +47,7 @@ func eachCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 	})
 }
 
-// controllers replaces kube-controller-manager next to the real server: it
+// controllers replaces the kube-controller-manager of a real API server: it
 // fills token Secrets and publishes the authority and the address.
 var controllers struct {
 	once sync.Once
@@ -152,8 +152,8 @@ func (c *cluster) prepared(t *testing.T) *kubernetes.Client {
 	return client
 }
 
-// control fills the token Secrets of this test's namespaces next to the real
-// server, as the token controller does: token, authority and the account's uid in
+// control fills the token Secrets of this test's namespaces on the real server,
+// as the token controller does: token, authority and the account's uid in
 // one update. The sandbox does it itself.
 func (c *cluster) control(t *testing.T) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// observe is what a plan sees next to the Nodes.
+// observe returns what a plan reads of the cluster, besides the Nodes.
 func observe(t testing.TB, client *kubernetes.Client) inventory.Cluster {
 	t.Helper()
 	_, seen := client.Observe(t.Context(), true)

@@ -55,7 +55,7 @@ func TestJoinUnknown(t *testing.T) {
 	if why := seen.Join.Why(); !strings.Contains(why, "set api_server in the kubernetes block") {
 		t.Errorf("join: %q", why)
 	}
-	// All else is refused: each part reports it by itself.
+	// All else is refused: each part reports its own error.
 	for what, why := range map[string]string{"pods": seen.Pods.Why(), "identities": seen.Identities.Why(), "objects": seen.Objects.Why(),
 		"machines": seen.Machines.Why()} {
 		if !strings.Contains(why, "lacks this permission") {

@@ -158,7 +158,7 @@ func cordon(t *testing.T, client *kubernetes.Client, n inventory.Node, by string
 	return err
 }
 
-// TestCordon takes back our own cordon and no one else's.
+// TestCordon removes macfleet's own cordon and no other.
 func TestCordon(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

@@ -152,7 +152,7 @@ func TestNoEscalation(t *testing.T) {
 			_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
 			return err
 		})
-		// It may bind its own role: that grants no one more than it has itself.
+		// It may bind its own role, which grants no more than it already has.
 		more := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name(t, "more")},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}}}
 		if _, err := c.admin.RbacV1().ClusterRoles().Create(t.Context(), more, metav1.CreateOptions{}); err != nil {

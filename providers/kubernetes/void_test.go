@@ -10,8 +10,8 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// TestVoid reports a binding that binds no one, which counts as none, from one that binds
-// others too. Roles of the whole cluster belong to all tests, so none is changed here.
+// TestVoid distinguishes a binding without subjects, which counts as none, from one with
+// other subjects. Roles of the whole cluster belong to all tests, so none is changed here.
 func TestVoid(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {

@@ -17,7 +17,7 @@ import (
 	"github.com/macfleet/macfleet/providers/scaleway"
 )
 
-// TestMetadataIsNeverAsked: what the SDK wants to know for itself costs no request, and holds no one up.
+// TestMetadataIsNeverAsked: the SDK does not query the metadata service, which would cost requests and time.
 func TestMetadataIsNeverAsked(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

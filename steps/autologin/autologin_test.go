@@ -17,14 +17,14 @@ var loggedIn = fleet.Spec{AutoLogin: &fleet.AutoLogin{}}
 
 const loginProbe = "auto_login.state/m1"
 
-// macLogin is a Mac as the step's question sees it. The zero value is a factory
-// Mac with no one at its screen.
+// macLogin is a Mac as the step's probe sees it. The zero value is a factory Mac
+// without a user at its screen.
 type macLogin struct {
 	vault, managed, forbidden bool
 	user                      string // whom loginwindow logs in
 	file                      string // "" = absent
 	access                    string // "" = root:wheel 600
-	screen                    string // "" = no one's
+	screen                    string // "" = no user's
 	session, dead             bool
 	work                      string
 	proof                     string // the file, the password and the note, as the host says; "" = it says nothing
@@ -191,9 +191,9 @@ func everyLogin(visit func(macLogin)) {
 	}
 }
 
-// TestAutoLoginNeverEndsASession holds for every Mac: loginwindow is kicked where
-// it costs no one anything, the password is read for where it is needed, and
-// what is done leaves nothing to do.
+// TestAutoLoginNeverEndsASession holds for every Mac: loginwindow is kicked only where
+// that ends no session, the password is looked up where it is needed, and the change
+// leaves nothing to do.
 func TestAutoLoginNeverEndsASession(t *testing.T) {
 	t.Parallel()
 	everyLogin(func(m macLogin) {
@@ -226,7 +226,7 @@ func TestAutoLoginNeverEndsASession(t *testing.T) {
 		want, input := "kept", plan.NoInput
 		if !intact {
 			want, input = "given", plan.AutoLogin
-		} else if !m.session { // no file is shown to loginwindow that no one verified
+		} else if !m.session { // loginwindow gets only a verified file
 			want, input = "checked", plan.AutoLoginCheck
 		}
 		if c.Command.Args[3] != want || c.Input != input {
@@ -360,9 +360,9 @@ func TestAutoLoginRemoval(t *testing.T) {
 		warns  bool
 	}{
 		{"all of it", fine, []plan.Field{{Name: "automatic login", Before: "m1"}, {Name: "kcpassword", Before: "present", After: "absent"}}, false},
-		{"the file by itself", fine.but(func(m *macLogin) { m.user = "" }), []plan.Field{{Name: "kcpassword", Before: "present", After: "absent"}}, false},
+		{"only the file", fine.but(func(m *macLogin) { m.user = "" }), []plan.Field{{Name: "kcpassword", Before: "present", After: "absent"}}, false},
 		{"a sealed file", fine.but(func(m *macLogin) { m.file = "sealed" }), []plan.Field{{Name: "automatic login", Before: "m1"}, {Name: "kcpassword", Before: "sealed", After: "absent"}}, false},
-		{"the user by itself", fine.but(func(m *macLogin) { m.file = "" }), []plan.Field{{Name: "automatic login", Before: "m1"}}, false},
+		{"only the user", fine.but(func(m *macLogin) { m.file = "" }), []plan.Field{{Name: "automatic login", Before: "m1"}}, false},
 		{"nothing is left", fine.but(func(m *macLogin) { m.user, m.file = "", "" }), nil, false},
 		{"another's", fine.but(func(m *macLogin) { m.user = "anna" }), nil, true},
 	} {

@@ -115,7 +115,7 @@ func TestDecodeUnterminated(t *testing.T) {
 			}
 		}
 	}
-	// Half a byte is not a hexadecimal text, and digits by themselves never end a password.
+	// Half a byte is not a hexadecimal text, and hexadecimal digits without a terminator never end a password.
 	if got, err := decode([]byte("7d8")); !errors.Is(err, errNoTerminator) {
 		t.Errorf("%q, %v", got, err)
 	}

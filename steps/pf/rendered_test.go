@@ -21,7 +21,7 @@ func TestIsRendered(t *testing.T) {
 		{"more rules", text + "pass quick\n", false, true},
 		{"no header", headless, false, true},
 		{"a blank line first", "\n" + text, false, true},
-		{"the header by itself", Header + "\n", false, true},
+		{"only the header", Header + "\n", false, true},
 		{"another file", "table <vm_sources> persist\nblock drop out from <vm_sources>\n", false, false},
 		{"nothing", "", false, false},
 	} {

@@ -37,11 +37,11 @@ func TestWithStock(t *testing.T) {
 		{"empty", "", "", stockLines, 6},
 		{"empty, with all of the first contact", "", stepstest.StockPFConf, stepstest.StockPFConf, 6},
 		{"no end of line", "pass", "", stockLines + "pass", 6},
-		{"comments by itself", "# mine\n", "", "# mine\n" + stockLines, 6},
+		{"only comments", "# mine\n", "", "# mine\n" + stockLines, 6},
 		{"translation gone", without(stepstest.StockPFConf, `nat-anchor "com.apple/*"`, `rdr-anchor "com.apple/*"`), "", stepstest.StockPFConf, 2},
 		{"all but the header", "# Default\n\n" + provider, "", "# Default\n\ntable <fail2ban> persist\n" + stockLines +
 			"block drop in proto { tcp, udp } from <fail2ban> to any\n", 6},
-		{"our block by itself", pf.Block("macfleet"), "", stockLines + pf.Block("macfleet"), 6},
+		{"only macfleet's block", pf.Block("macfleet"), "", stockLines + pf.Block("macfleet"), 6},
 		{"a comment belongs to what follows", "set skip on lo0\n# END f2b\n# mine\npass\n", "",
 			"set skip on lo0\n# END f2b\n" + stockLines + "# mine\npass\n", 6},
 		{"as a comment", strings.Replace(stepstest.StockPFConf, "nat-anchor", "#nat-anchor", 1), "",

@@ -36,7 +36,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 			jobless(p)
 			p.Files[pfConf] = strings.Replace(p.Files[pfConf], "# END", "# why\n# END", 1)
 		},
-		"the file by itself": func(p *stepstest.PacketFilter) { jobless(p); p.Files[pfConf] = stepstest.StockPFConf },
+		"only the file": func(p *stepstest.PacketFilter) { jobless(p); p.Files[pfConf] = stepstest.StockPFConf },
 		"an edited boot job": func(p *stepstest.PacketFilter) {
 			headless(p)
 			p.Files[bootPlist] += "\n"

@@ -275,7 +275,7 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 		b.Put(anchorFile, pf.Header+"\nedited\n")
 		exit, text := b.apply(b.finding(plan.View{Verified: true}), 0)
 		if exit != 0 || strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
-			t.Errorf("the file by itself: %s\n%s", text, b.Calls())
+			t.Errorf("after an edit of the file only: %s\n%s", text, b.Calls())
 		}
 		b.Put(bootPlist, "old")
 		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Count(b.Calls(), "launchctl boot") != 2 {

@@ -276,7 +276,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 		p.Info = "Status: Disabled\n"
 		f = judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || f.Refused != nil || (len(f.Warnings) == 0) != tc.covered {
-			t.Errorf("%q next to another difference: %+v", tc.bridge, f)
+			t.Errorf("%q with another difference: %+v", tc.bridge, f)
 		}
 	}
 }
@@ -329,7 +329,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 			delete(p.Files, bootPlist)
 		}), plan.View{Verified: true}, []string{"macfleet"}},
 		{"the header and the job are gone, verified", settledWith(jobless), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the header and the job are gone, next to a stranger", settledWith(func(p *stepstest.PacketFilter) {
+		{"the header and the job are gone, next to another anchor", settledWith(func(p *stepstest.PacketFilter) {
 			jobless(p)
 			p.Files[pfConf] += pf.Block("f2b")
 			p.Files["/etc/pf.anchors/f2b"] = "pass\n"

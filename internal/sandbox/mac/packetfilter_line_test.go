@@ -79,7 +79,7 @@ func TestRulesCutTheLine(t *testing.T) {
 	}
 }
 
-// waitFor waits until the machine has reached a state by itself.
+// waitFor waits until the machine reaches a state without a command.
 func waitFor(t *testing.T, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
