@@ -80,8 +80,8 @@ func each(v reflect.Value, path string, do func(path string)) {
 	}
 }
 
-// TestHashTellsEveryValueApart changes each value of a configuration by itself.
-func TestHashTellsEveryValueApart(t *testing.T) {
+// TestHashDependsOnEveryValue changes the values of a configuration one at a time.
+func TestHashDependsOnEveryValue(t *testing.T) {
 	t.Parallel()
 	c := filled(t, reflect.TypeFor[fleet.Config]()).Interface().(fleet.Config)
 	first := c.Hash()

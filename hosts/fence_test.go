@@ -82,8 +82,8 @@ func TestFenceWithLease(t *testing.T) {
 	})
 }
 
-// TestFenceAlone: where no cluster keeps the lock, the host does, by its own clock.
-func TestFenceAlone(t *testing.T) {
+// TestFenceWithoutCluster: where no cluster keeps the lock, the host does, by its own clock.
+func TestFenceWithoutCluster(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		l.enter("ann", 0, "entered 1")
 		l.clock(1400)
@@ -297,9 +297,9 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// TestFencedAlone: a run that the host itself gave an epoch keeps it over all of its
+// TestFencedWithoutCluster: a run that the host itself gave an epoch keeps it over all of its
 // connections, and never takes a new one once another has entered.
-func TestFencedAlone(t *testing.T) {
+func TestFencedWithoutCluster(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
 	ann, bob := acme1(), acme1()

@@ -179,10 +179,10 @@ func identityOfHost() []question {
 	return out
 }
 
-// TestEveryLegTellsTheSame runs the steps' own observation and changes through
+// TestEveryLegAnswersAlike runs the steps' own observation and changes through
 // three real sshd, dash, bash and the simulator's shell: the same questions and
 // changes must give the same answers, byte for byte.
-func TestEveryLegTellsTheSame(t *testing.T) {
+func TestEveryLegAnswersAlike(t *testing.T) {
 	t.Parallel()
 	legs := map[string]func(*testing.T) leg{"simulator": simulatedLeg}
 	for n := 1; n <= 3; n++ {

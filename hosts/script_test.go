@@ -155,9 +155,9 @@ func TestScriptsAreSound(t *testing.T) {
 	}
 }
 
-// TestIdentityAsksByProbesAlone keeps the scripts of changes out of every
+// TestIdentityAsksOnlyByProbes keeps the scripts of changes out of every
 // observation, and asks nothing twice.
-func TestIdentityAsksByProbesAlone(t *testing.T) {
+func TestIdentityAsksOnlyByProbes(t *testing.T) {
 	t.Parallel()
 	var ids []string
 	for _, q := range identity() {

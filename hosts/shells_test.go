@@ -263,9 +263,9 @@ func TestShellsArguments(t *testing.T) {
 	})
 }
 
-// TestShellsHarm asks harmful questions, each between two good ones: whatever
+// TestShellsHarmful asks harmful questions, each between two good ones: whatever
 // a question does, the others are answered.
-func TestShellsHarm(t *testing.T) {
+func TestShellsHarmful(t *testing.T) {
 	inEveryShell(t, func(t *testing.T, s shell) {
 		flood := strings.Repeat("x", 1<<20)
 		mark := "ffffffffffffffffffffffffffffffff"

@@ -148,7 +148,7 @@ func TestBadCandidatesAreNamedAndNotTaken(t *testing.T) {
 	}
 }
 
-func TestABadCandidateAloneIsAShortage(t *testing.T) {
+func TestOnlyABadCandidateIsAShortage(t *testing.T) {
 	t.Parallel()
 	for _, tc := range badCandidates {
 		t.Run(tc.name, func(t *testing.T) {
@@ -343,7 +343,7 @@ func TestNextAsksWhatIsNeeded(t *testing.T) {
 		"acme-pool-15 > acme-prod-macos-m2-0000f"}, claimed(p))
 }
 
-func TestNextLeavesPoolAndStraysAloneWithoutNeed(t *testing.T) {
+func TestNextSkipsPoolAndStraysWithoutNeed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
 	w.member("macos", "m2", 1)

@@ -128,8 +128,8 @@ func TestAServerGivenBackIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestOrphansHoldBackClaimsAlone: everything else runs, whatever is selected.
-func TestOrphansHoldBackClaimsAlone(t *testing.T) {
+// TestOrphansBlockOnlyClaims: everything else runs, whatever is selected.
+func TestOrphansBlockOnlyClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 1, 0)
 	w.member("macos", "m2", 2)

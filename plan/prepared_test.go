@@ -107,9 +107,9 @@ func TestUnprepared(t *testing.T) {
 	}
 }
 
-// TestWhoseObject distinguishes an object that someone deleted or changed from one that the
+// TestOriginOfObjects distinguishes an object that someone deleted or changed from one that the
 // configuration or the version wants otherwise.
-func TestWhoseObject(t *testing.T) {
+func TestOriginOfObjects(t *testing.T) {
 	t.Parallel()
 	fresh := func(w *world) {
 		w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })

@@ -330,8 +330,8 @@ func TestAnOverrideAffectsOnlyItsHost(t *testing.T) {
 	})
 }
 
-// TestComputeLeavesItsInputAlone: a snapshot is planned more than once.
-func TestComputeLeavesItsInputAlone(t *testing.T) {
+// TestComputeKeepsItsInput: a snapshot is planned more than once.
+func TestComputeKeepsItsInput(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawSeenWorld(t)

@@ -109,7 +109,7 @@ func TestUnknownCluster(t *testing.T) {
 	}
 }
 
-// TestNotedElsewhere goes only by the uid: how a cluster is called differs from person to person.
+// TestNotedElsewhere compares only the uid: the name of a cluster differs from person to person.
 func TestNotedElsewhere(t *testing.T) {
 	t.Parallel()
 	cfg := newWorld(0, 0, 0).cfg

@@ -250,9 +250,9 @@ func perform(r *rapid.T, c plan.Change, facts plan.Facts) {
 	set("power.settings", b.String())
 }
 
-// TestNormalFormsTellSettingsApart: two hosts whose facts differ in anything a
+// TestNormalFormsDistinguishSettings: two hosts whose facts differ in anything a
 // step reads never have one digest.
-func TestNormalFormsTellSettingsApart(t *testing.T) {
+func TestNormalFormsDistinguishSettings(t *testing.T) {
 	t.Parallel()
 	forms := make(map[string]string)
 	for what, facts := range map[string]map[string]plan.Answer{

@@ -33,9 +33,9 @@ func everyBlock(b fleet.SchemaBlock, visit func(fleet.SchemaBlock)) {
 func TestSchemaDescribed(t *testing.T) {
 	t.Parallel()
 	everyBlock(Schema(), func(b fleet.SchemaBlock) {
-		wellSaid(t, b.Path, b.Text)
+		describedBriefly(t, b.Path, b.Text)
 		for _, a := range b.Attributes {
-			wellSaid(t, a.Path, a.Text)
+			describedBriefly(t, a.Path, a.Text)
 			if a.Example == "" {
 				t.Errorf("%s has no example", a.Path)
 			}
@@ -46,7 +46,7 @@ func TestSchemaDescribed(t *testing.T) {
 	})
 }
 
-func wellSaid(t *testing.T, path, text string) {
+func describedBriefly(t *testing.T, path, text string) {
 	t.Helper()
 	if n := utf8.RuneCountInString(text); n == 0 || n > 130 || !strings.HasSuffix(text, ".") {
 		t.Errorf("%s: its description has %d characters and must be a sentence of at most 130: %q", path, n, text)

@@ -152,9 +152,9 @@ func TestSourcesOfNestedBlocks(t *testing.T) {
 	}
 }
 
-// What is merged and what is noted agree only where a field can tell what was
-// written from what was not.
-func TestLeavesTellWhatIsWritten(t *testing.T) {
+// TestLeavesShowWhatIsWritten: a field must distinguish an unset value from a written one, or merging
+// and the noted sources disagree.
+func TestLeavesShowWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	var walk func(reflect.Type, string)
 	walk = func(typ reflect.Type, path string) {

@@ -134,9 +134,9 @@ Host *
 	}
 }
 
-// TestNothingSaid: the keys that ssh would try by itself are not the person's choice,
+// TestNothingConfigured: ssh's default keys are not the person's choice,
 // and DNS is not read for a name.
-func TestNothingSaid(t *testing.T) {
+func TestNothingConfigured(t *testing.T) {
 	t.Parallel()
 	c := read(t, "CanonicalizeHostname always\nCanonicalDomains acme.invalid\nCanonicalizeFallbackLocal no\n"+
 		"UserKnownHostsFile none\nGlobalKnownHostsFile none\nHost acme-2\n IdentityFile ~/.ssh/id_rsa\n")

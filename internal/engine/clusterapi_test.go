@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
-// TestWhosePauseCounts: the pause of a Machine does not stop a set-up.
-func TestWhosePauseCounts(t *testing.T) {
+// TestPauseOfAMachine: the pause of a Machine does not stop a set-up.
+func TestPauseOfAMachine(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)
 	e := runNodes(t, w, nodes(1))

@@ -101,7 +101,7 @@ func (o *podReports) add(pod, what, why string) {
 	}
 }
 
-func untold(_, _, _ string) {}
+func unreported(_, _, _ string) {}
 
 // TestDrain empties a Node of all that is not its own.
 func TestDrain(t *testing.T) {
@@ -145,16 +145,16 @@ func TestDrain(t *testing.T) {
 		}
 		// What nothing makes again goes only on demand.
 		c.addPod(t, node.Name, "alone", nil)
-		err = client.EvictPods(t.Context(), node, time.Minute, false, untold)
+		err = client.EvictPods(t.Context(), node, time.Minute, false, unreported)
 		if err == nil || !strings.Contains(err.Error(), "no controller") || !strings.Contains(err.Error(), "alone") {
 			t.Errorf("a pod without a controller: %v", err)
 		}
-		if err := client.EvictPods(t.Context(), node, time.Minute, true, untold); err != nil {
+		if err := client.EvictPods(t.Context(), node, time.Minute, true, unreported); err != nil {
 			t.Error(err)
 		}
 		other := node
 		other.UID = "another"
-		if err := client.EvictPods(t.Context(), other, time.Minute, false, untold); !errors.Is(err, kubernetes.ErrReplaced) {
+		if err := client.EvictPods(t.Context(), other, time.Minute, false, unreported); !errors.Is(err, kubernetes.ErrReplaced) {
 			t.Errorf("another node: %v", err)
 		}
 	})

@@ -221,7 +221,7 @@ func TestAsItself(t *testing.T) {
 		_, uncordon := client.Uncordon(t.Context(), node)
 		_, uid := client.ID(t.Context())
 		err = errors.Join(uncordon, uid, client.SetProviderID(t.Context(), node, "scw-applesilicon://fr-par-1/id-1"),
-			client.Taint(t.Context(), node, inventory.AgentTaint()), cordon(t, client, node, "ann"), client.EvictPods(t.Context(), node, time.Minute, false, untold),
+			client.Taint(t.Context(), node, inventory.AgentTaint()), cordon(t, client, node, "ann"), client.EvictPods(t.Context(), node, time.Minute, false, unreported),
 			client.Revoke(t.Context(), name(t, "01")), client.DeleteNode(t.Context(), node),
 			client.Pins(t.Context(), kubernetes.PinOptions{}).Update(add(pin(1))))
 		if err != nil {

@@ -101,15 +101,15 @@ func TestOnePassword(t *testing.T) {
 // and masking it in texts would hide it.
 func TestLearn(t *testing.T) {
 	t.Parallel()
-	var told []string
-	r := secrets.Resolver{Learn: func(v string) { told = append(told, v) }, LookupEnv: func(name string) (string, bool) {
+	var reported []string
+	r := secrets.Resolver{Learn: func(v string) { reported = append(reported, v) }, LookupEnv: func(name string) (string, bool) {
 		text, ok := map[string]string{"KEY": sentinel, "SEALED": "<sealed>"}[name]
 		return text, ok
 	}}
 	for _, name := range []string{"KEY", "SEALED", "OTHER"} {
 		_, _ = r.Resolve(t.Context(), ref(t, "env://"+name)) // TestResolve checks the errors
 	}
-	if len(told) != 1 || told[0] != sentinel {
-		t.Errorf("reported %q", told)
+	if len(reported) != 1 || reported[0] != sentinel {
+		t.Errorf("reported %q", reported)
 	}
 }

@@ -12,14 +12,14 @@ import (
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	url, _ := answers(t)
-	var told []string
+	var reported []string
 	sent := func(r *http.Request) (*http.Response, error) {
-		if len(told) == 0 {
+		if len(reported) == 0 {
 			t.Error("the request went out first")
 		}
 		return http.DefaultTransport.RoundTrip(r)
 	}
-	client := http.Client{Transport: transport.Watch(roundTripper(sent), func(c string) { told = append(told, c) })}
+	client := http.Client{Transport: transport.Watch(roundTripper(sent), func(c string) { reported = append(reported, c) })}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestWatch(t *testing.T) {
 	_ = resp.Body.Close()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	client.CloseIdleConnections()
-	if want := []string{"scaleway-key", "kube-token"}; !slices.Equal(told, want) {
-		t.Errorf("reported %q, want %q", told, want)
+	if want := []string{"scaleway-key", "kube-token"}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
 	}
 }
 

@@ -65,7 +65,7 @@ func told(f plan.Finding) string {
 	return b.String()
 }
 
-func TestKubeletTold(t *testing.T) {
+func TestKubeletReports(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, tc := range kubeletCases() {

@@ -104,7 +104,7 @@ func (c *comparison) finding() plan.Finding {
 		return f
 	}
 	if len(c.want.unsure) > 0 {
-		f.Warnings = append(f.Warnings, unsureWhose(c.want.unsure))
+		f.Warnings = append(f.Warnings, unknownAnchors(c.want.unsure))
 	}
 	if uncovered != nil {
 		f.Warnings = append(f.Warnings, *uncovered)

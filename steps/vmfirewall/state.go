@@ -220,8 +220,8 @@ func (p packetFilter) resembles(anchor, file string) bool {
 	return pf.Resembles(file) || slices.Equal(p.anchors[anchor].rules, pf.Rules())
 }
 
-// unsureWhose warns of anchors of unknown origin.
-func unsureWhose(names []string) plan.Trouble {
+// unknownAnchors warns of anchors that may be macfleet's.
+func unknownAnchors(names []string) plan.Trouble {
 	return plan.Trouble{Code: codeUnknownAnchor,
 		Text: "macfleet set up a firewall on this host, but no anchor has its header any more; it may be " +
 			strings.Join(names, ", ") + ", which macfleet leaves unchanged",

@@ -130,7 +130,7 @@ func (f vmFirewall) leave(v plan.View, seen packetFilter, r *kit.Reader) plan.Fi
 	}
 	var warnings []plan.Trouble
 	if len(unsure) > 0 {
-		warnings = append(warnings, unsureWhose(unsure))
+		warnings = append(warnings, unknownAnchors(unsure))
 	}
 	_, job := seen.files[bootJobPath]
 	switch {
