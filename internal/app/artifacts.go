@@ -130,7 +130,7 @@ func (env *Env) artifactStore(world *sandbox.World) *artifact.Store {
 	store := artifact.New(env.Dir, transport.Downloads(&transport.Counter{}))
 	// A folder with a cache in it would not be made into a world, so the cache waits for the world.
 	if env.Sandbox != "" && sandbox.Exists(env.sandboxDir()) {
-		store.Cache = filepath.Join(env.sandboxDir(), "artifacts")
+		store.Cache = filepath.Join(env.sandboxDir(), sandbox.ArtifactsFolder)
 	}
 	if world != nil {
 		store.HTTP = &http.Client{Transport: worldTransport{world}}

@@ -114,6 +114,10 @@ func TestReset(t *testing.T) {
 	if err := w.Inject("acme-pool-01", "unreachable"); err != nil {
 		t.Fatal(err)
 	}
+	cache := filepath.Join(dir, sandbox.ArtifactsFolder)
+	if err := errors.Join(os.Mkdir(cache, 0o755), os.WriteFile(filepath.Join(cache, "receipt.json"), []byte("{}"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	own := filepath.Join(dir, "notes.txt")
 	if err := os.WriteFile(own, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,12 +24,15 @@ const (
 	incidentsFolder = "incidents"
 )
 
+// ArtifactsFolder holds the cache of artifacts that macfleet keeps in a world's folder.
+const ArtifactsFolder = "artifacts"
+
 // contents lists the files of a world. The one that identifies it comes last, so that an interrupted
 // removal can be repeated.
 func contents() []string {
 	return []string{
-		macsFolder, incidentsFolder, downloadsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile, accessLogFile,
-		apiLock, changesLock, ignoreFile, settingsFile,
+		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile,
+		accessLogFile, apiLock, changesLock, ignoreFile, settingsFile,
 	}
 }
 
