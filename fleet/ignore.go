@@ -69,7 +69,10 @@ func SelectorTerms(text string) ([]SelectorTerm, error) {
 	var terms []SelectorTerm
 	for _, part := range strings.Split(text, ",") {
 		key, pattern, found := strings.Cut(part, "=")
-		if !found || pattern == "" {
+		if !found && part != "" {
+			return nil, fmt.Errorf("selector %q: use key=value, for example name=%s; the keys are %s", text, part, strings.Join(SelectorKeys(), ", "))
+		}
+		if pattern == "" {
 			return nil, fmt.Errorf("selector %q: use key=value, where key is one of %s", text, strings.Join(SelectorKeys(), ", "))
 		}
 		if !slices.Contains(SelectorKeys(), key) {
