@@ -77,6 +77,7 @@ type group struct {
 
 // What differs between hosts for which the same holds.
 var (
+	anyPlace   = regexp.MustCompile(` \(\d{1,3}(?:\.\d{1,3}){3}:\d+\)`) // says nothing of several hosts
 	anyAddress = regexp.MustCompile(`\b\d{1,3}(?:\.\d{1,3}){3}\b`)
 	anyKey     = regexp.MustCompile(`SHA256:[A-Za-z0-9+/]{43}`)
 	anyNumber  = regexp.MustCompile(`(^|[ (])(\d+)([ ),;:]|$)`)
@@ -102,7 +103,8 @@ func (f finding) general(text, own string) string {
 			}
 		}
 	}
-	return anyKey.ReplaceAllString(anyAddress.ReplaceAllString(text, ownAddress), ownKey)
+	text = anyAddress.ReplaceAllString(anyPlace.ReplaceAllString(text, ""), ownAddress)
+	return anyKey.ReplaceAllString(text, ownKey)
 }
 
 // key is equal for findings that fold into one row.

@@ -92,3 +92,16 @@ func TestDeferredShowsWhatWaits(t *testing.T) {
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}, Hosts: []plan.Host{h}, Actions: []plan.Action{a}}
 	wantRows(t, shortPlan(p), "  DEFERRED  ", "power: sleep 10 min → never; one run drains at most 1  [sleep-enabled, too-many-disrupted]\n", "1 host: 1 deferred, 0 in sync")
 }
+
+// TestRowOfSilentHostsNamesNoAddress: hosts that fail alike share a row, and their addresses say nothing there.
+func TestRowOfSilentHostsNamesNoAddress(t *testing.T) {
+	t.Parallel()
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}}
+	for n, address := range []string{"198.51.100.4", "198.51.100.5"} {
+		h := member(n+1, "runners")
+		h.Unknown = &plan.Trouble{Code: plantest.Code("unreachable"), Text: "dial tcp " + address + ":22: connect: no route to host"}
+		h.Converged = plan.NotCompared
+		p.Hosts = append(p.Hosts, h)
+	}
+	wantRows(t, shortPlan(p), "all 2 hosts  no route to host  [unreachable]\n")
+}
