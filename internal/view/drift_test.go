@@ -251,3 +251,31 @@ func TestDriftFoldsWhatWasNotCompared(t *testing.T) {
 	wantRows(t, b.String(), "? runners/00002: power, tart, hostname not compared (unread): power.probe: sudo asked for a password; ")
 	wantRows(t, shortPlan(p), "power, tart, hostname: power.probe, tart.probe, hostname.probe: sudo asked for a password  [unread]\n")
 }
+
+// TestDriftBeforeTheFirstHost: hosts that are still to be claimed are no hosts that could not be compared.
+func TestDriftBeforeTheFirstHost(t *testing.T) {
+	t.Parallel()
+	h := member(1, "runners")
+	h.Member, h.Refused = false, &plan.Trouble{Code: plantest.Code("cluster-not-prepared"), Text: "waits for the cluster objects above"}
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}, Hosts: []plan.Host{h}}
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Drift(p, reported(p), 3)
+	if want := "? Nothing to compare: acme/production has no hosts yet  exit 3\n"; b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestDriftPrintsAnAnswerOnce: probes that read the same answer show it once.
+func TestDriftPrintsAnAnswerOnce(t *testing.T) {
+	t.Parallel()
+	h := member(1, "runners")
+	for _, probe := range []string{"power.screensaver", "power.login-screensaver"} {
+		h.Unread = append(h.Unread, plan.StepUnread{Step: "power", Unread: plan.Unread{Probe: probe, Why: "no number", Bytes: "strange\n"}})
+	}
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}, Hosts: []plan.Host{h}}
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Drift(p, reported(p), 3)
+	if n := strings.Count(b.String(), "strange"); n != 1 {
+		t.Errorf("the answer is printed %d times:\n%s", n, b.String())
+	}
+}

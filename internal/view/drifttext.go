@@ -73,6 +73,8 @@ func (d driftText) verdict(end string) {
 		d.t.verdict(signUnknown, fmt.Sprintf("Nothing of %s was compared: %s", ownerTitle(d.p), d.r.Blind), end)
 	case len(d.r.Items) == 0 && d.r.Complete:
 		d.t.verdict(markDone, noDrift(d.p, d.p.Summarise()), end)
+	case len(d.r.Items) == 0 && all == 0 && len(d.r.Unseen) == 0:
+		d.t.verdict(signUnknown, fmt.Sprintf("Nothing to compare: %s has no hosts yet", ownerTitle(d.p)), end)
 	case len(d.r.Items) == 0:
 		d.t.verdict(signUnknown, "No drift found, but "+cmp.Or(unseen, partly), end)
 	default:
@@ -100,9 +102,13 @@ func (d driftText) counts() {
 		return
 	}
 	n, all := d.of()
+	if all == 0 && len(d.r.Items) == 0 {
+		return
+	}
+	states := listed(", ", some(n.Drift, "drifted"), some(n.Unknown, "not compared"), some(n.Ignored, "ignored"), some(n.Pending, "to update"), some(n.Clean, "in sync"))
 	by := by(d.r.Items, func(i drift.Item) plan.Severity { return i.Severity })
 	severities := listed(", ", mapped(plan.Severities(), func(s plan.Severity) string { return some(len(by[s]), string(s)) })...)
-	d.t.sayf("%s: %s.%s", count(all, "host"), listed(", ", some(n.Drift, "drifted"), some(n.Unknown, "not compared"), some(n.Ignored, "ignored"), some(n.Pending, "to update"), some(n.Clean, "in sync")),
+	d.t.sayf("%s%s.%s", count(all, "host"), given(states != "", ": %s", states),
 		given(severities != "", " %s: %s.", count(len(d.r.Items), "drift item"), severities))
 }
 
@@ -138,7 +144,7 @@ func (d driftText) unseen() []said {
 		steps := strings.Join(nonempty(unique(mapped(same, func(u drift.Unseen) string { return u.Step }))...), ", ")
 		details := mapped(same, func(u drift.Unseen) string { return printed[[3]string{u.Host, u.Step, u.Why}] })
 		return said{host: u.Host, text: about(given(steps != "", "%s not compared", steps), u.Code) + strings.Join(unique(whys), "; "),
-			detail: strings.Join(nonempty(details...), "; "), fix: fixes[[2]string{u.Host, u.Code.String()}]}
+			detail: strings.Join(nonempty(unique(details)...), "; "), fix: fixes[[2]string{u.Host, u.Code.String()}]}
 	})
 }
 
