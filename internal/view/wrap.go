@@ -8,8 +8,8 @@ import (
 	"github.com/charmbracelet/lipgloss"
 )
 
-// wrap breaks text between words into lines of at most width columns. A word and a command are never broken: one that is
-// wider than the line gets a separate line. A width of 0 or less breaks nothing.
+// wrap breaks text between words into lines of at most width columns. A word, a command, and a number with what it counts are
+// never broken: one that is wider than the line gets a separate line. A width of 0 or less breaks nothing.
 func wrap(text string, width int) []string {
 	if width <= 0 {
 		return []string{text}
@@ -30,12 +30,18 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// pieces splits text into words and into commands that a person will copy.
+// number matches a number that has a unit behind it.
+var number = regexp.MustCompile(`^[(~]*\d+(/\d+)?$`)
+
+// pieces splits text into words, into numbers with their units, and into commands that a person will copy.
 func pieces(text string) []string {
 	words := strings.Fields(text)
 	var out []string
 	for len(words) > 0 {
 		n := commandWords(words)
+		if n == 1 && len(words) > 1 && number.MatchString(words[0]) && program.FindString(words[1]) == "" {
+			n = 2
+		}
 		out = append(out, strings.Join(words[:n], " "))
 		words = words[n:]
 	}
