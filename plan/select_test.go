@@ -15,7 +15,7 @@ func TestParseSelectorRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
 		{"", "use key=value"},
-		{"fba75", "name=fba75"}, // a host's name alone
+		{"fba75", "name=fba75"}, // a host's name without a key
 		{"fleet=", "use key=value"},
 		{"=macos", `unknown key ""`},
 		{"fleet=macos,", "use key=value"},

@@ -252,7 +252,7 @@ func TestDriftFoldsWhatWasNotCompared(t *testing.T) {
 	wantRows(t, shortPlan(p), "power, tart, hostname: power.probe, tart.probe, hostname.probe: sudo asked for a password  [unread]\n")
 }
 
-// TestDriftBeforeTheFirstHost: hosts that are still to be claimed are no hosts that could not be compared.
+// TestDriftBeforeTheFirstHost: before the first claim there is nothing to compare, and no count of hosts.
 func TestDriftBeforeTheFirstHost(t *testing.T) {
 	t.Parallel()
 	h := member(1, "runners")
