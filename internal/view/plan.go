@@ -144,7 +144,7 @@ func (t *Text) planRows(p *plan.Plan, all []group) {
 			lead += strings.Repeat(" ", pad)
 		}
 		t.behind(lead, g.said())
-		if names := n.list(g); names != "" {
+		if names := n.list(g); names != "" && name != "" { // the rows below it are of the same hosts
 			t.line(hang, "", names)
 		}
 		if g.fix != "" && !(i+1 < len(all) && all[i+1].sameFix(g)) { // the fix is printed below the last row that it is for

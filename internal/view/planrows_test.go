@@ -105,3 +105,18 @@ func TestRowOfSilentHostsNamesNoAddress(t *testing.T) {
 	}
 	wantRows(t, shortPlan(p), "all 2 hosts  no route to host  [unreachable]\n")
 }
+
+// TestRowsOfTheSameHostsNameThemOnce: two differences of the same hosts are two rows under one list of names.
+func TestRowsOfTheSameHostsNameThemOnce(t *testing.T) {
+	t.Parallel()
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"macos", "runners"}, Hosts: []plan.Host{member(9, "macos")}}
+	for n := 1; n <= 2; n++ {
+		h := member(n, "macos")
+		other := power(h)
+		other.Step, other.Fields = "hostname", []plan.Field{{Name: "ComputerName", Before: "Mac", After: "mini"}}
+		p.Hosts, p.Actions = append(p.Hosts, h), append(p.Actions, power(h), other)
+	}
+	if text := shortPlan(p); strings.Count(text, "00001, 00002") != 1 || !strings.Contains(text, "ComputerName") {
+		t.Errorf("the hosts are not named once:\n%s", text)
+	}
+}
