@@ -45,6 +45,8 @@ type Checkup struct {
 	ServerID string  `json:"server_id"`
 	Healthy  bool    `json:"healthy"` // every check is ok
 	Checks   []Check `json:"checks"`
+	// Hold blocks changes to the host; nil: there is none.
+	Hold *plan.Held `json:"hold,omitempty"`
 }
 
 // Count returns how many checks have a state.
@@ -95,7 +97,7 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 			e.spare(s)
 		}
 	}
-	c := Checkup{Name: e.of.Name, Server: e.of.Server.Name, ServerID: e.of.Server.ID, Checks: e.checks}
+	c := Checkup{Name: e.of.Name, Server: e.of.Server.Name, ServerID: e.of.Server.ID, Checks: e.checks, Hold: planned.ActiveHold()}
 	c.Healthy = c.Count(OK) == len(c.Checks)
 	return c
 }

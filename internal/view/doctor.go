@@ -31,6 +31,9 @@ func (t *Text) Checkup(c doctor.Checkup, listed bool) {
 		text += what
 	}
 	t.verdict(mark, name+": "+text, end)
+	if c.Hold != nil {
+		t.line(0, signUnknown, "held "+c.Hold.String())
+	}
 	fixes := make(map[string]bool) // that are printed
 	for _, state := range []doctor.State{doctor.Problem, doctor.Warning, doctor.Unknown} {
 		t.checks(c, state, fixes)
@@ -47,6 +50,9 @@ func (t *Text) Checkup(c doctor.Checkup, listed bool) {
 		t.columns(0, rows)
 	default:
 		t.line(0, markDone, fmt.Sprintf("%s ok (-v lists them)", count(well, "other check")))
+	}
+	if slices.ContainsFunc(c.Checks, func(check doctor.Check) bool { return check.Code != plan.Code{} }) {
+		t.Say("Details: macfleet explain CODE")
 	}
 }
 
@@ -79,7 +85,7 @@ func (t *Text) checks(c doctor.Checkup, state doctor.State, fixes map[string]boo
 	same := grouped(all, func(check doctor.Check) [3]string { return [3]string{check.Code.String(), check.Text, check.Remedy} })
 	for i, of := range same {
 		first := of[0]
-		t.line(0, checkMarks[state], joined(of, func(check doctor.Check) string { return check.Name })+given(first.Code != plan.Code{}, " (%s)", first.Code)+": "+strings.TrimPrefix(first.Text, first.Name+": "))
+		t.line(0, checkMarks[state], joined(of, func(check doctor.Check) string { return check.Name })+given(first.Code != plan.Code{}, " (%s)", first.Code)+": "+brief(strings.TrimPrefix(first.Text, first.Name+": ")))
 		if first.Bytes != "" {
 			t.line(4, "", fmt.Sprintf("printed: %q", wire.Shortened(first.Bytes)))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/view"
+	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
@@ -31,6 +32,21 @@ func sick() doctor.Checkup {
 
 // TestCheckup: the remedy of two checks is printed once for people, and with each check
 // for programs.
+// TestCheckupShowsTheHold: who holds a host stands above what differs, and a cause of the network is plain.
+func TestCheckupShowsTheHold(t *testing.T) {
+	t.Parallel()
+	c := doctor.Checkup{Name: "acme-pool-01", Server: "acme-pool-01", Hold: &plan.Held{}, Checks: []doctor.Check{{Name: "connection", State: doctor.Problem,
+		Code: plan.CodeUnreachable, Text: "dial tcp 198.51.100.1:22: connect: no route to host", Remedy: "reboot it"}}}
+	c.Hold.Who, c.Hold.Reason, c.Hold.Until = "sam@desk", "swap", narrow.Now
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Checkup(c, false)
+	for _, want := range []string{"\n? held by sam@desk until 2026-11-22 05:19 UTC (swap)\n", "(unreachable): no route to host (198.51.100.1:22)\n", "\nDetails: macfleet explain CODE\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, b.String())
+		}
+	}
+}
+
 func TestCheckup(t *testing.T) {
 	t.Parallel()
 	text := shown("doctor", func(v *view.Text) { v.Checkup(sick(), false) }).draw(terminal{})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/lipgloss"
+
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
@@ -32,7 +34,21 @@ func (t *Text) Result(e Ending) {
 	}
 	text := listed(", ", e.What, hosts, nodes, given(r.Done > 0, "%s done", count(r.Done, "action")),
 		given(!e.Changed && r.After == nil, "nothing was changed"), clock(e.Took), fmt.Sprintf("exit %d", e.Exit))
-	t.behind(t.strong.Render("Result")+"  ", printable(text))
+	t.resultLine(text)
+}
+
+// resultLine prints counts behind the word Result. It breaks only behind a comma.
+func (t *Text) resultLine(text string) {
+	lead, indent := t.strong.Render("Result")+"  ", len("Result  ")
+	line := ""
+	for _, part := range strings.SplitAfter(printable(text), ", ") {
+		if t.width > 0 && line != "" && indent+lipgloss.Width(strings.TrimRight(line+part, " ")) > t.width {
+			fmt.Fprintln(t.out, t.plain(lead+strings.TrimRight(line, " ")))
+			lead, line = strings.Repeat(" ", indent), ""
+		}
+		line += part
+	}
+	fmt.Fprintln(t.out, t.plain(lead+line))
 }
 
 // Counts are how many things had which result, in the order in which they were added first.
@@ -68,7 +84,7 @@ func (t *Text) Summed(noun string, c Counts, exit int) {
 	if len(parts) == 0 {
 		parts = []string{"nothing to do"}
 	}
-	t.behind(t.strong.Render("Result")+"  ", printable(listed(", ", listed(", ", parts...), given(exit != 0, "exit %d", exit))))
+	t.resultLine(listed(", ", listed(", ", parts...), given(exit != 0, "exit %d", exit)))
 }
 
 // Cancelled says that nothing was done because a person did not approve it.

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/wire"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -52,6 +53,7 @@ type HostRow struct {
 	// those that it had.
 	Orphaned bool `json:"orphaned,omitempty"`
 
+	joins bool     // its fleet joins the cluster
 	brief []string // what stands for Why where that does not fit, the longest first
 }
 
@@ -75,6 +77,8 @@ func HostRows(p *plan.Plan, now time.Time) []HostRow {
 		switch {
 		case known:
 			r.Ready, r.ReadyWhy = string(state)+given(node.Cordoned, ",cordoned"), why
+		case p.Cluster && h.Node.IsUnread() && h.Spec.Spec.JoinsCluster():
+			r.Ready = string(inventory.ReadyUnknown)
 		case p.Cluster:
 			r.Ready = "no-node"
 		default:
@@ -95,6 +99,7 @@ func HostRows(p *plan.Plan, now time.Time) []HostRow {
 		if h.Refused != nil {
 			r.Converged = h.Refused.Code.String()
 		}
+		r.joins = h.Spec.Spec.JoinsCluster()
 		r.State = stateOf(h, actions[h.Server.ID])
 		r.Why, r.brief = r.because(h, actions[h.Server.ID], now)
 		rows = append(rows, r)

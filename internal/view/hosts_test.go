@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -40,6 +43,26 @@ func TestHostStates(t *testing.T) {
 	r := view.HostRows(p, narrow.Now)[0]
 	if r.State != "held" || r.Why != "held by sam@desk until 2026-11-24 05:19: swap" {
 		t.Errorf("a held host with a difference is %s: %s", r.State, r.Why)
+	}
+}
+
+// TestAHostWithoutItsNode: a host whose fleet joins the cluster is counted as not Ready without a Node, with the reason.
+func TestAHostWithoutItsNode(t *testing.T) {
+	t.Parallel()
+	p := everything()
+	p.Actions, p.Orphans, p.Cluster = nil, nil, true
+	h := p.Hosts[slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Member && h.Unknown == nil })]
+	h.Unread = nil
+	h.Warnings, h.Node, h.Unknown, h.Refused = nil, inventory.Absent[inventory.Node](), nil, nil
+	h.Spec.Spec.TartKubelet = &fleet.TartKubelet{}
+	p.Hosts = []plan.Host{h}
+	if r := view.HostRows(p, narrow.Now)[0]; r.Why != "not Ready: the cluster has no Node of that name" {
+		t.Errorf("%s: %s", r.State, r.Why)
+	}
+	var b bytes.Buffer
+	view.NewText(&b, 0, false).Hosts(p, view.HostsOptions{Now: narrow.Now})
+	if !strings.Contains(b.String(), "1 not Ready") {
+		t.Errorf("not counted:\n%s", b.String())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -123,6 +124,11 @@ func (r HostRow) tokenAge() string {
 	return strconv.Itoa(r.Token.Days) + " d"
 }
 
+// isNotReady reports whether the host's Node, which its fleet wants, is not known to be Ready.
+func (r HostRow) isNotReady() bool {
+	return r.joins && r.Ready != "-" && !strings.HasPrefix(r.Ready, string(inventory.Ready))
+}
+
 // isHeld reports whether a hold keeps changes from the host.
 func (r HostRow) isHeld() bool { return r.Hold != nil && !r.Hold.Expired }
 
@@ -219,7 +225,7 @@ func (t *Text) hostsHeading(p *plan.Plan, rows []HostRow, names plan.Names, now 
 		if r.isHeld() {
 			of[held.String()]++
 		}
-		if r.node() == "not Ready" {
+		if r.isNotReady() {
 			of["not Ready"]++
 		}
 	}

@@ -81,6 +81,8 @@ func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (who
 		return fmt.Sprintf("%s not compared: %s", u.Step, u.Why), []string{fmt.Sprintf("%s not compared", u.Step)}
 	case len(h.Warnings) > 0:
 		return ofTrouble(&h.Warnings[0].Trouble)
+	case r.joins && r.Ready == "no-node":
+		return "not Ready: the cluster has no Node of that name", []string{"no Node"}
 	}
 	return "", nil
 }

@@ -45,10 +45,11 @@ func (t *Text) Plan(p *plan.Plan, o PlanForm) {
 		t.line(0, signUnknown, text)
 	}
 	t.blank()
-	t.planRows(p, foldFindings(findingsOf(p, o.Config)))
+	rows := foldFindings(findingsOf(p, o.Config))
+	t.planRows(p, rows)
 	t.rolloutRows(p)
 	t.blank()
-	t.sideBySide(planLine(p), "Details: macfleet plan --full, explain HOST")
+	t.sideBySide(planLine(p), "Details: macfleet plan --full, explain HOST"+given(slices.ContainsFunc(rows, func(g group) bool { return len(g.codes) > 0 }), "|CODE"))
 }
 
 // planHeading prints whose plan it is, and how its hosts are.
