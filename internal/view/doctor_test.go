@@ -32,7 +32,7 @@ func sick() doctor.Checkup {
 
 // TestCheckup: the remedy of two checks is printed once for people, and with each check
 // for programs.
-// TestCheckupShowsTheHold: who holds a host stands above what differs, and a cause of the network is plain.
+// TestCheckupShowsTheHold: who holds a host is printed above what differs, and a network error in plain words.
 func TestCheckupShowsTheHold(t *testing.T) {
 	t.Parallel()
 	c := doctor.Checkup{Name: "acme-pool-01", Server: "acme-pool-01", Hold: &plan.Held{}, Checks: []doctor.Check{{Name: "connection", State: doctor.Problem,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestResultBreaksAtCommas: a count stays beside what it counts.
+// TestResultBreaksAtCommas: a count stays on the line of what it counts.
 func TestResultBreaksAtCommas(t *testing.T) {
 	t.Parallel()
 	const text = "10/13 hosts converged, 1 unreachable, 1 not compared, 1 held, 12/13 Nodes Ready, 126 actions done, 2m10s, exit 3"
