@@ -3,9 +3,11 @@ package app
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/view"
@@ -75,7 +77,11 @@ func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
 	if o.Schema {
 		return env.explainSchema(o)
 	}
-	if i := slices.IndexFunc(plan.Codes(), func(c plan.Code) bool { return c.String() == env.Args[0] }); i >= 0 && len(env.Args) == 1 {
+	codes := make([]string, len(plan.Codes()))
+	for i, c := range plan.Codes() {
+		codes[i] = c.String()
+	}
+	if i := slices.Index(codes, env.Args[0]); i >= 0 && len(env.Args) == 1 {
 		if err := refuse(o != ExplainOptions{}, "%s is a reason code; explain takes no flags for it", env.Args[0]); err != nil {
 			return err
 		}
@@ -86,6 +92,9 @@ func Explain(ctx context.Context, env *Env, o ExplainOptions) error {
 		return err
 	}
 	x, err := env.explanation(ctx, env.Args[0], o.Snapshot)
+	if near := fleet.Nearest(env.Args[0], codes); err != nil && near != "" {
+		return fmt.Errorf("%w; did you mean the reason code %s?", err, near)
+	}
 	if err != nil {
 		return err
 	}

@@ -88,12 +88,9 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHos
 	if r.Lost != nil {
 		t.Say(r.Lost.Error() + ". Running actions were finished, no other was started.")
 	}
-	if text, _ := stoppedBy(r); r.After != nil && text != "" {
-		t.Say(text + ": running actions were finished, no other was started.")
-	}
 }
 
-// unfinished counts the hosts that the run did not finish.
+// unfinished says what stopped the run, and counts the hosts that it did not finish.
 func (t *Text) unfinished(r engine.Result, left []runlog.LeftHost) {
 	cluster := slices.ContainsFunc(r.Failures, func(f engine.Failure) bool { return f.Action.Host == "" })
 	of := countOf(left)
@@ -102,6 +99,9 @@ func (t *Text) unfinished(r engine.Result, left []runlog.LeftHost) {
 		hosts = ""
 	}
 	text := listed("; ", listed(", ", given(cluster, "work on the cluster failed"), hosts), given(len(r.LeftCordoned) > 0, "%s left cordoned", count(len(r.LeftCordoned), "host")))
+	if why, _ := stoppedBy(r); why != "" {
+		text = why + ": " + cmp.Or(text, "running actions were finished, no other was started")
+	}
 	if text != "" {
 		t.blank()
 		t.heading(text + ".")
@@ -145,11 +145,8 @@ func (t *Text) newWarnings(before, after *plan.Plan) {
 // Remaining says what a run that was stopped did not start, and what to type.
 func (t *Text) Remaining(left []plan.Action, names plan.Names, resume string) {
 	hosts := grouped(left, func(a plan.Action) string { return a.Host })
-	if len(hosts) > 0 {
-		t.heading(fmt.Sprintf("Not started: %s on %s.", count(len(left), "action"), count(len(hosts), "host")))
-	}
 	for _, same := range grouped(hosts, func(of []plan.Action) string { return joined(of, label) }) {
-		t.line(2, markWaiting, joinedUpTo(mapped(same, func(of []plan.Action) string { return subject(names.Short(of[0].Host)) }), 20)+": "+joined(same[0], label))
+		t.line(2, markWaiting, joinedUpTo(mapped(same, func(of []plan.Action) string { return subject(names.Short(of[0].Host)) }), 20)+": not started: "+joined(same[0], label))
 	}
 	t.Say("To resume: " + resume)
 }

@@ -80,7 +80,7 @@ func TestLeftNamesHosts(t *testing.T) {
 	want := []string{
 		"· 1 host of runners not started (canary-failed): h2: the canary h1 failed or did not stay Ready",
 		"· 1 host of runners not started (trial-failed): h2: h1 is not Ready and could not be repaired",
-		"or    continue without it: macfleet hold h1 --until 3d --reason REASON  ·  macfleet apply --exclude name=h1",
+		"or      continue without it: macfleet hold h1 --until 3d --reason REASON  ·  macfleet apply --exclude name=h1",
 		"· 1 host of runners not started (failure-budget): h2: more hosts failed than failure_budget allows: h1",
 		"· 1 host of runners not started (repairs-failing): h2: the repairs of h1 failed, so no other repair is tried",
 	}

@@ -28,13 +28,14 @@ func (t *Text) failures(all []engine.Failure, names plan.Names) {
 		}
 		hosts := mapped(same, func(f engine.Failure) string { return subject(names.Short(f.Action.Host)) })
 		t.line(2, markFailed, strings.Join(hosts, ", ")+"  "+label(f.Action)+": "+text)
-		t.pair(6, 5, "log", listed("  ·  full output: ", logOnHost.FindString(text), "macfleet show last"))
-		t.pair(6, 5, "fix", fix)
+		t.pair(6, 7, "log", logOnHost.FindString(text))
+		t.pair(6, 7, "output", "macfleet show last")
+		t.pair(6, 7, "fix", fix)
 		next := given(f.Action.Host != "", "macfleet explain %s", lastPart(names.Short(f.Action.Host)))
 		if len(groups) == 1 {
 			next = listed("  ·  ", next, retry)
 		}
-		t.pair(6, 5, "next", next)
+		t.pair(6, 7, "next", next)
 	}
 	if len(groups) > 1 {
 		t.line(2, "", "next  "+retry)
@@ -70,7 +71,7 @@ func lastPart(short string) string { return short[strings.LastIndex(short, "/")+
 func failure(f engine.Failure) (text, fix string) {
 	text, fix = f.Err.Error(), f.Remedy
 	if x := runlog.TroubleOf(f.Err); x != nil && fix == "" {
-		text, fix = x.Code.String()+": "+x.Text, x.Remedy
+		text, fix = fmt.Sprintf("%s  [%s]", x.Text, x.Code), x.Remedy
 	}
 	if at := scriptEnded.FindStringSubmatchIndex(text); at != nil && at[1] < len(text) {
 		text = fmt.Sprintf("%s (exit code %s)", text[at[1]:], text[at[2]:at[3]])
@@ -86,14 +87,14 @@ func (t *Text) leftHosts(all []engine.Left, names plan.Names) {
 		t.line(2, markWaiting, fmt.Sprintf("%s of %s not started (%s): %s: %s", count(len(same), "host"), of.Fleet, of.Why, joinedUpTo(hosts, 12), whyLeft(of, names)))
 		if of.Why == rollout.TrialFailed && len(of.Of) > 0 {
 			name := lastPart(names.Short(of.Of[0]))
-			t.pair(6, 5, "or", fmt.Sprintf("continue without it: macfleet hold %s --until 3d --reason REASON  ·  macfleet apply --exclude name=%s", name, name))
+			t.pair(6, 7, "or", fmt.Sprintf("continue without it: macfleet hold %s --until 3d --reason REASON  ·  macfleet apply --exclude name=%s", name, name))
 		}
 	}
 }
 
-// joinedUpTo joins names, and counts those that are too many.
+// joinedUpTo joins names, and counts those that are too many. A single one more is shown: counting it takes as much room.
 func joinedUpTo(names []string, most int) string {
-	if len(names) <= most {
+	if len(names) <= most+1 {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -130,5 +131,5 @@ func (t *Text) closed(all []engine.LeftCordoned, names plan.Names) {
 	}
 	hosts := slices.Sorted(slices.Values(mapped(all, func(c engine.LeftCordoned) string { return names.Short(c.Host) })))
 	t.line(2, markWaiting, "left cordoned, because the change was not verified: "+joinedUpTo(hosts, 12))
-	t.pair(6, 5, "fix", "macfleet apply resumes there and uncordons them when Ready")
+	t.pair(6, 7, "fix", "macfleet apply resumes there and uncordons them when Ready")
 }

@@ -64,7 +64,7 @@ func fixForAll(fix string, names plan.Names, hosts []string, fleetName string) s
 		others = others || len(hosts) > 1
 		return strings.ReplaceAll(found, anyName, short[0])
 	})
-	fix = strings.ReplaceAll(fix, anyName, firstNames(short, mostSelected))
+	fix = strings.ReplaceAll(fix, anyName, joinedUpTo(short, mostSelected))
 	return fix + given(others, "; the same for the other %s", count(len(hosts)-1, "host"))
 }
 

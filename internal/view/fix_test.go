@@ -29,7 +29,7 @@ func TestFixesOfSeveralHostsCanBePasted(t *testing.T) {
 		{"macfleet unhold NAME", "runners", 4, "macfleet unhold fleet=runners"},
 		{"kubectl uncordon NAME; macfleet cordon --undo NAME", "", 2, "kubectl uncordon " + all[0] + " " + all[1] + "; macfleet cordon --undo 00001 00002"},
 		{"macfleet doctor NAME", "", 2, "macfleet doctor 00001; the same for the other 1 host"},
-		{"look at NAME", "", 4, "look at 00001, 00002, 00003 and 1 more"},
+		{"look at NAME", "", 4, "look at 00001, 00002, 00003, 00004"},
 		{"wait", "", 4, "wait"},
 	} {
 		if got := fixForAll(test.fix, names, all[:test.hosts], test.fleet); got != test.want {

@@ -354,7 +354,7 @@ func (f *findings) claimText(same []plan.Action) string {
 		return h.Server.Name
 	})
 	h, _ := f.plan.HostByServer(same[0].ServerID)
-	return fmt.Sprintf("claim %s of the pool (%s): %s", count(len(same), "server"), h.Server.Type, firstNames(servers, mostServers))
+	return fmt.Sprintf("claim %s of the pool (%s): %s", count(len(same), "server"), h.Server.Type, joinedUpTo(servers, mostServers))
 }
 
 // How many names a row lists.
@@ -362,11 +362,3 @@ const (
 	mostNames   = 8 // hosts, over all fleets
 	mostServers = 3 // servers of the pool
 )
-
-// firstNames lists the first names, and counts the others.
-func firstNames(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}

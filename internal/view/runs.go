@@ -290,21 +290,23 @@ type LockStatus struct {
 
 // Lock shows a lock.
 func (t *Text) Lock(s LockStatus) {
-	r := s.Record
-	if !s.There || !r.Held {
-		in := given(r.Place.ID != "", " in the cluster %s, uid %s", r.Place.Name, r.Place.ID)
-		t.sayf("%s: not locked (%s).%s", s.Of, s.Where,
-			given(s.There, " Last held by %s%s until %s (run %s, epoch %d).", r.Run.Who, in, moment(r.Renewed), r.Run.ID, r.Run.Epoch))
+	r, held := s.Record, s.There && s.Record.Held
+	said := func(word, text string) { t.pair(2, 7, word, text) }
+	if held {
+		t.sayf("%s: lock held by %s (%s).", s.Of, r.Run.Who, s.Where)
+	} else {
+		t.sayf("%s: not locked (%s).", s.Of, s.Where)
+	}
+	if !s.There {
 		return
 	}
-	said := func(word, text string) { t.pair(2, 7, word, text) }
-	t.sayf("%s: lock held by %s (%s).", s.Of, r.Run.Who, s.Where)
+	said("last", given(!held, "held by %s until %s", r.Run.Who, moment(r.Renewed)))
 	said("run", r.Run.ID)
 	said("on", r.Machine)
 	said("in", given(r.Place.ID != "", "the cluster %s, uid %s", r.Place.Name, r.Place.ID))
-	said("since", moment(r.Since))
+	said("since", given(held, "%s", moment(r.Since)))
 	said("epoch", fmt.Sprint(r.Run.Epoch))
-	said("state", fmt.Sprintf("renewed %s ago, %s", clock(s.Age), s.expiry()))
+	said("state", given(held, "renewed %s ago, %s", clock(s.Age), s.expiry()))
 }
 
 // expiry says when a held lock expires, or that it has.

@@ -122,6 +122,9 @@ func (n names) listed(all []string, most int) string {
 	return strings.Join(mapped(fleets, func(of []string) string {
 		fleets = fleets[1:]
 		shown := min(len(of), most-len(fleets))
+		if len(of)-shown == 1 {
+			shown++ // counting it takes as much room
+		}
 		most -= shown
 		fleet := fleetOf(of[0])
 		names := joined(of[:shown], func(short string) string { return strings.TrimPrefix(short, fleet+"/") })
