@@ -18,11 +18,11 @@ var (
 	codeObjectForeign = NewCode("object-foreign", Notice, "a foreign object has the name of one of macfleet's; macfleet does not change it",
 		"if nothing uses it, delete it with kubectl")
 	codeObjectUnread = NewCode("object-unread", Notice, "it is unknown whether an object that macfleet no longer needs still exists",
-		"macfleet init cluster (as an administrator of the cluster; deletes it)")
+		"as an administrator of the cluster: macfleet init cluster")
 	codePreparedMissing    = NewCode("prepared-object-missing", Critical, "an object that init cluster created, and that hosts or macfleet need, is missing")
 	codePreparedChanged    = NewCode("prepared-object-changed", Critical, "someone changed an object that init cluster created, such as the rules of a role")
 	CodeClusterNotPrepared = NewCode("cluster-not-prepared", Critical, "the cluster lacks objects that only an administrator may create or change",
-		"macfleet init cluster (as an administrator of the cluster)")
+		"as an administrator of the cluster: macfleet init cluster")
 )
 
 // objects plans what the cluster itself lacks. A run limited to some hosts does not change it.
