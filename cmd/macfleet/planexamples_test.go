@@ -19,8 +19,9 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(ts.Exec("macfleet", args...))
 		return ts.ReadFile("stdout")
 	}
-	at := []string{"-C", filepath.Join(ts.Getenv("EXAMPLES"), args[0]), "--sandbox=" + ts.MkAbs("world-"+args[0]), "plan"}
-	plan := func(more ...string) string { return macfleet(append(at[:len(at):len(at)], more...)...) }
+	ts.Setenv("MACFLEET_DIRECTORY", filepath.Join(ts.Getenv("EXAMPLES"), args[0]))
+	ts.Setenv("MACFLEET_SANDBOX", ts.MkAbs("world-"+args[0]))
+	plan := func(more ...string) string { return macfleet(append([]string{"plan"}, more...)...) }
 	text := plan("--record", "observed.json", "--out", "kept.json")
 	if !strings.Contains(text, "\nPlan: ") {
 		ts.Fatalf("nothing is planned:\n%s", text)

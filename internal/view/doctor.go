@@ -51,7 +51,12 @@ func (t *Text) Checkup(c doctor.Checkup, listed bool) {
 	default:
 		t.line(0, markDone, fmt.Sprintf("%s ok (-v lists them)", count(well, "other check")))
 	}
-	if slices.ContainsFunc(c.Checks, func(check doctor.Check) bool { return check.Code != plan.Code{} }) {
+	codes := slices.Compact(slices.Sorted(slices.Values(mapped(c.Checks, func(check doctor.Check) string { return check.Code.String() }))))
+	switch codes = nonempty(codes...); len(codes) {
+	case 0:
+	case 1:
+		t.Say("Details: macfleet explain " + codes[0])
+	default:
 		t.Say("Details: macfleet explain CODE")
 	}
 }

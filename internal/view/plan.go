@@ -92,14 +92,7 @@ func (t *Text) rolloutRows(p *plan.Plan) {
 		return
 	}
 	t.blank()
-	title, width := "Rollout  ", 0
-	switch {
-	case rows[0][0] != "":
-	case costs(p) == "":
-		title = "Time     "
-	default:
-		title = "Cost     "
-	}
+	title, width := fmt.Sprintf("%-9s", rolloutTitle(p, rows[0])), 0
 	for _, r := range rows {
 		width = max(width, lipgloss.Width(r[0]))
 	}
@@ -108,6 +101,17 @@ func (t *Text) rolloutRows(p *plan.Plan) {
 		t.behind(fmt.Sprintf("%*s%s%s", rowIndent, "", title, name), printable(r[1]))
 		title = strings.Repeat(" ", len(title))
 	}
+}
+
+// rolloutTitle is the title of a row of rolloutRows: the last one has no fleet, and may have only the expected time.
+func rolloutTitle(p *plan.Plan, row []string) string {
+	switch {
+	case row[0] != "":
+		return "Rollout"
+	case costs(p) == "":
+		return "Time"
+	}
+	return "Cost"
 }
 
 // planRows prints rows in three columns: the category once, whom it is about, and what.

@@ -112,11 +112,7 @@ func fixCell(fix string) string {
 func markdownRollout(p *plan.Plan) string {
 	var b strings.Builder
 	for _, r := range rolloutRows(p) {
-		title := "Rollout " + r[0]
-		if r[0] == "" {
-			title = "Cost"
-		}
-		fmt.Fprintf(&b, "- %s: %s\n", title, cellEscapes.Replace(printable(r[1])))
+		fmt.Fprintf(&b, "- %s: %s\n", listed(" ", rolloutTitle(p, r), r[0]), cellEscapes.Replace(printable(r[1])))
 	}
 	return b.String() + given(b.Len() > 0, "\n")
 }
