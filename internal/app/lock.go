@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -103,6 +104,7 @@ func (s *session) hold(acting context.Context, l *lock.Lock) (release func()) {
 		select {
 		case <-l.Lost():
 			cancel(l.Check()) // whatever waits, such as for Nodes, stops waiting
+			s.env.logged(slog.LevelWarn, "lock lost", "why", l.Check())
 		case <-stop.Done():
 		}
 	}()

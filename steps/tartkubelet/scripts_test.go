@@ -254,8 +254,7 @@ func TestNodeScriptsFail(t *testing.T) {
 		m.apply(kubeletID)
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "crashes\n")}
 		a := m.perform(m.look(kubeletID))
-		if a.Exit != 70 || !strings.Contains(scripttest.LastLine(a.Stderr), "does not stay up: state = spawn scheduled;last exit code = 1;") ||
-			!strings.HasSuffix(scripttest.LastLine(a.Stderr), "this version crashes") {
+		if a.Exit != 70 || !strings.HasSuffix(scripttest.LastLine(a.Stderr), "this version crashes (launchd: last exit code = 1; log: /var/log/tart-kubelet.log)") {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
 		}
 		if f := m.look(kubeletID); stepstest.Brief(f) != "kubelet-crash-loop run ask" {

@@ -25,8 +25,9 @@ start tart_kubelet "$label" "$program" "$wanted" "$how"
 if ! stays tart_kubelet "$program" "$wanted"; then
   tail -n 20 "$log" >&2 || :
   look "system/$label"
-  state=$(printf '%s\n' "$said" | grep -E '^	(state|last [a-z ]+) = ' | tr -d '\t' | tr '\n' ';')
-  echo "tart-kubelet does not stay up: ${state:-not loaded in launchd;} last line of $log: $(tail -n 1 "$log")" >&2
+  state=$(printf '%s\n' "$said" | grep -E '^	last [a-z ]+ = ' | tr -d '\t' | tr '\n' ';')
+  state=${state:-not loaded}
+  echo "tart-kubelet does not stay up: $(tail -n 1 "$log") (launchd: ${state%;}; log: $log)" >&2
   exit 70
 fi
 sync
