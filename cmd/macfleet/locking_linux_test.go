@@ -349,7 +349,7 @@ func TestReleasedByForce(t *testing.T) {
 	}
 }
 
-// lost reports whether the process has noticed that it lost the lock: its log says so.
+// lost reports whether the process has logged that it lost the lock.
 func (a *pausing) lost() bool {
 	logs, _ := filepath.Glob(filepath.Join(a.dir, "world", "logs", "*-apply-*.log"))
 	return slices.ContainsFunc(logs, func(name string) bool {
