@@ -70,7 +70,7 @@ func noRelease(command string) string {
 }
 
 func reinstall(command string) string {
-	return notYet(command) + "reinstall the server in the Scaleway console, then run macfleet apply"
+	return notYet(command) + "run macfleet cordon HOST --drain, reinstall the server in the Scaleway console, then run macfleet apply"
 }
 
 func editThenApply(what string) string {

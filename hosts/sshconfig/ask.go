@@ -36,7 +36,7 @@ const (
 )
 
 // anyMachine is a name that no machine has: its settings apply to all machines.
-const anyMachine = "no-machine-bears-this-name"
+const anyMachine = "no-machine-has-this-name"
 
 // askable matches names that ssh accepts as a host. Others, such as names with blanks, get the
 // settings of all machines.

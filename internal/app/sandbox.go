@@ -92,7 +92,7 @@ func SandboxList(env *Env) error {
 }
 
 // simulated returns the name of the simulated host that a name, its short form or its end stands
-// for. What stands for none stays as it is: the world knows ids and former names, too.
+// for. Any other word is unchanged: the world knows ids and former names, too.
 func simulated(w *sandbox.World, text string) (string, error) {
 	all, err := w.Hosts()
 	if err != nil {

@@ -49,9 +49,16 @@ func (r Record) LeftBy(result engine.Result) []LeftHost {
 	for _, l := range result.Left {
 		add(LeftHost{Host: l.Host, Fleet: l.Fleet, State: StateNotStarted})
 	}
-	after := result.After
+	for _, l := range LeftIn(result.After) {
+		add(l)
+	}
+	return out
+}
+
+// LeftIn returns the hosts that a plan does not find in sync; none without a plan.
+func LeftIn(after *plan.Plan) (out []LeftHost) {
 	if after == nil {
-		return out
+		return nil
 	}
 	actions := make(map[string][]plan.Action) // by server id
 	for _, a := range after.Actions {
@@ -60,11 +67,11 @@ func (r Record) LeftBy(result engine.Result) []LeftHost {
 	for i := range after.Hosts {
 		h := &after.Hosts[i]
 		if state, why := stateAfter(h, actions[h.Server.ID]); state != StateDone {
-			add(LeftHost{h.Name, h.Fleet, state, why.Code, why.Text, why.Remedy})
+			out = append(out, LeftHost{h.Name, h.Fleet, state, why.Code, why.Text, why.Remedy})
 		}
 	}
 	for _, l := range after.Lost {
-		add(LeftHost{l.Name, l.Fleet, StateLost, l.Code, l.Text, l.Remedy})
+		out = append(out, LeftHost{l.Name, l.Fleet, StateLost, l.Code, l.Text, l.Remedy})
 	}
 	return out
 }

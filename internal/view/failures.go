@@ -28,19 +28,22 @@ func (t *Text) failures(all []engine.Failure, names plan.Names) {
 		}
 		hosts := mapped(same, func(f engine.Failure) string { return subject(names.Short(f.Action.Host)) })
 		t.line(2, markFailed, strings.Join(hosts, ", ")+"  "+label(f.Action)+": "+text)
-		t.pair(6, 7, "log", logOnHost.FindString(text))
-		t.pair(6, 7, "output", "macfleet show last")
-		t.pair(6, 7, "fix", fix)
+		t.below("log", logOnHost.FindString(text))
+		t.below("output", "macfleet show last")
+		t.below("fix", fix)
 		next := given(f.Action.Host != "", "macfleet explain %s", lastPart(names.Short(f.Action.Host)))
 		if len(groups) == 1 {
 			next = listed("  ·  ", next, retry)
 		}
-		t.pair(6, 7, "next", next)
+		t.below("next", next)
 	}
 	if len(groups) > 1 {
 		t.line(2, "", "next  "+retry)
 	}
 }
+
+// below prints one of several facts of the line above, all in one column.
+func (t *Text) below(word, text string) { t.pair(6, 7, word, text) }
 
 // retry works on the hosts again on which the last run left something.
 const retry = "macfleet apply --failed-from last"
@@ -87,7 +90,7 @@ func (t *Text) leftHosts(all []engine.Left, names plan.Names) {
 		t.line(2, markWaiting, fmt.Sprintf("%s of %s not started (%s): %s: %s", count(len(same), "host"), of.Fleet, of.Why, joinedUpTo(hosts, 12), whyLeft(of, names)))
 		if of.Why == rollout.TrialFailed && len(of.Of) > 0 {
 			name := lastPart(names.Short(of.Of[0]))
-			t.pair(6, 7, "or", fmt.Sprintf("continue without it: macfleet hold %s --until 3d --reason REASON  ·  macfleet apply --exclude name=%s", name, name))
+			t.below("or", fmt.Sprintf("continue without it: macfleet hold %s --until 3d --reason REASON  ·  macfleet apply --exclude name=%s", name, name))
 		}
 	}
 }
@@ -131,5 +134,5 @@ func (t *Text) closed(all []engine.LeftCordoned, names plan.Names) {
 	}
 	hosts := slices.Sorted(slices.Values(mapped(all, func(c engine.LeftCordoned) string { return names.Short(c.Host) })))
 	t.line(2, markWaiting, "left cordoned, because the change was not verified: "+joinedUpTo(hosts, 12))
-	t.pair(6, 7, "fix", "macfleet apply resumes there and uncordons them when Ready")
+	t.below("fix", "macfleet apply resumes there and uncordons them when Ready")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -47,7 +46,7 @@ func (t *Text) leftOver(before *plan.Plan, left []runlog.LeftHost, names plan.Na
 		text  string // empty: the plan has shown it
 	}
 	shown := make(map[string]cause)
-	for _, l := range (runlog.Record{}).LeftBy(engine.Result{After: before}) {
+	for _, l := range runlog.LeftIn(before) {
 		shown[l.Host] = cause{l.State, l.Code, ""}
 	}
 	causeOf := func(l runlog.LeftHost) cause {
@@ -73,6 +72,6 @@ func (t *Text) leftOver(before *plan.Plan, left []runlog.LeftHost, names plan.Na
 			continue
 		}
 		t.line(2, markFailed, listed("  ", hosts, listed(": ", state, l.Text), given(code != "", "[%s]", code)))
-		t.pair(6, 5, "fix", fixForAll(strings.ReplaceAll(l.Remedy, l.Host, anyName), names, mapped(same, func(l runlog.LeftHost) string { return l.Host }), ""))
+		t.below("fix", fixForAll(strings.ReplaceAll(l.Remedy, l.Host, anyName), names, mapped(same, func(l runlog.LeftHost) string { return l.Host }), ""))
 	}
 }

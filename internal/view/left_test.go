@@ -34,7 +34,7 @@ func TestLeftOver(t *testing.T) {
 	if got := shown(blocked("it is strange")); !strings.Contains(got, "\n1 host blocked.\n"+compact) || !strings.HasSuffix(got, result) {
 		t.Errorf("blocked before:\n%s", got)
 	}
-	const whole = "  ✗ acme-production-runners-m2-00002  blocked: it is strange  [unread]\n      fix   look\n"
+	const whole = "  ✗ acme-production-runners-m2-00002  blocked: it is strange  [unread]\n      fix     look\n"
 	if got := shown(clean()); !strings.Contains(got, whole) || !strings.HasSuffix(got, result) {
 		t.Errorf("blocked since the plan:\n%s", got)
 	}
