@@ -77,7 +77,7 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 	if failed == nil {
 		return conn, nil
 	}
-	if failed.Code == codeKeyRefused {
+	if failed.Code == codeKeyNotInstalled {
 		turn.refused = failed
 	}
 	return nil, failed

@@ -94,7 +94,7 @@ func TestConnectHostKey(t *testing.T) {
 			text: "the host shows " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts forget-key acme-1"},
 		{name: "no key of the pinned type", to: pinned(acme1(), signer(t, newRSAKey(t)).PublicKey()), code: "wrong-host-key", phase: HostKey,
 			text: "no common algorithm", remedy: "macfleet hosts forget-key acme-1"},
-		{name: "login refused", to: pinned(acme1(), key.PublicKey()), refuse: true, code: "key-refused", phase: Authorising,
+		{name: "login refused", to: pinned(acme1(), key.PublicKey()), refuse: true, code: "key-not-installed", phase: Authorising,
 			text: "tried once, not again", remedy: "authorized_keys", attempts: 1},
 	}
 	for _, tt := range tests {

@@ -17,8 +17,8 @@ var (
 	codeJumpFailed = plan.NewCode("jump-failed", plan.Critical, "the login to a jump host failed", "fix the login to the jump host: ssh NAME")
 	codeJumpLost   = plan.NewCode("jump-lost", plan.Critical, "the connection to a jump host was lost",
 		"check that the jump host runs, then run the command again")
-	codeKeyRefused = plan.NewCode("key-refused", plan.Critical, "the host refused the SSH key",
-		"add the key to authorized_keys on the host, or choose another; then run the command again")
+	codeKeyNotInstalled = plan.NewCode("key-not-installed", plan.Critical, "the host answers and refuses the SSH key: it does not have it, or the user is wrong",
+		"reboot the server through the provider, which installs the project's SSH keys; or add the key to authorized_keys on the host")
 	codeNoKey = plan.NewCode("no-key", plan.Critical, "no usable SSH key: none, several in the agent, or one with a passphrase",
 		"set private_key in the ssh block, or an IdentityFile with a .pub file, or run ssh-add")
 	codeNoSSHAnswer = plan.NewCode("no-ssh-answer", plan.Critical, "the host accepts connections, but sshd does not respond", "check the machine over VNC")

@@ -105,7 +105,7 @@ func (f *testFleet) realStrangers(t *testing.T) {
 	}
 	add("sshd allows no session", daemonOf(f.login.PublicKey(), "MaxSessions 0\n").address,
 		"connection-lost", Talking, none, "open failed")
-	add("sshd refuses the key", daemonOf(newKey(t).PublicKey(), "").address, "key-refused", Authorising, none, "tried once, not again")
+	add("sshd refuses the key", daemonOf(newKey(t).PublicKey(), "").address, "key-not-installed", Authorising, none, "tried once, not again")
 	add("sshd runs one command only", daemonOf(f.login.PublicKey(), "ForceCommand echo Welcome to acme\n").address,
 		"connection-lost", Talking, none, `"Welcome to acme\n"`)
 	add("sshd floods", daemonOf(f.login.PublicKey(), "ForceCommand yes\n").address,

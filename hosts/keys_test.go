@@ -164,7 +164,7 @@ func TestOpenSSHRefusedOnce(t *testing.T) {
 		to.Name = name
 		_, err := c.Connect(within(t), to)
 		e := asError(t, err)
-		if e.Host != name || e.Code.String() != "key-refused" || !strings.Contains(err.Error(), want) || !strings.Contains(e.Remedy, "IdentityFile") {
+		if e.Host != name || e.Code.String() != "key-not-installed" || !strings.Contains(err.Error(), want) || !strings.Contains(e.Remedy, "IdentityFile") {
 			t.Errorf("error = %v, remedy %q, want %q", err, e.Remedy, want)
 		}
 	}

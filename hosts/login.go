@@ -111,6 +111,28 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 	return nil
 }
 
+// install says how a machine that refuses the key gets it.
+func (to endpoint) install() string {
+	if to.byHand != "" {
+		return "add the public key to ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other
+	}
+	return "reboot the server in the Scaleway console, which installs the project's SSH keys; or add the key with the login password: " +
+		to.seed() + "; or " + to.key.other
+}
+
+// seed is the command that adds the public key to the user's authorized keys. ssh asks for the password itself.
+func (to endpoint) seed() string {
+	host, port, _ := net.SplitHostPort(to.address)
+	options := "-o PubkeyAuthentication=no"
+	if to.through != nil {
+		options += " -J " + to.through.name
+	}
+	if port != "22" {
+		options += " -p " + port
+	}
+	return fmt.Sprintf("echo '%s' | ssh %s %s@%s 'umask 077; mkdir -p .ssh; cat >> .ssh/authorized_keys'", keyText(to.key.signer.PublicKey()), options, to.user, host)
+}
+
 // dialError returns why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 	e := to.target.fails(plan.CodeUnreachable, Dialing, err,
@@ -163,13 +185,10 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 		e.Code, e.Phase, e.Err = codeNoKey, Authorising, fmt.Errorf("%s: %w", to.key.source, unsigned)
 		e.Remedy = "unlock the ssh agent and confirm the signature, then run the command again"
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		e.Code, e.Phase = codeKeyRefused, Authorising
+		e.Code, e.Phase = codeKeyNotInstalled, Authorising
 		e.Err = fmt.Errorf("the host refused the key %s (%s) for user %s (tried once, not again)",
 			to.key.fingerprint(), to.key.source, to.user)
-		e.Remedy = "add the public key to ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other
-		if to.byHand == "" {
-			e.Remedy += "; Scaleway installs project keys only at the first boot"
-		}
+		e.Remedy = to.install()
 	case errors.As(err, &gone):
 		e.Remedy = "run the command again in a minute: sshd rejects new connections while too many logins are in progress (MaxStartups)"
 		if to.byHand == "" {

@@ -58,7 +58,7 @@ func TestPaths(t *testing.T) {
 		{name: "silent", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, handle: untilClosed, deadlines: silence,
 			path: "public (tailscale: no ssh answer)", public: 1},
 		{name: "refused", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: &server{key: key, refuse: true},
-			code: "key-refused", text: "tried once", attempts: 1},
+			code: "key-not-installed", text: "tried once", attempts: 1},
 		{name: "another host key", via: both, devices: map[string]string{"acme-1": "100.64.0.1"}, tailnet: good(), pin: other.PublicKey(),
 			code: "wrong-host-key", text: "pinned is " + ssh.FingerprintSHA256(other.PublicKey())},
 		{name: "only tailscale", via: []string{Tailscale}, code: "unreachable", text: "acme-1: no device of the tailnet is named acme-1"},

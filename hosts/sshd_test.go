@@ -209,8 +209,8 @@ func TestOpenSSHKeys(t *testing.T) {
 		{"two host keys, the other is pinned", both, key, signer(t, rsa).PublicKey(), "", "", 0, 1},
 		{"wrong key of the same type", both, key, stranger.PublicKey(), "wrong-host-key", HostKey, 0, 0},
 		{"no key of the pinned type", []any{rsa}, key, stranger.PublicKey(), "wrong-host-key", HostKey, 0, 0},
-		{"login key refused", both, stranger, nil, "key-refused", Authorising, 1, 0},
-		{"login key of another type refused", both, signer(t, rsa), nil, "key-refused", Authorising, 1, 0},
+		{"login key refused", both, stranger, nil, "key-not-installed", Authorising, 1, 0},
+		{"login key of another type refused", both, signer(t, rsa), nil, "key-not-installed", Authorising, 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

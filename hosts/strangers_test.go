@@ -224,7 +224,7 @@ func atLogin() []stranger {
 	return []stranger{
 		{name: "another host key", serve: sshd(func() *server { return &server{} }), pin: true, code: "wrong-host-key", phase: HostKey, text: "the host shows SHA256:"},
 		{name: "silent in the login", serve: muteAfter(6), by: byHandshake, code: "no-ssh-answer", phase: Handshaking},
-		{name: "refuses the key", serve: sshd(func() *server { return &server{refuse: true} }), code: "key-refused", phase: Authorising, text: "tried once, not again"},
+		{name: "refuses the key", serve: sshd(func() *server { return &server{refuse: true} }), code: "key-not-installed", phase: Authorising, text: "tried once, not again"},
 		{name: "an endless login banner", by: byHandshake, code: "no-ssh-answer", phase: Handshaking,
 			serve: greeter(func(send func(string) error) bool {
 				for send(strings.Repeat("acme", 8192)) == nil {
@@ -233,7 +233,7 @@ func atLogin() []stranger {
 			})},
 		// Not for ever: golang.org/x/crypto/ssh v0.58 leaves its reader behind when
 		// more than 16 messages follow a refusal. Its socket is closed anyway.
-		{name: "refuses the key and keeps talking", code: "key-refused", phase: Authorising, text: "tried once, not again",
+		{name: "refuses the key and keeps talking", code: "key-not-installed", phase: Authorising, text: "tried once, not again",
 			serve: greeter(func(send func(string) error) bool {
 				for range 4 {
 					_ = send(strings.Repeat("acme", 50_000)) // a client that has gone shows at the end

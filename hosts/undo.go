@@ -115,7 +115,7 @@ func (g *guarded) survey(ctx context.Context) error {
 		case err == nil:
 			conn.Close()
 			g.paths = append(g.paths, path)
-		case ctx.Err() != nil, errors.As(err, &e) && e.Code == codeKeyRefused:
+		case ctx.Err() != nil, errors.As(err, &e) && e.Code == codeKeyNotInstalled:
 			// This path could not confirm later: the host bans repeated login failures.
 			return err
 		}

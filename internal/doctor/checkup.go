@@ -327,7 +327,7 @@ func (e *examination) stages() []stage {
 		{"connection", answers, "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
 		{"ssh", "an ssh server answers", "no ssh server answers", []string{"no-ssh-answer"}, nil},
 		{"host key", key, "the host key is not trusted", []string{"wrong-host-key", "host-key-unknown"}, []string{"damaged-pin"}},
-		{"authentication", "logged in as " + e.cfg.SSH.User, "login failed", []string{"key-refused"}, []string{"no-key"}},
+		{"authentication", "logged in as " + e.cfg.SSH.User, "login failed", []string{"key-not-installed"}, []string{"no-key"}},
 		{"answers", "the host answered all questions", "the connection was lost", []string{"connection-lost"}, nil},
 	}
 }

@@ -39,7 +39,7 @@ func connectionTroubles(t *testing.T) []trouble {
 		{"damaged-pin", plan.Trust{Pin: &plan.Pin{ServerID: memberID, Name: memberOf, Key: "rubbish"}}, nil, patience},
 		{"wrong-host-key", plan.Trust{Pin: wrong}, peer(t, server(key, nil)), patience},
 		{"host-key-unknown", plan.Trust{Known: "its name"}, peer(t, server(key, nil)), patience},
-		{"key-refused", plan.Trust{}, peer(t, server(key, errors.New("no"))), patience},
+		{"key-not-installed", plan.Trust{}, peer(t, server(key, errors.New("no"))), patience},
 		{"connection-lost", plan.Trust{}, peer(t, server(key, nil)), patience},
 	} {
 		seen := look(t, key, c.trust, c.dial, c.within)
