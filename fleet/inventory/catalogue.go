@@ -103,6 +103,13 @@ type Diagnosis struct {
 	Healthy bool     `json:"healthy"`
 	Text    string   `json:"text"`    // the provider's message
 	Actions []string `json:"actions"` // what it supports: reboot, reinstall
+	// Detailed says that the fields below are known; otherwise they are false.
+	Detailed  bool      `json:"detailed"`
+	Alive     bool      `json:"alive"`      // the machine answers
+	Agent     bool      `json:"agent"`      // the provider's agent on it answers
+	SSH       bool      `json:"ssh"`        // port 22 is open, as the provider sees it
+	VNC       bool      `json:"vnc"`        // the VNC port is open
+	CheckedIn time.Time `json:"checked_in"` // the last sign of the agent; zero: unknown
 }
 
 // SSHKey is a public key that the provider injects into servers when they are installed or rebooted.

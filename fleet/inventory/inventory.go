@@ -16,15 +16,20 @@ type Server struct {
 	Name      string    `json:"name"`
 	Type      string    `json:"type"` // for example M2-L
 	Zone      string    `json:"zone"`
-	Address   string    `json:"address"`   // public IP
-	OSFamily  string    `json:"os_family"` // family first installed, for example Tahoe; not what runs now
-	Status    string    `json:"status"`    // ready, starting, reinstalling, locked, …
-	Delivered bool      `json:"delivered"` // first provisioning is complete
+	ProjectID string    `json:"project_id,omitempty"` // empty: the provider did not say
+	Address   string    `json:"address"`              // public IP
+	OSFamily  string    `json:"os_family"`            // family first installed, for example Tahoe; not what runs now
+	SystemID  string    `json:"system_id,omitempty"`  // the provider's id of that OS
+	Status    string    `json:"status"`               // ready, starting, reinstalling, locked, …
+	Delivered bool      `json:"delivered"`            // first provisioning is complete
 	Created   time.Time `json:"created"`
 	// DeletionScheduled says that the provider will delete the server, at DeletableAt or soon after.
 	DeletionScheduled bool `json:"deletion_scheduled,omitempty"`
 	// DeletableAt is the earliest time at which the provider can delete the server; zero: unknown.
 	DeletableAt time.Time `json:"deletable_at,omitzero"`
+	// RunnerConfigurations are the ids of the provider's own CI runners on the server, joined by commas. They take jobs
+	// next to the configured runners.
+	RunnerConfigurations string `json:"runner_configurations,omitempty"`
 }
 
 // Usable reports whether the provider's status allows changing the server.

@@ -58,12 +58,21 @@ func ask[T any](ctx context.Context, c *Client, of subject, call func(scw.Reques
 }
 
 // subject is what a request is about.
-type subject bool
+type subject int
 
 const (
-	inventoryOf subject = false
-	oneServer   subject = true
+	inventoryOf subject = iota
+	oneServer
+	sshKeys
 )
+
+// right is the permission set that requests about a subject need.
+func (s subject) right() string {
+	if s == sshKeys {
+		return "SSHKeysFullAccess"
+	}
+	return "AppleSiliconFullAccess"
+}
 
 // explain adds what a person can do to the errors whose cause is known.
 func (c *Client) explain(of subject, err error) error {
@@ -71,8 +80,8 @@ func (c *Client) explain(of subject, err error) error {
 	var auth *scw.DeniedAuthenticationError
 	switch {
 	case errors.As(err, &denied):
-		text := fmt.Sprintf("Scaleway denies %s (insufficient permissions) in project %s; the API key needs AppleSiliconFullAccess there",
-			deniedOf(denied), c.project)
+		text := fmt.Sprintf("Scaleway denies %s (insufficient permissions) in project %s; the API key needs %s there",
+			deniedOf(denied), c.project, of.right())
 		if of == oneServer {
 			text += ". A deleted server gives the same error: check whether macfleet hosts -o wide still lists it"
 		}

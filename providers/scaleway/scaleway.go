@@ -1,4 +1,4 @@
-// Package scaleway sees and renames Apple-silicon servers. It is the only
+// Package scaleway sees, changes and orders Apple-silicon servers. It is the only
 // package that knows Scaleway's SDK.
 package scaleway
 
@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -30,10 +32,13 @@ type Options struct {
 // Client sees the servers of one project.
 type Client struct {
 	api         *applesilicon.API
+	iam         *iam.API
 	project     string
 	zones       []scw.Zone
 	known       []scw.Zone    // those, and others in which servers may be
 	settleEvery time.Duration // between two tries of what a passing state forbids
+	askEvery    time.Duration // between two readings of a diagnostic
+	catalogue   catalogue
 }
 
 // pageSize is the largest that the API gives.
@@ -64,7 +69,7 @@ func New(o Options) (*Client, error) {
 	if _, err := client.GetAPIMetadata(); err != nil {
 		return nil, fmt.Errorf("scaleway client: %w", err)
 	}
-	c := &Client{api: applesilicon.NewAPI(client), project: o.ProjectID, settleEvery: settleEvery}
+	c := &Client{api: applesilicon.NewAPI(client), iam: iam.NewAPI(client), project: o.ProjectID, settleEvery: settleEvery, askEvery: diagnoseEvery}
 	if c.project == "" {
 		c.project, _ = client.GetDefaultProjectID()
 	}
@@ -184,12 +189,13 @@ func (e *RacedError) Error() string {
 // answers hold a placeholder in their place.
 func toServer(s *applesilicon.Server) inventory.Server {
 	out := inventory.Server{ID: s.ID, Name: s.Name, Type: s.Type, Zone: string(s.Zone),
-		Status: string(s.Status), Delivered: s.Delivered, DeletionScheduled: s.DeletionScheduled}
+		Status: string(s.Status), Delivered: s.Delivered, DeletionScheduled: s.DeletionScheduled,
+		ProjectID: s.ProjectID, RunnerConfigurations: strings.Join(slices.Sorted(slices.Values(s.AppliedRunnerConfigurationIDs)), ",")}
 	if s.IP != nil {
 		out.Address = s.IP.String()
 	}
 	if s.Os != nil {
-		out.OSFamily = s.Os.Family
+		out.OSFamily, out.SystemID = s.Os.Family, s.Os.ID
 	}
 	if s.CreatedAt != nil {
 		out.Created = *s.CreatedAt
