@@ -2,13 +2,16 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
@@ -25,6 +28,9 @@ type factory struct {
 	OSBuild      string `json:"os_build"`
 	User         string `json:"user"`
 	Password     string `json:"password"`
+
+	keys  []string // authorized keys that the provider put there at the last installation; nil = the fleet's
+	lives mac.Lives
 }
 
 // factoryOf returns the factory values of a server, also of one that a person added.
@@ -34,15 +40,31 @@ func factoryOf(server cloud.Server) factory {
 	if server.OS != nil {
 		version = cmp.Or(server.OS.Version, poolVersion)
 	}
+	life := server.Life
 	return factory{
 		Name:         server.Name,
 		Serial:       "H" + letters("serial "+server.ID, "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789", 9),
 		HardwareUUID: strings.ToUpper(cloud.FormatUUID([16]byte(hardware[:16]))),
 		OSVersion:    version,
-		OSBuild:      poolBuild,
+		OSBuild:      buildOf(version),
 		User:         server.SSHUsername,
-		Password:     server.SudoPassword,
+		Password:     cmp.Or(life.Password, server.SudoPassword),
+		keys:         life.Keys,
+		lives:        mac.Lives{Installs: life.Installs, Boots: life.Boots},
 	}
+}
+
+// buildOf returns the build of a version of macOS. For a version without a known one it is made up.
+func buildOf(version string) string {
+	known := map[string]string{
+		poolVersion: poolBuild, "13.6": "22G120", "14.6": "23G80", "15.2": "24C101", "15.3.1": "24D70", "15.6": "24G84", "26.0": "25A354",
+	}
+	major, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(major)
+	if err != nil || number < 26 {
+		return cmp.Or(known[version], poolBuild)
+	}
+	return cmp.Or(known[version], fmt.Sprintf("%dG%s", number-1, letters("build "+version, "123456789", 3)))
 }
 
 func factories(servers []cloud.Server) map[string]factory {
@@ -108,13 +130,23 @@ func (m *macs) get(server cloud.Server) (*mac.Machine, error) {
 		}
 		place.machine = machine
 	}
+	if err := m.follow(place.machine, server); err != nil {
+		return nil, fmt.Errorf("open the simulated Mac of %s: %w", server.Name, err)
+	}
 	return place.machine, nil
 }
 
-// enter opens a Mac, and creates it if it is missing. If another process creates it at the same time,
-// one of the two is refused and opens a complete Mac.
+// enter opens a Mac, and creates it if it is missing.
 func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 	dir := filepath.Join(m.dir, server.ID)
+	if exists(dir) {
+		return mac.Open(dir)
+	}
+	unlock, err := m.lock(server.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if exists(dir) {
 		return mac.Open(dir)
 	}
@@ -122,7 +154,64 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine, err := mac.Create(dir, mac.Factory{
+	return mac.Create(dir, own.machine(server, m.settings))
+}
+
+// lock locks the creation and the reinstallation of a Mac against other processes.
+func (m *macs) lock(id string) (unlock func(), err error) {
+	return store.NewLocker(filepath.Join(m.dir, "."+id+".lock")).Lock()
+}
+
+// follow does to a Mac what the provider did to its server since the last time: a reinstallation, or
+// restarts.
+func (m *macs) follow(machine *mac.Machine, server cloud.Server) error {
+	if server.Life.Installs == 0 && server.Life.Boots == 0 {
+		return nil
+	}
+	if done, err := machine.Lives(); err != nil || done.Installs >= server.Life.Installs && done.Boots >= server.Life.Boots {
+		return err
+	}
+	unlock, err := m.lock(server.ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	done, err := machine.Lives()
+	if err != nil {
+		return err
+	}
+	down := max(0, time.Until(server.Life.Until))
+	if done.Installs < server.Life.Installs {
+		return m.reinstall(machine, server, down)
+	}
+	if done.Boots < server.Life.Boots {
+		return machine.PowerCycle(context.Background(), down, server.Life.Boots, server.Life.Keys)
+	}
+	return nil
+}
+
+// reinstall wipes a Mac. What ran on it is gone for the cluster, too.
+func (m *macs) reinstall(machine *mac.Machine, server cloud.Server, down time.Duration) error {
+	own, err := m.factory(server)
+	if err != nil {
+		return err
+	}
+	if own.Serial, err = machine.Serial(); err != nil {
+		return err
+	}
+	if err := machine.Reinstall(own.machine(server, m.settings), down); err != nil || m.outside == nil {
+		return err
+	}
+	return m.outside(server).Kubelets(nil)
+}
+
+// machine returns the values of the Mac of a server.
+func (own factory) machine(server cloud.Server, world settings) mac.Factory {
+	keys := own.keys
+	if keys == nil {
+		keys = []string{world.SSHPublicKey}
+	}
+	return mac.Factory{
 		Name:             own.Name,
 		Serial:           own.Serial,
 		HardwareUUID:     own.HardwareUUID,
@@ -131,21 +220,20 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 		Type:             server.Type,
 		User:             own.User,
 		Password:         own.Password,
-		AuthorizedKeys:   []string{m.settings.SSHPublicKey},
-		PasswordlessSudo: m.settings.PasswordlessSudo,
-	})
-	if err != nil && exists(dir) {
-		return mac.Open(dir)
+		AuthorizedKeys:   keys,
+		PasswordlessSudo: world.PasswordlessSudo,
+		Lives:            own.lives,
 	}
-	return machine, err
 }
 
+// factory returns the values of a Mac at its last installation.
 func (m *macs) factory(server cloud.Server) (factory, error) {
 	known, err := m.factories()
 	if err != nil {
 		return factory{}, err
 	}
-	if own, ok := known[server.ID]; ok {
+	if own, ok := known[server.ID]; ok && server.Life.Installs == 0 {
+		own.keys, own.lives = server.Life.Keys, mac.Lives{Boots: server.Life.Boots}
 		return own, nil
 	}
 	return factoryOf(server), nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
-	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
 // Names returns the machines' names in the folder dir, sorted, without opening the world. Unreadable
@@ -20,8 +19,10 @@ func Names(dir string) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		var server cloud.Server
-		if strings.HasSuffix(e.Name(), ".json") && store.ReadJSON(filepath.Join(folder, e.Name()), &server) == nil && server.Name != "" {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		if server, err := cloud.ReadServer(filepath.Join(folder, e.Name())); err == nil && server.Name != "" {
 			names = append(names, server.Name)
 		}
 	}

@@ -72,6 +72,8 @@ func load(dir string) (_ *World, err error) {
 	w.log = &accessLog{path: filepath.Join(dir, accessLogFile)}
 	w.cloud, err = cloud.New(filepath.Join(dir, cloudFolder), cloud.Options{
 		SecretKey: own.SecretKey, ProjectID: own.ProjectID, Zones: own.Zones, Lock: lock,
+		Keys:    []string{own.SSHPublicKey},
+		Changed: func(server cloud.Server) error { _, err := w.macs.get(server); return err },
 	})
 	if err != nil {
 		return nil, err

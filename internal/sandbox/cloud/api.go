@@ -24,9 +24,14 @@ type Options struct {
 	SecretKey         string           // the only secret key that is accepted
 	ProjectID         string           // the only project the key may see
 	Zones             []string         // the zones that exist
+	Keys              []string         // authorized keys of the project, for new worlds
 	RequestsPerSecond int              // above it the answer is 429; 0 = 50, as seen on the real API
 	Lock              *store.Locker    // guards the state between processes; nil = a lock in the folder
 	Now               func() time.Time // nil = time.Now
+
+	// Changed is called after the provider has started to reinstall or restart a server, without any lock.
+	// The Mac's side may also follow later, from the server's Life. nil = nothing follows.
+	Changed func(Server) error
 }
 
 // API serves the simulated Scaleway. It is safe for concurrent use, also by several processes on one
@@ -37,6 +42,7 @@ type API struct {
 	limit   *limiter
 	state   *state
 	rights  string // file with the rights that the key lacks
+	own     string // file with the settings of the provider
 	mux     *http.ServeMux
 
 	byAddress map[netip.Addr]string // server ids, guarded by lock
@@ -60,6 +66,7 @@ func New(dir string, options Options) (*API, error) {
 		limit:   &limiter{limit: cmp.Or(options.RequestsPerSecond, 50)},
 		state:   &state{dir: servers, now: options.Now, cache: map[string]cached{}},
 		rights:  filepath.Join(dir, "rights.json"),
+		own:     filepath.Join(dir, settingsFile),
 		mux:     http.NewServeMux(),
 
 		byAddress: map[netip.Addr]string{},
@@ -73,16 +80,18 @@ func New(dir string, options Options) (*API, error) {
 func (a *API) routes() {
 	const zone = "/apple-silicon/v1alpha1/zones/{zone}"
 	for pattern, serve := range map[string]func(*http.Request) (any, *failure){
-		"GET " + zone + "/servers":            a.listServers,
-		"GET " + zone + "/servers/{id}":       a.getServer,
-		"PATCH " + zone + "/servers/{id}":     a.updateServer,
-		"DELETE " + zone + "/servers/{id}":    a.deleteServer,
-		"GET " + zone + "/os":                 a.listOS,
-		"GET " + zone + "/os/{id}":            a.getOS,
-		"GET " + zone + "/server-types":       a.listServerTypes,
-		"GET " + zone + "/server-type/{type}": a.getServerType,
-		"GET /metadata":                       metadata,
-		"/":                                   unknownRoute,
+		"GET " + zone + "/servers":                 a.listServers,
+		"GET " + zone + "/servers/{id}":            a.getServer,
+		"PATCH " + zone + "/servers/{id}":          a.updateServer,
+		"DELETE " + zone + "/servers/{id}":         a.deleteServer,
+		"POST " + zone + "/servers/{id}/reinstall": a.reinstallServer,
+		"POST " + zone + "/servers/{id}/reboot":    a.rebootServer,
+		"GET " + zone + "/os":                      a.listOS,
+		"GET " + zone + "/os/{id}":                 a.getOS,
+		"GET " + zone + "/server-types":            a.listServerTypes,
+		"GET " + zone + "/server-type/{type}":      a.getServerType,
+		"GET /metadata":                            metadata,
+		"/":                                        unknownRoute,
 	} {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			body, failed := a.locked(r, serve)
@@ -117,12 +126,33 @@ func (a *API) locked(r *http.Request, serve func(*http.Request) (any, *failure))
 	if failed := a.admit(r); failed != nil {
 		return nil, failed
 	}
+	body, failed := a.guarded(r, serve)
+	if done, ok := body.(started); ok && failed == nil {
+		return a.followed(done.server)
+	}
+	return body, failed
+}
+
+func (a *API) guarded(r *http.Request, serve func(*http.Request) (any, *failure)) (any, *failure) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
 		return nil, internal(err)
 	}
 	defer unlock()
 	return serve(r)
+}
+
+// started is the answer of a route that started something that the Mac's side must follow.
+type started struct{ server Server }
+
+// followed lets the Mac's side follow, and returns the sealed server.
+func (a *API) followed(server Server) (any, *failure) {
+	if a.options.Changed != nil {
+		if err := a.options.Changed(server); err != nil {
+			return nil, internal(err)
+		}
+	}
+	return server.sealed(), nil
 }
 
 // admit checks what all routes share: the client's key and the zone.

@@ -26,6 +26,7 @@ type typedError struct {
 	Reason       string   `json:"reason,omitempty"`
 	Resource     string   `json:"resource,omitempty"`
 	ResourceID   string   `json:"resource_id,omitempty"`
+	CurrentState string   `json:"current_state,omitempty"`
 	Precondition string   `json:"precondition,omitempty"`
 	HelpMessage  string   `json:"help_message,omitempty"`
 }
@@ -63,6 +64,26 @@ func notFound(resource, id string) *failure {
 		Message:    "resource is not found",
 		Resource:   resource,
 		ResourceID: id,
+	}}
+}
+
+// inTransition is the answer while the provider works on a server.
+func inTransition(server Server) *failure {
+	return &failure{http.StatusConflict, typedError{
+		Type:         "transient_state",
+		Message:      "resource is in a transient state",
+		Resource:     "server",
+		ResourceID:   server.ID,
+		CurrentState: server.Status,
+	}}
+}
+
+func locked(server Server) *failure {
+	return &failure{http.StatusLocked, typedError{
+		Type:       "locked",
+		Message:    "resource is locked",
+		Resource:   "server",
+		ResourceID: server.ID,
 	}}
 }
 

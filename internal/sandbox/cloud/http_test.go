@@ -59,8 +59,10 @@ func TestAnswers(t *testing.T) {
 		{"PATCH", one, `no JSON`, 400, "invalid_arguments"},
 		{"PATCH", one, `{}`, 200, `"name":"acme-pool-000"`},
 		{"PATCH", one, `{"enable_vpc":true,"public_bandwidth_bps":5,"applied_runner_configurations":{"runner_configuration_ids":["a"]}}`, 200, `"vpc_status":"vpc_enabled"`},
-		{"POST", one + "/reboot", `{}`, 501, `"message":"the sandbox does not model POST`},
-		{"POST", servers, `{}`, 501, `"type":"not_implemented"`},
+		{"POST", one + "/reinstall", `{"os":"x"}`, 400, `"reason":"unknown"`},
+		{"POST", one + "/reinstall", `{"os_id":7}`, 400, `"reason":"format"`},
+		{"POST", one + "/reinstall", `{"os_id":"x"}`, 400, `"reason":"constraint"`},
+		{"POST", one + "/clone", `{}`, 501, `"message":"the sandbox does not model POST`},
 		{"GET", "/metadata", "", 200, `"domain":"scw"`},
 	} {
 		response, body := w.ask(t, test.method, test.path, test.body)

@@ -17,7 +17,7 @@ func Create(dir string, servers []Server) error {
 		return fmt.Errorf("create the sandbox's servers: %w", err)
 	}
 	for _, server := range servers {
-		data, err := store.Encode(server.normal())
+		data, err := store.Encode(entryOf(server.normal()))
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,9 @@ type rights struct {
 	List   string `json:"list"`
 	Read   string `json:"read"`
 	Update string `json:"update"`
+	// Reinstall and Reboot may be "denied".
+	Reinstall string `json:"reinstall"`
+	Reboot    string `json:"reboot"`
 	// Passwords may be "sealed": the key reads servers without them.
 	Passwords string `json:"passwords"`
 	// Scope may be "project": the key belongs to one project and must name it in a list.
@@ -25,7 +28,7 @@ type rights struct {
 }
 
 // own reads the rights of the key.
-func (a *API) own() (rights, *failure) {
+func (a *API) lacking() (rights, *failure) {
 	var own rights
 	if err := store.ReadJSON(a.rights, &own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return own, internal(err)
@@ -36,6 +39,7 @@ func (a *API) own() (rights, *failure) {
 	}{
 		{"list", own.List, []string{"", "denied"}}, {"read", own.Read, []string{"", "denied"}},
 		{"update", own.Update, []string{"", "denied", "name-denied"}}, {"passwords", own.Passwords, []string{"", "sealed"}},
+		{"reinstall", own.Reinstall, []string{"", "denied"}}, {"reboot", own.Reboot, []string{"", "denied"}},
 		{"scope", own.Scope, []string{"", "project"}},
 	} {
 		if !slices.Contains(field.known, field.value) {
@@ -47,7 +51,7 @@ func (a *API) own() (rights, *failure) {
 
 // mayList answers a list of a project's servers, or of all without a project, if a right is missing.
 func (a *API) mayList(project string) *failure {
-	own, failed := a.own()
+	own, failed := a.lacking()
 	switch {
 	case failed != nil:
 		return failed
@@ -59,7 +63,7 @@ func (a *API) mayList(project string) *failure {
 
 // mayRead answers a read of one server if a right is missing.
 func (a *API) mayRead() *failure {
-	own, failed := a.own()
+	own, failed := a.lacking()
 	if failed == nil && own.Read == "denied" {
 		return denied("read")
 	}
@@ -68,7 +72,7 @@ func (a *API) mayRead() *failure {
 
 // disclosed returns a server as the key may see it.
 func (a *API) disclosed(server Server) (Server, *failure) {
-	own, failed := a.own()
+	own, failed := a.lacking()
 	if failed == nil && own.Passwords == "sealed" {
 		return server.sealed(), nil
 	}
@@ -77,7 +81,7 @@ func (a *API) disclosed(server Server) (Server, *failure) {
 
 // refused answers an update if a right is missing, before anything changes.
 func (a *API) refused(fields map[string]json.RawMessage) *failure {
-	own, failed := a.own()
+	own, failed := a.lacking()
 	_, named := fields["name"]
 	switch {
 	case failed != nil:

@@ -41,6 +41,8 @@ type Server struct {
 	Tags                          []string    `json:"tags"`
 	AppliedRunnerConfigurationIDs []string    `json:"applied_runner_configuration_ids"`
 	KextEnabled                   bool        `json:"kext_enabled"`
+
+	Life Life `json:"-"` // never in an answer
 }
 
 // Commitment is the period for which a server is paid.

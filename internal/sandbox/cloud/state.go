@@ -77,12 +77,16 @@ func (s *state) get(id string) (server Server, found bool, err error) {
 	if server.DeletionScheduled && !s.now().Before(server.DeletableAt) {
 		return Server{}, false, s.remove(id)
 	}
+	if server.Life.Doing != "" && !s.now().Before(server.Life.Until) {
+		server.finish()
+		return server, true, s.put(server)
+	}
 	return server, true, nil
 }
 
 func (s *state) read(id string) (Server, error) {
-	var server Server
-	if err := store.ReadJSON(s.path(id), &server); err != nil {
+	server, err := ReadServer(s.path(id))
+	if err != nil {
 		return Server{}, err
 	}
 	if server.ID != id || !ValidUUID(id) {
@@ -96,7 +100,7 @@ func (s *state) read(id string) (Server, error) {
 
 func (s *state) put(server Server) error {
 	delete(s.cache, server.ID)
-	return store.WriteJSON(s.path(server.ID), server)
+	return store.WriteJSON(s.path(server.ID), entryOf(server))
 }
 
 func (s *state) remove(id string) error {

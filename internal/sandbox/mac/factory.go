@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
@@ -49,7 +48,7 @@ func manufacture(dir string, f Factory) error {
 		}
 	}
 	id := identity{Serial: f.Serial, HardwareUUID: f.HardwareUUID, OSVersion: f.OSVersion, OSBuild: f.OSBuild, Type: f.Type,
-		User: f.User, Password: f.Password, Booted: time.Now().UTC().Truncate(time.Second)}
+		User: f.User, Password: f.Password, Booted: time.Now().UTC().Truncate(time.Second), Lives: f.Lives}
 	about, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", identityFile, err)
@@ -141,8 +140,7 @@ func stocks(f Factory) ([]stock, []stock, error) {
 		{path: "/private/etc/sudoers", owner: readOnly, data: []byte(sudoers)},
 		{path: powerPlist, data: power},
 		{path: namesPlist, data: names},
-		{path: home + "/.ssh/scw_authorized_keys", owner: owner{UID: loginUID, GID: staff, Mode: 0o600},
-			data: []byte(strings.Join(append(f.AuthorizedKeys, ""), "\n"))},
+		{path: providerKeys(f.User), owner: owner{UID: loginUID, GID: staff, Mode: 0o600}, data: keyLines(f.AuthorizedKeys)},
 	}...)
 	if f.PasswordlessSudo {
 		files = append(files, stock{path: "/private/etc/sudoers.d/" + f.User + "-nopasswd", owner: readOnly,

@@ -34,6 +34,7 @@ type Factory struct {
 	Password         string
 	AuthorizedKeys   []string // lines for ~/.ssh/scw_authorized_keys
 	PasswordlessSudo bool
+	Lives            Lives // what the provider did to the machine before
 }
 
 // Machine is a simulated Mac. It is safe for concurrent use, also by several processes on the same
@@ -71,6 +72,7 @@ type identity struct {
 	User         string    `json:"user"`
 	Password     string    `json:"password"`
 	Booted       time.Time `json:"booted"`
+	Lives
 }
 
 // Create creates a machine in the folder dir, which must not exist. On an error it removes the folder.

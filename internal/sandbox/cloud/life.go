@@ -1,0 +1,142 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox/store"
+)
+
+// Life is what the provider does and did to a server. It is in the server's file and in no answer.
+type Life struct {
+	Doing string    `json:"doing,omitempty"` // the status while it lasts, such as reinstalling; "" = nothing
+	Until time.Time `json:"until,omitzero"`  // when it ends
+
+	Installs int      `json:"installs,omitempty"` // how often macOS was reinstalled, or installed for an order
+	Boots    int      `json:"boots,omitempty"`    // how often the provider restarted the Mac
+	Password string   `json:"password,omitempty"` // of the login user since the last installation
+	Keys     []string `json:"keys,omitempty"`     // authorized keys since the last installation or restart
+}
+
+// entry is the content of a server's file.
+type entry struct {
+	Server
+	Life *Life `json:"life,omitempty"`
+}
+
+func entryOf(server Server) entry {
+	e := entry{Server: server}
+	if life := server.Life; life.Doing != "" || life.Installs > 0 || life.Boots > 0 {
+		e.Life = &life
+	}
+	return e
+}
+
+// ReadServer reads a server's file.
+func ReadServer(path string) (Server, error) {
+	var e entry
+	if err := store.ReadJSON(path, &e); err != nil {
+		return Server{}, err
+	}
+	if e.Life != nil {
+		e.Server.Life = *e.Life
+	}
+	return e.Server, nil
+}
+
+// Statuses of a server while the provider works on it.
+const (
+	starting     = "starting"
+	rebooting    = "rebooting"
+	reinstalling = "reinstalling"
+)
+
+// begin records that the provider works on a server for a while.
+func (s *Server) begin(status string, now time.Time, lasts time.Duration) {
+	s.Status, s.UpdatedAt = status, after(s.UpdatedAt, now)
+	s.Life.Doing, s.Life.Until = status, now.UTC().Add(lasts)
+}
+
+// finish ends what the provider does. A status that something else has set since then stays.
+func (s *Server) finish() {
+	if s.Status == s.Life.Doing {
+		s.Status, s.Delivered = "ready", true
+		s.UpdatedAt = after(s.UpdatedAt, s.Life.Until)
+	}
+	s.Life.Doing = ""
+}
+
+// inWork returns the refusal of an operation on a server that the provider works on or has locked.
+func (s Server) inWork() *failure {
+	switch {
+	case s.Status == "locked":
+		return locked(s)
+	case slices.Contains([]string{starting, rebooting, "updating", "locking", "unlocking", reinstalling, "busy"}, s.Status):
+		return inTransition(s)
+	}
+	return nil
+}
+
+// settingsFile holds the Settings. A person creates it; without it, each has its default.
+const settingsFile = "settings.json"
+
+// Settings are how the simulated provider behaves.
+type Settings struct {
+	Reinstall Span `json:"reinstall"` // how long a reinstallation takes; "" = 3s
+	Reboot    Span `json:"reboot"`    // how long a restart takes; "" = 1s
+	Delivery  Span `json:"delivery"`  // how long it takes to deliver an order; "" = 1s
+}
+
+// Span is a duration as text, such as 3s or 0s. "" is the default.
+type Span string
+
+func (s Span) or(otherwise time.Duration) (time.Duration, error) {
+	if s == "" {
+		return otherwise, nil
+	}
+	d, err := time.ParseDuration(string(s))
+	if err == nil && d < 0 {
+		err = fmt.Errorf("%s is in the past", d)
+	}
+	return d, err
+}
+
+// settings reads the settings.
+func (a *API) settings() (Settings, *failure) {
+	var own Settings
+	if err := store.ReadJSON(a.own, &own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return own, internal(err)
+	}
+	return own, nil
+}
+
+// lasts returns how long something takes.
+func (a *API) lasts(which func(Settings) Span, otherwise time.Duration) (time.Duration, *failure) {
+	own, failed := a.settings()
+	if failed != nil {
+		return 0, failed
+	}
+	d, err := which(own).or(otherwise)
+	if err != nil {
+		return 0, internal(fmt.Errorf("%s: %w", a.own, err))
+	}
+	return d, nil
+}
+
+// Set changes the settings.
+func (a *API) Set(change func(*Settings)) error {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	own, failed := a.settings()
+	if failed != nil {
+		return failed
+	}
+	change(&own)
+	return store.WriteJSON(a.own, own)
+}

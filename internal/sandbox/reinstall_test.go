@@ -1,0 +1,90 @@
+package sandbox_test
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+)
+
+// TestReinstalledByTheProvider wipes a Mac through the API: what macfleet put there is gone, and the
+// machine is a new one at the same address.
+func TestReinstalledByTheProvider(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	second := open(t, p.dir, seed(2))
+	p.writeMarker("own")
+	p.installKubelet(p.identity("tart-kubelet-mini-1"))
+	if err := p.machine.SetSwitch("lockout-after", "5"); err != nil {
+		t.Fatal(err)
+	}
+	key := signer(t, p.world)
+	serial := p.run("ioreg -rd1 -c IOPlatformExpertDevice")
+	_, before, err := exec(t.Context(), p.world, key, p.host.Address, "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, err := p.machine.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaleway(t, p.world).ReinstallServer(&applesilicon.ReinstallServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.world.DialContext(t.Context(), "tcp", p.host.Address+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("a connection during the installation: %v", err)
+	}
+	if err := p.machine.Advance(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	version, after, err := exec(t.Context(), second, key, p.host.Address, "sw_vers -productVersion")
+	if err != nil || after == before {
+		t.Errorf("after the installation: host key %s, before %s, %v", after, before, err)
+	}
+	p.want("version", strings.TrimSpace(version), "26.6.1")
+	p.want("marker", p.marker(), "")
+	p.want("jobs", p.run("ls /Library/LaunchDaemons; launchctl print system/dev.macfleet.tart-kubelet 2>/dev/null || true"), "")
+	p.want("hardware", p.run("ioreg -rd1 -c IOPlatformExpertDevice"), serial)
+	if next, err := p.machine.Password(); err != nil || next == password {
+		t.Errorf("the password is still %q, %v", next, err)
+	}
+	sudo, _ := p.reported()
+	next, err := p.machine.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want("password", next, sudo)
+	switches, err := p.world.Switches(p.host.ID, "lockout-after")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.want("switch", switches[0].Value, "5")
+}
+
+// TestRebootedByTheProvider restarts a Mac through the API: connections end, and the project's keys are
+// on the Mac again.
+func TestRebootedByTheProvider(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.inject("key-refused")
+	p.writeMarker("own")
+	booted := p.run("sysctl -n kern.boottime")
+	if _, err := scaleway(t, p.world).RebootServer(&applesilicon.RebootServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.world.DialContext(t.Context(), "tcp", p.host.Address+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("a connection during the restart: %v", err)
+	}
+	if err := p.machine.Advance(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	after, _, err := exec(t.Context(), p.world, signer(t, p.world), p.host.Address, "sysctl -n kern.boottime")
+	if err != nil || strings.TrimSpace(after) == booted {
+		t.Errorf("started at %s, before %s, %v", after, booted, err)
+	}
+	p.want("marker", p.marker(), "own")
+}
