@@ -306,3 +306,21 @@ func serverNames(all []placed) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Room returns how many hosts each group lacks, by fleet and group, before any claim. Only the lists decide: an
+// orphaned member that may return keeps no place here.
+func Room(cfg *fleet.Config, snap Snapshot) map[fleet.Place]int {
+	c := takeCensus(cfg, snap)
+	lost := make(map[fleet.Place]int)
+	for i := range c.gone {
+		lost[groupOf(c.gone[i].place)]++
+	}
+	out := make(map[fleet.Place]int)
+	for _, f := range cfg.Fleets {
+		for _, g := range f.Groups {
+			at := fleet.Place{Fleet: f.Name, Group: g.Name}
+			out[at] = max(0, g.Replicas-len(c.members[at])-lost[at])
+		}
+	}
+	return out
+}

@@ -124,8 +124,62 @@ uncordoned or drained.`,
 }
 
 func initCmd(env *app.Env) *cobra.Command {
-	c := group("init", "Set up prerequisites", initClusterCmd(env))
-	c.Example = "  macfleet init cluster -e production"
+	var o app.InventoryOptions
+	c := &cobra.Command{Use: "init", Short: "Write a configuration for existing servers, or prepare the cluster", Args: cobra.NoArgs,
+		Annotations: map[string]string{otherUse: "COMMAND"},
+		Long: `With --from-inventory, writes a configuration that adopts the servers of your
+Scaleway project, each under its present name. It puts them into fleets by their
+names, types and macOS families. It reads Scaleway's list, asks each host which
+macOS it runs, and changes nothing. Existing files are never replaced. Servers
+that cannot be adopted are listed with the reason. See docs/adoption.md.
+
+init cluster prepares the cluster that hosts join.
+
+Exit codes: 0 written, 1 error.`,
+		Example: `  macfleet init --from-inventory --name acme
+  macfleet init --from-inventory -e production --kube-context acme-production
+  macfleet init cluster -e production`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !o.From {
+				return c.Help()
+			}
+			return app.InitFromInventory(c.Context(), env, o)
+		}}
+	c.AddCommand(initClusterCmd(env))
+	f := c.Flags()
+	f.BoolVar(&o.From, "from-inventory", false, "write main.fleet.hcl and hosts.fleet.hcl for the servers that exist")
+	f.StringVar(&o.Name, "name", "", "name the configuration `NAME` (default: the first word of all server names, or the directory)")
+	f.StringVar(&o.PoolPrefix, "pool-prefix", "", "do not adopt servers named `PREFIX`…: they are free to be claimed")
+	f.StringArrayVar(&o.Zones, "zone", nil, "look for servers in `ZONE` (repeatable; default: all known zones)")
+	f.StringVar(&o.Context, "kube-context", "", "write a kubernetes block for the cluster of `CONTEXT`: the hosts are its Nodes")
+	noSSHFlag(f, &o.NoSSH)
+	return c
+}
+
+func noSSHFlag(f *pflag.FlagSet, to *bool) {
+	f.BoolVar(to, "no-ssh", false, "do not contact hosts; use the macOS family that Scaleway installed first")
+}
+
+func importCmd(env *app.Env) *cobra.Command {
+	var o app.ImportOptions
+	c := &cobra.Command{Use: "import [SERVER...]", Short: "Write host blocks for servers that no fleet has", Args: cobra.ArbitraryArgs,
+		Long: `Prints HCL that adopts unmanaged servers, each under its present name: host
+blocks, and fleets where no group has room for them. A SERVER is a name or an
+id; without one, all unmanaged servers are imported. It reads the servers and
+changes nothing. --to writes the blocks into a new file.
+
+The blocks are checked together with the configuration before they are printed.
+See docs/adoption.md.
+
+Exit codes: 0 printed or written, 1 error.`,
+		Example: `  macfleet import
+  macfleet import acme-legacy-01 --group fleet.runners.group.m2
+  macfleet import --to legacy.fleet.hcl`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.Import(c.Context(), env, o) }}
+	f := c.Flags()
+	f.StringVar(&o.To, "to", "", "write the blocks into the new `FILE` next to the configuration")
+	f.StringVar(&o.Group, "group", "", "put all servers into this group: `REFERENCE` such as fleet.runners.group.m2")
+	noSSHFlag(f, &o.NoSSH)
 	return c
 }
 

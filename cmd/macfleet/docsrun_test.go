@@ -17,6 +17,8 @@ import (
 var notRunnable = map[string]string{
 	"sandbox reset":                        "removes the world of the other commands",
 	"sandbox run":                          "needs kubectl",
+	"init --from-inventory":                "needs a directory without a configuration",
+	"import ci-runner-07":                  "the server is an example",
 	"show k3j5":                            "the run is an example",
 	"lock release --force":                 "the run is an example",
 	"--moved-from-cluster":                 "the cluster is an example",

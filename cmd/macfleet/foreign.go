@@ -37,7 +37,7 @@ var foreignCommands = map[string]string{
 	"workspace": chooseEnvironment, "stack": chooseEnvironment, "env": chooseEnvironment, "environment": chooseEnvironment, "environments": chooseEnvironment, "use": chooseEnvironment,
 	"state":   "macfleet has no state file; macfleet hosts lists the members, a moved block renames them",
 	"console": "use macfleet explain --schema for the language, macfleet explain HOST for values",
-	"import":  "write a host block with the server_id, then run macfleet plan (docs/configuration.md)",
+	"adopt":   "use macfleet import for servers that exist, or macfleet init --from-inventory for a new configuration",
 	"login":   useCredentials, "logout": useCredentials, "auth": useCredentials, "config": useCredentials, "configure": useCredentials,
 	"providers": "macfleet has no plug-ins; macfleet version prints its version",
 	"man":       "use macfleet help COMMAND", "docs": "use macfleet help TOPIC, or read docs/README.md", "flags": "use macfleet options",

@@ -20,7 +20,7 @@ var groups = []struct {
 	{"Everyday", []string{"plan", "apply", "drift", "hosts", "explain", "doctor", "validate"}},
 	{"Hosts", []string{"cordon", "hold", "unhold", "restart"}},
 	{"Plans and approvals", []string{"show", "runs", "lock"}},
-	{"Cluster", []string{"init"}},
+	{"Setting up", []string{"init", "import"}},
 	{"Simulated world", []string{"sandbox"}},
 	{"Other", []string{"artifacts", "fmt", "completion", "options", "version", "help"}},
 }

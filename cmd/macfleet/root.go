@@ -37,7 +37,7 @@ func rootCmd(env *app.Env) *cobra.Command {
 		planCmd(env), applyCmd(env), driftCmd(env), hostsCmd(env), explainCmd(env), doctorCmd(env),
 		showCmd(env), runsCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), restartCmd(env), lockCmd(env),
 		validateCmd(env), fmtCmd(env), sandboxCmd(env), versionCmd(env), optionsCmd(),
-		initCmd(env), artifactsCmd(env))
+		initCmd(env), importCmd(env), artifactsCmd(env))
 	root.Long = "macfleet compares fleets of rented Mac minis with your HCL, shows the\ndifferences and fixes them."
 	root.Version = fleet.Version
 	root.SilenceErrors, root.SilenceUsage = true, true

@@ -24,6 +24,7 @@ import (
 type reading struct {
 	inside   bool // no file outside of the configuration's folder is read for it
 	unlocked bool // an artifact may lack its digest
+	added    added
 }
 
 // config reads the configuration. Faults are shown, and the error is then just the exit code.
@@ -75,6 +76,9 @@ func (env *Env) read(how reading) (*fleet.Config, view.Faults, error) {
 	}
 	var at atomic.Pointer[string] // the expression that is evaluated
 	opts.Evaluating = func(place string) { at.Store(&place) }
+	if how.added.name != "" {
+		files = withFile{files, how.added}
+	}
 	type loaded struct {
 		config *fleet.Config
 		faults view.Faults

@@ -238,6 +238,12 @@ func (e *Engine) Lists(ctx context.Context) (plan.Snapshot, error) {
 	return e.lists(ctx, never)
 }
 
+// ObserveServers observes servers of a snapshot, whatever their roles, and adds what their hosts say to it. It
+// changes nothing; an unreachable host is in the snapshot with its trouble.
+func (e *Engine) ObserveServers(ctx context.Context, snap *plan.Snapshot, servers []inventory.Server) error {
+	return e.ask(ctx, snap, servers)
+}
+
 // never and always decide which cluster errors leave the cluster unread.
 func never(error) bool  { return false }
 func always(error) bool { return true }
