@@ -15,6 +15,38 @@ var (
 // releases are the families of macOS by Apple's version numbers, oldest first.
 var releases = []struct{ major, family string }{{"13", "Ventura"}, {"14", "Sonoma"}, {"15", "Sequoia"}, {"26", "Tahoe"}}
 
+// PriceClass is a rough guide to what a server type costs: Scaleway's API names no prices.
+type PriceClass string
+
+// The classes, from the cheapest. Only two prices were ever quoted to us: see Quoted.
+const (
+	SmallPrice  PriceClass = "small"
+	MediumPrice PriceClass = "medium"
+	LargePrice  PriceClass = "large"
+)
+
+// prices has the class of each known type, and its quoted price where there is one.
+var prices = map[string]struct {
+	class  PriceClass
+	quoted string
+}{
+	"M1-M":  {SmallPrice, ""},
+	"M2-M":  {SmallPrice, ""},
+	"M4-S":  {SmallPrice, ""},
+	"M2-L":  {MediumPrice, "0.21 EUR/h"},
+	"M4-SP": {MediumPrice, ""},
+	"M4-M":  {MediumPrice, ""},
+	"M4-L":  {LargePrice, ""},
+	"M4-XL": {LargePrice, "0.49 EUR/h"},
+}
+
+// PriceOf returns the price class of a server type; "" for an unknown type.
+func PriceOf(serverType string) PriceClass { return prices[serverType].class }
+
+// Quoted returns the price of a type as it was quoted in September 2026, or "". The provider's console has the
+// present one.
+func Quoted(serverType string) string { return prices[serverType].quoted }
+
 // ServerTypes returns the known types of Mac minis.
 func ServerTypes() []string { return slices.Clone(serverTypes) }
 

@@ -51,7 +51,7 @@ func TestFreshWorld(t *testing.T) {
 	}
 	s := p.Shortages[0]
 	explained(t, &s.Trouble)
-	s.Trouble = plan.Trouble{Code: s.Trouble.Code}
+	s.Trouble, s.Order = plan.Trouble{Code: s.Trouble.Code}, nil
 	expect(t, "shortage", plan.Shortage{Fleet: "runners", Group: "m2", Type: "M2-L", OS: "Sequoia", Missing: 1,
 		Trouble: plan.Trouble{Code: plantest.Code("pool-too-small")}}, s)
 	expect(t, "summary", plan.Summary{Add: 8, Change: 8, Refused: 1, Pending: 17}, p.Summarise())

@@ -270,9 +270,9 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	for _, r := range n.rejected {
 		c.reject(r)
 	}
-	lacks := func(missing int, code Code, why, remedy string) {
+	lacks := func(missing int, code Code, why, remedy string, order *Order) {
 		if missing > 0 {
-			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Missing: missing,
+			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Missing: missing, Order: order,
 				Trouble: Trouble{code, fmt.Sprintf("%s.%s has replicas = %d, and ", f.Name, g.Name, g.Replicas) + why, remedy}})
 		}
 	}
@@ -280,23 +280,14 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	// has booted.
 	lacks(len(n.former), codeHostBlockRemoved,
 		serverNames(n.former)+" has the marker of that group, but its host block is missing",
-		"restore its host block, or lower replicas; to claim another server instead: macfleet apply --allow-orphans")
+		"restore its host block, or lower replicas; to claim another server instead: macfleet apply --allow-orphans", nil)
 	lacks(n.held, codeOrphansHoldClaims, "no server is claimed while orphaned members may belong there",
-		"restore the blocks of the orphaned members; to claim other servers instead: macfleet apply --allow-orphans")
+		"restore the blocks of the orphaned members; to claim other servers instead: macfleet apply --allow-orphans", nil)
 	lacks(len(n.unsure), codeHostBlockRemoved,
 		serverNames(n.unsure)+" was adopted before, its host block is missing, and it does not answer",
-		"restore its host block, or wait until it answers; if the machine is gone: macfleet hosts forget-key NAME, with the name under which it was adopted")
-	why := fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, g.Type, f.OS) + c.searched()
-	remedy := fmt.Sprintf("order %s named %s… in %s, or lower replicas",
-		count(n.missing(), g.Type+" server"), c.vendor.PoolPrefix, c.vendor.Console())
-	if len(n.rejected) > 0 { // an order costs at least a day's rent and may turn out unnecessary
-		why += fmt.Sprintf("; not usable: %s", count(len(n.rejected), "server"))
-		remedy = "fix the servers listed as skipped; otherwise " + remedy
-	}
-	if a := c.snap.Account; a != nil && len(a.Holds) > 0 {
-		remedy = "correct zones or project_id in the configuration; if they are right, " + remedy
-	}
-	lacks(n.missing(), codePoolTooSmall, why, remedy)
+		"restore its host block, or wait until it answers; if the machine is gone: macfleet hosts forget-key NAME, with the name under which it was adopted", nil)
+	order, t := c.tooFew(*n)
+	lacks(n.missing(), t.Code, t.Text, t.Remedy, &order)
 }
 
 func serverNames(all []placed) string {

@@ -238,6 +238,8 @@ type Shortage struct {
 	Type    string `json:"type"`
 	OS      string `json:"os"`
 	Missing int    `json:"missing"` // how many servers are missing
+	// Order is what a person can order to end the shortage; nil: an order would not end it.
+	Order *Order `json:"order,omitempty"`
 	Trouble
 }
 

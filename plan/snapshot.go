@@ -17,6 +17,10 @@ type Snapshot struct {
 	Hosts   map[string]HostSeen               `json:"hosts"`   // by server id; hosts that were not contacted are missing
 	// Account is what the provider's account has elsewhere; nil: no server is missing, so it was not read.
 	Account *inventory.Account `json:"account,omitempty"`
+	// Catalogue is what the provider rents and installs; nil: no action needs it, or it could not be read.
+	Catalogue *inventory.Catalogue `json:"catalogue,omitempty"`
+	// CatalogueUnread says why the catalogue could not be read; empty: it was, or nothing needs it.
+	CatalogueUnread string `json:"catalogue_unread,omitempty"`
 	// Remembered are pins that this machine saw once and that are not stored any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in

@@ -220,6 +220,11 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 			}
 			p = nil // the other hosts' roles may have changed
 		}
+		if read, err := e.consult(ctx, snap, sel); err != nil {
+			return nil, err
+		} else if read {
+			p = nil
+		}
 		if p == nil {
 			p = plan.Compute(e.Config, e.Steps, *snap, sel)
 		} else {

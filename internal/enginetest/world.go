@@ -63,6 +63,8 @@ type World struct {
 	Held map[string]bool
 	// Objects are what runs keep in the cluster.
 	Objects []inventory.Object
+	// Catalogue is what the provider offers.
+	Catalogue inventory.Catalogue
 
 	asking     sync.Mutex // OnCall
 	mu         sync.Mutex
@@ -288,6 +290,14 @@ func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err
 // Elsewhere returns that the account has nothing else.
 func (c cloud) Elsewhere(context.Context) inventory.Account {
 	return inventory.Account{Project: "only"}
+}
+
+// Catalogue returns what the provider offers.
+func (c cloud) Catalogue(ctx context.Context) (out inventory.Catalogue, err error) {
+	return out, c.world.call(ctx, Call{InCloud, "catalogue", ""}, func() error {
+		out = c.world.Catalogue
+		return nil
+	})
 }
 
 // CheckRename changes nothing.

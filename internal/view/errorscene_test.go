@@ -128,6 +128,11 @@ func (s *scene) listed(l fleet.Listed) {
 // wants sets how many servers the group wants.
 func (s *scene) wants(n int) { s.cfg.Fleets[0].Groups[0].Replicas = n }
 
+// offers is what the provider has of the scene's server type.
+func (s *scene) offers(stock inventory.Stock) {
+	s.snap.Catalogue = &inventory.Catalogue{Offers: []inventory.Offer{{Type: "M2-L", Zone: "fr-par-1", Stock: stock, MinLease: 24 * time.Hour}}}
+}
+
 // edited gives the member another name by hand, and its Node none to go by.
 func (s *scene) edited() {
 	s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.ProviderID = "" })

@@ -97,7 +97,8 @@ func troubles() []trouble {
 			s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA"}}
 			s.snap.Servers = s.snap.Servers[1:]
 		}},
-		{"pool-too-small", func(s *scene) { s.wants(3) }},
+		{"pool-too-small", func(s *scene) { s.wants(3); s.offers(inventory.LowStock) }},
+		{"out-of-stock", func(s *scene) { s.wants(3); s.offers(inventory.NoStock) }},
 		{"server-not-ready", func(s *scene) { s.wants(2); s.snap.Servers[1].Status = "locked" }},
 		{"deletion-scheduled", func(s *scene) {
 			s.wants(2)

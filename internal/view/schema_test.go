@@ -45,7 +45,7 @@ func TestSchemas(t *testing.T) {
 		{Name: "record", Title: "The record of a run: each line", Of: reflect.TypeFor[runlog.Entry]()},
 	}, map[reflect.Type]map[string]any{reflect.TypeFor[plan.Answer](): answer},
 		reflect.TypeFor[runlog.Type](), reflect.TypeFor[inventory.Readiness](), reflect.TypeFor[inventory.ObjectState](), reflect.TypeFor[inventory.Gate](),
-		reflect.TypeFor[inventory.Made](),
+		reflect.TypeFor[inventory.Made](), reflect.TypeFor[inventory.Stock](), reflect.TypeFor[fleet.PriceClass](),
 		reflect.TypeFor[fleet.Level](), reflect.TypeFor[doctor.State](), reflect.TypeFor[rollout.Reason]())
 	if err != nil {
 		t.Fatal(err)

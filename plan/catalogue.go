@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+var codeOutOfStock = NewCode("out-of-stock", NotDrift, "the pool has too few servers, and the provider has none of that type in stock",
+	"wait for stock, or lower replicas")
+
+// Order is what a person can order for a group that lacks servers.
+type Order struct {
+	Count      int    `json:"count"` // servers
+	Type       string `json:"type"`
+	Zone       string `json:"zone"`
+	OS         string `json:"os"`          // macOS family
+	NamePrefix string `json:"name_prefix"` // their names must start with it
+	// Stock is what the provider has of the type in that zone; unknown if the catalogue was not read.
+	Stock inventory.Stock `json:"stock"`
+	// MinLease is how many seconds a server is rented at least; 0: no lease, or unknown.
+	MinLease   int64            `json:"minimum_lease_seconds,omitempty"`
+	PriceClass fleet.PriceClass `json:"price_class,omitempty"` // empty: the type is not known
+}
+
+// String says what to order.
+func (o Order) String() string {
+	return fmt.Sprintf("order %d x %s in %s with %s, named %s…", o.Count, o.Type, o.Zone, o.OS, o.NamePrefix)
+}
+
+// Facts says what is known of the order: stock, minimum lease and price class.
+func (o Order) Facts() string {
+	facts := []string{o.stock()}
+	if o.MinLease > 0 {
+		facts = append(facts, "minimum lease "+leaseText(o.MinLease))
+	}
+	if o.PriceClass != "" {
+		price := "price class " + string(o.PriceClass)
+		if q := fleet.Quoted(o.Type); q != "" {
+			price += ", about " + q
+		}
+		facts = append(facts, price)
+	}
+	return strings.Join(facts, "; ")
+}
+
+func (o Order) stock() string {
+	switch o.Stock {
+	case inventory.NoStock:
+		return "out of stock"
+	case inventory.LowStock:
+		return "low stock"
+	case inventory.HighStock:
+		return "in stock"
+	}
+	return "stock unknown"
+}
+
+// leaseText says how long a lease is: whole days as hours up to two days, then as days.
+func leaseText(seconds int64) string {
+	d := time.Duration(seconds) * time.Second
+	if day := 24 * time.Hour; d >= 2*day && d%day == 0 {
+		return fmt.Sprintf("%d days", d/day)
+	}
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return d.String()
+}
+
+// NeedsCatalogue reports whether a plan uses the provider's catalogue: a selected group lacks servers that can be
+// ordered.
+func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
+	c := takeCensus(cfg, snap)
+	return slices.ContainsFunc(c.assign(sel), func(n need) bool {
+		return n.missing() > 0 && sel.matches(lackingIn(n.fleet, n.group))
+	})
+}
+
+// toOrder returns what to order for a group: of the types that it accepts and the zones, the first that is in stock,
+// in the zone that has the fewest of its members.
+func (c *census) toOrder(n need) Order {
+	best := Order{Count: n.missing(), Type: n.group.Type, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
+		PriceClass: fleet.PriceOf(n.group.Type)}
+	zones := c.zonesByMembers(n)
+	if len(zones) > 0 {
+		best.Zone = zones[0]
+	}
+	for i, zone := range zones {
+		offer, known := c.offer(n.group.Type, zone)
+		if known && (i == 0 || best.Stock == inventory.NoStock && offer.Stock != inventory.NoStock) {
+			best.Zone, best.Stock, best.MinLease = zone, offer.Stock, int64(offer.MinLease/time.Second)
+		}
+	}
+	return best
+}
+
+// offer returns the provider's offer of a type in a zone, as far as it was read. A type that a zone does not list
+// is out of stock there.
+func (c *census) offer(serverType, zone string) (inventory.Offer, bool) {
+	if c.snap.Catalogue == nil {
+		return inventory.Offer{}, false
+	}
+	o, listed := c.snap.Catalogue.Offer(serverType, zone)
+	if !listed {
+		o = inventory.Offer{Type: serverType, Zone: zone, Stock: inventory.NoStock}
+	}
+	return o, true
+}
+
+// zonesByMembers returns the configured zones, those with the fewest members and claims of a group first.
+func (c *census) zonesByMembers(n need) []string {
+	in := make(map[string]int)
+	for _, p := range c.members[fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}] {
+		in[p.server.Zone]++
+	}
+	for i := range n.chosen {
+		in[n.chosen[i].server.Zone]++
+	}
+	zones := slices.Clone(c.vendor.Zones)
+	slices.SortStableFunc(zones, func(a, b string) int { return cmp.Compare(in[a], in[b]) })
+	return zones
+}
+
+// tooFew returns why a group gets too few servers and what to order.
+func (c *census) tooFew(n need) (Order, Trouble) {
+	order := c.toOrder(n)
+	t := Trouble{Code: codePoolTooSmall, Text: fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, n.group.Type, n.fleet.OS) + c.searched()}
+	remedy := fmt.Sprintf("%s, in %s (%s)", order, c.vendor.Console(), order.Facts())
+	if order.Stock == inventory.NoStock {
+		t.Code = codeOutOfStock
+		t.Text += fmt.Sprintf(", and %s has none in stock", c.vendor.Name)
+		remedy = "wait for stock, then " + remedy
+	}
+	if why := c.snap.CatalogueUnread; why != "" {
+		t.Text += "; the catalogue could not be read: " + why
+	}
+	if len(n.rejected) > 0 { // an order costs at least a day's rent and may turn out unnecessary
+		t.Text += fmt.Sprintf("; not usable: %s", count(len(n.rejected), "server"))
+		remedy = "fix the servers listed as skipped; otherwise " + remedy
+	}
+	if a := c.snap.Account; a != nil && len(a.Holds) > 0 {
+		remedy = "correct zones or project_id in the configuration; if they are right, " + remedy
+	}
+	t.Remedy = remedy + ", or lower replicas"
+	return order, t
+}

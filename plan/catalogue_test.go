@@ -1,0 +1,99 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// offers makes a catalogue: "TYPE ZONE STOCK", each with a lease of a day.
+func offers(of ...string) *inventory.Catalogue {
+	var c inventory.Catalogue
+	for _, text := range of {
+		f := strings.Fields(text)
+		c.Offers = append(c.Offers, inventory.Offer{Type: f[0], Zone: f[1], Stock: inventory.Stock(f[2]), MinLease: 24 * time.Hour})
+	}
+	return &c
+}
+
+// TestWhatToOrder: a shortage names one order, in a zone that has stock, and of these the one where the group has
+// the fewest members.
+func TestWhatToOrder(t *testing.T) {
+	t.Parallel()
+	const lease = "; minimum lease 24h; price class medium, about 0.21 EUR/h)"
+	for name, tc := range map[string]struct {
+		edit func(*world)
+		want string // the order
+		code string
+		fix  string // how the fix begins
+	}{
+		"in stock":  {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 high_stock") }, "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (in stock" + lease, "pool-too-small", "order 2 x"},
+		"low stock": {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 low_stock") }, "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (low stock" + lease, "pool-too-small", "order 2 x"},
+		"none":      {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 no_stock") }, "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (out of stock" + lease, "out-of-stock", "wait for stock, then order"},
+		"not listed": {func(w *world) { w.snap.Catalogue = offers("M4-M fr-par-1 high_stock") },
+			"order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (out of stock; price class medium, about 0.21 EUR/h)", "out-of-stock", "wait for stock"},
+		"not read": {func(w *world) { w.snap.CatalogueUnread = "timeout" },
+			"order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (stock unknown; price class medium, about 0.21 EUR/h)", "pool-too-small", "order 2 x"},
+		"stock in another zone": {func(w *world) {
+			w.cfg.Scaleway.Zones = []string{"fr-par-1", "fr-par-3"}
+			w.snap.Catalogue = offers("M2-L fr-par-1 no_stock", "M2-L fr-par-3 low_stock")
+		}, "order 2 x M2-L in fr-par-3 with Tahoe, named acme-pool-…, in the Scaleway console (low stock" + lease, "pool-too-small", "order 2 x"},
+		"the emptier zone": {func(w *world) {
+			w.cfg.Scaleway.Zones = []string{"fr-par-1", "fr-par-3"}
+			w.cfg.Fleets[0].Groups[0].Replicas++
+			w.member("macos", "m2", 1)
+			w.snap.Catalogue = offers("M2-L fr-par-1 high_stock", "M2-L fr-par-3 low_stock")
+		}, "order 2 x M2-L in fr-par-3 with Tahoe, named acme-pool-…, in the Scaleway console (low stock" + lease, "pool-too-small", "order 2 x"},
+		"of an unknown type": {func(w *world) { w.cfg.Fleets[0].Groups[0].Type = "M9-X" },
+			"order 2 x M9-X in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (stock unknown)", "pool-too-small", "order 2 x"},
+	} {
+		w := newWorld(2, 0, 0)
+		tc.edit(w)
+		p := w.plan(t)
+		if len(p.Shortages) != 1 || p.Shortages[0].Order == nil {
+			t.Errorf("%s: shortages %+v", name, p.Shortages)
+			continue
+		}
+		s := p.Shortages[0]
+		if s.Code.String() != tc.code || !strings.HasPrefix(s.Remedy, tc.fix) || !strings.HasSuffix(s.Remedy, tc.want+", or lower replicas") {
+			t.Errorf("%s:\nwant %s\n%s, fix: %s", name, tc.want, s.Code, s.Remedy)
+		}
+		if unread := w.snap.CatalogueUnread; !strings.Contains(s.Text, unread) {
+			t.Errorf("%s: %s", name, s.Text)
+		}
+	}
+}
+
+// TestTheCatalogueIsReadOnlyForAShortage: a plan without a shortage costs no request for the catalogue.
+func TestTheCatalogueIsReadOnlyForAShortage(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit func(*world)
+		want bool
+	}{
+		"nothing to claim":      {func(w *world) { w.member("macos", "m2", 1) }, false},
+		"the pool has one":      {func(w *world) { w.free(1) }, false},
+		"the pool has none":     {func(*world) {}, true},
+		"only one step":         {func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
+		"another fleet":         {func(w *world) { w.sel.On = selectors(t, "fleet=runners") }, false},
+		"the one is not usable": {func(w *world) { w.free(1); w.change(1, func(h *plan.HostSeen) { h.Root = false }); w.plan(t) }, true},
+	} {
+		w := newWorld(1, 0, 0)
+		tc.edit(w)
+		if got := plan.NeedsCatalogue(w.cfg, w.snap, w.sel); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func selectors(t *testing.T, text string) []plan.Selector {
+	t.Helper()
+	s, err := plan.ParseSelector(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []plan.Selector{s}
+}
