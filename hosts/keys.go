@@ -21,6 +21,7 @@ import (
 
 	"github.com/macfleet/macfleet/hosts/sshconfig"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // loginKey is the key offered to a machine, and its source.
@@ -264,4 +265,9 @@ func PublicKey(pem string) (line, fingerprint string, err error) {
 		return "", "", err
 	}
 	return keyText(key.PublicKey()), ssh.FingerprintSHA256(key.PublicKey()), nil
+}
+
+// FleetKey returns the public half of a key.
+func FleetKey(key ssh.Signer) plan.FleetKey {
+	return plan.FleetKey{Public: keyText(key.PublicKey()), Fingerprint: ssh.FingerprintSHA256(key.PublicKey())}
 }

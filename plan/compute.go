@@ -94,6 +94,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		c.enter(some, len(c.drafts)-from)
 	}
 	c.unread()
+	c.fleetKey()
 	c.unknownCluster()
 	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)
 	return c.plan

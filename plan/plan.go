@@ -33,6 +33,7 @@ const (
 	ReleasePods   Kind = "pods"        // release Pods that only macfleet's finalizer keeps
 	KeepObject    Kind = "object"      // create or correct an object of the cluster itself; it has no host
 	RemoveObject  Kind = "surplus"     // delete an object of the cluster itself that macfleet made and no longer needs
+	RegisterKey   Kind = "ssh-key"     // register the fleet's SSH key in the provider's project; it has no host
 	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
 	RunStep       Kind = "step"        // run a step's changes and verify them
 	RemoveStep    Kind = "remove"      // remove what a step made, and verify it
@@ -61,7 +62,7 @@ func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
-	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken:
+	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey:
 		return Create
 	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject:
 		return Remove
@@ -338,8 +339,11 @@ func (p *Plan) HostByServer(id string) (Host, bool) {
 }
 
 // Address names what an action is about, once in a plan: host.NAME.STEP, or
-// host.NAME.KIND, or cluster.KIND.NAME for an object of the cluster.
+// host.NAME.KIND, cluster.KIND.NAME for an object of the cluster, or project.KIND.
 func (a Action) Address() string {
+	if a.Kind == RegisterKey {
+		return "project." + string(a.Kind)
+	}
 	if o := a.Object; a.Kind.OfObject() && o != nil {
 		parts := []string{"cluster", o.Kind, o.Namespace, o.Name}
 		return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")

@@ -21,6 +21,8 @@ type Snapshot struct {
 	Catalogue *inventory.Catalogue `json:"catalogue,omitempty"`
 	// CatalogueUnread says why the catalogue could not be read; empty: it was, or nothing needs it.
 	CatalogueUnread string `json:"catalogue_unread,omitempty"`
+	// Keyring is the SSH keys that installed servers accept; nil: nothing is installed, so it was not read.
+	Keyring *Keyring `json:"keyring,omitempty"`
 	// Remembered are pins that this machine saw once and that are not stored any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in

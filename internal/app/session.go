@@ -193,12 +193,13 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	if err := s.openCluster(); err != nil {
 		return err
 	}
-	if s.hosts, err = s.client(looking); err != nil {
+	var keys []plan.FleetKey
+	if s.hosts, keys, err = s.client(looking); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.hosts.Close)
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
-		Selection: sel, Former: s.former(), Met: s.met, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub,
+		Selection: sel, Former: s.former(), Met: s.met, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub, FleetKeys: keys,
 		Stop: env.stop, Now: time.Now, Emit: s.event, Timing: env.outlook(s.config.Owner).Timing,
 		Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
 		Artifacts: env.artifactStore(s.world),
@@ -308,7 +309,7 @@ func (s *session) openCluster() error {
 }
 
 // client makes the client of hosts by the ssh block and, in the real world, the person's own ssh setup.
-func (s *session) client(ctx context.Context) (*hosts.Client, error) {
+func (s *session) client(ctx context.Context) (*hosts.Client, []plan.FleetKey, error) {
 	t := s.config.SSH.Timeouts
 	o := hosts.Options{User: s.config.SSH.User, Via: s.config.SSH.Via, Starts: s.env.Starts, Log: s.env.logger,
 		Deadlines: hosts.Deadlines{Dial: t.Dial, Handshake: t.Handshake, Question: t.Question, Change: t.Change,
@@ -316,23 +317,32 @@ func (s *session) client(ctx context.Context) (*hosts.Client, error) {
 		Progress: func(p hosts.Progress) { overssh.Sent(s.engine, p) }}
 	s.opening.Store("ssh private_key")
 	if err := s.fleetKey(ctx, &o); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	keys := fleetKeys(o)
 	if s.world != nil {
 		o.Dial = s.noting(s.world.DialContext)
 		o.Tailnet = func(context.Context) (tailnet.Devices, error) {
 			return nil, errors.New("a sandbox has no tailnet")
 		}
-		return hosts.New(o), nil
+		return hosts.New(o), keys, nil
 	}
 	s.opening.Store("the SSH configuration")
 	config, err := s.env.readSSHConfig()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o.Dial = s.noting((&net.Dialer{}).DialContext)
 	o.Config, o.Agent = config.Lookup, os.Getenv("SSH_AUTH_SOCK")
-	return hosts.New(o), nil
+	return hosts.New(o), keys, nil
+}
+
+// fleetKeys are the public halves of the keys that every host must accept.
+func fleetKeys(o hosts.Options) []plan.FleetKey {
+	if o.Key == nil {
+		return nil
+	}
+	return []plan.FleetKey{hosts.FleetKey(o.Key)}
 }
 
 // fleetKey resolves the configuration's private key. Without one a sandbox has its own, else the person's count.

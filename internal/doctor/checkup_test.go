@@ -114,17 +114,17 @@ const nothing = "connection unknown, ssh unknown, host key unknown, authenticati
 func TestExamineTroubles(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"unreachable":      "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"ssh-config":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"jump-failed":      "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"jump-lost":        "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"no-ssh-answer":    "ssh problem, host key unknown, authentication unknown, answers unknown",
-		"wrong-host-key":   "host key problem, authentication unknown, answers unknown",
-		"host-key-unknown": "host key problem, authentication unknown, answers unknown",
-		"damaged-pin":      "connection unknown, ssh unknown, host key problem, authentication unknown, answers unknown",
-		"key-not-installed":      "authentication problem, answers unknown",
-		"no-key":           "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
-		"connection-lost":  "answers problem",
+		"unreachable":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"ssh-config":        "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"jump-failed":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"jump-lost":         "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
+		"no-ssh-answer":     "ssh problem, host key unknown, authentication unknown, answers unknown",
+		"wrong-host-key":    "host key problem, authentication unknown, answers unknown",
+		"host-key-unknown":  "host key problem, authentication unknown, answers unknown",
+		"damaged-pin":       "connection unknown, ssh unknown, host key problem, authentication unknown, answers unknown",
+		"key-not-installed": "authentication problem, answers unknown",
+		"no-key":            "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
+		"connection-lost":   "answers problem",
 		// These come after an observation, so they end none.
 		"newer-run": nothing, "host-locked": nothing, "run-not-noted": nothing,
 		"rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,

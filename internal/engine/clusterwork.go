@@ -14,9 +14,12 @@ import (
 // errNoCluster reports a plan that needs a cluster, in a configuration without one.
 var errNoCluster = errors.New("the configuration has no cluster")
 
-// inCluster performs an action on the host's objects in the cluster. It needs no connection to
-// the host.
+// inCluster performs an action on the host's objects in the cluster, or one without a host. It needs no
+// connection to the host.
 func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
+	if a.Kind == plan.RegisterKey {
+		return w.engine.registerKey(ctx, a)
+	}
 	cluster := w.engine.Cluster
 	if cluster == nil {
 		return errNoCluster

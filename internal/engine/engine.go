@@ -60,7 +60,10 @@ type Engine struct {
 	Artifacts Artifacts // nil: there are none
 	// Input renders the input of a change's script from a secret: a host's login
 	// password or its kubelet's token.
-	Input     func(InputFor, secret.Value) (secret.Value, error)
+	Input func(InputFor, secret.Value) (secret.Value, error)
+	// FleetKeys are the public halves of the SSH keys that hosts must accept, the one that is offered first
+	// first; empty: not known.
+	FleetKeys []plan.FleetKey
 	Ready     Ready
 	Bounds    *plan.Bounds // limits of a run, except for its time; nil: none
 	Selection plan.Selection
@@ -92,6 +95,7 @@ type Engine struct {
 	Locked func(context.Context) (*plan.Lock, error)
 
 	renaming renameRight
+	keys     keyCheck
 	emitting sync.Mutex
 	sent     sync.Map // time of the last progress event per host
 }
@@ -233,6 +237,14 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 		var err error
 		if again, more, err = e.findPasswords(ctx, *snap, p); err != nil {
 			return nil, err
+		}
+		if more {
+			continue
+		}
+		if more, err = e.readKeys(ctx, snap, p); err != nil {
+			return nil, err
+		} else if more {
+			p = nil
 		}
 	}
 	return p, nil

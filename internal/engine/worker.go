@@ -56,6 +56,11 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if err := w.mayClaim(ctx); err != nil {
 		return err
 	}
+	if a.Kind.Installs() {
+		if err := w.engine.checkKey(ctx); err != nil {
+			return err
+		}
+	}
 	// Record on the Node which run disturbs the work on its host.
 	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.AddNodeEvent != nil {
 		w.engine.AddNodeEvent(ctx, n, a)

@@ -65,6 +65,8 @@ type World struct {
 	Objects []inventory.Object
 	// Catalogue is what the provider offers.
 	Catalogue inventory.Catalogue
+	// Keys are the SSH keys of the provider's project.
+	Keys []inventory.SSHKey
 
 	asking     sync.Mutex // OnCall
 	mu         sync.Mutex
@@ -90,7 +92,7 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 		c.Fleets = append(c.Fleets, fleet.Fleet{Name: fmt.Sprint("f", i), OS: "Tahoe", Rollout: r,
 			Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: replicas, Spec: spec}}})
 	}
-	w := &World{Config: c, nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
+	w := &World{Config: c, Keys: []inventory.SSHKey{{ID: "key-0", Name: "fleet", Public: FleetKey.Public, Project: "p"}}, nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
 	for i := range servers {
 		id := fmt.Sprintf("%05x-0000", i)
 		w.Machines = append(w.Machines, &Machine{Server: inventory.Server{ID: id, Name: fmt.Sprintf("acme-pool-%d", i), Type: "M2-L", Zone: "fr-par-1",
@@ -103,7 +105,7 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 // Engine returns an engine in this world, as a new process.
 func (w *World) Engine() *engine.Engine {
 	return &engine.Engine{Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
-		Passwords: passwords{}, Artifacts: shelf{}, Input: func(_ engine.InputFor, v secret.Value) (secret.Value, error) { return v, nil },
+		FleetKeys: []plan.FleetKey{FleetKey}, Passwords: passwords{}, Artifacts: shelf{}, Input: func(_ engine.InputFor, v secret.Value) (secret.Value, error) { return v, nil },
 		Parallelism: 8, Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
 
@@ -296,6 +298,26 @@ func (c cloud) Elsewhere(context.Context) inventory.Account {
 func (c cloud) Catalogue(ctx context.Context) (out inventory.Catalogue, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "catalogue", ""}, func() error {
 		out = c.world.Catalogue
+		return nil
+	})
+}
+
+// FleetKey is the key that macfleet logs in with.
+var FleetKey = plan.FleetKey{Public: "ssh-ed25519 AAAAfleet", Fingerprint: "SHA256:fleet"}
+
+// Keys returns the SSH keys of the project: the fleet's own, unless a test takes it away.
+func (c cloud) Keys(ctx context.Context) (out []inventory.SSHKey, err error) {
+	return out, c.world.call(ctx, Call{InCloud, "keys", ""}, func() error {
+		out = slices.Clone(c.world.Keys)
+		return nil
+	})
+}
+
+// RegisterKey adds a key to the project.
+func (c cloud) RegisterKey(ctx context.Context, name, public string) (out inventory.SSHKey, err error) {
+	return out, c.world.call(ctx, Call{InCloud, "register key", ""}, func() error {
+		out = inventory.SSHKey{ID: fmt.Sprint("key-", len(c.world.Keys)), Name: name, Public: public, Project: "p"}
+		c.world.Keys = append(c.world.Keys, out)
 		return nil
 	})
 }

@@ -231,7 +231,7 @@ func shortenKnown(body []row) []row {
 }
 
 // clusterSubject names what an action of the cluster is about.
-func clusterSubject(a plan.Action) string { return label(a) + given(a.Object == nil, " of %s", a.Host) }
+func clusterSubject(a plan.Action) string { return label(a) + given(a.Host != "", " of %s", a.Host) }
 
 func objectRows(a plan.Action) []row {
 	return append([]row{{sign: string(a.Kind.Sign()), text: clusterSubject(a) + reason(a)}}, refusal(plan.Host{}, a)...)

@@ -191,6 +191,7 @@ func TestEveryTroubleIsShown(t *testing.T) {
 func unshown() []string {
 	return []string{"unknown-host-key", "known-hosts", // they become jump-failed
 		"unread",                              // a step's answer: the pictures of plans show it
+		"fleet-key-disabled", "fleet-key-unknown", "fleet-keys-unread", // they refuse what installs a server
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// SSHKeys is what Servers may also be: a provider that installs SSH keys on servers.
+type SSHKeys interface {
+	// Keys returns the SSH keys of the project. The error wraps inventory.ErrDenied if the credentials lack
+	// the permission.
+	Keys(context.Context) ([]inventory.SSHKey, error)
+	// RegisterKey adds a public key, "type base64", to the project under a name. A registered key is not changed.
+	RegisterKey(ctx context.Context, name, publicKey string) (inventory.SSHKey, error)
+}
+
+// keyCheck is one check of the project's SSH keys in a run: those of later hosts use its result.
+type keyCheck struct {
+	mu   sync.Mutex
+	done bool
+	err  error
+}
+
+// Keyring reads the SSH keys of the provider's project. What could not be read is marked in the result; nil: the
+// provider has no keys.
+func (e *Engine) Keyring(ctx context.Context) *plan.Keyring {
+	provider, has := e.Servers.(SSHKeys)
+	if !has {
+		return nil
+	}
+	ring := &plan.Keyring{Ours: e.FleetKeys, Project: e.Config.ProjectID}
+	keys, err := provider.Keys(ctx)
+	if err != nil {
+		ring.Registered = inventory.Unread[[]inventory.SSHKey](e.scrubError(err).Error())
+	} else {
+		ring.Registered = inventory.Present(keys)
+	}
+	return ring
+}
+
+// readKeys adds the project's SSH keys to the snapshot if a plan installs servers.
+func (e *Engine) readKeys(ctx context.Context, snap *plan.Snapshot, p *plan.Plan) (read bool, err error) {
+	if snap.Keyring != nil || !p.Installs() {
+		return false, nil
+	}
+	snap.Keyring = e.Keyring(ctx)
+	return snap.Keyring != nil, context.Cause(ctx)
+}
+
+// registerKey registers the fleet's key that the plan showed.
+func (e *Engine) registerKey(ctx context.Context, a plan.Action) error {
+	provider, has := e.Servers.(SSHKeys)
+	if !has {
+		return errors.New("the provider has no SSH keys")
+	}
+	i := slices.IndexFunc(e.FleetKeys, func(k plan.FleetKey) bool {
+		return slices.ContainsFunc(a.Fields, func(f plan.Field) bool { return f.After == k.Fingerprint })
+	})
+	if i < 0 {
+		return errors.New("the fleet's SSH key is not the one of the plan; plan again")
+	}
+	_, err := provider.RegisterKey(ctx, "macfleet "+e.Config.Owner.String(), e.FleetKeys[i].Public)
+	return err
+}
+
+// checkKey returns an error unless the project has the fleet's key: a server that is installed without it would lock
+// macfleet out. The keys are read once in a run.
+func (e *Engine) checkKey(ctx context.Context) error {
+	e.keys.mu.Lock()
+	defer e.keys.mu.Unlock()
+	if e.keys.done {
+		return e.keys.err
+	}
+	ring := e.Keyring(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch {
+	case ring == nil: // nothing is known of its keys
+	case ring.Trouble() != nil:
+		e.keys.err = ring.Trouble()
+	case ring.Missing():
+		e.keys.err = fmt.Errorf("the project does not have the fleet's SSH key %s, so nothing is installed; plan again", ring.Ours[0].Fingerprint)
+	}
+	e.keys.done = true
+	return e.keys.err
+}
