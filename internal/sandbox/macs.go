@@ -154,7 +154,11 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mac.Create(dir, own.machine(server, m.settings))
+	machine, err := mac.Create(dir, own.machine(server, m.settings))
+	if err != nil || server.Life.Doing == "" {
+		return machine, err
+	}
+	return machine, machine.SwitchOff(time.Until(server.Life.Until)) // an order that is not delivered yet
 }
 
 // lock locks the creation and the reinstallation of a Mac against other processes.

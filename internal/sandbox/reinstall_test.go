@@ -9,6 +9,8 @@ import (
 
 	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
 
 // TestReinstalledByTheProvider wipes a Mac through the API: what macfleet put there is gone, and the
@@ -87,4 +89,68 @@ func TestRebootedByTheProvider(t *testing.T) {
 		t.Errorf("started at %s, before %s, %v", after, booted, err)
 	}
 	p.want("marker", p.marker(), "own")
+}
+
+// TestOrdered orders a server: its Mac answers when it is delivered, and has the fleet's key.
+func TestOrdered(t *testing.T) {
+	t.Parallel()
+	w, _ := newWorld(t, 2)
+	set := func(delivery cloud.Span) {
+		t.Helper()
+		if err := w.Provider().Set(func(s *cloud.Settings) { s.Stock, s.Delivery, s.Lease = map[string]int{"M2-L": 1}, delivery, "0s" }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order := func(name string) *applesilicon.Server {
+		t.Helper()
+		made, err := scaleway(t, w).CreateServer(&applesilicon.CreateServerRequest{Zone: "fr-par-1", Name: name, Type: "M2-L", ProjectID: project})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	set("1h")
+	made := order("acme-pool-late")
+	if _, err := w.DialContext(t.Context(), "tcp", made.IP.String()+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("a connection before the delivery: %v", err)
+	}
+	set("0s")
+	made = order("acme-pool-new")
+	version, _, err := exec(t.Context(), w, signer(t, w), made.IP.String(), "sw_vers -productVersion")
+	if err != nil || strings.TrimSpace(version) != "26.6.1" {
+		t.Errorf("it answers %q, %v", version, err)
+	}
+	if err := scaleway(t, w).DeleteServer(&applesilicon.DeleteServerRequest{Zone: "fr-par-1", ServerID: made.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.DialContext(t.Context(), "tcp", made.IP.String()+":22"); !errors.Is(err, syscall.EHOSTUNREACH) {
+		t.Errorf("a connection after the deletion: %v", err)
+	}
+}
+
+// TestDiagnosedFromOutside asks the provider about a Mac that cannot be reached.
+func TestDiagnosedFromOutside(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	api := scaleway(t, p.world)
+	diagnose := func() *applesilicon.ConnectivityDiagnostic {
+		t.Helper()
+		started, err := api.StartConnectivityDiagnostic(&applesilicon.StartConnectivityDiagnosticRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := api.GetConnectivityDiagnostic(&applesilicon.GetConnectivityDiagnosticRequest{Zone: scw.Zone(p.host.Zone), DiagnosticID: started.DiagnosticID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := diagnose(); !got.IsHealthy {
+		t.Errorf("of a healthy Mac: %+v", got.HealthDetails)
+	}
+	p.inject("unreachable")
+	if got := diagnose(); got.IsHealthy || got.HealthDetails.IsServerAlive {
+		t.Errorf("of a dead Mac: %+v", got.HealthDetails)
+	}
+	p.heal("unreachable")
 }

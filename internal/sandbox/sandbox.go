@@ -71,9 +71,11 @@ func load(dir string) (_ *World, err error) {
 	}()
 	w.log = &accessLog{path: filepath.Join(dir, accessLogFile)}
 	w.cloud, err = cloud.New(filepath.Join(dir, cloudFolder), cloud.Options{
-		SecretKey: own.SecretKey, ProjectID: own.ProjectID, Zones: own.Zones, Lock: lock,
-		Keys:    []string{own.SSHPublicKey},
+		AccessKey: own.AccessKey, SecretKey: own.SecretKey, ProjectID: own.ProjectID, OrganizationID: organizationID,
+		Zones: own.Zones, SSHUser: own.SSHUser, Keys: []string{own.SSHPublicKey}, Lock: lock,
 		Changed: func(server cloud.Server) error { _, err := w.macs.get(server); return err },
+		Deleted: func(server cloud.Server) error { return w.agents.replace(server, nil) },
+		Health:  w.health,
 	})
 	if err != nil {
 		return nil, err
@@ -129,6 +131,9 @@ func (w *World) ScalewayURL() string {
 	}
 	return w.scaleway.url()
 }
+
+// Provider returns the simulated Scaleway, to set how it behaves and what it refuses.
+func (w *World) Provider() *cloud.API { return w.cloud }
 
 // ScalewayKeys returns the credentials that the simulated Scaleway accepts.
 func (w *World) ScalewayKeys() (accessKey, secretKey string) {

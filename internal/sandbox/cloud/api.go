@@ -21,10 +21,13 @@ import (
 
 // Options describe the world that the API serves.
 type Options struct {
+	AccessKey         string           // names the key in the account
 	SecretKey         string           // the only secret key that is accepted
 	ProjectID         string           // the only project the key may see
+	OrganizationID    string           // of that project
+	SSHUser           string           // login user of ordered servers; "" = m1
 	Zones             []string         // the zones that exist
-	Keys              []string         // authorized keys of the project, for new worlds
+	Keys              []string         // SSH keys of the project, until the first change of them
 	RequestsPerSecond int              // above it the answer is 429; 0 = 50, as seen on the real API
 	Lock              *store.Locker    // guards the state between processes; nil = a lock in the folder
 	Now               func() time.Time // nil = time.Now
@@ -32,6 +35,10 @@ type Options struct {
 	// Changed is called after the provider has started to reinstall or restart a server, without any lock.
 	// The Mac's side may also follow later, from the server's Life. nil = nothing follows.
 	Changed func(Server) error
+	// Deleted is called after a server is gone, with the lock held. nil = nothing follows.
+	Deleted func(Server) error
+	// Health returns what the provider sees of a server's Mac. nil = nothing is wrong.
+	Health func(Server) (Health, error)
 }
 
 // API serves the simulated Scaleway. It is safe for concurrent use, also by several processes on one
@@ -43,7 +50,9 @@ type API struct {
 	state   *state
 	rights  string // file with the rights that the key lacks
 	own     string // file with the settings of the provider
-	mux     *http.ServeMux
+
+	keyring, diagnosed, faults string // other files
+	mux                        *http.ServeMux
 
 	byAddress map[netip.Addr]string // server ids, guarded by lock
 }
@@ -64,10 +73,14 @@ func New(dir string, options Options) (*API, error) {
 		options: options,
 		lock:    options.Lock,
 		limit:   &limiter{limit: cmp.Or(options.RequestsPerSecond, 50)},
-		state:   &state{dir: servers, now: options.Now, cache: map[string]cached{}},
+		state:   &state{dir: servers, now: options.Now, gone: options.Deleted, cache: map[string]cached{}},
 		rights:  filepath.Join(dir, "rights.json"),
 		own:     filepath.Join(dir, settingsFile),
-		mux:     http.NewServeMux(),
+
+		keyring:   filepath.Join(dir, keysFile),
+		diagnosed: filepath.Join(dir, "diagnostics.json"),
+		faults:    filepath.Join(dir, faultsFile),
+		mux:       http.NewServeMux(),
 
 		byAddress: map[netip.Addr]string{},
 	}
@@ -78,20 +91,31 @@ func New(dir string, options Options) (*API, error) {
 // routes fills the mux. A route's function returns the answer instead of writing it, so that the lock
 // is released before a slow client reads.
 func (a *API) routes() {
-	const zone = "/apple-silicon/v1alpha1/zones/{zone}"
+	const zone, iam = "/apple-silicon/v1alpha1/zones/{zone}", "/iam/v1alpha1"
 	for pattern, serve := range map[string]func(*http.Request) (any, *failure){
-		"GET " + zone + "/servers":                 a.listServers,
-		"GET " + zone + "/servers/{id}":            a.getServer,
-		"PATCH " + zone + "/servers/{id}":          a.updateServer,
-		"DELETE " + zone + "/servers/{id}":         a.deleteServer,
-		"POST " + zone + "/servers/{id}/reinstall": a.reinstallServer,
-		"POST " + zone + "/servers/{id}/reboot":    a.rebootServer,
-		"GET " + zone + "/os":                      a.listOS,
-		"GET " + zone + "/os/{id}":                 a.getOS,
-		"GET " + zone + "/server-types":            a.listServerTypes,
-		"GET " + zone + "/server-type/{type}":      a.getServerType,
-		"GET /metadata":                            metadata,
-		"/":                                        unknownRoute,
+		"GET " + zone + "/servers":                       a.listServers,
+		"GET " + zone + "/servers/{id}":                  a.getServer,
+		"PATCH " + zone + "/servers/{id}":                a.updateServer,
+		"DELETE " + zone + "/servers/{id}":               a.deleteServer,
+		"POST " + zone + "/servers":                      a.createServer,
+		"POST " + zone + "/batch-create-servers":         a.createServers,
+		"POST " + zone + "/connectivity-diagnostics":     a.startDiagnosis,
+		"GET " + zone + "/connectivity-diagnostics/{id}": a.getDiagnosis,
+		"GET " + iam + "/ssh-keys":                       a.listKeys,
+		"POST " + iam + "/ssh-keys":                      a.createKey,
+		"GET " + iam + "/ssh-keys/{id}":                  a.getKey,
+		"PATCH " + iam + "/ssh-keys/{id}":                a.updateKey,
+		"DELETE " + iam + "/ssh-keys/{id}":               a.deleteKey,
+		"GET " + iam + "/api-keys/{key}":                 a.getAPIKey,
+		"GET " + iam + "/quota":                          a.listQuota,
+		"POST " + zone + "/servers/{id}/reinstall":       a.reinstallServer,
+		"POST " + zone + "/servers/{id}/reboot":          a.rebootServer,
+		"GET " + zone + "/os":                            a.listOS,
+		"GET " + zone + "/os/{id}":                       a.getOS,
+		"GET " + zone + "/server-types":                  a.listServerTypes,
+		"GET " + zone + "/server-type/{type}":            a.getServerType,
+		"GET /metadata":                                  metadata,
+		"/":                                              unknownRoute,
 	} {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			body, failed := a.locked(r, serve)
@@ -119,7 +143,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, failed.status, failed.body)
 		return
 	}
-	a.mux.ServeHTTP(w, r)
+	if !a.failing(w, r) {
+		a.mux.ServeHTTP(w, r)
+	}
 }
 
 func (a *API) locked(r *http.Request, serve func(*http.Request) (any, *failure)) (any, *failure) {
@@ -127,8 +153,11 @@ func (a *API) locked(r *http.Request, serve func(*http.Request) (any, *failure))
 		return nil, failed
 	}
 	body, failed := a.guarded(r, serve)
-	if done, ok := body.(started); ok && failed == nil {
+	switch done := body.(type) {
+	case started:
 		return a.followed(done.server)
+	case looked:
+		return a.examined(done)
 	}
 	return body, failed
 }
@@ -163,6 +192,13 @@ func (a *API) admit(r *http.Request) *failure {
 		return unauthenticated("invalid_argument")
 	default:
 		return unauthenticated("not_found")
+	}
+	own, failed := a.lacking()
+	if failed != nil {
+		return failed
+	}
+	if reason := map[string]string{"revoked": "not_found", "expired": "expired"}[own.Key]; reason != "" {
+		return unauthenticated(reason)
 	}
 	if zone := r.PathValue("zone"); zone != "" && !slices.Contains(a.options.Zones, zone) {
 		return invalidArgument("zone", "constraint", fmt.Sprintf("the sandbox has the zones %q, not %q", a.options.Zones, zone))

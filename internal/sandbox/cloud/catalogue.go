@@ -34,7 +34,7 @@ type SupportedOn struct {
 // Embedded returns the operating system of that name as part of a server: without the list of types,
 // which only the catalogue has.
 func Embedded(name, zone string) (*OS, error) {
-	for _, os := range systems(zone) {
+	for _, os := range (Settings{}).systems(zone) {
 		if os.Name == name {
 			os.SupportedServerTypes = []SupportedOn{}
 			return &os, nil
@@ -43,9 +43,20 @@ func Embedded(name, zone string) (*OS, error) {
 	return nil, fmt.Errorf("the sandbox's catalogue has no operating system %q", name)
 }
 
-// systems returns the catalogue of a zone. As recorded, 26.6.2 is the default of only one type: patch
+// systems returns the catalogue of a zone: the recorded one, with what the settings change in it.
+func (s Settings) systems(zone string) []OS {
+	all := recorded(zone)
+	for i := range all {
+		if name, ok := s.Renamed[all[i].Name]; ok {
+			all[i].rename(name)
+		}
+	}
+	return slices.DeleteFunc(all, func(os OS) bool { return slices.Contains(s.Gone, os.Family) || slices.Contains(s.Gone, os.Name) })
+}
+
+// recorded returns the catalogue of a zone. As recorded, 26.6.2 is the default of only one type: patch
 // releases come and go in the real catalogue.
-func systems(zone string) []OS {
+func recorded(zone string) []OS {
 	const all = "M1-M M2-M M2-L M4-S M4-SP M4-M M4-XL"
 	const m1m2 = "M1-M M2-M M2-L"
 	return []OS{
@@ -65,19 +76,12 @@ func systems(zone string) []OS {
 
 func system(zone, name, family, xcode, types string) OS {
 	os := OS{
-		ID:           derivedUUID("os " + name),
-		Name:         name,
-		Label:        name,
 		Family:       family,
 		XcodeVersion: xcode,
 		Tags:         []string{},
 		Zone:         zone,
 	}
-	if parts := strings.Split(name, "-"); len(parts) == 3 && family != "Linux" {
-		os.Version = parts[2]
-		os.Label = strings.NewReplacer("macos", "macOS", "devos", "DevOS").Replace(parts[0]) + " " +
-			strings.ToUpper(parts[1][:1]) + parts[1][1:] + " " + parts[2]
-	}
+	os.rename(name)
 	for name := range strings.FieldsSeq(types) {
 		fast := os.Name == defaultOS(name)
 		os.SupportedServerTypes = append(os.SupportedServerTypes, SupportedOn{name, fast})
@@ -85,11 +89,40 @@ func system(zone, name, family, xcode, types string) OS {
 	return os
 }
 
+// rename gives a system its name and what follows from it. Another patch release is another image.
+func (os *OS) rename(name string) {
+	os.ID, os.Name, os.Label = derivedUUID("os "+name), name, name
+	if parts := strings.Split(name, "-"); len(parts) == 3 && len(parts[1]) > 0 && os.Family != "Linux" {
+		os.Version = parts[2]
+		os.Label = strings.NewReplacer("macos", "macOS", "devos", "DevOS").Replace(parts[0]) + " " +
+			strings.ToUpper(parts[1][:1]) + parts[1][1:] + " " + parts[2]
+	}
+}
+
+// defaultOS returns the system that a type gets by default: the recorded one under its present
+// name, or the newest that is left.
+func (s Settings) defaultOS(serverType string) string {
+	name := defaultOS(serverType)
+	if next, ok := s.Renamed[name]; ok {
+		name = next
+	}
+	left := ""
+	for _, os := range s.systems("") {
+		if os.Name == name {
+			return name
+		}
+		if slices.ContainsFunc(os.SupportedServerTypes, func(s SupportedOn) bool { return s.ServerType == serverType }) && os.Family != "DevOS" {
+			left = os.Name
+		}
+	}
+	return left
+}
+
 func defaultOS(serverType string) string {
 	switch serverType {
 	case "M1-M":
 		return "macos-tahoe-26.6.2"
-	case "M2-L-ASAHI":
+	case asahiType:
 		return "fedora-asahi-remix"
 	default:
 		return "macos-tahoe-26.6.1"
@@ -108,9 +141,13 @@ type osList struct {
 }
 
 func (a *API) listOS(r *http.Request) (any, *failure) {
+	own, failed := a.settings()
+	if failed != nil {
+		return nil, failed
+	}
 	query := r.URL.Query()
 	name, serverType := query.Get("name"), query.Get("server_type")
-	all := slices.DeleteFunc(systems(r.PathValue("zone")), func(os OS) bool {
+	all := slices.DeleteFunc(own.systems(r.PathValue("zone")), func(os OS) bool {
 		// As in the real filter, 11.1 also finds 11.1.2.
 		return !strings.Contains(os.Name, name) || serverType != "" &&
 			!slices.ContainsFunc(os.SupportedServerTypes, func(s SupportedOn) bool { return s.ServerType == serverType })
@@ -123,8 +160,12 @@ func (a *API) listOS(r *http.Request) (any, *failure) {
 }
 
 func (a *API) getOS(r *http.Request) (any, *failure) {
+	own, failed := a.settings()
+	if failed != nil {
+		return nil, failed
+	}
 	id := r.PathValue("id")
-	for _, os := range systems(r.PathValue("zone")) {
+	for _, os := range own.systems(r.PathValue("zone")) {
 		if os.ID == id {
 			return os, nil
 		}

@@ -15,7 +15,7 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("status %d: %v", f.status, f.body)
 }
 
-type detail map[string]string
+type detail map[string]any
 
 // typedError has the fields of all error types in use.
 type typedError struct {
@@ -33,11 +33,13 @@ type typedError struct {
 
 // denied is the API's answer for a deleted server as well as for one out of reach. Its fields are in
 // the order of the recorded body.
-func denied(action string) *failure {
+func denied(action string) *failure { return deniedFor("server", action) }
+
+func deniedFor(resource, action string) *failure {
 	return &failure{http.StatusForbidden, typedError{
 		Type:    "permissions_denied",
 		Message: "insufficient permissions",
-		Details: []detail{{"action": action, "resource": "server"}},
+		Details: []detail{{"action": action, "resource": resource}},
 	}}
 }
 
@@ -91,8 +93,20 @@ func preconditionFailed(help string) *failure {
 	return &failure{http.StatusPreconditionFailed, typedError{
 		Type:         "precondition_failed",
 		Message:      "precondition is not respected",
-		Precondition: "resource_still_in_use",
+		Precondition: "unknown_precondition",
 		HelpMessage:  help,
+	}}
+}
+
+func outOfStock() *failure {
+	return &failure{http.StatusConflict, typedError{Type: "out_of_stock", Message: "resource is out of stock", Resource: "server"}}
+}
+
+func quotaExceeded(quota, present int) *failure {
+	return &failure{http.StatusForbidden, typedError{
+		Type:    "quotas_exceeded",
+		Message: "quota(s) exceeded for this resource",
+		Details: []detail{{"resource": serversQuota, "quota": quota, "current": present}},
 	}}
 }
 

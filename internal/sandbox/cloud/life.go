@@ -1,9 +1,6 @@
 package cloud
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -15,10 +12,11 @@ type Life struct {
 	Doing string    `json:"doing,omitempty"` // the status while it lasts, such as reinstalling; "" = nothing
 	Until time.Time `json:"until,omitzero"`  // when it ends
 
-	Installs int      `json:"installs,omitempty"` // how often macOS was reinstalled, or installed for an order
-	Boots    int      `json:"boots,omitempty"`    // how often the provider restarted the Mac
-	Password string   `json:"password,omitempty"` // of the login user since the last installation
-	Keys     []string `json:"keys,omitempty"`     // authorized keys since the last installation or restart
+	Installed time.Time `json:"installed,omitzero"` // the last of these
+	Installs  int       `json:"installs,omitempty"` // how often macOS was reinstalled, or installed for an order
+	Boots     int       `json:"boots,omitempty"`    // how often the provider restarted the Mac
+	Password  string    `json:"password,omitempty"` // of the login user since the last installation
+	Keys      []string  `json:"keys,omitempty"`     // authorized keys since the last installation or restart
 }
 
 // entry is the content of a server's file.
@@ -78,65 +76,4 @@ func (s Server) inWork() *failure {
 		return inTransition(s)
 	}
 	return nil
-}
-
-// settingsFile holds the Settings. A person creates it; without it, each has its default.
-const settingsFile = "settings.json"
-
-// Settings are how the simulated provider behaves.
-type Settings struct {
-	Reinstall Span `json:"reinstall"` // how long a reinstallation takes; "" = 3s
-	Reboot    Span `json:"reboot"`    // how long a restart takes; "" = 1s
-	Delivery  Span `json:"delivery"`  // how long it takes to deliver an order; "" = 1s
-}
-
-// Span is a duration as text, such as 3s or 0s. "" is the default.
-type Span string
-
-func (s Span) or(otherwise time.Duration) (time.Duration, error) {
-	if s == "" {
-		return otherwise, nil
-	}
-	d, err := time.ParseDuration(string(s))
-	if err == nil && d < 0 {
-		err = fmt.Errorf("%s is in the past", d)
-	}
-	return d, err
-}
-
-// settings reads the settings.
-func (a *API) settings() (Settings, *failure) {
-	var own Settings
-	if err := store.ReadJSON(a.own, &own); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return own, internal(err)
-	}
-	return own, nil
-}
-
-// lasts returns how long something takes.
-func (a *API) lasts(which func(Settings) Span, otherwise time.Duration) (time.Duration, *failure) {
-	own, failed := a.settings()
-	if failed != nil {
-		return 0, failed
-	}
-	d, err := which(own).or(otherwise)
-	if err != nil {
-		return 0, internal(fmt.Errorf("%s: %w", a.own, err))
-	}
-	return d, nil
-}
-
-// Set changes the settings.
-func (a *API) Set(change func(*Settings)) error {
-	unlock, err := a.lock.Lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	own, failed := a.settings()
-	if failed != nil {
-		return failed
-	}
-	change(&own)
-	return store.WriteJSON(a.own, own)
 }

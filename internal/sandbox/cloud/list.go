@@ -69,6 +69,13 @@ func (a *API) listServers(r *http.Request) (any, *failure) {
 	if err != nil {
 		return nil, internal(err)
 	}
+	own, failed := a.lacking()
+	if failed != nil {
+		return nil, failed
+	}
+	if own.Project != "" && project == "" {
+		project = own.Project
+	}
 	zone, organization := r.PathValue("zone"), query.Get("organization_id")
 	servers = slices.DeleteFunc(servers, func(s Server) bool {
 		return s.Zone != zone || project != "" && s.ProjectID != project || organization != "" && s.OrganizationID != organization

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	iam "github.com/scaleway/scaleway-sdk-go/api/iam/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"github.com/macfleet/macfleet/internal/maintest"
@@ -22,6 +23,8 @@ const (
 	project   = "22222222-2222-4222-8222-222222222222"
 	zone      = "fr-par-1"
 	otherZone = "fr-par-3"
+
+	organization = "55555555-5555-4555-8555-555555555555"
 )
 
 // serverNumber returns a server; odd ones are in the other zone.
@@ -34,7 +37,7 @@ func serverNumber(i int) cloud.Server {
 	}
 	return cloud.Server{
 		ID: fmt.Sprintf("%08x-0000-4000-8000-000000000000", i), Type: "M2-L", Name: fmt.Sprintf("acme-pool-%03d", i),
-		ProjectID: project, IP: address, VncURL: fmt.Sprintf("vnc://m1:pass%d@%s:59010", i, address), VncPort: 59010,
+		ProjectID: project, OrganizationID: organization, IP: address, VncURL: fmt.Sprintf("vnc://m1:pass%d@%s:59010", i, address), VncPort: 59010,
 		SSHUsername: "m1", SudoPassword: fmt.Sprintf("pass%d", i), Status: "ready", Delivered: true, Zone: in,
 		CreatedAt: created, UpdatedAt: created, DeletableAt: created.Add(24 * time.Hour),
 	}
@@ -64,6 +67,7 @@ func newWorld(t *testing.T, servers int, options cloud.Options) *world {
 func serve(t *testing.T, dir string, options cloud.Options) *world {
 	t.Helper()
 	options.SecretKey, options.ProjectID, options.Zones = secretKey, project, []string{zone, otherZone}
+	options.AccessKey, options.OrganizationID = accessKey, organization
 	if options.RequestsPerSecond == 0 {
 		options.RequestsPerSecond = 1_000_000
 	}
@@ -89,4 +93,24 @@ func (w *world) client(t *testing.T, secret string) *applesilicon.API {
 		t.Fatal(err)
 	}
 	return applesilicon.NewAPI(client)
+}
+
+// Two SSH keys of a project.
+const (
+	fleetKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKUSGYF7WqwJby/atkbAOYoCs5wIjdcPgeta4eVMtxtl fleet"
+	otherKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDo5Mw01tW/FBh48yrCB4FTQOiVNX0ePCgg3Gb/n/pvX other"
+)
+
+// iam returns the vendor's client of the account.
+func (w *world) iam(t *testing.T) *iam.API {
+	t.Helper()
+	client, err := scw.NewClient(scw.WithAPIURL(w.server.URL), scw.WithAuth(accessKey, secretKey), scw.WithHTTPClient(w.server.Client()),
+		scw.WithDefaultProjectID(project), scw.WithDefaultOrganizationID(organization))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.GetAPIMetadata(); err != nil {
+		t.Fatal(err)
+	}
+	return iam.NewAPI(client)
 }

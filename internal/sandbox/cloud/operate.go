@@ -46,7 +46,11 @@ func (a *API) reinstallServer(r *http.Request) (any, *failure) {
 		return nil, failed
 	}
 	server.KextEnabled = wanted.EnableKext
-	server.install(system, a.keys())
+	keys, failed := a.keys()
+	if failed != nil {
+		return nil, failed
+	}
+	server.install(system, keys, a.options.Now())
 	server.begin(reinstalling, a.options.Now(), lasts)
 	if err := a.state.put(server); err != nil {
 		return nil, internal(err)
@@ -83,8 +87,12 @@ func reinstallation(r *http.Request) (wanted reinstallRequest, failed *failure) 
 
 // systemFor returns the system that a server gets: the one with an id, or the default of its type.
 func (a *API) systemFor(server Server, id string) (*OS, *failure) {
-	all := systems(server.Zone)
-	i := slices.IndexFunc(all, func(os OS) bool { return os.ID == id || id == "" && os.Name == defaultOS(server.Type) })
+	own, failed := a.settings()
+	if failed != nil {
+		return nil, failed
+	}
+	all, name := own.systems(server.Zone), own.defaultOS(server.Type)
+	i := slices.IndexFunc(all, func(os OS) bool { return os.ID == id || id == "" && os.Name == name })
 	if i < 0 {
 		return nil, invalidArgument("os_id", "constraint", fmt.Sprintf("the catalogue has no operating system %q", id))
 	}
@@ -101,10 +109,11 @@ func (a *API) systemFor(server Server, id string) (*OS, *failure) {
 }
 
 // install records an installation: a new password, the system, and the keys of the project.
-func (s *Server) install(system *OS, keys []string) {
+func (s *Server) install(system *OS, keys []string, now time.Time) {
 	s.OS = system
 	s.Life.Installs++
 	s.Life.Keys = keys
+	s.Life.Installed = now.UTC()
 	s.Life.Password = newPassword()
 	s.VncPort = 59010 + uint32(s.Life.Installs)%10
 	s.SudoPassword = s.Life.Password
@@ -124,13 +133,12 @@ func (a *API) rebootServer(r *http.Request) (any, *failure) {
 		return nil, failed
 	}
 	server.Life.Boots++
-	server.Life.Keys = a.keys()
+	if server.Life.Keys, failed = a.keys(); failed != nil {
+		return nil, failed
+	}
 	server.begin(rebooting, a.options.Now(), lasts)
 	if err := a.state.put(server); err != nil {
 		return nil, internal(err)
 	}
 	return started{server}, nil
 }
-
-// keys returns the authorized keys that a Mac of the project gets.
-func (a *API) keys() []string { return a.options.Keys }

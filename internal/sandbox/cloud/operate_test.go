@@ -69,7 +69,7 @@ func TestReinstall(t *testing.T) {
 	c := newClock()
 	var started []cloud.Server
 	options := c.options()
-	options.Keys = []string{"ssh-ed25519 AAAA fleet"}
+	options.Keys = []string{fleetKey}
 	options.Changed = func(s cloud.Server) error { started = append(started, s); return nil }
 	w := newWorld(t, 1, options)
 	api, id := w.client(t, secretKey), serverNumber(0).ID
@@ -193,6 +193,7 @@ func TestOperationsRefused(t *testing.T) {
 	if err := operations["reboot"](); err == nil || !strings.Contains(err.Error(), "settings.json") {
 		t.Errorf("with a bad duration: %v", err)
 	}
+	w.write(t, "settings.json", `{}`)
 	if s := w.get(t, api, id); s.Status != applesilicon.ServerStatusReady {
 		t.Errorf("a refused operation changed the status to %s", s.Status)
 	}

@@ -3,6 +3,7 @@ package cloud
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"time"
 )
 
@@ -54,6 +55,16 @@ type Commitment struct {
 // sealed returns the server as lists and answers to writes show it.
 func (s Server) sealed() Server {
 	s.VncURL, s.SudoPassword = sealed, sealed
+	return s
+}
+
+// concealed returns the server as the API shows it when it no longer shows passwords.
+func (s Server) concealed() Server {
+	s.SudoPassword = ""
+	if address, err := url.Parse(s.VncURL); err == nil && address.User != nil {
+		address.User = url.User(address.User.Username())
+		s.VncURL = address.String()
+	}
 	return s
 }
 

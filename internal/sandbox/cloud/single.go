@@ -3,7 +3,6 @@ package cloud
 import (
 	"fmt"
 	"net/http"
-	"time"
 )
 
 // find returns the server of a request. A deleted server and one of another owner look the same from
@@ -17,7 +16,11 @@ func (a *API) find(r *http.Request) (Server, *failure) {
 	if err != nil {
 		return Server{}, internal(err)
 	}
-	if !found || server.Zone != r.PathValue("zone") || server.ProjectID != a.options.ProjectID {
+	own, failed := a.lacking()
+	if failed != nil {
+		return Server{}, failed
+	}
+	if !found || server.Zone != r.PathValue("zone") || server.ProjectID != a.project(own) {
 		return Server{}, denied("read")
 	}
 	return server, nil
@@ -37,19 +40,4 @@ func (a *API) getServer(r *http.Request) (any, *failure) {
 		return nil, failed
 	}
 	return server, nil
-}
-
-func (a *API) deleteServer(r *http.Request) (any, *failure) {
-	server, failed := a.find(r)
-	if failed != nil {
-		return nil, failed
-	}
-	if a.options.Now().Before(server.DeletableAt) {
-		return nil, preconditionFailed(fmt.Sprintf("the server is not deletable before %s; schedule its deletion instead",
-			server.DeletableAt.UTC().Format(time.RFC3339)))
-	}
-	if err := a.state.remove(server.ID); err != nil {
-		return nil, internal(err)
-	}
-	return nil, nil
 }

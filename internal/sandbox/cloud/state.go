@@ -20,6 +20,7 @@ const settled = 100 * time.Millisecond
 type state struct {
 	dir   string
 	now   func() time.Time
+	gone  func(Server) error // called with the lock held; nil = nothing follows
 	cache map[string]cached
 }
 
@@ -75,7 +76,7 @@ func (s *state) get(id string) (server Server, found bool, err error) {
 		s.cache[id] = cached{info, server}
 	}
 	if server.DeletionScheduled && !s.now().Before(server.DeletableAt) {
-		return Server{}, false, s.remove(id)
+		return Server{}, false, s.remove(server)
 	}
 	if server.Life.Doing != "" && !s.now().Before(server.Life.Until) {
 		server.finish()
@@ -103,10 +104,13 @@ func (s *state) put(server Server) error {
 	return store.WriteJSON(s.path(server.ID), entryOf(server))
 }
 
-func (s *state) remove(id string) error {
-	delete(s.cache, id)
-	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (s *state) remove(server Server) error {
+	delete(s.cache, server.ID)
+	if err := os.Remove(s.path(server.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete the sandbox's server: %w", err)
+	}
+	if s.gone != nil {
+		return s.gone(server)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"fmt"
 	"net/http"
 )
 
@@ -45,51 +46,68 @@ type network struct {
 // giga is used for bytes and bits: the catalogue counts in decimal.
 const giga = 1_000_000_000
 
-// serverTypes returns the catalogue of a zone: as recorded, all macOS types are out of stock, which is
-// why machines are ordered ahead and adopted.
-func serverTypes(zone string) []serverType {
+// asahiType is a type without macOS. It has no lease.
+const asahiType = "M2-L-ASAHI"
+
+// typeTable returns the types of all zones. As recorded, all macOS types are out of stock, which is why
+// machines are ordered ahead and adopted.
+func typeTable() []serverType {
 	return []serverType{
-		macType(zone, "M1-M", "Apple M1", 8, 8, 256),
-		macType(zone, "M2-M", "Apple M2", 8, 16, 256),
-		macType(zone, "M2-L", "Apple M2 Pro", 10, 16, 512),
-		macType(zone, "M4-S", "Apple M4", 10, 16, 256),
-		macType(zone, "M4-SP", "Apple M4", 10, 16, 512),
-		macType(zone, "M4-M", "Apple M4", 10, 32, 1000, 10*giga),
-		macType(zone, "M4-XL", "Apple M4 Pro", 14, 64, 2000, 10*giga),
-		asahi(macType(zone, "M2-L-ASAHI", "Apple M2 Pro", 10, 16, 412)),
+		macType("M1-M", "Apple M1", 8, 8, 256),
+		macType("M2-M", "Apple M2", 8, 16, 256),
+		macType("M2-L", "Apple M2 Pro", 10, 16, 512),
+		macType("M4-S", "Apple M4", 10, 16, 256),
+		macType("M4-SP", "Apple M4", 10, 16, 512),
+		macType("M4-M", "Apple M4", 10, 32, 1000, 10*giga),
+		macType("M4-XL", "Apple M4 Pro", 14, 64, 2000, 10*giga),
+		macType(asahiType, "Apple M2 Pro", 10, 16, 412),
 	}
 }
 
-func macType(zone, name, chip string, cores uint32, memoryGB, diskGB uint64, faster ...uint64) serverType {
-	os, _ := Embedded(defaultOS(name), zone) // the catalogue has its own defaults
+func macType(name, chip string, cores uint32, memoryGB, diskGB uint64, faster ...uint64) serverType {
 	return serverType{
-		CPU:                  cpu{Name: chip, CoreCount: cores, Sockets: 1, ThreadsPerCore: 1},
-		Disk:                 medium{diskGB * giga, "SSD"},
-		Name:                 name,
-		Memory:               medium{memoryGB * giga, "LPDDR"},
-		Stock:                "no_stock",
-		MinimumLeaseDuration: "86400s",
-		GPU:                  units{1},
-		Network:              network{giga, append([]uint64{giga}, faster...), giga},
-		DefaultOS:            os,
-		NPU:                  units{1},
-		Zone:                 zone,
+		CPU:     cpu{Name: chip, CoreCount: cores, Sockets: 1, ThreadsPerCore: 1},
+		Disk:    medium{diskGB * giga, "SSD"},
+		Name:    name,
+		Memory:  medium{memoryGB * giga, "LPDDR"},
+		GPU:     units{1},
+		Network: network{giga, append([]uint64{giga}, faster...), giga},
+		NPU:     units{1},
 	}
 }
 
-// asahi returns the type of the same machine with Linux, which has no lease.
-func asahi(t serverType) serverType {
-	t.Stock, t.MinimumLeaseDuration = "low_stock", "0s"
-	return t
+// serverTypes returns the catalogue of a zone.
+func (s Settings) serverTypes(zone string) []serverType {
+	all := typeTable()
+	for i := range all {
+		t := &all[i]
+		t.Zone, t.Stock = zone, stockWord(s.stock(zone, t.Name))
+		t.MinimumLeaseDuration = fmt.Sprintf("%ds", int(s.lease(t.Name).Seconds()))
+		for _, os := range s.systems(zone) {
+			if os.Name == s.defaultOS(t.Name) {
+				os.SupportedServerTypes = []SupportedOn{}
+				t.DefaultOS = &os
+			}
+		}
+	}
+	return all
 }
 
 func (a *API) listServerTypes(r *http.Request) (any, *failure) {
-	return map[string]any{"server_types": serverTypes(r.PathValue("zone"))}, nil
+	own, failed := a.settings()
+	if failed != nil {
+		return nil, failed
+	}
+	return map[string]any{"server_types": own.serverTypes(r.PathValue("zone"))}, nil
 }
 
 func (a *API) getServerType(r *http.Request) (any, *failure) {
+	own, failed := a.settings()
+	if failed != nil {
+		return nil, failed
+	}
 	name := r.PathValue("type")
-	for _, t := range serverTypes(r.PathValue("zone")) {
+	for _, t := range own.serverTypes(r.PathValue("zone")) {
 		if t.Name == name {
 			return t, nil
 		}

@@ -64,7 +64,13 @@ func change(server *Server, name string, value json.RawMessage) *failure {
 		}
 		return failed
 	case "commitment_type":
-		return changeCommitment(server, value)
+		var wanted struct {
+			Type string `json:"commitment_type"`
+		}
+		if failed := decode(name, value, &wanted); failed != nil {
+			return failed
+		}
+		return server.commit(wanted.Type)
 	case "public_bandwidth_bps":
 		return decode(name, value, &server.PublicBandwidthBps)
 	case "applied_runner_configurations":
@@ -79,21 +85,16 @@ func change(server *Server, name string, value json.RawMessage) *failure {
 	}
 }
 
-func changeCommitment(server *Server, value json.RawMessage) *failure {
-	var wanted struct {
-		Type string `json:"commitment_type"`
-	}
-	if failed := decode("commitment_type", value, &wanted); failed != nil {
-		return failed
-	}
-	switch wanted.Type {
+// commit sets the commitment of a server.
+func (s *Server) commit(to string) *failure {
+	switch to {
 	case "duration_24h", "none":
 		// Recorded: the daily commitment is accepted and comes back as none.
-		server.Commitment = &Commitment{Type: "none"}
+		s.Commitment = &Commitment{Type: "none"}
 	case "renewed_monthly":
-		server.Commitment = &Commitment{Type: "renewed_monthly"}
+		s.Commitment = &Commitment{Type: "renewed_monthly"}
 	default:
-		return invalidArgument("commitment_type", "constraint", fmt.Sprintf("%q is not a commitment", wanted.Type))
+		return invalidArgument("commitment_type", "constraint", fmt.Sprintf("%q is not a commitment", to))
 	}
 	return nil
 }

@@ -89,6 +89,18 @@ func (m *Machine) exchange(fresh string) error {
 	return os.RemoveAll(old)
 }
 
+// SwitchOff lets the machine not answer for a while. Nothing happens if the time is over.
+func (m *Machine) SwitchOff(down time.Duration) error {
+	if down <= 0 {
+		return nil
+	}
+	if err := m.asRoot(func(v *visit, _ *proc) error { return v.haltFor(down) }); err != nil {
+		return fmt.Errorf("switch off the machine in %s: %w", m.dir, err)
+	}
+	m.power.cut()
+	return nil
+}
+
 // haltFor stops the machine for a while, at least as long as it takes to start.
 func (v *visit) haltFor(down time.Duration) error {
 	return v.changeLaunchd(func(m *manager, now time.Time) error {
