@@ -181,13 +181,14 @@ func (Ignore) Describe() map[string]Description {
 // Describe describes how a run goes over a fleet.
 func (Rollout) Describe() map[string]Description {
 	return map[string]Description{
-		"":                {Text: "How many hosts of a fleet are disturbed at the same time, and in which order."},
-		"max_unavailable": {Text: "Hosts that may be unavailable at the same time: a number, or a share of the Ready hosts.", Default: `"20%"`, Example: `"20%"`},
-		"canary":          {Text: "Hosts that go first; the others wait for them. 0: none.", Unit: "hosts", Default: `1`, Example: `1`},
-		"soak":            {Text: "How long the canary must stay Ready before the others start.", Default: `"0s"`, Example: `"15m"`},
-		"failure_budget":  {Text: "Failed hosts that are tolerated before no further host starts.", Unit: "hosts", Default: `0`, Example: `1`},
-		"min_ready":       {Text: "Hosts of the fleet that must stay Ready. 0: no such limit.", Unit: "hosts", Default: `0`, Example: `6`},
-		"order":           {Text: "\"name\": by group and name. \"idle\": hosts with the fewest Pods first.", Default: `"name"`, Example: `"idle"`},
+		"":                 {Text: "How many hosts of a fleet are disturbed at the same time, and in which order."},
+		"max_unavailable":  {Text: "Hosts that may be unavailable at the same time: a number, or a share of the Ready hosts.", Default: `"20%"`, Example: `"20%"`},
+		"canary":           {Text: "Hosts that go first; the others wait for them. 0: none.", Unit: "hosts", Default: `1`, Example: `1`},
+		"soak":             {Text: "How long the canary must stay Ready before the others start.", Default: `"0s"`, Example: `"15m"`},
+		"failure_budget":   {Text: "Failed hosts that are tolerated before no further host starts.", Unit: "hosts", Default: `0`, Example: `1`},
+		"min_ready":        {Text: "Hosts of the fleet that must stay Ready. 0: no such limit.", Unit: "hosts", Default: `0`, Example: `6`},
+		"quarantine_after": {Text: "Failed repairs in a row after which a host is quarantined: it is cordoned, and does not count for its fleet. 0: never.", Unit: "repairs", Default: `3`, Example: `5`},
+		"order":            {Text: "\"name\": by group and name. \"idle\": hosts with the fewest Pods first.", Default: `"name"`, Example: `"idle"`},
 	}
 }
 

@@ -135,12 +135,14 @@ type Rollout struct {
 	FailureBudget  int           `hcl:"failure_budget,optional" max:"1000"` // failed hosts tolerated before no further one starts
 	MinReady       int           `hcl:"min_ready,optional" max:"1000"`      // hosts that must stay Ready; 0: no such limit
 	Order          Order         `hcl:"order,optional" is:"order"`
+	// QuarantineAfter is how many failed repairs in a row quarantine a host; 0: none do.
+	QuarantineAfter int `hcl:"quarantine_after,optional" max:"1000"`
 }
 
 // DefaultRollout applies if a fleet has no rollout block: a fifth of it at the same time, one host first, and
 // the first failure stops.
 func DefaultRollout() Rollout {
-	return Rollout{MaxUnavailable: Share{Percent: 20}, Canary: 1, Order: ByName}
+	return Rollout{MaxUnavailable: Share{Percent: 20}, Canary: 1, Order: ByName, QuarantineAfter: 3}
 }
 
 // Order is in which order the hosts of a fleet start.

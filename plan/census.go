@@ -102,14 +102,14 @@ func byAge(pins []Pin) []Pin {
 }
 
 // leaving returns the ids of the n members that a scale-down takes: first those that the provider deletes
-// anyway, then those not Ready, then the newest, and held ones last. Adopted hosts stay.
+// anyway and those that are quarantined, then those not Ready, then the newest, and held ones last. Adopted hosts stay.
 func (c *computation) leaving(members []*placed, n int) map[string]bool {
 	if n <= 0 {
 		return nil
 	}
 	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
 	rank := func(p *placed) int {
-		if p.server.DeletionScheduled {
+		if p.server.DeletionScheduled || c.quarantined(p) {
 			return -1
 		}
 		seen := c.snap.Hosts[p.server.ID]
@@ -146,7 +146,7 @@ func (c *computation) healthy() map[string][]Healthy {
 		if c.cluster.read {
 			works = readyAs(p.server, p.node)
 		}
-		if p.role == member && works {
+		if p.role == member && works && !c.quarantined(p) {
 			h := Healthy{ServerID: p.server.ID, Name: p.name, ProviderID: p.server.ProviderID()}
 			if n, is := p.node.Get(); is && n.Name != p.name {
 				h.Was = n.Name

@@ -82,7 +82,7 @@ func (c *census) assign(sel Selection) []need {
 	for _, f := range c.cfg.Fleets {
 		for _, g := range f.Groups {
 			at := fleet.Place{Fleet: f.Name, Group: g.Name}
-			n := need{fleet: f, group: g, short: max(0, g.Replicas-len(c.members[at])-lost[at])}
+			n := need{fleet: f, group: g, short: max(0, g.Replicas-c.serving(c.members[at])-lost[at])}
 			n.former = former[at][:min(n.short, len(former[at]))]
 			n.short -= len(n.former)
 			n.unsure, unsure = unsure[:min(n.short, len(unsure))], unsure[min(n.short, len(unsure)):]

@@ -127,6 +127,7 @@ func (c *census) host(g fleet.Group, p *placed) Host {
 		seen.Trouble = notContacted()
 	}
 	h.Seen = seen
+	h.FailedRepairs = repairsOf(seen.Marker, h.Node)
 	h.Held = heldOf(seen.Marker, h.Node, c.snap.Taken)
 	for _, f := range h.Former { // a hold may be on the former Node only
 		if was := heldOf(seen.Marker, f.Node, c.snap.Taken); h.Held == nil || h.Held.Expired {

@@ -131,7 +131,7 @@ type draft struct {
 
 // keep plans the members of a group, and refuses to release those that are too many.
 func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
-	leaving := c.leaving(all, len(all)-g.Replicas)
+	leaving := c.leaving(all, c.surplus(all, g.Replicas))
 	for _, p := range all {
 		if !c.sel.matches(p) {
 			c.plan.LeftOut++
@@ -182,6 +182,7 @@ func (c *computation) finish(d *draft) {
 	d.actions = append(d.actions, c.release(h)...)
 	c.watchServer(h, d.actions)
 	h.hold(d.actions)
+	h.quarantine(d.actions)
 	h.movesWhole(d.actions, d.node)
 	h.failing()
 	c.bindings(h)

@@ -30,6 +30,8 @@ type Marker struct {
 	Run           *MarkerRun        `json:"run,omitempty"`
 	Steps         map[StepID]Digest `json:"steps,omitempty"`
 	Hold          *inventory.Hold   `json:"hold,omitempty"` // a person's hold; nil: none
+	// Repairs are the failed repairs in a row; nil: none.
+	Repairs *inventory.Repairs `json:"repairs,omitempty"`
 }
 
 // SudoersFile gives the login user root without a password. The step sudo writes it, and a failed claim

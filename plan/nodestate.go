@@ -48,7 +48,7 @@ func (c *computation) watchNode(h *Host, actions []Action) {
 		return
 	}
 	opens := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == UncordonNode })
-	if n.Cordoned && !opens && !c.applies(n.CordonRun) {
+	if n.Cordoned && !opens && !c.applies(n.CordonRun) && !h.FailedRepairs.Quarantined() {
 		by, remedy := cordonedBy(n)
 		h.watch(codeNodeCordoned.Trouble("the Node has been cordoned"+since(n.CordonSince)+" "+by, remedy), Field{"scheduling", "disabled", "enabled"})
 	}

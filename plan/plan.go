@@ -37,6 +37,7 @@ const (
 	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
 	RunStep       Kind = "step"        // run a step's changes and verify them
 	RemoveStep    Kind = "remove"      // remove what a step made, and verify it
+	RebootServer  Kind = "reboot"      // restart the server through the provider's API
 	ReleaseServer Kind = "release"     // release a server to the pool
 	ReplaceServer Kind = "replace"     // release it and claim another one
 )
@@ -158,16 +159,18 @@ type Host struct {
 	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the applied plan file does not have the host, or has another key of it: nothing is
 	// written there, and no key is pinned.
-	Unapproved bool              `json:"unapproved,omitempty"`
-	Held       *Held             `json:"held,omitempty"`    // a person's hold, also an expired one; nil: none
-	Unknown    *Trouble          `json:"unknown,omitempty"` // it could not be read
-	Refused    *Trouble          `json:"refused,omitempty"` // it was read and must not be changed
-	Unread     []StepUnread      `json:"unread,omitempty"`
-	Warnings   []StepWarning     `json:"warnings,omitempty"`
-	Verified   map[StepID]Digest `json:"-"` // of the steps without a difference
-	Converged  Convergence       `json:"converged"`
-	Compared   bool              `json:"asked"`           // its steps were compared, whatever the result
-	NeedsRoot  bool              `json:"blind,omitempty"` // something of it only root could read
+	Unapproved bool  `json:"unapproved,omitempty"`
+	Held       *Held `json:"held,omitempty"` // a person's hold, also an expired one; nil: none
+	// FailedRepairs are those in a row, and whether it is quarantined; nil: none.
+	FailedRepairs *inventory.Repairs `json:"failed_repairs,omitempty"`
+	Unknown       *Trouble           `json:"unknown,omitempty"` // it could not be read
+	Refused       *Trouble           `json:"refused,omitempty"` // it was read and must not be changed
+	Unread        []StepUnread       `json:"unread,omitempty"`
+	Warnings      []StepWarning      `json:"warnings,omitempty"`
+	Verified      map[StepID]Digest  `json:"-"` // of the steps without a difference
+	Converged     Convergence        `json:"converged"`
+	Compared      bool               `json:"asked"`           // its steps were compared, whatever the result
+	NeedsRoot     bool               `json:"blind,omitempty"` // something of it only root could read
 
 	trust      Trust
 	adopting   bool // it has a host block, but no apply has adopted it yet

@@ -101,6 +101,35 @@ Exit codes: 0 removed, 1 error, 3 some hosts are still held.`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Unhold(c.Context(), env) }}
 }
 
+func quarantineCmd(env *app.Env) *cobra.Command {
+	var o app.QuarantineOptions
+	c := &cobra.Command{Use: "quarantine HOST...", Short: "Take hosts out of service until unquarantine", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),
+		Long: `Takes hosts out of service until macfleet unquarantine. macfleet cordons their
+Nodes, changes nothing on them and claims other servers in their place, if the
+pool has any. apply does the same with a host after several failed repairs in a
+row (quarantine_after in the rollout block).
+
+Exit codes: 0 quarantined, 1 error or not approved, 3 some hosts are not
+quarantined.`,
+		Example: `  macfleet quarantine acme-production-runners-m2-0bccd --reason "broken disk"`,
+		RunE:    func(c *cobra.Command, _ []string) error { return app.Quarantine(c.Context(), env, o) }}
+	c.Flags().StringVar(&o.Reason, "reason", "", "reason shown in every plan: `TEXT` (required)")
+	approveFlag(c.Flags(), &o.Approve)
+	return c
+}
+
+func unquarantineCmd(env *app.Env) *cobra.Command {
+	return &cobra.Command{Use: "unquarantine HOST...", Short: "End the quarantine of hosts", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),
+		Long: `Ends the quarantine of hosts: they count for their fleets again, and the next
+apply repairs them. A Node is uncordoned if the quarantine cordoned it. If
+another server took a host's place, the group now has one too many, and the next
+plan shows which one leaves.
+
+Exit codes: 0 ended, 1 error, 3 some hosts are still quarantined.`,
+		Example: `  macfleet unquarantine acme-production-runners-m2-0bccd`,
+		RunE:    func(c *cobra.Command, _ []string) error { return app.Unquarantine(c.Context(), env) }}
+}
+
 func cordonCmd(env *app.Env) *cobra.Command {
 	var o app.CordonOptions
 	c := &cobra.Command{Use: "cordon SELECTOR|HOST...", Short: "Cordon the Nodes of hosts; --drain also evicts their Pods", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),

@@ -39,6 +39,7 @@ By command (the others exit 0 or 1):
   doctor                    0 all checks ok, 3 a problem, warning or unknown
   hosts --wait ready        0 all Ready, 3 some are not Ready in time
   hold, unhold              0 done, 3 some hosts are not held, or still held
+  quarantine, unquarantine  0 done, 3 some hosts are not, or still, quarantined
   cordon                    0 done, 3 some Nodes are not cordoned, uncordoned or
                             drained
   restart                   0 restarted and verified, 3 not verified or blocked

@@ -71,6 +71,8 @@ type Node struct {
 	// Hold is the hold in its annotation; nil: none.
 	Hold       *Hold  `json:"hold,omitempty"`
 	HoldUnread string `json:"hold_unread,omitempty"` // why that annotation cannot be read; empty: it can, or there is none
+	// Repairs are the failed repairs in its annotation; nil: none.
+	Repairs *Repairs `json:"repairs,omitempty"`
 	// HostKey is its annotation with the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.
 	HostKey string `json:"host_key,omitempty"`
 }

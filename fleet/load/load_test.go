@@ -114,7 +114,7 @@ func TestConfig(t *testing.T) {
 			}},
 			{
 				Name: "runners", OS: "Sequoia",
-				Rollout: fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, Canary: 2, Soak: 15 * time.Minute, FailureBudget: 2, MinReady: 5, Order: fleet.ByIdle},
+				Rollout: fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, Canary: 2, Soak: 15 * time.Minute, FailureBudget: 2, MinReady: 5, Order: fleet.ByIdle, QuarantineAfter: 3},
 				Groups: []fleet.Group{
 					{Name: "m2", Type: "M2-L", Replicas: 9, Spec: fleet.Spec{
 						Hostname: &fleet.Hostname{},

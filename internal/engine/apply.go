@@ -23,6 +23,7 @@ type Result struct {
 	Lost         error          // why the lock was lost, which stops the run; nil: it was not lost
 	After        *plan.Plan     // observed afterwards; nil if that failed
 	LeftCordoned []LeftCordoned // hosts whose Nodes the run leaves cordoned
+	Quarantined  []Quarantined  // hosts that the run has quarantined
 
 	// Deferred is, for one host, the limit that left actions for a later run; nil: none.
 	Deferred *plan.Trouble
@@ -78,6 +79,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	}
 	r.After = after
 	r.Failures = append(r.Failures, e.noteKeys(ctx, after)...)
+	e.countRepairs(ctx, p, &r)
 	return r, nil
 }
 
@@ -112,7 +114,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	if err := e.renamePins(misnamedPins(p)); err != nil {
 		return nil, err
 	}
-	failures := e.noteKeys(ctx, p)
+	failures := append(e.noteKeys(ctx, p), e.forgetRepairs(ctx, p, nil)...)
 	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
 		return !h.Member || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
 	})

@@ -36,6 +36,8 @@ type Nodes interface {
 	Taint(ctx context.Context, n inventory.Node, t inventory.Taint) error
 	// NoteHostKey writes its host's key onto a Node.
 	NoteHostKey(ctx context.Context, n inventory.Node, key string) error
+	// SetRepairs writes its host's failed repairs onto a Node; nil removes them.
+	SetRepairs(ctx context.Context, n inventory.Node, r *inventory.Repairs) error
 	// DeleteNode deletes a Node. A running kubelet registers a new one.
 	DeleteNode(ctx context.Context, n inventory.Node) error
 }

@@ -116,6 +116,9 @@ func (c *cluster) Observe(ctx context.Context, _ bool) (inventory.Seen[[]invento
 // NoteHostKey does nothing: no test of a crowd asks for the note.
 func (c *cluster) NoteHostKey(context.Context, inventory.Node, string) error { return nil }
 
+// SetRepairs does nothing: no test of a crowd asks for them.
+func (c *cluster) SetRepairs(context.Context, inventory.Node, *inventory.Repairs) error { return nil }
+
 func (c *cluster) Identify(_ context.Context, host string) (inventory.Identity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -59,6 +59,16 @@ func (e *Engine) Hold(ctx context.Context, of []plan.Host, h *inventory.Hold, no
 }
 
 func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Hold) error {
+	return e.changeMarker(ctx, host, func(m *plan.Marker) bool {
+		same := m.Hold == nil && h == nil
+		m.Hold = h
+		return !same
+	})
+}
+
+// changeMarker changes the marker of a host, even of one that is held. change reports whether there is anything
+// to write.
+func (e *Engine) changeMarker(ctx context.Context, host plan.Host, change func(*plan.Marker) bool) error {
 	m, marked := host.Seen.Marker.Get()
 	switch {
 	case host.Unknown != nil:
@@ -67,7 +77,7 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 		return fmt.Errorf("%w: the host has no marker yet", ErrNoPlace)
 	case !marked:
 		return fmt.Errorf("the marker cannot be read: %s", host.Seen.Marker.Why())
-	case h == nil && m.Hold == nil:
+	case !change(&m):
 		return nil
 	}
 	w := &worker{engine: e, host: host, holding: true}
@@ -81,7 +91,7 @@ func (e *Engine) holdMarker(ctx context.Context, host plan.Host, h *inventory.Ho
 		if !marked {
 			return errors.New("the marker is missing")
 		}
-		now.Hold = h
+		change(&now)
 		if _, err = w.conn.Do(ctx, WriteMarker{Marker: now}); !errors.Is(err, plan.ErrMarkerMoved) {
 			return err
 		}

@@ -132,7 +132,7 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 		k, _ := h.Kubelet.Get()
 		dies := works && l.work[at].Lane == rollout.Repair && k.Fault.Code == plan.CodeKubeletCrashLoop
 		switch {
-		case works && l.work[at].Lane == rollout.Disrupt, h.ActiveHold() != nil:
+		case works && l.work[at].Lane == rollout.Disrupt, h.ActiveHold() != nil, h.FailedRepairs.Quarantined():
 		case dies, has && takesNoPods(h) && works:
 			l.work[at].Trial = true
 		case has && takesNoPods(h):

@@ -235,7 +235,7 @@ func (w *worker) writeMarker(ctx context.Context, m plan.Marker, verified plan.S
 			return t
 		}
 		there, _ := w.host.Seen.Marker.Get()
-		m.Hold, w.held = w.standing(there.Hold), w.heldSince()
+		m.Hold, m.Repairs, w.held = w.standing(there.Hold), there.Repairs, w.heldSince()
 		_, err = w.conn.Do(ctx, WriteMarker{m, verified})
 	}
 	if err == nil {
@@ -407,7 +407,7 @@ func (w *worker) currentMarker() plan.Marker {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
 		}
-		m.Hold = w.standing(old.Hold)
+		m.Hold, m.Repairs = w.standing(old.Hold), old.Repairs
 	}
 	for id, d := range w.host.Verified {
 		m = m.With(id, w.dated(d))

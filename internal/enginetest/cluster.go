@@ -256,6 +256,11 @@ func (c cluster) NoteHostKey(ctx context.Context, n inventory.Node, key string) 
 	return c.onNode(ctx, "host-key", n, func(have *node) error { have.HostKey = key; return nil })
 }
 
+// SetRepairs writes a host's failed repairs to its Node.
+func (c cluster) SetRepairs(ctx context.Context, n inventory.Node, r *inventory.Repairs) error {
+	return c.onNode(ctx, "repairs", n, func(have *node) error { have.Repairs = r; return nil })
+}
+
 func (c cluster) DeleteNode(ctx context.Context, n inventory.Node) error {
 	return c.onNode(ctx, "delete", n, func(*node) error { c.world.deleteNode(n.Name); return nil })
 }

@@ -74,6 +74,7 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHos
 	t.leftHosts(r.Left, names)
 	t.leftOver(before, left, names)
 	t.closed(r.LeftCordoned, names)
+	t.quarantined(r.Quarantined, names)
 	if r.After != nil { // else the result could not be verified
 		t.unread(before.Coverage(), r.After.Coverage())
 		if n := objectsToChange(r.After); n > 0 && !r.Interrupted {

@@ -141,6 +141,14 @@ func (s *scene) edited() {
 	})
 }
 
+// quarantined puts the member into quarantine after three failed repairs.
+func (s *scene) quarantined() {
+	at := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	s.marker(func(m *plan.Marker) {
+		m.Repairs = &inventory.Repairs{Failed: 3, Last: at, Who: "sam@desk", Since: at, Reason: "node-not-ready: not Ready after 5m0s"}
+	})
+}
+
 // held sets a hold on the member until then.
 func (s *scene) held(until time.Time) {
 	s.edited()

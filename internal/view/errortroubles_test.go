@@ -266,6 +266,7 @@ func troubles() []trouble {
 		{"lock-unread", func(s *scene) {
 			s.snap.Lock = &plan.Lock{Unread: "read lease macfleet/macfleet.acme.production: forbidden; the kubeconfig's user lacks this right"}
 		}},
+		{"quarantined", func(s *scene) { s.quarantined() }},
 		{"held", func(s *scene) { s.held(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)) }},
 		{"hold-expired", func(s *scene) { s.held(time.Date(2026, 11, 21, 9, 59, 0, 0, time.UTC)) }},
 		{"not-approved", func(s *scene) {

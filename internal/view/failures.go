@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/internal/runlog"
@@ -135,4 +136,24 @@ func (t *Text) closed(all []engine.LeftCordoned, names plan.Names) {
 	hosts := slices.Sorted(slices.Values(mapped(all, func(c engine.LeftCordoned) string { return names.Short(c.Host) })))
 	t.line(2, markWaiting, "left cordoned, because the change was not verified: "+joinedUpTo(hosts, 12))
 	t.below("fix", "macfleet apply resumes there and uncordons them when Ready")
+}
+
+// quarantined names the hosts that a run has quarantined.
+func (t *Text) quarantined(all []engine.Quarantined, names plan.Names) {
+	for _, q := range all {
+		t.line(2, signRefused, fmt.Sprintf("%s  quarantined after %s: its Node is cordoned, and it does not count for %s [%s]",
+			names.Short(q.Host), count(q.Repairs.Failed, "failed repair"), q.Fleet, plan.CodeQuarantined))
+		t.below("fix", "find the cause; when it is removed: macfleet unquarantine "+names.Short(q.Host))
+	}
+}
+
+// Quarantining says for each host where its quarantine was stored or, if r is nil, removed, and why not elsewhere.
+func (t *Text) Quarantining(all []engine.Quarantining, r *inventory.Repairs) {
+	done, failed := "no longer quarantined", "still quarantined"
+	if r != nil {
+		done, failed = "quarantined ("+r.Reason+")", "not quarantined"
+	}
+	for _, q := range all {
+		t.stored(q.Host.Name, q.Done(r != nil), done, failed, q.Marker, q.Node)
+	}
 }

@@ -16,7 +16,7 @@ var (
 	selectOn   = regexp.MustCompile(`--on name=` + anyName)
 	hostFlag   = regexp.MustCompile(`(--ask-password|--force-busy) ` + anyName)
 	ofKubectl  = regexp.MustCompile(`kubectl [^;:,]*\b` + anyName + `\b`)
-	bySelector = regexp.MustCompile(`(macfleet (?:hold|unhold|cordon(?: --undo)?)) ` + anyName)
+	bySelector = regexp.MustCompile(`(macfleet (?:hold|unhold|quarantine|unquarantine|cordon(?: --undo)?)) ` + anyName)
 	manyHosts  = regexp.MustCompile(`(macfleet hosts forget-key) ` + anyName)
 	oneHost    = regexp.MustCompile(`(macfleet (?:doctor|explain|restart)) ` + anyName)
 )

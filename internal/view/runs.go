@@ -340,17 +340,22 @@ func (t *Text) Holding(all []engine.Holding, hold *inventory.Hold) {
 		done, failed = "held "+plan.Held{Hold: *hold}.String(), "not held"
 	}
 	for _, h := range all {
-		if h.Done(hold) {
-			in := listed(", ", given(h.Marker == nil, plan.InMarker), given(h.Node == nil, plan.InNode))
-			t.line(0, "", h.Host.Name+": "+done+" ("+in+")")
-		} else {
-			t.line(0, signRefused, h.Host.Name+": "+failed)
-		}
-		if h.Marker != nil {
-			t.line(4, "", fmt.Sprintf("%s: %v", plan.InMarker, h.Marker))
-		}
-		if h.Node != nil {
-			t.line(4, "", fmt.Sprintf("%s: %v", plan.InNode, h.Node))
-		}
+		t.stored(h.Host.Name, h.Done(hold), done, failed, h.Marker, h.Node)
+	}
+}
+
+// stored says for a host what was stored in its marker and on its Node, and why not in one of them.
+func (t *Text) stored(host string, is bool, done, failed string, marker, node error) {
+	if is {
+		in := listed(", ", given(marker == nil, plan.InMarker), given(node == nil, plan.InNode))
+		t.line(0, "", host+": "+done+" ("+in+")")
+	} else {
+		t.line(0, signRefused, host+": "+failed)
+	}
+	if marker != nil {
+		t.line(4, "", fmt.Sprintf("%s: %v", plan.InMarker, marker))
+	}
+	if node != nil {
+		t.line(4, "", fmt.Sprintf("%s: %v", plan.InNode, node))
 	}
 }

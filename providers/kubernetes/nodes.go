@@ -195,6 +195,7 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	}
 	out.Taints = inventory.Present(taintsOf(n))
 	out.HostKey = n.Annotations[c.label(hostKeyNote)]
+	out.Repairs = repairsIn(n.Annotations[c.label(repairsNote)])
 	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
 		Pods: int(n.Status.Capacity.Pods().Value())}
