@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,9 @@ const (
 	sinceField = "since="
 	// unfinished follows the time if the claim that pinned the key is not complete.
 	unfinished = " unfinished"
+	// stageField and pooledField come last.
+	stageField  = "stage="
+	pooledField = "pooled="
 )
 
 // lockPatience is how long to wait for the lock. Its holder only writes one small file.
@@ -103,8 +107,15 @@ func pinLine(p plan.Pin) (string, error) {
 	if p.Unfinished {
 		line += unfinished
 	}
+	if p.Stage != plan.Stays {
+		line += " " + stageField + string(p.Stage)
+	}
+	if p.Pooled != "" {
+		line += " " + pooledField + url.QueryEscape(p.Pooled)
+	}
 	back, err := parsePin(line)
-	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key) {
+	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key ||
+		back.Stage != p.Stage || back.Pooled != p.Pooled) {
 		err = errors.New("it would be parsed as another one")
 	}
 	if err != nil {
@@ -130,6 +141,10 @@ func parsePin(line string) (plan.Pin, error) {
 			return plan.Pin{}, fmt.Errorf("%q is not a single host: write NAME,SERVER-ID", name)
 		}
 	}
+	comment, stage, pooled, err := cutFields(comment)
+	if err != nil {
+		return plan.Pin{}, err
+	}
 	comment, begun := strings.CutSuffix(comment, unfinished)
 	since, err := time.Parse(time.RFC3339, strings.TrimPrefix(comment, sinceField))
 	if err != nil {
@@ -139,5 +154,24 @@ func parsePin(line string) (plan.Pin, error) {
 	if _, err := time.Parse(time.RFC3339, since.Format(time.RFC3339)); err != nil {
 		return plan.Pin{}, fmt.Errorf("its time cannot be written in UTC: %w", err)
 	}
-	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since, Unfinished: begun}, nil
+	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since, Unfinished: begun, Stage: stage, Pooled: pooled}, nil
+}
+
+// cutFields takes the fields of a release from the end of a line's comment. An unknown stage is an error: what it allows
+// is unknown.
+func cutFields(comment string) (rest string, stage plan.Stage, pooled string, err error) {
+	rest = comment
+	if before, name, ok := strings.Cut(rest, " "+pooledField); ok {
+		if pooled, err = url.QueryUnescape(name); err != nil {
+			return "", "", "", fmt.Errorf("its field %s is malformed: %w", pooledField, err)
+		}
+		rest = before
+	}
+	if before, name, ok := strings.Cut(rest, " "+stageField); ok {
+		if !slices.Contains(plan.Stages(), plan.Stage(name)) {
+			return "", "", "", fmt.Errorf("its stage %q is unknown", name)
+		}
+		rest, stage = before, plan.Stage(name)
+	}
+	return rest, stage, pooled, nil
 }

@@ -9,16 +9,14 @@ import (
 
 // The codes that are raised here.
 var (
-	codeAdopted            = NewCode("adopted", NotDrift, "a host block adopts the server under its present name")
-	codeClaimUnfinished    = NewCode("claim-unfinished", NotDrift, "an earlier run claimed the host but did not finish")
-	CodeMarkerMissing      = NewCode("marker-missing", Warning, "the server is a member by its name, but its host has no marker")
-	codeTooFewReplicas     = NewCode("too-few-replicas", NotDrift, "the group has fewer hosts than configured")
-	codeRenamedByHand      = NewCode("renamed-by-hand", Warning, "someone renamed the server at the provider")
-	codeTooManyReplicas    = NewCode("too-many-replicas", NotDrift, "the group has more hosts than configured")
-	codeReleaseNotPossible = NewCode("release-not-possible", NotDrift, "scale-down is not supported: macfleet does not drain and reinstall hosts",
-		"restore replicas; to release the server by hand: drain it, reinstall it, rename it into the pool, then macfleet hosts forget-key NAME")
-	codeWrongType = NewCode("wrong-type", NotDrift, "the server's type differs from the group's")
-	codeWrongOS   = NewCode("wrong-os", NotDrift, "the host runs a different macOS family than configured",
+	codeAdopted         = NewCode("adopted", NotDrift, "a host block adopts the server under its present name")
+	codeClaimUnfinished = NewCode("claim-unfinished", NotDrift, "an earlier run claimed the host but did not finish")
+	CodeMarkerMissing   = NewCode("marker-missing", Warning, "the server is a member by its name, but its host has no marker")
+	codeTooFewReplicas  = NewCode("too-few-replicas", NotDrift, "the group has fewer hosts than configured")
+	codeRenamedByHand   = NewCode("renamed-by-hand", Warning, "someone renamed the server at the provider")
+	codeTooManyReplicas = NewCode("too-many-replicas", NotDrift, "the group has more hosts than configured")
+	codeWrongType       = NewCode("wrong-type", NotDrift, "the server's type differs from the group's")
+	codeWrongOS         = NewCode("wrong-os", NotDrift, "the host runs a different macOS family than configured",
 		"reinstall the host with the configured family, or change os of the fleet")
 	codeReplaceNotPossible = NewCode("replace-not-possible", NotDrift, "the server does not fit its group, and replacing servers is not supported",
 		"restore the type or os of the group; to replace the server by hand: reinstall it, rename it into the pool, then macfleet apply")
@@ -48,14 +46,6 @@ var (
 // action returns an action of the host with its reason and the fields that change.
 func (h *Host) action(k Kind, from Origin, code Code, why string, fields ...Field) Action {
 	return Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Origin: from, Reason: Reason{code, why}, Fields: fields}
-}
-
-func releaseRefused(h *Host, replicas int) Action {
-	a := h.action(ReleaseServer, pending, codeTooManyReplicas, fmt.Sprintf("%s.%s has replicas = %d", h.Fleet, h.Group, replicas))
-	a.Disruption = Wipe
-	a.Refusal = codeReleaseNotPossible.Trouble(fmt.Sprintf("scale-down is not supported in macfleet %s (no drain and reinstall)", fleet.Version),
-		"restore replicas; to release the server by hand: drain it, reinstall it, rename it into the pool, then macfleet hosts forget-key "+h.Name)
-	return a
 }
 
 // replaceRefused returns the action for a member whose type or macOS family differs from its group's.

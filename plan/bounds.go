@@ -124,6 +124,10 @@ func (d *deferral) host(h *Host, actions []Action) {
 	if !slices.ContainsFunc(actions, Action.Runs) || h.Repairs() {
 		return
 	}
+	if h.Leaves {
+		d.leaving(h, actions)
+		return
+	}
 	var left []Action // deferred actions
 	for i := range actions {
 		a := &actions[i]
@@ -138,6 +142,22 @@ func (d *deferral) host(h *Host, actions []Action) {
 		}
 		if a.Deferral != nil {
 			left = append(left, *a)
+		}
+	}
+}
+
+// leaving counts a host that leaves as a whole: none is drained and then not released. One that is erased already is
+// always finished.
+func (d *deferral) leaving(h *Host, actions []Action) {
+	worst := actions[slices.IndexFunc(actions, Action.Runs)]
+	worst.Disruption = Wipe
+	if h.Stage.Final() {
+		return
+	}
+	why := d.why(h, worst)
+	for i := range actions {
+		if actions[i].Runs() {
+			actions[i].Deferral = why
 		}
 	}
 }
@@ -186,7 +206,7 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 func (h Host) Repairs() bool {
 	n, there := h.Node.Get()
 	state, _, _ := h.Ready()
-	return h.Member && there && (h.leftNode || n.Ready != inventory.Ready || state == inventory.NotReady)
+	return h.Member && !h.Leaves && there && (h.leftNode || n.Ready != inventory.Ready || state == inventory.NotReady)
 }
 
 // OutsideWindow returns why a planned action must not start at a given time, or nil: the window may have closed

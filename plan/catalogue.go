@@ -74,10 +74,10 @@ func leaseText(seconds int64) string {
 }
 
 // NeedsCatalogue reports whether a plan uses the provider's catalogue: a selected group lacks servers that can be
-// ordered.
+// ordered, or servers leave their groups and are reinstalled.
 func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
 	c := takeCensus(cfg, snap)
-	return slices.ContainsFunc(c.assign(sel), func(n need) bool {
+	return len(c.leaving(nil)) > 0 && len(sel.Steps) == 0 || slices.ContainsFunc(c.assign(sel), func(n need) bool {
 		return n.missing() > 0 && sel.matches(lackingIn(n.fleet, n.group))
 	})
 }

@@ -45,6 +45,7 @@ type placed struct {
 	refused    *Trouble // of an adopted server: why it cannot be adopted
 	owner      string   // of an orphan: its owner
 	placeless  *Trouble // of an orphan: why it has no place
+	stage      Stage    // of a member: how far it is on its way out
 	moved      bool     // a moved block gives it its place, but the provider still has the old name
 	former     []string // names it had before moved blocks gave it its place
 }
@@ -82,7 +83,8 @@ func knownMembers(r *register, snap Snapshot) map[string]knownAs {
 		add(n.ServerID(), n.Name, byNode)
 	}
 	for _, p := range byAge(snap.Pins) {
-		if !p.Unfinished { // another run may have won the claim that pinned it
+		// Another run may have won the claim that pinned it, or have claimed it after its release.
+		if !p.Unfinished && !p.Stage.Final() {
 			add(p.ServerID, p.Name, byPin)
 		}
 	}
@@ -97,34 +99,8 @@ func knownMembers(r *register, snap Snapshot) map[string]knownAs {
 // byAge returns pins, latest last.
 func byAge(pins []Pin) []Pin {
 	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Stage, b.Stage))
 	})
-}
-
-// leaving returns the ids of the n members that a scale-down takes: first those that the provider deletes
-// anyway and those that are quarantined, then those not Ready, then the newest, and held ones last. Adopted hosts stay.
-func (c *computation) leaving(members []*placed, n int) map[string]bool {
-	if n <= 0 {
-		return nil
-	}
-	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
-	rank := func(p *placed) int {
-		if p.server.DeletionScheduled || c.quarantined(p) {
-			return -1
-		}
-		seen := c.snap.Hosts[p.server.ID]
-		held := heldOf(seen.Marker, p.node, c.snap.Taken)
-		_, isNode := p.node.Get() // a host without a Node is neither Ready nor not Ready
-		return 2*ones(held != nil && !held.Expired) + ones(seen.Trouble == nil && (!isNode || ready(p.node)))
-	}
-	slices.SortStableFunc(order, func(a, b *placed) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.server.Created.Compare(a.server.Created))
-	})
-	out := make(map[string]bool)
-	for _, p := range order[:min(n, len(order))] {
-		out[p.server.ID] = true
-	}
-	return out
 }
 
 // Healthy is a member whose Node was Ready when the plan was made.
@@ -135,8 +111,8 @@ type Healthy struct {
 	ProviderID string
 }
 
-// healthy returns the members of each fleet whose Nodes are Ready, selected or not. Without a cluster, it
-// returns the hosts that answered.
+// healthy returns the members of each fleet that stay and whose Nodes are Ready, selected or not. Without a
+// cluster, it returns the hosts that answered.
 func (c *computation) healthy() map[string][]Healthy {
 	out := make(map[string][]Healthy)
 	for i := range c.servers {
@@ -146,7 +122,7 @@ func (c *computation) healthy() map[string][]Healthy {
 		if c.cluster.read {
 			works = readyAs(p.server, p.node)
 		}
-		if p.role == member && works && !c.quarantined(p) {
+		if p.role == member && works && !c.quarantined(p) && !c.leaves[p.server.ID] {
 			h := Healthy{ServerID: p.server.ID, Name: p.name, ProviderID: p.server.ProviderID()}
 			if n, is := p.node.Get(); is && n.Name != p.name {
 				h.Was = n.Name
@@ -181,14 +157,15 @@ type census struct {
 	members map[fleet.Place][]*placed // by fleet and group
 	gone    []placed                  // by name: members that are not in the inventory
 	known   map[string]knownAs        // by server id
+	stages  map[string]Pin            // by server id: the pins of servers on their way out
 }
 
 func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
-	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed)}
+	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed), stages: snap.stages()}
 	c.known = knownMembers(c.register, snap)
 	c.servers = c.placeAll()
 	for i := range c.servers {
-		if p := &c.servers[i]; p.role == member {
+		if p := &c.servers[i]; p.role == member && !p.leavesAnyway() {
 			at := groupOf(p.place)
 			c.members[at] = append(c.members[at], p)
 		}
@@ -221,6 +198,7 @@ func (c *census) placeAll() []placed {
 			c.orphaned(p, pins)
 			c.move(p)
 		}
+		c.enterStage(p, c.stages[s.ID])
 		if p.role == member && !p.adopted {
 			p.former = c.formerNames(p.place, s.ID)
 		}

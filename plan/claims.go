@@ -114,6 +114,9 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		seen, asked := c.snap.Hosts[s.ID]
 		var trouble *Trouble
 		switch {
+		case c.stages[s.ID].Stage == Wiping:
+			trouble = codeDirtyPoolHost.Trouble("an earlier run was erasing it when someone renamed it",
+				"reinstall it in "+c.vendor.Console()+", then: macfleet hosts forget-key "+c.stages[s.ID].Name)
 		case c.unready(s) != nil:
 			trouble = c.unready(s)
 		case names[name]:

@@ -168,10 +168,10 @@ func (c *computation) joined(h *Host) []Action {
 	return out
 }
 
-// release returns the action that removes the finalizer from Pods which only a kubelet's finalizer keeps.
+// releasePods returns the action that removes the finalizer from Pods which only a kubelet's finalizer keeps.
 // Finished Pods are released even if the host is unreachable. Others are released only if their Node is gone
 // and the host has shown that their virtual machines are gone.
-func (c *computation) release(h *Host) []Action {
+func (c *computation) releasePods(h *Host) []Action {
 	ours := h.Spec.Spec.JoinsCluster() || h.leaves() || h.Node.IsAbsent()
 	if !h.Member || h.Refused != nil || !ours || len(c.sel.Steps) > 0 {
 		return nil

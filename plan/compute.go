@@ -50,12 +50,14 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
+	c.needs = c.assign(sel)
+	c.leaves = c.leaving(c.needs)
+	c.unstaged()
 	c.plan.Cluster, c.plan.Healthy = c.cluster.read, c.healthy()
 	c.whichCluster()
 	c.keys = c.trusts()
 	c.objects()
 	c.pinPlace()
-	c.needs = c.assign(sel)
 	c.orphans()
 	c.stranded()
 	refuse(c.plan.Actions, c.doubt) // actions without a host
@@ -63,10 +65,12 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	for _, f := range cfg.Fleets {
 		c.plan.Fleets = append(c.plan.Fleets, f.Name)
 		for _, g := range f.Groups {
-			c.keep(f, g, c.members[fleet.Place{Fleet: f.Name, Group: g.Name}])
+			at := fleet.Place{Fleet: f.Name, Group: g.Name}
+			c.keep(f, g, append(slices.Clip(c.members[at]), c.leaversOf(at)...))
 			c.claims(f, g)
 		}
 	}
+	c.releasePlaceless()
 	for i := range c.servers {
 		if p := &c.servers[i]; p.role == stray {
 			c.plan.Strays = append(c.plan.Strays, p.server)
@@ -115,6 +119,7 @@ type computation struct {
 	sel      Selection
 	keys     *trusts
 	needs    []need
+	leaves   map[string]bool // ids of servers that leave their groups
 	plan     *Plan
 	drafts   []draft           // of the plan's hosts, in their order
 	doubt    *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
@@ -129,10 +134,13 @@ type draft struct {
 	node    StepID   // the step that makes it a Node; empty: none was compared
 }
 
-// keep plans the members of a group, and refuses to release those that are too many.
+// keep plans the members of a group, also those that are too many.
 func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
-	leaving := c.leaving(all, c.surplus(all, g.Replicas))
 	for _, p := range all {
+		if c.leaves[p.server.ID] && len(c.sel.Steps) == 0 {
+			c.depart(g, p)
+			continue
+		}
 		if !c.sel.matches(p) {
 			c.plan.LeftOut++
 			continue
@@ -145,9 +153,6 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 				"cancel the deletion in "+c.vendor.Console()+", or remove its host block"))
 		}
 		if len(c.sel.Steps) == 0 && d.refused == nil {
-			if leaving[p.server.ID] {
-				d.actions = append(d.actions, releaseRefused(h, g.Replicas))
-			}
 			switch {
 			case p.moved:
 				d.actions = append(d.actions, h.action(RenameServer, pending, codeMoved,
@@ -168,6 +173,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
 	h.MovedFrom = c.sel.MovedFrom
 	h.trust = c.keys.of(p)
+	h.Stage = p.stage
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h
 }
@@ -176,15 +182,23 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 // its actions.
 func (c *computation) finish(d *draft) {
 	h := d.host
+	if h.Leaves {
+		c.leave(d)
+		c.departing(d)
+		return
+	}
 	c.work(d)
 	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
 	c.keepToCluster(h, d.actions)
-	d.actions = append(d.actions, c.release(h)...)
+	d.actions = append(d.actions, c.releasePods(h)...)
 	c.watchServer(h, d.actions)
 	h.hold(d.actions)
 	h.quarantine(d.actions)
 	h.movesWhole(d.actions, d.node)
 	h.failing()
+	if t := c.waitsForAnother(h); t != nil {
+		h.warn("", t)
+	}
 	c.bindings(h)
 	c.watchNode(h, d.actions)
 	c.misplaced(h)
@@ -253,7 +267,7 @@ func (c *computation) work(d *draft) {
 	d.actions = slices.Insert(d.actions, at+w.first, append(c.joining(h, w), rotation.before...)...)
 	d.actions = append(append(d.actions, rotation.after...), c.joined(h)...)
 	d.actions = h.drainFormer(w.node, d.actions)
-	d.actions = append(d.actions, c.departing(h, d.actions)...)
+	d.actions = append(d.actions, c.notJoining(h, d.actions)...)
 	d.actions = append(d.actions, c.leavesBehind(h, d.actions, w.node)...)
 	c.cluster.unprepared(h, d.actions, w.node)
 	d.node = w.node

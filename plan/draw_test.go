@@ -20,6 +20,7 @@ import (
 func drawWorld(t *rapid.T) *world {
 	size := rapid.IntRange(0, 3)
 	w := newWorld(size.Draw(t, "macos.m2"), size.Draw(t, "macos.m4"), size.Draw(t, "runners.m2"))
+	w.snap.Catalogue = offered("Tahoe", "Sequoia")
 	w.cfg.Fleets[1].OS = rapid.SampledFrom([]string{"Tahoe", "Sequoia"}).Draw(t, "os")
 	for n := range rapid.IntRange(0, 9).Draw(t, "servers") {
 		drawServer(t, w, n+1)
@@ -27,6 +28,7 @@ func drawWorld(t *rapid.T) *world {
 	for range rapid.IntRange(0, 4).Draw(t, "pins") {
 		n := rapid.IntRange(1, 11).Draw(t, "pinned")
 		w.pin(n, drawName(t, w, n))
+		w.snap.Pins[len(w.snap.Pins)-1].Stage = rapid.SampledFrom(append(plan.Stages(), plan.Stays, plan.Stays, plan.Stays)).Draw(t, "stage")
 		w.snap.Pins[len(w.snap.Pins)-1].Since = time.Unix(rapid.Int64Range(0, 2).Draw(t, "since"), 0)
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {

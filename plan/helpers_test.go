@@ -46,7 +46,7 @@ func (s fakeStep) Diff(v plan.View) plan.Finding {
 	if !ok {
 		return plan.Finding{Unread: []plan.Unread{{Probe: s.probe(), Why: seen.Why()}}}
 	}
-	f := plan.Finding{Facts: "it=" + a.Stdout}
+	f := plan.Finding{Facts: "it=" + a.Stdout, Running: inventory.Present[[]plan.Task](nil)}
 	if a.Exit != 0 {
 		f.Refused = &plan.Trouble{Code: plantest.Code("disk-full"), Text: "the disk is full", Remedy: "delete something"}
 	}
@@ -93,6 +93,16 @@ func newWorld(macosM2, macosM4, runnersM2 int) *world {
 		hosts:   make(map[string]plan.HostSeen),
 		desired: map[plan.StepID]string{"alpha": good, "beta": good},
 	}
+}
+
+// offered is a catalogue with systems of some families.
+func offered(families ...string) *inventory.Catalogue {
+	var c inventory.Catalogue
+	for _, f := range families {
+		c.Systems = append(c.Systems, inventory.System{ID: "os-" + f, Name: "macos-" + f, Family: f, Version: "26.3", Zone: "fr-par-1",
+			Types: []string{"M2-L", "M4-M"}})
+	}
+	return &c
 }
 
 // steps of a host want what the world configures, and of alpha what the host's own
@@ -240,6 +250,17 @@ func (w *world) plan(t testing.TB) *plan.Plan {
 	}
 	t.Fatal("Next does not end")
 	return nil
+}
+
+// released are the hosts that a plan returns to the pool.
+func released(p *plan.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		if a.Kind == plan.ReleaseServer {
+			out = append(out, a.Host)
+		}
+	}
+	return out
 }
 
 // lines are a plan's actions, one short line each: D and P say where the

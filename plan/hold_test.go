@@ -83,10 +83,7 @@ func TestScaleDownTakesHeldHostsLast(t *testing.T) {
 	w.node(1, first, inventory.NotReady)
 	nodes, _ := w.snap.Nodes.Get()
 	nodes[0].Hold = hold(noon.Add(time.Hour))
-	p := w.plan(t)
-	if len(p.Actions) != 1 || p.Actions[0].Kind != plan.ReleaseServer || p.Actions[0].Host != second {
-		t.Errorf("%+v", p.Actions)
-	}
+	expect(t, "releases", []string{second}, released(w.plan(t)))
 }
 
 func TestParseUntil(t *testing.T) {

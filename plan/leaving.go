@@ -19,9 +19,9 @@ var (
 		"if that Mac will not return, run the kubectl command that the plan prints")
 )
 
-// departing returns the cluster actions for a host that no longer joins, after its kubelet is gone. The
+// notJoining returns the cluster actions for a host that no longer joins, after its kubelet is gone. The
 // identity goes last: only it shows that macfleet made the Node.
-func (c *computation) departing(h *Host, actions []Action) []Action {
+func (c *computation) notJoining(h *Host, actions []Action) []Action {
 	if !c.cluster.read || !h.leaves() || len(c.sel.Steps) > 0 || h.stays(actions) {
 		return nil
 	}

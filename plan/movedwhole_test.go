@@ -67,7 +67,6 @@ func TestMoveInSpiteOfOtherRefusals(t *testing.T) {
 	want := []plan.Kind{plan.DrainNode, plan.RenameServer, plan.IdentifyHost, plan.RunStep, plan.DeleteNode, plan.RevokeHost}
 	for name, edit := range map[string]func(*world){
 		"nothing":                 func(*world) {},
-		"too many replicas":       func(w *world) { w.cfg.Fleets[2].Groups[0].Replicas = 0 },
 		"another family of macOS": func(w *world) { w.cfg.Fleets[2].OS = "Sequoia" },
 		"a step for a person": func(w *world) {
 			w.desired["beta"] = good

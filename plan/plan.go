@@ -16,30 +16,31 @@ type Kind string
 
 // The kinds of action.
 const (
-	PinHost       Kind = "pin"         // pin the host's key again, which another source still knows
-	ClaimServer   Kind = "claim"       // take a server from the pool: rename, read back
-	RenameServer  Kind = "rename"      // restore a member's name
-	CreateMarker  Kind = "marker"      // claim the host exclusively and write its marker
-	IdentifyHost  Kind = "identity"    // complete the identity of the host's kubelet in the cluster
-	RenewToken    Kind = "renew-token" // create a new token for the host's kubelet, next to the present one
-	RetireTokens  Kind = "old-tokens"  // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
-	SetProviderID Kind = "provider-id" // set the provider id of the host's Node, which has none
-	TaintNode     Kind = "taint"       // restore the kubelet's taint on the host's Node, which someone removed or changed
-	ReplaceNode   Kind = "node"        // delete the host's Node, so that its kubelet registers a new one
-	DrainNode     Kind = "drain"       // drain the host's present Node before the host gets a new name
-	DeleteNode    Kind = "delete-node" // delete the Node of a host whose kubelet is gone
-	UncordonNode  Kind = "uncordon"    // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
-	RevokeHost    Kind = "revoke"      // delete the identity of a host's kubelet; its server may be gone
-	ReleasePods   Kind = "pods"        // release Pods that only macfleet's finalizer keeps
-	KeepObject    Kind = "object"      // create or correct an object of the cluster itself; it has no host
-	RemoveObject  Kind = "surplus"     // delete an object of the cluster itself that macfleet made and no longer needs
-	RegisterKey   Kind = "ssh-key"     // register the fleet's SSH key in the provider's project; it has no host
-	AwaitNode     Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
-	RunStep       Kind = "step"        // run a step's changes and verify them
-	RemoveStep    Kind = "remove"      // remove what a step made, and verify it
-	RebootServer  Kind = "reboot"      // restart the server through the provider's API
-	ReleaseServer Kind = "release"     // release a server to the pool
-	ReplaceServer Kind = "replace"     // release it and claim another one
+	PinHost         Kind = "pin"         // pin the host's key again, which another source still knows
+	ClaimServer     Kind = "claim"       // take a server from the pool: rename, read back
+	RenameServer    Kind = "rename"      // restore a member's name
+	CreateMarker    Kind = "marker"      // claim the host exclusively and write its marker
+	IdentifyHost    Kind = "identity"    // complete the identity of the host's kubelet in the cluster
+	RenewToken      Kind = "renew-token" // create a new token for the host's kubelet, next to the present one
+	RetireTokens    Kind = "old-tokens"  // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
+	SetProviderID   Kind = "provider-id" // set the provider id of the host's Node, which has none
+	TaintNode       Kind = "taint"       // restore the kubelet's taint on the host's Node, which someone removed or changed
+	ReplaceNode     Kind = "node"        // delete the host's Node, so that its kubelet registers a new one
+	DrainNode       Kind = "drain"       // drain the host's present Node before the host gets a new name
+	DeleteNode      Kind = "delete-node" // delete the Node of a host whose kubelet is gone
+	UncordonNode    Kind = "uncordon"    // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
+	RevokeHost      Kind = "revoke"      // delete the identity of a host's kubelet; its server may be gone
+	ReleasePods     Kind = "pods"        // release Pods that only macfleet's finalizer keeps
+	KeepObject      Kind = "object"      // create or correct an object of the cluster itself; it has no host
+	RemoveObject    Kind = "surplus"     // delete an object of the cluster itself that macfleet made and no longer needs
+	RegisterKey     Kind = "ssh-key"     // register the fleet's SSH key in the provider's project; it has no host
+	AwaitNode       Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
+	RunStep         Kind = "step"        // run a step's changes and verify them
+	RemoveStep      Kind = "remove"      // remove what a step made, and verify it
+	RebootServer    Kind = "reboot"      // restart the server through the provider's API
+	ReinstallServer Kind = "reinstall"   // erase a server that leaves, through the provider, and verify that it is empty
+	ReleaseServer   Kind = "release"     // give an erased server its name in the pool
+	ReplaceServer   Kind = "replace"     // release it and claim another one
 )
 
 // Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
@@ -65,7 +66,7 @@ func (k Kind) Sign() Sign {
 	switch k {
 	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey:
 		return Create
-	case ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject:
+	case ReinstallServer, ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
@@ -102,6 +103,7 @@ type Action struct {
 	Changes    []Change          `json:"changes,omitempty"`
 	Pods       []inventory.Pod   `json:"held_pods,omitempty"` // of ReleasePods
 	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject and RemoveObject
+	Reset      *Reset            `json:"reset,omitempty"`     // of ReinstallServer and ReleaseServer
 	AfterRoot  bool              `json:"deferred"`            // the changes are known only after an earlier action has set up root
 	Disruption Disruption        `json:"disruption"`
 	Busy       []Task            `json:"tasks,omitempty"`   // work on the host that it would interrupt, as the plan saw it
@@ -141,7 +143,9 @@ type Host struct {
 	Group    string                             `json:"group"`
 	Server   inventory.Server                   `json:"server"`
 	Spec     fleet.Host                         `json:"-"`
-	Member   bool                               `json:"member"` // false: it is still in the pool
+	Member   bool                               `json:"member"`           // false: it is still in the pool
+	Leaves   bool                               `json:"leaves,omitempty"` // its server is released to the pool
+	Stage    Stage                              `json:"stage,omitempty"`  // how far an earlier run has released it
 	Seen     HostSeen                           `json:"-"`
 	Node     inventory.Seen[inventory.Node]     `json:"-"`
 	Identity inventory.Seen[inventory.Identity] `json:"-"`
@@ -291,6 +295,10 @@ type Plan struct {
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
 	Forecast     *Forecast            `json:"forecast,omitempty"`         // how long an apply takes; null: nothing to do
 	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
+	// Left and Stay are ids of servers whose stored stage means nothing any more: those that are released, and
+	// members that stay.
+	Left []string `json:"released_servers,omitempty"`
+	Stay []string `json:"kept_servers,omitempty"`
 }
 
 // Runnable returns the actions that will run, by host in the plan's order; those without a host come first. A

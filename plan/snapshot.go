@@ -48,6 +48,10 @@ type Pin struct {
 	Since    time.Time `json:"since"`
 	// Unfinished says that the claim or adoption which pinned it has not written a marker yet.
 	Unfinished bool `json:"unfinished,omitempty"`
+	// Stage is how far the server is on its way out of its group.
+	Stage Stage `json:"stage,omitempty"`
+	// Pooled is the server's name in the pool before its claim; empty: unknown, or it was adopted.
+	Pooled string `json:"pooled_as,omitempty"`
 }
 
 // HostSeen is one host as read over SSH.

@@ -125,6 +125,7 @@ type Finding struct {
 	Watched   []StepWarning            // what changed on the Node and macfleet does not fix: drift without a change
 	VMs       inventory.Seen[[]string] // names of the virtual machines on the host, running or not; unread: the step did not read them
 	Kubelet   inventory.Seen[Kubelet]  // the process that makes the host a Node; unread: the step did not read it
+	Running   inventory.Seen[[]Task]   // the work on the host, whether or not a change would interrupt it; unread: the step did not read it
 	NoSession bool                     // no user is logged in at the host's screen: no virtual machine can start
 	// Busy is the work on the host that changes of class Drain would interrupt. The engine makes the host
 	// idle first, or the plan refuses these changes.

@@ -14,15 +14,21 @@ const (
 	ToAdd          Verdict = "to_add"          // it is claimed from the pool
 	ToFix          Verdict = "to_fix"          // it drifted, and this run changes it
 	ToUpdate       Verdict = "to_update"       // its configuration changed, and this run changes it
+	ToRemove       Verdict = "to_remove"       // it leaves its group, and its server goes back to the pool
 	LeftForLater   Verdict = "deferred"        // a limit leaves all of it for a later run
 	NeedsAttention Verdict = "needs_attention" // it drifted, and only a person can decide about it
 	InSync         Verdict = "in_sync"
 )
 
+// Changes reports whether the run changes the host.
+func (v Verdict) Changes() bool { return v == ToAdd || v == ToFix || v == ToUpdate || v == ToRemove }
+
 // Verdict returns what the plan says of the host, given its actions.
 func (h *Host) Verdict(actions []Action) Verdict {
 	has := func(is func(Action) bool) bool { return slices.ContainsFunc(actions, is) }
 	switch {
+	case h.Leaves && has(Action.Runs):
+		return ToRemove
 	case h.Unknown != nil && h.Unknown.Code == CodeUnreachable:
 		return Unreachable
 	case h.Unknown != nil:
@@ -61,6 +67,7 @@ type Tally struct {
 	ToAdd          int `json:"to_add"`
 	ToFix          int `json:"to_fix"`
 	ToUpdate       int `json:"to_update"`
+	ToRemove       int `json:"to_remove"`
 	Blocked        int `json:"blocked"`
 	Lost           int `json:"lost"` // their servers are not in the inventory
 	Unreachable    int `json:"unreachable"`
@@ -102,7 +109,7 @@ func (p *Plan) Tally() Tally {
 		v := h.Verdict(of)
 		*t.of(v)++
 		t.HeldInSync += ones(v == InSync && h.ActiveHold() != nil)
-		t.countActions(of, v == ToAdd || v == ToFix || v == ToUpdate)
+		t.countActions(of, v.Changes())
 	}
 	return t
 }
@@ -125,6 +132,8 @@ func (t *Tally) of(v Verdict) *int {
 		return &t.ToFix
 	case ToUpdate:
 		return &t.ToUpdate
+	case ToRemove:
+		return &t.ToRemove
 	case Blocked:
 		return &t.Blocked
 	case Unreachable:
@@ -142,4 +151,4 @@ func (t *Tally) of(v Verdict) *int {
 }
 
 // ToChange counts the hosts that the run changes.
-func (t Tally) ToChange() int { return t.ToAdd + t.ToFix + t.ToUpdate }
+func (t Tally) ToChange() int { return t.ToAdd + t.ToFix + t.ToUpdate + t.ToRemove }

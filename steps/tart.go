@@ -82,6 +82,7 @@ type tartState struct {
 	kept       []string
 	free       int64
 	work       []kit.Working
+	workRead   bool
 }
 
 func readTart(r *kit.Reader, id string) tartState {
@@ -106,6 +107,7 @@ func readTart(r *kit.Reader, id string) tartState {
 			s.free = kit.FreeSpace(p)
 		case "work":
 			s.work, err = kit.Works(p)
+			s.workRead = err == nil
 		default:
 			err = kit.ErrPart
 		}
@@ -126,8 +128,16 @@ func (s *tartState) file(p kit.Part) error {
 func (t tart) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
 	seen := readTart(&r, kit.AnsweredProbe(v.Facts, "tart.state"))
+	f := t.compare(v, seen, &r)
+	if seen.workRead {
+		f.Running = kit.AllTasks(seen.work)
+	}
+	return f
+}
+
+func (t tart) compare(v plan.View, seen tartState, r *kit.Reader) plan.Finding {
 	if t.desired == nil {
-		return t.leave(v, seen, &r)
+		return t.leave(v, seen, r)
 	}
 	want, back := seen.receipt.Goal(t.desired.Artifact, seen.kept, v.Rollback)
 	if len(r.Unread) > 0 {

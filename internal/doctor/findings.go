@@ -79,7 +79,7 @@ func (e *examination) find(c Check) {
 // subjectOf returns the name of the check that an action belongs to.
 func subjectOf(a plan.Action) string {
 	switch a.Kind {
-	case plan.RenameServer:
+	case plan.RenameServer, plan.ReinstallServer, plan.ReleaseServer:
 		return "inventory"
 	case plan.ReplaceServer: // its type or macOS is not what the group wants
 		if slices.ContainsFunc(a.Fields, func(f plan.Field) bool { return f.Name == "os" }) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,9 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 		}
 		e.Run = run
 	}
+	if err := e.settleStages(p); err != nil {
+		return nil, err
+	}
 	var fresh []plan.Pin
 	for _, h := range Unpinned(p) {
 		// Hosts with actions are pinned just before their first action.
@@ -167,7 +171,7 @@ func Unpinned(p *plan.Plan) []plan.Host {
 // PinOf returns the key that a host showed, as the pin that new connections must match. If it
 // showed none, nothing matches, so no change reaches the host.
 func (e *Engine) PinOf(h plan.Host) *plan.Pin {
-	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC()}
+	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC(), Stage: h.Stage}
 }
 
 // misnamedPins returns the names of members, by server id, whose server was renamed but whose
@@ -241,7 +245,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 					f.Name, plan.Fingerprint(f.Key), plan.Fingerprint(out[i].Key)), plan.WrongKeyRemedy(f.Name))
 				return all
 			default:
-				f.Since = out[i].Since
+				f.Since, f.Pooled = out[i].Since, cmp.Or(f.Pooled, out[i].Pooled)
 				out[i] = f
 			}
 		}
@@ -254,8 +258,9 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 }
 
 // work performs one host's actions. It returns the host with its updated state.
-func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action) (Result, plan.Host) {
-	w := &worker{engine: e, host: h}
+// left is called once its Node is gone because it leaves.
+func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action, left func()) (Result, plan.Host) {
+	w := &worker{engine: e, host: h, left: left}
 	defer w.close(ctx)
 	w.wanted = slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ClaimServer })
 	r := e.perform(ctx, h.Name, actions, w.inWindow, w.attempt)

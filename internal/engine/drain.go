@@ -79,6 +79,9 @@ func (w *worker) uncordonUnchanged(ctx context.Context, err error) error {
 
 func (w *worker) notDrained(a plan.Action, err error) error {
 	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
+	if w.host.Leaves {
+		what = "the release"
+	}
 	return &plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
 		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + name}
 }
@@ -114,12 +117,12 @@ func (w *worker) drainHost(ctx context.Context, step plan.Step) error {
 
 // busy collects the running work from all sources.
 func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
-	f, err := w.probe(ctx, step, false)
+	tasks, err := w.tasks(ctx, step)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	for _, t := range f.Busy {
+	for _, t := range tasks {
 		out = append(out, t.Text)
 	}
 	if !w.host.Spec.Spec.BuildsImages() {
@@ -133,6 +136,15 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 		return nil, fmt.Errorf("unknown whether a GitHub job runs: %w", err)
 	}
 	return append(out, jobs...), nil
+}
+
+// tasks returns the work on the host that the changes of a step would interrupt, or all of it if the host leaves.
+func (w *worker) tasks(ctx context.Context, step plan.Step) ([]plan.Task, error) {
+	if w.host.Leaves {
+		return w.running(ctx)
+	}
+	f, err := w.probe(ctx, step, false)
+	return f.Busy, err
 }
 
 // drainNode cordons the host's Node and, if evicts is set, evicts its Pods. It cordons every time,

@@ -33,6 +33,9 @@ type Servers interface {
 	CheckRename(ctx context.Context, zone, id string) error
 	// Rename changes a server's name if it is still from, and verifies it by reading it back.
 	Rename(ctx context.Context, zone, id, from, to string) error
+	// Reinstall asks the provider to erase a server and install an operating system. It returns before that
+	// is done.
+	Reinstall(ctx context.Context, zone, id, systemID string) error
 }
 
 // DefaultObservers is how many hosts are observed at once. Observing is mostly waiting for the
@@ -65,6 +68,7 @@ type Engine struct {
 	// first; empty: not known.
 	FleetKeys []plan.FleetKey
 	Ready     Ready
+	Install   Install
 	Bounds    *plan.Bounds // limits of a run, except for its time; nil: none
 	Selection plan.Selection
 	Former    []string // earlier owners of the configuration's directory; see plan.Snapshot

@@ -68,7 +68,10 @@ func (l lineUp) job(p *plan.Plan, timing rollout.Timing, w rollout.Work, actions
 	done := timing.Of(actions)
 	_, opens := splitUncordon(actions)
 	job := rollout.Job{Work: done.Time, Uncordons: opens != nil}
-	if w.Lane != rollout.Plain && p.Cluster && l.hosts[w.ID].Spec.Spec.JoinsCluster() {
+	if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ReinstallServer }); i > 0 {
+		job.Left = timing.Of(actions[:i]).Time
+	}
+	if w.Lane != rollout.Plain && w.Lane != rollout.Leave && p.Cluster && l.hosts[w.ID].Spec.Spec.JoinsCluster() {
 		ready := timing.Task(rollout.Await(w.Lane))
 		job.Settle, done = ready.Time, done.With(ready)
 	}

@@ -46,16 +46,24 @@ func lineUpOf(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, all [][]plan
 		of[id] = actions
 		h := l.hosts[id]
 		_, healthy := l.nodes[id]
-		l.work = append(l.work, rollout.Work{ID: id, Fleet: h.Fleet, Lane: laneOf(h, plan.Worst(actions), healthy)})
+		l.work = append(l.work, rollout.Work{ID: id, Fleet: h.Fleet, Lane: laneOf(h, plan.Worst(actions), healthy), Works: worksUntilItLeaves(h)})
 	}
 	l.sort(cfg, p, of)
 	l.trials(steps, p, of)
 	return l
 }
 
+// worksUntilItLeaves reports whether a host that leaves still takes Pods, or must not leave before another one has joined.
+func worksUntilItLeaves(h *plan.Host) bool {
+	n, there := h.Node.Get()
+	return h.Leaves && !h.Stage.Final() && (h.Stage == plan.Replaced || there && n.Ready == inventory.Ready)
+}
+
 // laneOf returns the lane of a host's work.
 func laneOf(h *plan.Host, worst plan.Disruption, healthy bool) rollout.Lane {
 	switch _, there := h.Node.Get(); {
+	case h.Leaves:
+		return rollout.Leave
 	case healthy && worst >= plan.Restart:
 		return rollout.Disrupt
 	case healthy:
@@ -132,7 +140,7 @@ func (l *lineUp) trials(steps plan.StepsFor, p *plan.Plan, of map[string][]plan.
 		k, _ := h.Kubelet.Get()
 		dies := works && l.work[at].Lane == rollout.Repair && k.Fault.Code == plan.CodeKubeletCrashLoop
 		switch {
-		case works && l.work[at].Lane == rollout.Disrupt, h.ActiveHold() != nil, h.FailedRepairs.Quarantined():
+		case works && l.work[at].Lane == rollout.Disrupt, h.ActiveHold() != nil, h.FailedRepairs.Quarantined(), h.Leaves:
 		case dies, has && takesNoPods(h) && works:
 			l.work[at].Trial = true
 		case has && takesNoPods(h):

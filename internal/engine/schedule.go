@@ -22,7 +22,8 @@ type schedule struct {
 	hosts     map[string]*plan.Host   // by server id: all hosts of the plan
 	announced map[string]time.Time    // by fleet: the announced end of the soak
 	ends      chan end
-	disturbs  bool // healthy hosts wait, or a canary soaks
+	gone      chan string // ids of servers whose Nodes are gone because they leave
+	disturbs  bool        // healthy hosts wait, or a canary soaks
 	stopped   bool
 	moved     time.Time // when something last happened
 	sum       Result
@@ -90,6 +91,8 @@ func (s *schedule) run(ctx context.Context) {
 		select {
 		case end := <-s.ends:
 			s.ended(ctx, end)
+		case id := <-s.gone:
+			s.rollout.HasLeft(id)
 		case answer := <-s.gate.answers:
 			answer()
 			s.release(ctx, s.gate.release())
@@ -128,7 +131,7 @@ func (s *schedule) start(ctx context.Context) {
 			continue
 		}
 		go func() {
-			r, after := s.engine.work(ctx, *h, j.actions)
+			r, after := s.engine.work(ctx, *h, j.actions, func() { s.gone <- id })
 			s.ends <- end{r, after}
 		}()
 	}
@@ -154,7 +157,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.uncordon, Trouble: r.Deferred})
 		j.uncordon = nil
 	}
-	waits := (r.Done > 0 || j.isCordoned()) && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	waits := (r.Done > 0 || j.isCordoned()) && !h.Leaves && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case j.uncordoning:
 		s.uncordonDone(j, h, len(r.Failures) > 0)
@@ -314,7 +317,7 @@ type Left struct {
 func (e *Engine) schedule(p *plan.Plan, work [][]plan.Action) *schedule {
 	l := lineUpOf(e.Config, e.Steps, p, work)
 	s := &schedule{engine: e, gate: e.newGate(), jobs: make(map[string]*job, len(work)), healthy: l.nodes, hosts: l.hosts,
-		ends: make(chan end), announced: make(map[string]time.Time), moved: e.Now()}
+		ends: make(chan end), gone: make(chan string), announced: make(map[string]time.Time), moved: e.Now()}
 	stuck := e.stuck(p, l.hosts)
 	for _, actions := range work {
 		id := actions[0].ServerID

@@ -33,6 +33,7 @@ type worker struct {
 	changed    bool          // and changed something since
 	remedy     string        // the fix for the failed change, if it has one
 	uncordoned bool          // and uncordoned it, because nothing was changed
+	left       func()        // called once the Node of a host that leaves is gone
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
 	// late are actions, and those that depend on them, whose maintenance window has closed.
@@ -61,6 +62,9 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 			return err
 		}
 	}
+	if err := w.startLeaving(); err != nil {
+		return err
+	}
 	// Record on the Node which run disturbs the work on its host.
 	if n, known := w.host.Node.Get(); known && a.Disruption >= plan.Restart && w.engine.AddNodeEvent != nil {
 		w.engine.AddNodeEvent(ctx, n, a)
@@ -75,6 +79,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Host); err != nil {
 			return err
 		}
+		w.host.Server.Name = a.Host
 		return w.engine.renamePins(map[string]string{s.ID: a.Host})
 	case plan.CreateMarker:
 		return w.mark(ctx)
@@ -82,6 +87,10 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.step(ctx, a)
 	case plan.DrainNode:
 		return w.vacate(ctx, a)
+	case plan.ReinstallServer:
+		return w.reinstall(ctx, a)
+	case plan.ReleaseServer:
+		return w.toPool(ctx, a)
 	case plan.IdentifyHost, plan.RenewToken, plan.RetireTokens, plan.SetProviderID, plan.TaintNode, plan.ReplaceNode, plan.DeleteNode, plan.RevokeHost, plan.ReleasePods:
 		return w.inCluster(ctx, a)
 	}
@@ -146,6 +155,9 @@ func (w *worker) pin() error {
 		return nil
 	}
 	pin := *w.engine.PinOf(w.host)
+	if w.wanted {
+		pin.Pooled = w.host.Server.Name
+	}
 	if t := w.host.Trust(); t.Pin != nil {
 		pin.Unfinished = t.Pin.Unfinished
 	} else {

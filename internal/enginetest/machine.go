@@ -38,6 +38,7 @@ type Machine struct {
 	key       string
 	serial    string
 	boots     int
+	installs  int
 	up        time.Time // when it has booted
 	node      string    // the name of its kubelet's Node; empty: no kubelet was started yet
 	process   string    // the value its kubelet was started from; empty: none runs
@@ -61,6 +62,30 @@ func (m *Machine) Reboot() {
 	if m.process != "" {
 		m.process, m.started = m.State[agentOf(m)], m.up
 	}
+}
+
+// InstallTime is how long a reinstallation takes.
+const InstallTime = 30 * time.Minute
+
+// erase starts to reinstall the machine: nothing on it stays, and it gets another key.
+func (m *Machine) erase() {
+	m.installs++
+	m.boots++
+	m.up = time.Now().Add(InstallTime)
+	m.State, m.Root, m.granted = make(map[string]string), false, ""
+	m.pending, m.artifacts = make(map[plan.StepID]bool), make(map[string]bool)
+	m.marker, m.claim, m.entered, m.refusals = "", nil, plan.Run{}, nil
+	m.key = fmt.Sprintf("ssh-ed25519 %s-%d", m.Server.ID, m.installs)
+	m.node, m.process, m.token = "", "", ""
+}
+
+// server is the machine as the provider shows it now.
+func (m *Machine) server() inventory.Server {
+	s := m.Server
+	if m.installs > 0 && time.Now().Before(m.up) && s.Status == "ready" {
+		s.Status = "reinstalling"
+	}
+	return s
 }
 
 // agentOf is the key of State that holds the kubelet's value.

@@ -80,7 +80,7 @@ func (s step) Diff(v plan.View) plan.Finding {
 	for _, vm := range words[4:] {
 		f.Busy = append(f.Busy, plan.Task{VM: vm, Text: "the virtual machine " + vm})
 	}
-	f.VMs = inventory.Present(words[4:])
+	f.VMs, f.Running = inventory.Present(words[4:]), inventory.Present(f.Busy)
 	if s.MakesNode() {
 		started, _ := time.Parse(time.RFC3339Nano, words[2])
 		k := plan.Kubelet{Started: started}

@@ -92,7 +92,9 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 		c.Fleets = append(c.Fleets, fleet.Fleet{Name: fmt.Sprint("f", i), OS: "Tahoe", Rollout: r,
 			Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: replicas, Spec: spec}}})
 	}
-	w := &World{Config: c, Keys: []inventory.SSHKey{{ID: "key-0", Name: "fleet", Public: FleetKey.Public, Project: "p"}}, nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
+	offer := inventory.System{ID: "os-1", Name: "macos-tahoe-26.3", Family: "Tahoe", Version: "26.3", Zone: "fr-par-1", Types: []string{"M2-L"}}
+	w := &World{Config: c, Keys: []inventory.SSHKey{{ID: "key-0", Name: "fleet", Public: FleetKey.Public, Project: "p"}},
+		Catalogue: inventory.Catalogue{Systems: []inventory.System{offer}}, nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
 	for i := range servers {
 		id := fmt.Sprintf("%05x-0000", i)
 		w.Machines = append(w.Machines, &Machine{Server: inventory.Server{ID: id, Name: fmt.Sprintf("acme-pool-%d", i), Type: "M2-L", Zone: "fr-par-1",
@@ -276,7 +278,7 @@ type cloud struct{ world *World }
 func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "list", ""}, func() error {
 		for _, m := range c.world.Machines {
-			out = append(out, m.Server)
+			out = append(out, m.server())
 		}
 		return nil
 	})
@@ -284,7 +286,7 @@ func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 
 func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "get", id}, func() error {
-		out = c.world.Member(id).Server
+		out = c.world.Member(id).server()
 		return nil
 	})
 }
@@ -335,6 +337,23 @@ func (c cloud) Rename(ctx context.Context, _, id, from, to string) error {
 			return fmt.Errorf("the server is called %s", m.Server.Name)
 		}
 		m.Server.Name = to
+		return nil
+	})
+}
+
+// Reinstall erases a machine. Erasing one on which work runs, or that is free, is wrong.
+func (c cloud) Reinstall(ctx context.Context, _, id, _ string) error {
+	return c.world.call(ctx, Call{InCloud, "reinstall", id}, func() error {
+		m := c.world.Member(id)
+		switch working := c.world.podsOn(m.NodeName()); {
+		case m.server().Status != "ready":
+			return fmt.Errorf("the server is %s", m.server().Status)
+		case len(working) > 0:
+			c.world.wrong = append(c.world.wrong, fmt.Sprintf("%s was erased under %s", m.Server.Name, working[0].Name))
+		case strings.HasPrefix(m.Server.Name, c.world.Config.Scaleway.PoolPrefix):
+			c.world.wrong = append(c.world.wrong, m.Server.Name+" was erased in the pool")
+		}
+		m.erase()
 		return nil
 	})
 }

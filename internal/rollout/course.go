@@ -8,6 +8,7 @@ import (
 // Job is how long the work on one host takes.
 type Job struct {
 	Work      time.Duration // its actions
+	Left      time.Duration // of these, until its Node is gone because it leaves; 0: it stays
 	Settle    time.Duration // then until its Node is Ready, which takes no worker
 	Uncordons bool          // its Node is uncordoned at the end
 }
@@ -40,7 +41,11 @@ func (r *Rollout) Play(jobs map[string]Job, cordoned map[string]bool) Course {
 		r.SetCordoned(cordoned)
 		for _, id := range r.Next(now, ready) {
 			c.Starts = append(c.Starts, Start{ID: id, Wave: r.Wave(id), At: now.Sub(start)})
-			running = append(running, &played{place: len(c.Starts) - 1, job: jobs[id], next: now.Add(jobs[id].Work)})
+			p := &played{place: len(c.Starts) - 1, job: jobs[id], next: now.Add(jobs[id].Work)}
+			if jobs[id].Left > 0 {
+				p.next, p.leaves = now.Add(jobs[id].Left), true
+			}
+			running = append(running, p)
 		}
 		var next time.Time
 		for _, until := range r.Soaks(now) {
@@ -57,6 +62,10 @@ func (r *Rollout) Play(jobs map[string]Job, cordoned map[string]bool) Course {
 			at := &c.Starts[p.place]
 			switch {
 			case p.next.After(now):
+				return false
+			case p.leaves:
+				r.HasLeft(at.ID)
+				p.leaves, p.next = false, now.Add(p.job.Work-p.job.Left)
 				return false
 			case !p.settles && p.job.Settle > 0:
 				r.AwaitReady(at.ID)
@@ -80,6 +89,7 @@ type played struct {
 	place   int // in the starts
 	job     Job
 	settles bool
+	leaves  bool
 	next    time.Time // when something happens next
 }
 

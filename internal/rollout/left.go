@@ -36,6 +36,7 @@ const (
 	TrialRunning  Reason = "trial"           // an unhealthy host that already has the change is being repaired
 	Soaking       Reason = "soak"            // the canary soaks
 	Repairs       Reason = "repairs"         // the maximum number of repairs is running
+	StayRunning   Reason = "stay"            // the work on hosts that stay is not done, and this one leaves
 )
 
 // Reasons that last for the rest of a run, unless hosts recover by themselves.
@@ -46,6 +47,7 @@ const (
 	TooFewReady    Reason = "min-ready"       // too few hosts would stay Ready
 	RepairsFailing Reason = "repairs-failing" // too many repairs failed
 	Cordoned       Reason = "cordoned"        // cordoned hosts use up max_unavailable
+	StayFailed     Reason = "stay-failed"     // a host that stays failed, and this one leaves
 )
 
 // failedServers returns the failed servers behind a reason.
@@ -58,6 +60,8 @@ func (r *Rollout) failedServers(why Reason, fleet string) (ids []string) {
 		of = slices.Concat(g.hosts, g.trials)
 	case TrialFailed, TrialRunning:
 		of = g.trials
+	case StayFailed:
+		of = g.stay
 	case RepairsFailing:
 	default:
 		return nil

@@ -22,10 +22,12 @@ const (
 	Plain
 	// Disrupt is for healthy hosts whose work the run disturbs.
 	Disrupt
+	// Leave is for hosts that leave their fleet, last of all: what the run does to those that stay must work first.
+	Leave
 )
 
 // String returns the lane's name in records.
-func (l Lane) String() string { return [...]string{"repair", "join", "plain", "disrupt"}[l] }
+func (l Lane) String() string { return [...]string{"repair", "join", "plain", "disrupt", "leave"}[l] }
 
 // Work is one host with actions.
 type Work struct {
@@ -35,6 +37,8 @@ type Work struct {
 	// Trial marks a host that is not Ready and already has the change that others of its fleet
 	// are about to get. They wait for it: otherwise every run would break one more healthy host.
 	Trial bool
+	// Works marks a host of the lane Leave whose Node still takes Pods.
+	Works bool
 	// Stuck marks a trial without possible actions: it has failed.
 	Stuck bool
 }
@@ -63,6 +67,7 @@ type host struct {
 	wave    int // its wave; 0: it disturbs nothing, or has not started
 	state   state
 	failed  bool
+	left    bool      // of the lane Leave: its Node is gone
 	readyAt time.Time // when its work was done
 }
 
@@ -107,6 +112,9 @@ func New(work []Work, limits map[string]Limits, healthy map[string][]string, par
 			g.hosts = append(g.hosts, h)
 		case w.Trial && g.limits.Canary > 0:
 			g.trials = append(g.trials, h)
+		}
+		if w.Lane != Leave {
+			g.stay = append(g.stay, h)
 		}
 	}
 	slices.SortStableFunc(r.hosts, func(a, b *host) int { return cmp.Compare(a.Lane, b.Lane) })
@@ -162,6 +170,9 @@ func (r *Rollout) Deferred(id string) {
 	}
 }
 
+// HasLeft records that a host's Node is gone: the fleet does without it, so the next one may leave.
+func (r *Rollout) HasLeft(id string) { r.byID[id].left = true }
+
 // Wave returns the wave in which a host started; 0 for a host that disturbs nothing.
 func (r *Rollout) Wave(id string) int { return r.byID[id].wave }
 
@@ -209,11 +220,13 @@ type group struct {
 	work    []*host  // of these; nil: no work
 	hosts   []*host  // of the lane Disrupt, the canary first
 	started int      // of these
+	stay    []*host  // of other lanes: the hosts that leave wait for these
 	trials  []*host  // unhealthy hosts that already have the change; none without a canary
 
 	// Counters of one moment.
 	unavailable  int    // of the healthy: disturbed, not Ready any more, or cordoned
 	cordoned     int    // of these: Ready and idle, but cordoned
+	leaving      int    // hosts that are drained because they leave
 	failed       int    // of the hosts and trials
 	blocksAll    Reason // what blocks all
 	blocksOthers Reason // what blocks all but the canary
@@ -260,7 +273,7 @@ func (g *group) blockedByTrials() Reason {
 func (r *Rollout) count(now time.Time, ready func(id string) bool) {
 	r.free, r.repairs, r.repairFailures, r.onlyCordoned = r.parallelism, 0, 0, make(map[string]bool)
 	for _, g := range r.fleets {
-		g.unavailable, g.cordoned, g.failed = 0, 0, 0
+		g.unavailable, g.cordoned, g.leaving, g.failed = 0, 0, 0, 0
 	}
 	for _, h := range r.hosts {
 		g := h.group
@@ -277,6 +290,8 @@ func (r *Rollout) count(now time.Time, ready func(id string) bool) {
 			r.repairFailures++
 		case h.Lane == Disrupt && h.failed:
 			g.failed++
+		case h.Lane == Leave && h.Works && h.busy() && !h.left:
+			g.leaving++
 		}
 	}
 	for _, g := range r.fleets {
@@ -299,6 +314,28 @@ func (r *Rollout) count(now time.Time, ready func(id string) bool) {
 	}
 }
 
+// blocksLeaving returns what keeps a host from leaving, or nothing. One that takes no Pods any more does not wait.
+func (g *group) blocksLeaving(h *host) Reason {
+	if !h.Works {
+		return ""
+	}
+	for _, s := range g.stay {
+		switch {
+		case s.failed:
+			return StayFailed
+		case s.state != finished:
+			return StayRunning
+		}
+	}
+	switch {
+	case g.leaving >= max(1, g.limits.MaxUnavailable):
+		return Unavailable
+	case g.limits.MinReady > 0 && len(g.healthy)-g.unavailable < min(g.limits.MinReady, len(g.healthy)):
+		return TooFewReady
+	}
+	return ""
+}
+
 // start counts a started host.
 func (r *Rollout) start(h *host) {
 	h.state = working
@@ -311,6 +348,8 @@ func (r *Rollout) start(h *host) {
 	switch {
 	case h.Lane == Repair:
 		r.repairs++
+	case h.Lane == Leave && h.Works:
+		g.leaving++
 	case h.Lane != Disrupt:
 	case r.onlyCordoned[h.ID]:
 		g.cordoned-- // it was unavailable already
@@ -337,6 +376,8 @@ func (r *Rollout) blockedBy(h *host) Reason {
 		return RepairsFailing
 	case h.Lane == Repair && r.repairs >= RepairsAtOnce:
 		return Repairs
+	case h.Lane == Leave:
+		return g.blocksLeaving(h)
 	case h.Lane != Disrupt:
 		return ""
 	case g.blocksOthers == CanaryFailed:

@@ -38,6 +38,7 @@ type pace struct {
 	call    time.Duration // a request to a provider or the cluster, or a file on the host
 	step    time.Duration // a step: its changes, and its probes before and after
 	job     time.Duration // besides, where a job is restarted: it stops, starts and stays up
+	install time.Duration // the provider reinstalls a server, and it answers again
 	drain   time.Duration // the Pods of a host end, and its virtual machines with them
 	reboot  time.Duration
 	join    time.Duration // a Node registers and is Ready
@@ -48,9 +49,9 @@ type pace struct {
 
 // The defaults. docs/performance.md lists them with their reasons.
 var (
-	realMacs = pace{call: time.Second, step: 4 * time.Second, job: 8 * time.Second, drain: time.Minute, reboot: 2 * time.Minute,
+	realMacs = pace{call: time.Second, step: 4 * time.Second, job: 8 * time.Second, drain: time.Minute, reboot: 2 * time.Minute, install: 40 * time.Minute,
 		join: 20 * time.Second, restart: 10 * time.Second, check: 5 * time.Second, rate: 10e6}
-	simulatedMacs = pace{call: 300 * time.Millisecond, step: time.Second, drain: time.Second, reboot: time.Second,
+	simulatedMacs = pace{call: 300 * time.Millisecond, step: time.Second, drain: time.Second, reboot: time.Second, install: 5 * time.Second,
 		join: time.Second, restart: time.Second, check: time.Second, rate: 100e6}
 )
 
@@ -61,6 +62,8 @@ func (t Timing) of(k Task) (d time.Duration, recorded bool) {
 	}
 	p := t.pace()
 	switch k.Kind {
+	case plan.ReinstallServer:
+		return p.install, false
 	case Check.Kind:
 		return p.check, false
 	case plan.AwaitNode:

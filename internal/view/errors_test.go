@@ -49,6 +49,10 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "if the change is intended, run macfleet artifacts lock --update tart_kubelet; otherwise restore the locked file"},
 		{Code: engine.CodeMayNotRename, Text: "change server " + poolID + ": permission denied: scaleway-sdk-go: insufficient permissions: write server; " +
 			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the permission to change servers, then apply again"},
+		{Code: engine.CodeNotErased, Text: "server " + memberOf + " was reinstalled, but its host has the same key as before",
+			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
+		{Code: plantest.Code("not-reinstalled"), Text: "server " + memberOf + " was not reinstalled in 2h0m0s: its status is reinstalling",
+			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
 		{Code: plantest.Code("lock-lost"), Text: "the run stopped: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
 			Remedy: "macfleet lock status shows the holder; apply again when that run has ended"}}
 }
@@ -190,7 +194,7 @@ func TestEveryTroubleIsShown(t *testing.T) {
 // unshown are the codes of troubles that are never shown outside a step.
 func unshown() []string {
 	return []string{"unknown-host-key", "known-hosts", // they become jump-failed
-		"unread",                              // a step's answer: the pictures of plans show it
+		"unread",                                                       // a step's answer: the pictures of plans show it
 		"fleet-key-disabled", "fleet-key-unknown", "fleet-keys-unread", // they refuse what installs a server
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }

@@ -133,6 +133,11 @@ func (s *scene) offers(stock inventory.Stock) {
 	s.snap.Catalogue = &inventory.Catalogue{Offers: []inventory.Offer{{Type: "M2-L", Zone: "fr-par-1", Stock: stock, MinLease: 24 * time.Hour}}}
 }
 
+// leaves stores that an earlier run has released the member so far.
+func (s *scene) leaves(stage plan.Stage) {
+	s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA", Stage: stage}}
+}
+
 // edited gives the member another name by hand, and its Node none to go by.
 func (s *scene) edited() {
 	s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.ProviderID = "" })

@@ -91,7 +91,10 @@ func troubles() []trouble {
 				h.Undone = &plan.Undone{Step: "hostname", At: time.Unix(1794000000, 0), Why: "no confirmation within 60 s"}
 			})
 		}},
-		{"release-not-possible", func(s *scene) { s.wants(0) }},
+		{"release-unsafe", func(s *scene) { s.wants(0); s.offers(inventory.LowStock) }},
+		{"os-family-gone", func(s *scene) { s.leaves(plan.Wiping); s.offers(inventory.LowStock) }},
+		{"catalogue-unread", func(s *scene) { s.leaves(plan.Wiping) }},
+		{"no-replacement", func(s *scene) { s.leaves(plan.Replaced); s.snap.Servers = s.snap.Servers[:1] }},
 		{"replace-not-possible", func(s *scene) { s.snap.Servers[0].Type = "M1-M" }},
 		{"server-vanished", func(s *scene) {
 			s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA"}}

@@ -123,6 +123,7 @@ var leftTexts = map[rollout.Reason]string{
 	rollout.CanaryFailed:   "the canary %s failed or did not stay Ready",
 	rollout.TrialRunning:   "the run ended before %s was repaired, which is not Ready",
 	rollout.TrialFailed:    "%s is not Ready and could not be repaired",
+	rollout.StayFailed:     "%s stays and failed, so no host leaves",
 	rollout.BudgetSpent:    "more hosts failed than failure_budget allows: %s",
 	rollout.TooFewReady:    "fewer hosts would be Ready than min_ready requires",
 	rollout.RepairsFailing: "the repairs of %s failed, so no other repair is tried",

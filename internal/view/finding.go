@@ -28,6 +28,7 @@ const (
 	catDrift       category = "DRIFT"
 	catConfig      category = "CONFIG"
 	catNew         category = "NEW"
+	catRemove      category = "REMOVE"
 	catDeferred    category = "DEFERRED"
 	catSkipped     category = "SKIPPED"
 	catWarning     category = "WARNING"
@@ -40,7 +41,7 @@ var categories = []struct {
 	name category
 	sign string
 }{{catCluster, signRefused}, {catBlocked, signRefused}, {catDown, signRefused}, {catAttention, signDrift}, {catLost, signRefused}, {catNotCompared, signUnknown},
-	{catOrphaned, signDrift}, {catHeld, signUnknown}, {catDrift, signDrift}, {catConfig, signUpdate}, {catNew, signOK}, {catDeferred, signUpdate},
+	{catOrphaned, signDrift}, {catHeld, signUnknown}, {catDrift, signDrift}, {catConfig, signUpdate}, {catNew, signOK}, {catRemove, signRefused}, {catDeferred, signUpdate},
 	{catSkipped, signUnknown}, {catWarning, signUpdate}, {catHostKey, signUpdate}, {catUnmanaged, ""}}
 
 // place is where rows of a category stand.

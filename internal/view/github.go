@@ -128,7 +128,7 @@ func annotations(a plan.Action, cfg *fleet.Config) []note {
 		if len(a.Fields) == 0 {
 			add(block, fmt.Sprintf("%s (%s)", a.Step, a.Reason.Code))
 		}
-	case a.Kind == plan.ClaimServer, a.Kind == plan.ReleaseServer, a.Kind == plan.ReplaceServer:
+	case a.Kind == plan.ClaimServer, a.Kind == plan.ReinstallServer, a.Kind == plan.ReplaceServer:
 		add(sources.Of("type"), fmt.Sprintf("%s (%s)", label(a), a.Reason.Code))
 	}
 	return out

@@ -220,7 +220,7 @@ func label(a plan.Action) string {
 // labels name what actions are about, where that is not their kind.
 var labels = map[plan.Kind]string{
 	plan.CreateMarker: "marker", plan.PinHost: "host key", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
-	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
+	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.ReinstallServer: "erase the server", plan.ReleaseServer: "back to the pool", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
 	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
 	plan.RegisterKey: "fleet's SSH key in the provider's project",
 }

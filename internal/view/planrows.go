@@ -100,6 +100,9 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 		f.trouble(catBlocked, h, "", "", h.Refused)
 	}
 	f.held(h, actions)
+	if f.leaves(h, actions) {
+		return
+	}
 	var setUp []plan.Action
 	for _, a := range actions {
 		switch {
@@ -130,6 +133,38 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 	if slices.ContainsFunc(engine.Unpinned(&plan.Plan{Hosts: []plan.Host{*h}}), func(plan.Host) bool { return true }) {
 		f.add(finding{category: catHostKey, host: h, text: "not pinned yet, apply pins " + h.Seen.Fingerprint})
 	}
+}
+
+// leaves adds the release of a host that leaves, in one row, and reports whether it leaves.
+func (f *findings) leaves(h *plan.Host, actions []plan.Action) bool {
+	if !h.Leaves {
+		return false
+	}
+	runs := only(actions, plan.Action.Runs)
+	f.blocked(h, actions)
+	switch late := only(actions, func(a plan.Action) bool { return a.Refusal == nil && a.Deferral != nil }); {
+	case len(late) > 0:
+		why := late[0].Deferral
+		f.add(finding{category: catDeferred, host: h, what: "release", text: late[0].Reason.Text + "; " + why.Text, fix: why.Remedy, counted: true,
+			codes: []string{late[0].Reason.Code.String(), why.Code.String()}})
+	case len(runs) > 0:
+		f.add(finding{category: catRemove, host: h, what: "release", text: releaseText(runs), codes: []string{runs[0].Reason.Code.String()}})
+	}
+	return true
+}
+
+// releaseText says what a release does to a host, and why it leaves.
+func releaseText(actions []plan.Action) string {
+	var does []string
+	for _, a := range actions {
+		switch a.Kind {
+		case plan.DrainNode:
+			does = append(does, "drain")
+		case plan.ReinstallServer:
+			does = append(does, "erase with "+a.Reset.System)
+		}
+	}
+	return strings.Join(append(does, "back to the pool"), ", ") + " (" + actions[0].Reason.Text + ")"
 }
 
 // held adds who holds a host, and what that keeps from it.

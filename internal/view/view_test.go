@@ -66,7 +66,7 @@ func everything() *plan.Plan {
 	seven.Converged, four.Converged, five.Converged = plan.NotCompared, plan.NotCompared, plan.Differs
 	release := plan.Action{Kind: plan.ReleaseServer, Host: six.Name, Fleet: "runners", Group: "m2", ServerID: six.Server.ID, Disruption: plan.Wipe,
 		Reason: plan.Reason{Code: plantest.Code("too-many-replicas"), Text: "runners.m2 wants 5"}, Origin: plan.Origin{Pending: true},
-		Refusal: &plan.Trouble{Code: plantest.Code("release-not-possible"), Text: "not by this version", Remedy: "raise replicas again"}}
+		Refusal: &plan.Trouble{Code: plantest.Code("release-unsafe"), Text: "it is unknown what runs on its host", Remedy: "bring the host back"}}
 	claim := plan.Action{Kind: plan.ClaimServer, Host: claimed.Name, Fleet: "macos", Group: "m2", ServerID: claimed.Server.ID,
 		Reason: plan.Reason{Code: plantest.Code("too-few-replicas"), Text: "macos.m2 wants 2"}, Origin: plan.Origin{Pending: true},
 		Fields: []plan.Field{{Name: "name", Before: "acme-pool-01", After: claimed.Name}}}

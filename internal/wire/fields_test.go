@@ -55,6 +55,10 @@ func (f *filler) fill(v reflect.Value, path string) {
 		v.SetInt(int64(1 + f.n%4)) // one of few classes
 		return
 	}
+	if v.Type() == reflect.TypeFor[plan.Stage]() {
+		v.SetString(string(plan.Wiping))
+		return
+	}
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(f.text())

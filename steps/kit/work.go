@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -56,6 +57,9 @@ func Tasks(all []Working) []plan.Task {
 	}
 	return out
 }
+
+// AllTasks is what a step that has read all work on a host finds.
+func AllTasks(all []Working) inventory.Seen[[]plan.Task] { return inventory.Present(Tasks(all)) }
 
 // Forced returns the "force" argument of scripts that check for running work.
 func Forced(v plan.View) string { return Choose(v.Force, "force", "") }

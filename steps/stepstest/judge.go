@@ -129,7 +129,7 @@ func asks(s plan.Step, probe string) bool {
 // Expect compares.
 func Expect[T any](t testing.TB, what string, want, got T) {
 	t.Helper()
-	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(inventory.Seen[[]string]{}, inventory.Seen[int64]{}, inventory.Seen[plan.Kubelet]{})); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(inventory.Seen[[]string]{}, inventory.Seen[int64]{}, inventory.Seen[[]plan.Task]{}, inventory.Seen[plan.Kubelet]{})); d != "" {
 		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }

@@ -1,0 +1,375 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+var (
+	// CodeNotErased is raised if a server that was reinstalled is not empty, or cannot be verified.
+	CodeNotErased = plan.NewCode("not-erased", plan.Critical, "a reinstalled server could not be verified, so it is not returned to the pool",
+		"check the server in the provider's console; macfleet apply continues the release")
+	codeNotReinstalled = plan.NewCode("not-reinstalled", plan.Warning, "the provider did not finish reinstalling a server in time",
+		"check the server in the provider's console; macfleet apply continues the release")
+)
+
+// Install holds the time limits of a reinstallation. A zero field means the default.
+type Install struct {
+	Within time.Duration // until the server is installed and answers; 0 = DefaultInstall
+	Every  time.Duration // polling interval; 0 = DefaultInstallEvery
+}
+
+// The defaults of Install. A reinstallation takes half an hour.
+const (
+	DefaultInstall      = 2 * time.Hour
+	DefaultInstallEvery = 15 * time.Second
+)
+
+// startLeaving stores that the host is being released before anything is done to it, so that the next run continues
+// with the same host.
+func (w *worker) startLeaving() error {
+	if !w.host.Leaves || w.host.Stage.Final() || w.host.Stage == plan.Leaving {
+		return nil
+	}
+	return w.stage(plan.Leaving, w.host.Seen.Key)
+}
+
+// stage stores how far the server is on its way out, with the key of its host.
+func (w *worker) stage(to plan.Stage, key string) error {
+	s := w.host.Server
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	missing := false
+	err := w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		all = slices.Clone(all)
+		i := slices.IndexFunc(all, func(p plan.Pin) bool { return p.ServerID == s.ID })
+		if missing = i < 0 && key == ""; missing {
+			return all
+		}
+		if i < 0 {
+			all, i = append(all, plan.Pin{ServerID: s.ID, Since: w.engine.Now().UTC()}), len(all)
+		}
+		all[i].Name, all[i].Stage, all[i].Key = s.Name, to, cmp.Or(key, all[i].Key)
+		return all
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("store that the server is released: %w", err)
+	case missing:
+		return errors.New("the key of its host is not pinned; plan again")
+	}
+	w.host.Stage = to
+	return nil
+}
+
+// reinstall erases a server that leaves its fleet, and verifies that it is empty. An earlier run may have asked
+// for it already: then it is awaited.
+func (w *worker) reinstall(ctx context.Context, a plan.Action) error {
+	if w.left != nil {
+		w.left()
+	}
+	old := w.oldKey()
+	if w.host.Stage != plan.Wiping {
+		if err := w.mayErase(ctx, a); err != nil {
+			return err
+		}
+		if err := w.stage(plan.Wiping, old); err != nil {
+			return err
+		}
+		if err := w.erase(ctx, a); err != nil {
+			return err
+		}
+	} else if err := w.eraseAgain(ctx, a, old); err != nil {
+		return err
+	}
+	key, err := w.erased(ctx, old)
+	if err != nil {
+		return err
+	}
+	return w.stage(plan.Wiped, key)
+}
+
+// oldKey returns the key that the host had before it is erased.
+func (w *worker) oldKey() string {
+	if pin := w.host.Trust().Pin; pin != nil {
+		return pin.Key
+	}
+	return w.host.Seen.Key
+}
+
+// mayErase looks again, right before the server is erased: it must still be this configuration's, and idle.
+func (w *worker) mayErase(ctx context.Context, a plan.Action) error {
+	s := w.host.Server
+	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	switch {
+	case err != nil:
+		return err
+	case now.Name != s.Name || now.Type != s.Type || now.Zone != s.Zone:
+		return fmt.Errorf("the server changed since the plan: name %s, type %s; plan again", now.Name, now.Type)
+	case !now.Usable():
+		return fmt.Errorf("the server's status is %s; plan again when it is ready", now.Status)
+	}
+	if w.engine.Cluster != nil && !a.Forced {
+		if n, there := w.host.Node.Get(); there || w.host.Spec.Spec.JoinsCluster() {
+			n.Name = cmp.Or(n.Name, w.host.Name)
+			if err := w.checkUnused(ctx, n, inventory.Pod.Works); err != nil {
+				return w.notDrained(a, err)
+			}
+		}
+	}
+	if w.host.Unknown != nil { // the plan has found it to be idle without an answer of its host
+		return nil
+	}
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		w.conn.Close(ctx)
+		w.conn = nil
+	}()
+	m, marked := w.host.Seen.Marker.Get()
+	if marked && m.ServerID != s.ID {
+		return fmt.Errorf("the marker on its host is of server %s; plan again", m.ServerID)
+	}
+	if a.Forced {
+		return nil
+	}
+	busy, err := w.running(ctx)
+	if err == nil && len(busy) > 0 {
+		err = errors.New("running work: " + plan.TaskTexts(busy))
+	}
+	if err != nil {
+		return w.notDrained(a, err)
+	}
+	return nil
+}
+
+// running reads what runs on the host. Work that no step can read is unknown, which is an error.
+func (w *worker) running(ctx context.Context) ([]plan.Task, error) {
+	var out []plan.Task
+	read := false
+	for _, step := range w.engine.Steps(w.host.Spec) {
+		facts, root, err := w.conn.Probe(ctx, step.Probes())
+		if err != nil {
+			return nil, err
+		}
+		v := w.host.View(step.ID())
+		v.Facts, v.Root = facts, root
+		f := step.Diff(v)
+		if all, ok := f.Running.Get(); ok {
+			out, read = append(out, all...), true
+		}
+	}
+	if !read {
+		return nil, errors.New("it is unknown what runs on the host")
+	}
+	return out, nil
+}
+
+// erase asks for the reinstallation. An answer that is lost says nothing: the server's status does.
+func (w *worker) erase(ctx context.Context, a plan.Action) error {
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	s := w.host.Server
+	err := w.engine.Servers.Reinstall(ctx, s.Zone, s.ID, a.Reset.SystemID)
+	if err == nil {
+		return nil
+	}
+	now, gerr := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	if gerr == nil && now.Status == reinstalling {
+		return nil
+	}
+	return err
+}
+
+// reinstalling is the provider's status of a server that it erases.
+const reinstalling = "reinstalling"
+
+// eraseAgain asks for a reinstallation that an earlier run may have asked for, unless it is in progress or done: a
+// host that is erased has another key.
+func (w *worker) eraseAgain(ctx context.Context, a plan.Action, old string) error {
+	s := w.host.Server
+	now, err := w.settledServer(ctx, func(inventory.Server) bool { return true })
+	switch {
+	case err != nil:
+		return err
+	case now.Name != s.Name:
+		return fmt.Errorf("the server was renamed to %s since the plan; plan again", now.Name)
+	case now.Status == reinstalling:
+		return nil
+	}
+	if _, err = w.settledServer(ctx, inventory.Server.Usable); err != nil {
+		return err
+	}
+	seen := w.lookNew(ctx)
+	if seen.Key != "" && seen.Key != old {
+		return nil
+	}
+	return w.erase(ctx, a)
+}
+
+// lookNew observes the host as one that was never seen before.
+func (w *worker) lookNew(ctx context.Context) plan.HostSeen {
+	return w.engine.look(ctx, Target{Server: w.host.Server, Name: w.host.Server.Name}, nil)
+}
+
+// settledServer reads the server until it is as wanted. A status that does not pass by itself is an error.
+func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server) bool) (inventory.Server, error) {
+	e, s := w.engine, w.host.Server
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Install.Within, DefaultInstall))
+	defer cancel()
+	defer context.AfterFunc(e.Stop, cancel)()
+	for {
+		now, err := e.Servers.Get(waiting, s.Zone, s.ID)
+		switch {
+		case err == nil && wanted(now):
+			return now, nil
+		case err == nil && (now.Status == "error" || now.Status == "locked"):
+			return now, codeNotReinstalled.Trouble(fmt.Sprintf("the status of server %s is %s", s.Name, now.Status))
+		}
+		if stopped := w.pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
+			if err == nil {
+				err = fmt.Errorf("its status is %s", now.Status)
+			}
+			return now, w.overdue(ctx, err)
+		}
+	}
+}
+
+// pause waits, unless the run is stopped or the time is up.
+func (w *worker) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// overdue says why a reinstallation was not awaited to its end.
+func (w *worker) overdue(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case w.engine.Stop.Err() != nil:
+		return fmt.Errorf("the run was stopped while server %s is reinstalled (%w); macfleet apply continues the release", w.host.Server.Name, err)
+	}
+	return codeNotReinstalled.Trouble(fmt.Sprintf("server %s was not reinstalled in %s: %s", w.host.Server.Name,
+		cmp.Or(w.engine.Install.Within, DefaultInstall), err))
+}
+
+// erased waits until the reinstalled host answers, and returns its new key. It must not have the old key, a marker or a
+// claim.
+func (w *worker) erased(ctx context.Context, old string) (string, error) {
+	if _, err := w.settledServer(ctx, inventory.Server.Usable); err != nil {
+		return "", err
+	}
+	e := w.engine
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Install.Within, DefaultInstall))
+	defer cancel()
+	defer context.AfterFunc(e.Stop, cancel)()
+	for {
+		seen := w.lookNew(waiting)
+		_, marked := seen.Marker.Get()
+		switch t := seen.Trouble; {
+		case t != nil && t.Code == plan.CodeUnreachable:
+			if stopped := w.pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
+				return "", w.overdue(ctx, t)
+			}
+			continue
+		case t != nil: // an authentication is never tried twice
+			return "", CodeNotErased.Trouble(fmt.Sprintf("server %s was reinstalled, but its host cannot be read: %s", w.host.Server.Name, t.Text), t.Remedy)
+		case old != "" && seen.Key == old:
+			return "", CodeNotErased.Trouble(fmt.Sprintf("server %s was reinstalled, but its host has the same key as before", w.host.Server.Name))
+		case marked || seen.Marker.IsUnread() || !seen.Claim.IsAbsent():
+			return "", CodeNotErased.Trouble(fmt.Sprintf("server %s was reinstalled, but its host still has files of macfleet", w.host.Server.Name))
+		}
+		return seen.Key, nil
+	}
+}
+
+// toPool gives an erased server its name in the pool, and forgets its host. What the cluster still has of it goes first:
+// afterwards nothing shows to whom it belonged.
+func (w *worker) toPool(ctx context.Context, a plan.Action) error {
+	if err := w.forgetNode(ctx); err != nil {
+		return err
+	}
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	s := w.host.Server
+	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Reset.Pool); err != nil {
+		return err
+	}
+	return w.engine.forgetPins(s.ID)
+}
+
+// forgetNode removes a Node that the host's kubelet registered again before it was erased, and the finalizers of Pods whose
+// virtual machines were erased.
+func (w *worker) forgetNode(ctx context.Context) error {
+	c := w.engine.Cluster
+	if c == nil {
+		return nil
+	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	names := []string{w.host.Name}
+	for _, f := range w.host.Former {
+		names = append(names, f.Name)
+	}
+	for _, name := range names {
+		if n, there := nodeNamed(nodes, name); there && n.ProviderID == w.host.Server.ProviderID() {
+			if err := c.DeleteNode(ctx, n); err != nil {
+				return err
+			}
+		}
+		pods, err := c.PodsOn(ctx, inventory.Node{Name: name})
+		if err != nil {
+			return err
+		}
+		held := slices.DeleteFunc(pods, func(p inventory.Pod) bool { return !p.Held() })
+		if err := w.releasePods(ctx, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetPins removes the pins of released servers.
+func (e *Engine) forgetPins(ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		return slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return slices.Contains(ids, p.ServerID) })
+	})
+}
+
+// settleStages forgets what earlier runs stored of servers that left, and of those that stay after all.
+func (e *Engine) settleStages(p *plan.Plan) error {
+	if stay := p.Stay; len(stay) > 0 {
+		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+			all = slices.Clone(all)
+			for i := range all {
+				if slices.Contains(stay, all[i].ServerID) {
+					all[i].Stage = plan.Stays
+				}
+			}
+			return all
+		}); err != nil {
+			return err
+		}
+	}
+	return e.forgetPins(p.Left...)
+}

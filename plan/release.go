@@ -1,0 +1,412 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+var (
+	codeReplaced       = NewCode("replaced", NotDrift, "a person asked for another server in place of the host")
+	codeReleaseStarted = NewCode("release-started", NotDrift, "an earlier run started to release the server and did not finish")
+	codeReleaseUnsafe  = NewCode("release-unsafe", NotDrift, "it is unknown whether the server is this configuration's and idle, so it is not wiped",
+		"bring the host back (macfleet explain NAME), then run macfleet apply again")
+	codeNoReplacement = NewCode("no-replacement", NotDrift, "the host is replaced only once another server has joined its group",
+		"make the new server join (macfleet plan names what it waits for), or cancel: macfleet replace --cancel NAME")
+	codeOSFamilyGone = NewCode("os-family-gone", Warning, "the provider no longer installs the macOS family",
+		"change os of the fleet to a family that is offered")
+	codeCatalogueUnread = NewCode("catalogue-unread", Warning, "the provider's catalogue of operating systems could not be read",
+		"run macfleet apply again when the provider answers")
+)
+
+// Stage is how far a server is on its way out of its group. It is stored with the pin of its host's key, which
+// outlives the host's disk.
+type Stage string
+
+// The stages. A run stores each before it does what the stage allows.
+const (
+	Stays    Stage = ""         // it is a member
+	Replaced Stage = "replaced" // a person wants another server in its place; it leaves when that one is Ready
+	Leaving  Stage = "leaving"  // a run started to release it; nothing on it is wiped yet
+	Wiping   Stage = "wiping"   // its reinstall is requested; from here on every run finishes the release
+	Wiped    Stage = "wiped"    // it was reinstalled, and the pin has its new key
+)
+
+// Stages are all stages after Stays, in their order.
+func Stages() []Stage { return []Stage{Replaced, Leaving, Wiping, Wiped} }
+
+// Final reports whether the release must be finished whatever the configuration says: the disk is, or is
+// about to be, empty.
+func (s Stage) Final() bool { return s == Wiping || s == Wiped }
+
+// Reset says what a released server becomes.
+type Reset struct {
+	SystemID string `json:"system_id,omitempty"` // the operating system to install; empty: it is installed
+	System   string `json:"system,omitempty"`    // its name, for example macos-tahoe-26.6.1
+	Pool     string `json:"pool"`                // the server's name in the pool
+}
+
+// stages returns the stages of servers by their ids, from the latest pin of each.
+func (snap Snapshot) stages() map[string]Pin {
+	out := make(map[string]Pin)
+	for _, p := range byAge(snap.Pins) {
+		if p.Stage != Stays {
+			out[p.ServerID] = p
+		} else {
+			delete(out, p.ServerID)
+		}
+	}
+	return out
+}
+
+// leaving returns the ids of the servers that leave their groups: those whose release is final or that are
+// replaced, and as many others as a group has too many. One that is replaced stays as long as its group lacks servers.
+func (c *census) leaving(needs []need) map[string]bool {
+	out := make(map[string]bool)
+	for i := range c.servers {
+		if p := &c.servers[i]; p.leavesAnyway() && (p.stage.Final() || lackOf(needs, groupOf(p.place)) == 0) {
+			out[p.server.ID] = true
+		}
+	}
+	for _, f := range c.cfg.Fleets {
+		for _, g := range f.Groups {
+			members := c.members[fleet.Place{Fleet: f.Name, Group: g.Name}]
+			for _, p := range c.firstToLeave(members, c.surplus(members, g.Replicas)) {
+				out[p.server.ID] = true
+			}
+		}
+	}
+	return out
+}
+
+// enterStage records how far a member is on its way out. A server whose group is gone from the configuration
+// is a member again while its release is unfinished: nothing of it is left to decide about.
+func (c *census) enterStage(p *placed, pin Pin) {
+	_, marked := c.snap.Hosts[p.server.ID].Marker.Get()
+	switch {
+	case p.adopted: // a person wrote its host block
+	case pin.Stage == Wiped && marked: // it was claimed again since
+	case pin.Stage.Final() && p.server.Name != pin.Name: // it left under its pool name, or a person decided
+	case p.role == orphan && pin.Stage.Final():
+		p.role, p.stage, p.placeless = member, pin.Stage, nil
+	case p.role == member:
+		p.stage = pin.Stage
+	}
+}
+
+// leavesAnyway reports whether a server leaves whatever the number of replicas is. Its place is free.
+func (p *placed) leavesAnyway() bool {
+	return p.role == member && (p.stage.Final() || p.stage == Replaced)
+}
+
+// firstToLeave returns the n members that a scale-down takes: first those that an earlier run started with, those that
+// the provider deletes anyway and those in quarantine, then those not Ready, the idle ones, the newest, and held ones last. Adopted hosts stay.
+func (c *census) firstToLeave(members []*placed, n int) []*placed {
+	if n <= 0 {
+		return nil
+	}
+	order := slices.DeleteFunc(slices.Clone(members), func(p *placed) bool { return p.adopted })
+	rank := func(p *placed) int {
+		switch {
+		case p.stage == Leaving:
+			return -2
+		case p.server.DeletionScheduled, c.quarantined(p):
+			return -1
+		}
+		seen := c.snap.Hosts[p.server.ID]
+		held := heldOf(seen.Marker, p.node, c.snap.Taken)
+		n, isNode := p.node.Get() // a host without a Node is neither Ready nor not Ready
+		works := slices.ContainsFunc(c.cluster.pods[n.Name], inventory.Pod.Works)
+		return 4*ones(held != nil && !held.Expired) + 2*ones(seen.Trouble == nil && (!isNode || ready(p.node))) + ones(isNode && works)
+	}
+	slices.SortStableFunc(order, func(a, b *placed) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.server.Created.Compare(a.server.Created))
+	})
+	return order[:min(n, len(order))]
+}
+
+// depart enters a member that leaves into the plan.
+func (c *computation) depart(g fleet.Group, p *placed) {
+	if !c.sel.matches(p) {
+		c.plan.LeftOut++
+		return
+	}
+	h := c.host(g, p)
+	h.Leaves = true
+	c.drafts = append(c.drafts, draft{refused: p.refused})
+}
+
+// leaversOf returns the servers of a group that leave it anyway.
+func (c *census) leaversOf(at fleet.Place) []*placed {
+	var out []*placed
+	for i := range c.servers {
+		if p := &c.servers[i]; p.leavesAnyway() && groupOf(p.place) == at {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// releasePlaceless enters those whose group is no longer in the configuration.
+func (c *computation) releasePlaceless() {
+	for i := range c.servers {
+		if p := &c.servers[i]; p.leavesAnyway() && !c.has(p.place.Fleet, p.place.Group) && len(c.sel.Steps) == 0 {
+			c.depart(fleet.Group{}, p)
+		}
+	}
+}
+
+// departing refuses what must not be done to a host that leaves, and judges it as a whole. An erased host has
+// no owner, so only its server counts.
+func (c *computation) departing(d *draft) {
+	h := d.host
+	c.keepToCluster(h, d.actions)
+	if !h.Stage.Final() {
+		c.watchServer(h, d.actions)
+		h.hold(d.actions)
+		c.watchNode(h, d.actions)
+	}
+	h.Converged = Differs
+}
+
+// leave plans the release of a host: drain, revoke, remove its Node, reinstall, and rename into the pool last. One
+// action that is refused refuses those after it.
+func (c *computation) leave(d *draft) {
+	h := d.host
+	reset, trouble := c.resetOf(h)
+	add := func(k Kind, code Code, why string, fields ...Field) *Action {
+		a := h.action(k, pending, code, why, fields...)
+		d.actions = append(d.actions, a)
+		return &d.actions[len(d.actions)-1]
+	}
+	code, why := c.whyLeaves(h)
+	if !h.Stage.Final() {
+		trouble = cmp.Or(d.refused, c.unreleasable(h), trouble)
+		if h.Name != h.Server.Name { // its name and its marker must agree before it is erased
+			add(RenameServer, code, why, Field{"name", h.Server.Name, h.Name})
+		}
+		c.vacate(h, add, code, why)
+	}
+	if h.Stage != Wiped {
+		a := add(ReinstallServer, code, why, Field{"disk", h.Server.OSFamily + ", set up", cmp.Or(reset.System, h.Server.OSFamily) + ", empty"})
+		a.Disruption, a.Reset, a.Forced = Wipe, &reset, h.ForceBusy
+	}
+	a := add(ReleaseServer, code, why, Field{"name", h.Name, reset.Pool})
+	a.Reset = &reset
+	if trouble != nil {
+		refuse(d.actions, trouble)
+		if h.Unknown == nil {
+			h.Refused = trouble
+		}
+		return
+	}
+	if i := slices.IndexFunc(d.actions, func(a Action) bool { return a.Refusal != nil }); i >= 0 {
+		refuse(d.actions[i:], d.actions[i].Refusal)
+		refuse(d.actions, d.actions[i].Refusal)
+	}
+}
+
+// waitsForAnother returns why a host that is replaced stays for now, or nil. A server that this run claims counts: the host
+// leaves after it has joined.
+func (c *computation) waitsForAnother(h *Host) *Trouble {
+	n := lackOf(c.needs, fleet.Place{Fleet: h.Fleet, Group: h.Group})
+	if h.Stage != Replaced || n == 0 {
+		return nil
+	}
+	t := codeNoReplacement.Trouble(fmt.Sprintf("%s.%s lacks %s, so the host stays although it should be replaced", h.Fleet, h.Group, count(n, "server")))
+	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.Name)
+	return t
+}
+
+// lackOf returns how many servers a group lacks after the claims of this run.
+func lackOf(needs []need, at fleet.Place) int {
+	for _, n := range needs {
+		if n.fleet.Name == at.Fleet && n.group.Name == at.Group {
+			return n.missing() + n.held + len(n.former) + len(n.unsure)
+		}
+	}
+	return 0
+}
+
+// whyLeaves says why a host leaves.
+func (c *computation) whyLeaves(h *Host) (Code, string) {
+	_, g, known := c.cfg.Group(h.Fleet, h.Group)
+	switch {
+	case h.Stage.Final():
+		return codeReleaseStarted, "an earlier run started to release it"
+	case h.Stage == Replaced:
+		return codeReplaced, "another server takes its place"
+	case known:
+		return codeTooManyReplicas, fmt.Sprintf("%s.%s has replicas = %d", h.Fleet, h.Group, g.Replicas)
+	}
+	return codeTooManyReplicas, "it has no place in the configuration"
+}
+
+// vacate adds what takes a host out of the cluster. Its Node goes after its kubelet's identity, without which no kubelet
+// can register it again.
+func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Action, code Code, why string) {
+	n, isNode := h.Node.Get()
+	if isNode && h.Drainable() {
+		a := add(DrainNode, code, why, Field{"Node", n.Name, ""})
+		a.Disruption, a.Drains, a.Evicts, a.Busy, a.Forced = Drain, true, len(h.evicted()), h.work(c), h.ForceBusy
+		if !a.Forced {
+			a.Refusal = h.waits("the release", a.Busy)
+		}
+	}
+	if i, ok := h.Identity.Get(); ok {
+		add(RevokeHost, code, why, identityFields(i, true, Field{Before: "present"})...)
+	}
+	for _, f := range h.Former {
+		if i, ok := f.Identity.Get(); ok {
+			add(RevokeHost, code, why, identityFields(i, true, Field{Before: "present"})...).Was = f.Name
+		}
+	}
+	if isNode {
+		a := add(DeleteNode, code, why, Field{"Node", n.Name, ""})
+		if n.ProviderID != "" && n.ProviderID != h.Server.ProviderID() {
+			a.Refusal = deleteNode(h, n, true).Refusal
+		}
+	}
+}
+
+// work returns the work that runs on a host as its steps read it.
+func (h *Host) work(c *computation) []Task {
+	var out []Task
+	for _, step := range c.stepsFor(h.Spec) {
+		if f := step.Diff(h.View(step.ID())); !f.Running.IsUnread() {
+			f.readable()
+			all, _ := f.Running.Get()
+			out = append(out, all...)
+			if _, shown := f.VMs.Get(); shown {
+				h.vms = f.VMs
+			}
+		}
+	}
+	return out
+}
+
+// unreleasable returns why a host must not be wiped, or nil: it may be someone else's, or work may run on it.
+func (c *computation) unreleasable(h *Host) *Trouble {
+	unsafe := func(format string, args ...any) *Trouble {
+		t := codeReleaseUnsafe.Trouble(fmt.Sprintf(format, args...))
+		t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.Name)
+		return t
+	}
+	n, isNode := h.Node.Get()
+	proven := isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == Leaving && !isNode
+	if t := h.Seen.Trouble; t != nil {
+		h.Unknown = Diagnosed(*t, c.vendor, h.Server)
+		switch {
+		case t.Code != CodeUnreachable: // it answers, so work may run there
+			return h.Unknown
+		case h.Name != h.Server.Name:
+			return unsafe("its host does not answer, and its server is called %s", h.Server.Name)
+		case !proven:
+			return unsafe("its host does not answer, and no Node shows that it is this configuration's")
+		case h.trust.Pin == nil:
+			return unsafe("its host does not answer, and its key is not pinned")
+		case h.ForceBusy:
+			return nil
+		case h.Spec.Spec.BuildsImages():
+			return unsafe("its host does not answer, so it is unknown whether a job runs there")
+		case isNode && n.Ready == inventory.Ready:
+			return unsafe("its host does not answer, but its Node is Ready")
+		}
+		if isNode {
+			if busy := h.busy(n); busy != nil {
+				return unsafe("its host does not answer, and %s", busy.Text)
+			}
+		}
+		return nil
+	}
+	if t := h.WrongKey(); t != nil {
+		h.Unknown = t
+		return t
+	}
+	if t := cmp.Or(MarkerForbids(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); t != nil {
+		return t
+	}
+	h.Compared = true
+	m, marked := h.Seen.Marker.Get()
+	switch {
+	case !proven && (!marked || m.ServerID != h.Server.ID || m.Owner() != c.cfg.Owner):
+		return unsafe("neither a marker on its host nor a Node shows that it is this configuration's")
+	case h.Spec.Spec.JoinsCluster() && h.Node.IsUnread():
+		return unsafe("it is unknown whether it is a Node: %s", h.Node.Why())
+	case !c.workRead(h):
+		return unsafe("it is unknown what runs on its host")
+	case h.ForceBusy:
+		return nil
+	}
+	if !h.Drainable() {
+		if isNode {
+			if busy := h.busy(n); busy != nil {
+				return busy
+			}
+		}
+		return h.waits("the release", h.work(c))
+	}
+	return nil
+}
+
+// workRead reports whether a step read what runs on the host.
+func (c *computation) workRead(h *Host) bool {
+	return slices.ContainsFunc(c.stepsFor(h.Spec), func(s Step) bool { return !s.Diff(h.View(s.ID())).Running.IsUnread() })
+}
+
+// resetOf returns what a host that leaves becomes: the newest system of its family, under the pool name that it had.
+func (c *computation) resetOf(h *Host) (Reset, *Trouble) {
+	r := Reset{Pool: c.poolName(h)}
+	catalogue := c.snap.Catalogue
+	if h.Stage == Wiped {
+		return r, nil
+	}
+	if catalogue == nil {
+		return r, codeCatalogueUnread.Trouble("it is unknown which operating systems the provider installs: " + cmp.Or(c.snap.CatalogueUnread, "it is unread"))
+	}
+	s, ok := catalogue.System(h.Server.OSFamily, h.Server.Type, h.Server.Zone)
+	if !ok {
+		return r, codeOSFamilyGone.Trouble(fmt.Sprintf("%s no longer installs macOS %s on a %s in %s; it offers %s", c.vendor.Name, h.Server.OSFamily,
+			h.Server.Type, h.Server.Zone, cmp.Or(strings.Join(catalogue.Families(h.Server.Type, h.Server.Zone), ", "), "nothing")))
+	}
+	r.SystemID, r.System = s.ID, s.Name
+	return r, nil
+}
+
+// poolName returns the name that a server gets in the pool: the one it had there, if it is known and free.
+func (c *computation) poolName(h *Host) string {
+	id, prefix := h.Server.ID, c.vendor.PoolPrefix
+	free := func(name string) bool {
+		return !slices.ContainsFunc(c.snap.Servers, func(s inventory.Server) bool { return s.Name == name && s.ID != id })
+	}
+	if pin := h.trust.Pin; pin != nil && strings.HasPrefix(pin.Pooled, prefix) && free(pin.Pooled) {
+		return pin.Pooled
+	}
+	if name := prefix + id[:min(len(id), fleet.SuffixLength)]; free(name) {
+		return name
+	}
+	return prefix + id
+}
+
+// unstaged finds the servers whose stored stage means nothing any more. Only a plan that is not narrowed can tell.
+func (c *computation) unstaged() {
+	if c.plan.Narrowed {
+		return
+	}
+	for id, pin := range c.stages {
+		i := slices.IndexFunc(c.servers, func(p placed) bool { return p.server.ID == id })
+		switch {
+		case i < 0: // nothing is known of it
+		case pin.Stage == Wiped && c.servers[i].server.Name != pin.Name:
+			c.plan.Left = append(c.plan.Left, id)
+		case pin.Stage == Leaving && c.servers[i].role == member && !c.leaves[id]:
+			c.plan.Stay = append(c.plan.Stay, id)
+		}
+	}
+	slices.Sort(c.plan.Left)
+	slices.Sort(c.plan.Stay)
+}

@@ -1,0 +1,206 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// leaver is a world with three Ready members of macos.m2, of which the third leaves.
+func leaver() *world {
+	w := newWorld(2, 0, 0)
+	w.join()
+	w.snap.Catalogue = offered("Tahoe", "Sequoia")
+	for n := 1; n <= 3; n++ {
+		w.member("macos", "m2", n)
+		w.node(n, w.cfg.HostName("macos", "m2", serverID(n)), inventory.Ready)
+		w.pinned(n, plan.Stays, "")
+	}
+	return w
+}
+
+// pinned replaces a member's pin.
+func (w *world) pinned(n int, stage plan.Stage, pooled string) {
+	w.snap.Pins = slices.DeleteFunc(w.snap.Pins, func(p plan.Pin) bool { return p.ServerID == serverID(n) })
+	w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(n), Name: w.snap.Servers[n-1].Name, Key: "ssh-ed25519 x", Stage: stage, Pooled: pooled})
+}
+
+// dropNode removes a member's Node.
+func (w *world) dropNode(n int) {
+	list, _ := w.snap.Nodes.Get()
+	w.snap.Nodes = inventory.Present(slices.DeleteFunc(slices.Clone(list), func(o inventory.Node) bool { return o.ServerID() == serverID(n) }))
+}
+
+// leaving are the kinds of the actions of the third server, with the code of what refuses them.
+func leaving(p *plan.Plan) []string {
+	var out []string
+	for _, a := range p.Actions {
+		if a.ServerID != serverID(3) {
+			continue
+		}
+		text := string(a.Kind)
+		if a.Refusal != nil {
+			text += " !" + a.Refusal.Code.String()
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// TestReleaseOrder: the Node goes after its kubelet's identity, and the name in the pool comes last, as the server had it.
+func TestReleaseOrder(t *testing.T) {
+	t.Parallel()
+	w := leaver()
+	w.identity(third)
+	w.pinned(3, plan.Stays, "acme-pool-03")
+	p := w.plan(t)
+	expect(t, "actions", []string{"drain", "revoke", "delete-node", "reinstall", "release"}, leaving(p))
+	last := p.Actions[len(p.Actions)-1]
+	if last.Reset == nil || last.Reset.Pool != "acme-pool-03" || last.Reset.SystemID != "os-Tahoe" {
+		t.Errorf("reset %+v", last.Reset)
+	}
+	if h, _ := p.HostByServer(serverID(3)); !h.Leaves || h.Converged != plan.Differs {
+		t.Errorf("host %+v", h)
+	}
+	if got := len(p.Healthy["macos"]); got != 2 {
+		t.Errorf("%d hosts of the fleet are counted, want the 2 that stay", got)
+	}
+}
+
+// TestReleaseIsRefused where the server may be someone else's, or work may run on it. Then nothing of it is done.
+func TestReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	away := func(w *world) {
+		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
+	}
+	pod := func(w *world) {
+		w.pods(inventory.Pod{Namespace: "ci", Name: "job", Node: w.snap.Servers[2].Name, Phase: "Running", Controller: "ReplicaSet"})
+	}
+	for name, tc := range map[string]struct {
+		edit func(*world)
+		code string // empty: it is released
+	}{
+		"no marker and no Node": {func(w *world) {
+			w.dropNode(3)
+			w.change(3, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+		}, "release-unsafe"},
+		"the marker of another server": {func(w *world) {
+			w.dropNode(3)
+			w.change(3, func(h *plan.HostSeen) {
+				m, _ := h.Marker.Get()
+				m.ServerID = serverID(2)
+				h.Marker = inventory.Present(m)
+			})
+		}, "marker-of-another-server"},
+		"another key": {func(w *world) {
+			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("it shows another key")}
+		}, "wrong-host-key"},
+		"held": {func(w *world) {
+			w.change(3, func(h *plan.HostSeen) {
+				m, _ := h.Marker.Get()
+				m.Hold = hold(noon.Add(time.Hour))
+				h.Marker = inventory.Present(m)
+			})
+			w.snap.Taken = noon
+			w.cfg.Fleets[0].Groups[0].Replicas = 0
+		}, "held"},
+		"no such system any more": {func(w *world) { w.snap.Catalogue = offered("Sequoia") }, "os-family-gone"},
+		"the catalogue is unread": {func(w *world) { w.snap.Catalogue = nil }, "catalogue-unread"},
+		"away, its Node is Ready": {func(w *world) { away(w) }, "release-unsafe"},
+		"away, with a Pod": {func(w *world) {
+			away(w)
+			w.dropNode(3)
+			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+			pod(w)
+		}, "release-unsafe"},
+		"away and idle": {func(w *world) {
+			away(w)
+			w.dropNode(3)
+			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+		}, ""},
+		"away without a Node": {func(w *world) { away(w); w.dropNode(3) }, "release-unsafe"},
+		"away without a Node after a run started": {func(w *world) {
+			away(w)
+			w.dropNode(3)
+			w.pinned(3, plan.Leaving, "")
+		}, ""},
+		"a scheduled deletion": {func(w *world) { due(&w.snap.Servers[2]) }, ""},
+		"it restarts":          {func(w *world) { w.snap.Servers[2].Status = "rebooting" }, "server-busy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := leaver()
+			tc.edit(w)
+			p := w.plan(t)
+			got := leaving(p)
+			refused := len(got) > 0 && !slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "!"+tc.code) })
+			runs := len(got) > 0 && !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "!") })
+			if tc.code != "" && !refused || tc.code == "" && !runs {
+				t.Errorf("actions %v, want all refused by %q", got, tc.code)
+			}
+		})
+	}
+}
+
+// TestUnfinishedRelease: from the reinstallation on, the release is finished whatever the configuration says; before, the
+// same host leaves, or stays.
+func TestUnfinishedRelease(t *testing.T) {
+	t.Parallel()
+	erased := func(w *world) {
+		w.dropNode(3)
+		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("it shows another key")}
+	}
+	for name, tc := range map[string]struct {
+		stage    plan.Stage
+		replicas int
+		edit     func(*world)
+		want     []string
+		short    int
+	}{
+		"started, and too many":       {plan.Leaving, 2, func(*world) {}, []string{"drain", "delete-node", "reinstall", "release"}, 0},
+		"started, and needed again":   {plan.Leaving, 3, func(*world) {}, []string{"identity"}, 0},
+		"replaced, none joined":       {plan.Replaced, 3, func(*world) {}, []string{"identity"}, 1},
+		"replaced, one joined":        {plan.Replaced, 2, func(*world) {}, []string{"drain", "delete-node", "reinstall", "release"}, 0},
+		"erased":                      {plan.Wiping, 2, erased, []string{"reinstall", "release"}, 0},
+		"erased, and needed again":    {plan.Wiping, 3, erased, []string{"reinstall", "release"}, 1},
+		"erased, being reinstalled":   {plan.Wiping, 2, func(w *world) { erased(w); w.snap.Servers[2].Status = "reinstalling" }, []string{"reinstall", "release"}, 0},
+		"verified":                    {plan.Wiped, 2, erased, []string{"release"}, 0},
+		"verified, the group is gone": {plan.Wiped, 2, func(w *world) { erased(w); w.cfg.Fleets = w.cfg.Fleets[1:] }, []string{"release"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := leaver()
+			w.cfg.Fleets[0].Groups[0].Replicas = tc.replicas
+			w.pinned(3, tc.stage, "")
+			tc.edit(w)
+			p := w.plan(t)
+			expect(t, "actions", tc.want, leaving(p))
+			short := 0
+			for _, s := range p.Shortages {
+				short += s.Missing
+			}
+			expect(t, "missing servers", tc.short, short)
+		})
+	}
+}
+
+// TestReleasedServersAreForgotten: the pin of a server that went back to the pool, or to another configuration, says
+// nothing any more. The one of a host that stays after all is an ordinary pin.
+func TestReleasedServersAreForgotten(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"acme-pool-03", "other-prod-macos-m2-00003"} {
+		w := leaver()
+		w.cfg.Fleets[0].Groups[0].Replicas = 3
+		w.dropNode(3)
+		w.pinned(3, plan.Wiped, "")
+		w.pinned(2, plan.Leaving, "")
+		w.snap.Servers[2].Name = name
+		p := w.plan(t)
+		expect(t, "left", []string{serverID(3)}, p.Left)
+		expect(t, "stay", []string{serverID(2)}, p.Stay)
+	}
+}
