@@ -23,6 +23,7 @@ import (
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/scaleway"
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
@@ -372,6 +373,12 @@ func (env *Env) reportRequests(provider string) func(transport.Request) {
 			env.logged(slog.LevelDebug, "request", append(attrs, "status", r.Status)...)
 		}
 	}
+}
+
+// reportWaiting notes that a request to Scaleway is sent again after a pause, and why.
+func (env *Env) reportWaiting(w scaleway.Waiting) {
+	env.logged(slog.LevelWarn, "request is sent again", "provider", "scaleway", "method", w.Method, "path", w.Path, "why", w.Why,
+		"try", w.Try, "wait_ms", w.For.Milliseconds(), "request_id", w.RequestID)
 }
 
 // logEvent notes an event of a run.

@@ -223,7 +223,8 @@ func (s *session) servers() (*scaleway.Client, error) {
 	client := transport.New(&s.scaleway, scaleway.RequestsPerSecond)
 	client.Transport = transport.Watch(s.frugal(client.Transport), s.env.secrets.Learn)
 	s.closers = append(s.closers, client.CloseIdleConnections)
-	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, Known: fleet.Zones(), HTTP: client}
+	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, Known: fleet.Zones(), HTTP: client,
+		Waiting: s.env.reportWaiting}
 	if s.world != nil {
 		o.URL = s.world.ScalewayURL()
 		o.AccessKey, o.SecretKey = s.world.ScalewayKeys()

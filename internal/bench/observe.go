@@ -96,6 +96,7 @@ func (servers) Get(context.Context, string, string) (inventory.Server, error) {
 }
 
 func (servers) Elsewhere(context.Context) inventory.Account                  { return inventory.Account{} }
+func (servers) Gone(context.Context, string, string) (bool, error)           { return false, errReadOnly }
 func (servers) CheckRename(context.Context, string, string) error            { return errReadOnly }
 func (servers) Reinstall(context.Context, string, string, string) error      { return errReadOnly }
 func (servers) Rename(context.Context, string, string, string, string) error { return errReadOnly }

@@ -69,7 +69,7 @@ func (w *worker) mayClaim(ctx context.Context) error {
 	err := w.engine.Servers.CheckRename(ctx, s.Zone, s.ID)
 	if errors.Is(err, inventory.ErrDenied) {
 		// Scaleway also denies access to a deleted server.
-		if _, there, lerr := w.listed(ctx); lerr == nil && !there {
+		if gone, gerr := w.engine.Servers.Gone(ctx, s.Zone, s.ID); gerr == nil && gone {
 			return fmt.Errorf("server %s is no longer in the inventory; plan again", s.Name)
 		}
 		denied = CodeMayNotRename.Trouble(err.Error())

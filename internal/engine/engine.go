@@ -28,6 +28,9 @@ type Servers interface {
 	Elsewhere(context.Context) inventory.Account
 	// Get returns one server.
 	Get(ctx context.Context, zone, id string) (inventory.Server, error)
+	// Gone reports whether a server was deleted: an error that a provider gives for one server may have
+	// another cause, so whole lists decide. An error means that it is unknown.
+	Gone(ctx context.Context, zone, id string) (bool, error)
 	// CheckRename checks that a server may be renamed, without changing it. The error wraps
 	// inventory.ErrDenied if the credentials lack the permission.
 	CheckRename(ctx context.Context, zone, id string) error

@@ -324,6 +324,11 @@ func (c cloud) RegisterKey(ctx context.Context, name, public string) (out invent
 	})
 }
 
+// Gone reports that no server is deleted.
+func (c cloud) Gone(ctx context.Context, _, id string) (bool, error) {
+	return false, c.world.call(ctx, Call{InCloud, "gone", id}, func() error { return nil })
+}
+
 // CheckRename changes nothing.
 func (c cloud) CheckRename(ctx context.Context, _, id string) error {
 	return c.world.call(ctx, Call{InCloud, "check rename", id}, func() error { return nil })

@@ -74,5 +74,9 @@ func (c *Client) Order(ctx context.Context, zone, serverType, systemID, name str
 	if err != nil {
 		return inventory.Server{}, fmt.Errorf("order a %s in zone %s as %s: %w", serverType, zone, name, err)
 	}
+	if s.ID == "" {
+		return inventory.Server{}, fmt.Errorf("order a %s in zone %s as %s: %w", serverType, zone, name, &inventory.ProviderError{
+			Class: inventory.UnexpectedAnswer, Unsure: true, Text: "Scaleway accepted the order but did not return the server; fix: run macfleet hosts to look for it"})
+	}
 	return toServer(s), nil
 }

@@ -40,10 +40,8 @@ func (c *Client) Diagnose(ctx context.Context, zone, id string) (inventory.Diagn
 		case found.Status == applesilicon.ConnectivityDiagnosticDiagnosticStatusError:
 			return inventory.Diagnosis{}, fmt.Errorf("the connectivity diagnostic of server %s failed: %s", id, cmp.Or(found.ErrorMessage, "Scaleway does not say why"))
 		}
-		select {
-		case <-ctx.Done():
-			return inventory.Diagnosis{}, context.Cause(ctx)
-		case <-time.After(c.askEvery):
+		if err := c.pauses.sleep(ctx, c.askEvery); err != nil {
+			return inventory.Diagnosis{}, err
 		}
 	}
 	return inventory.Diagnosis{}, fmt.Errorf("the connectivity diagnostic of server %s did not finish within %s", id, diagnoseTries*c.askEvery)

@@ -1,6 +1,27 @@
 package scaleway
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"time"
+)
 
-// Hurry lets a client wait less for servers in passing states and diagnostics.
-func (c *Client) Hurry() { c.settleEvery, c.askEvery = time.Millisecond, time.Millisecond }
+// Hurry lets a client wait less: for servers in passing states, diagnostics, lists, and before requests are repeated.
+func (c *Client) Hurry() {
+	c.settleEvery, c.askEvery, c.goneEvery = time.Millisecond, time.Millisecond, time.Millisecond
+	c.pauses.first, c.pauses.longest = time.Microsecond, time.Millisecond
+}
+
+// Patience sets how long a client waits for the body of an answer.
+func (c *Client) Patience(body time.Duration) { c.pauses.body = body }
+
+// At sets a client's clock.
+func (c *Client) At(now time.Time) { c.pauses.now = func() time.Time { return now } }
+
+// Asked parses the headers of an answer that limits the rate.
+func Asked(header http.Header, now time.Time) time.Duration { return asked(header, true, now) }
+
+// Sleep replaces the pauses of a client, which then take no time.
+func (c *Client) Sleep(sleep func(time.Duration)) {
+	c.pauses.sleep = func(ctx context.Context, d time.Duration) error { sleep(d); return context.Cause(ctx) }
+}

@@ -55,8 +55,12 @@ func (c *Client) whole(ctx context.Context, zone scw.Zone) (map[string]inventory
 		if len(found) == total {
 			out := make(map[string]inventory.Server, len(found))
 			for id, s := range found {
+				if s.ProjectID != "" && s.ProjectID != c.project {
+					return nil, fmt.Errorf("Scaleway listed server %s of project %s, but project %s was requested; fix: check project_id in the configuration", id, s.ProjectID, c.project)
+				}
 				out[id] = toServer(s)
 			}
+			c.listed.note(zone, out)
 			return out, nil
 		}
 	}
@@ -76,7 +80,9 @@ func (c *Client) pages(ctx context.Context, zone scw.Zone, project *string) (fou
 			return nil, 0, err
 		}
 		for _, s := range resp.Servers {
-			found[s.ID] = s
+			if s != nil && s.ID != "" {
+				found[s.ID] = s
+			}
 		}
 		brought, total = brought+len(resp.Servers), int(resp.TotalCount)
 		if len(resp.Servers) == 0 || brought >= total {
@@ -123,11 +129,15 @@ func (c *Client) Elsewhere(ctx context.Context) inventory.Account {
 
 // misplaced reports whether an error may come of a wrong zone or project, and of no fault on the way.
 func misplaced(err error) bool {
-	var argument *scw.InvalidArgumentsError
-	var missing *scw.ResourceNotFoundError
-	var other *scw.ResponseError
-	return errors.Is(err, inventory.ErrDenied) || errors.As(err, &argument) || errors.As(err, &missing) ||
-		errors.As(err, &other) && (other.StatusCode == http.StatusBadRequest || other.StatusCode == http.StatusForbidden || other.StatusCode == http.StatusNotFound)
+	var e *inventory.ProviderError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Class {
+	case inventory.Denied, inventory.InvalidRequest, inventory.NotFound:
+		return true
+	}
+	return e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden || e.Status == http.StatusNotFound
 }
 
 // firstLine is the part of an error that fits into a line with others.

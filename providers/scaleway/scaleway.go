@@ -24,6 +24,7 @@ type Options struct {
 	Zones     []string
 	Known     []string // zones in which servers may be as well
 	HTTP      *http.Client
+	Waiting   func(Waiting) // called before a request is sent again, from many goroutines; nil: no call
 	// URL, AccessKey and SecretKey stand in for the user's own configuration,
 	// all three or none.
 	URL, AccessKey, SecretKey string
@@ -38,7 +39,10 @@ type Client struct {
 	known       []scw.Zone    // those, and others in which servers may be
 	settleEvery time.Duration // between two tries of what a passing state forbids
 	askEvery    time.Duration // between two readings of a diagnostic
+	goneEvery   time.Duration // between two lists that must both lack a server
+	pauses      *pauses
 	catalogue   catalogue
+	listed      listed
 }
 
 // pageSize is the largest that the API gives.
@@ -58,7 +62,11 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(doer{o.HTTP}), scw.WithDefaultPageSize(pageSize))...)
+	next := *o.HTTP
+	// A redirect would carry the key to another host.
+	next.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	limits := newPauses()
+	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(doer{&next, o.Waiting, limits}), scw.WithDefaultPageSize(pageSize))...)
 	if err != nil {
 		return nil, fmt.Errorf("scaleway credentials: %w; fix: run scw init or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
 	}
@@ -69,7 +77,8 @@ func New(o Options) (*Client, error) {
 	if _, err := client.GetAPIMetadata(); err != nil {
 		return nil, fmt.Errorf("scaleway client: %w", err)
 	}
-	c := &Client{api: applesilicon.NewAPI(client), iam: iam.NewAPI(client), project: o.ProjectID, settleEvery: settleEvery, askEvery: diagnoseEvery}
+	c := &Client{api: applesilicon.NewAPI(client), iam: iam.NewAPI(client), project: o.ProjectID, pauses: limits,
+		settleEvery: settleEvery, askEvery: diagnoseEvery, goneEvery: goneEvery}
 	if c.project == "" {
 		c.project, _ = client.GetDefaultProjectID()
 	}
@@ -119,6 +128,10 @@ func (c *Client) get(ctx context.Context, zone, id string) (*applesilicon.Server
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read server %s: %w", id, err)
+	}
+	if s.ID != id {
+		return nil, fmt.Errorf("read server %s: %w", id, &inventory.ProviderError{Class: inventory.UnexpectedAnswer,
+			Text: fmt.Sprintf("unexpected answer from Scaleway: it returned the server %q; fix: run the command again", s.ID)})
 	}
 	return s, nil
 }

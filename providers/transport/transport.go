@@ -1,5 +1,5 @@
-// Package transport is the HTTP client under every provider: it counts
-// requests, and repeats those that a server asked to have repeated.
+// Package transport is the HTTP client under every provider: it counts and paces
+// requests.
 package transport
 
 import (
@@ -107,20 +107,23 @@ const (
 	timeout     = 30 * time.Second
 )
 
-// New returns an HTTP client that repeats a request the server answered with
-// 429, waiting as long as it says, and a GET that failed on the way or met a
-// server fault. Nothing else is repeated: whether a write arrived is not known.
-// It sends at most perSecond requests in any second, so that many hosts at once
-// do not meet the server's own limit.
+// New returns an HTTP client that sends at most perSecond requests in any second, so
+// that many hosts at once do not meet the server's own limit. It repeats nothing: the
+// provider's client knows what is safe to repeat.
 func New(counter *Counter, perSecond int) *http.Client {
 	// What a second lets through is the burst and what is refilled meanwhile.
 	burst := max(1, perSecond/8)
 	limit := rate.NewLimiter(rate.Limit(max(1, perSecond-burst)), burst)
-	return repeating(&http.Client{Transport: counter.paced(base(), limit), Timeout: timeout})
+	b := base()
+	b.ResponseHeaderTimeout = timeout
+	return &http.Client{Transport: counter.paced(b, limit)}
 }
 
-// Downloads returns an HTTP client that repeats in the same way until an answer
-// begins, and lets it take as long as it takes: the reader decides when to stop.
+// Downloads returns an HTTP client that repeats a request the server answered with
+// 429, waiting as long as it says, and a GET that failed on the way or met a
+// server fault, until an answer begins. The answer takes as long as it takes: the
+// reader decides when to stop. Nothing else is repeated: whether a write arrived is not
+// known.
 func Downloads(counter *Counter) *http.Client {
 	b := base()
 	b.ResponseHeaderTimeout = timeout
@@ -163,8 +166,8 @@ func again(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	return retryablehttp.DefaultRetryPolicy(ctx, resp, err)
 }
 
-// wait returns how long to wait: what Scaleway's X-Ratelimit-Reset says, in
-// seconds, else Retry-After, else twice as long each time.
+// wait returns how long to wait: what X-Ratelimit-Reset says, in seconds, else
+// Retry-After, else twice as long each time.
 func wait(least, most time.Duration, attempt int, resp *http.Response) time.Duration {
 	if resp != nil {
 		if s, err := strconv.Atoi(resp.Header.Get("X-Ratelimit-Reset")); err == nil && s >= 0 {

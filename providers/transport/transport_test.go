@@ -54,7 +54,7 @@ func TestRepeats(t *testing.T) {
 			t.Parallel()
 			url, served := answers(t, c.codes...)
 			var counter transport.Counter
-			client := transport.New(&counter, 1000)
+			client := transport.Downloads(&counter)
 			defer client.CloseIdleConnections()
 			req, err := http.NewRequestWithContext(t.Context(), c.method, url, strings.NewReader("body"))
 			if err != nil {
@@ -88,7 +88,7 @@ func TestWriteIsNotRepeatedAfterABreak(t *testing.T) {
 			}
 		}))
 		var counter transport.Counter
-		client := transport.New(&counter, 1000)
+		client := transport.Downloads(&counter)
 		req, err := http.NewRequestWithContext(t.Context(), method, s.URL, strings.NewReader("body"))
 		if err != nil {
 			t.Fatal(err)
