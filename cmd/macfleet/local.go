@@ -96,6 +96,10 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 	for _, i := range app.Incidents() {
 		incidents = append(incidents, [2]string{i.Name, i.Summary})
 	}
+	var ofAccount [][2]string
+	for _, i := range app.AccountIncidents() {
+		ofAccount = append(ofAccount, [2]string{i.Name, i.Summary})
+	}
 	c := group("sandbox", "Inspect and disturb the simulated world",
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
 			Example: `  macfleet sandbox list --sandbox
@@ -107,9 +111,12 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 			RunE: func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
 		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Inject an incident into a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
 			Long: "Injects an incident into a simulated host; macfleet sandbox heal undoes it. See\ndocs/incidents.md. Incidents:\n\n" +
-				strings.Join(columns(incidents, incidentColumn), "\n"),
+				strings.Join(columns(incidents, incidentColumn), "\n") +
+				"\n\nIncidents of the account and the pool, with scaleway as HOST:\n\n" +
+				strings.Join(columns(ofAccount, incidentColumn), "\n"),
 			Example: `  macfleet sandbox inject acme-production-runners-m2-0bccd unreachable --sandbox
-  macfleet sandbox inject runners/0bccd sleep-enabled --sandbox`,
+  macfleet sandbox inject runners/0bccd sleep-enabled --sandbox
+  macfleet sandbox inject scaleway revoked-key --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxInject(env) }},
 		&cobra.Command{Use: "heal [HOST [INCIDENT]]", Short: "Undo incidents", Args: cobra.MaximumNArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
 			Example: `  macfleet sandbox heal --sandbox

@@ -57,6 +57,9 @@ func (env *Env) seed(c *fleet.Config) sandbox.Seed {
 // Incidents are what can happen to a simulated host, and what each is.
 func Incidents() []sandbox.Incident { return sandbox.Incidents() }
 
+// AccountIncidents are what can happen to the simulated account and its pool, and what each is.
+func AccountIncidents() []sandbox.Incident { return sandbox.AccountIncidents() }
+
 // inWorld opens the world for a sandbox command. It needs a configuration only where it must be made.
 func (env *Env) inWorld(do func(*sandbox.World) error) (err error) {
 	var seed sandbox.Seed
@@ -86,6 +89,13 @@ func SandboxList(env *Env) error {
 		for _, h := range all {
 			rows = append(rows, []string{h.Name, h.Type, h.Zone, h.Address, strings.Join(h.Incidents, ", ")})
 		}
+		open, err := w.AccountOpen()
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 {
+			rows = append(rows, []string{sandbox.Account, "", "", "", strings.Join(open, ", ")})
+		}
 		env.outText().Table(rows, "ZONE", "TYPE")
 		return nil
 	})
@@ -95,8 +105,8 @@ func SandboxList(env *Env) error {
 // for. Any other word is unchanged: the world knows ids and former names, too.
 func simulated(w *sandbox.World, text string) (string, error) {
 	all, err := w.Hosts()
-	if err != nil {
-		return "", err
+	if err != nil || text == sandbox.Account {
+		return text, err
 	}
 	names := mapped(all, func(h sandbox.Host) string { return h.Name })
 	if slices.Contains(mapped(all, func(h sandbox.Host) string { return h.ID }), text) {

@@ -36,6 +36,7 @@ type record struct {
 	Incident string    `json:"incident"`
 	Since    time.Time `json:"since"`
 
+	Server   string            `json:"server,omitempty"`   // of an incident of the account: the server that it affects
 	Name     string            `json:"name,omitempty"`     // the server's name before
 	Settings map[string]string `json:"settings,omitempty"` // the Mac's settings, or files by name, before
 	File     []byte            `json:"file,omitempty"`     // the marker, or the start-up file, before
@@ -126,12 +127,13 @@ func (w *World) Inject(host, incident string) error {
 	if err != nil {
 		return err
 	}
+	incident = wanted.Name
 	unlock, err := w.changes.Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	server, err := w.find(host)
+	server, err := w.target(host, wanted)
 	if err != nil {
 		return err
 	}
@@ -162,9 +164,11 @@ func (w *World) Inject(host, incident string) error {
 // empty incident means all of that host, an empty host all hosts.
 func (w *World) Heal(host, incident string) error {
 	if incident != "" {
-		if _, err := troubleOf(incident); err != nil {
+		wanted, err := troubleOf(incident)
+		if err != nil {
 			return err
 		}
+		incident = wanted.Name
 	}
 	unlock, err := w.changes.Lock()
 	if err != nil {
@@ -175,7 +179,9 @@ func (w *World) Heal(host, incident string) error {
 	if err != nil {
 		return err
 	}
-	if host != "" {
+	if host == Account {
+		all = map[string]history{Account: all[Account]}
+	} else if host != "" {
 		server, err := w.find(host)
 		if err != nil {
 			return err
@@ -194,6 +200,9 @@ func (w *World) healHost(ctx context.Context, id string, open history, incident 
 	server, found, err := w.cloud.Server(id)
 	if err != nil {
 		return err
+	}
+	if id == Account {
+		server, found = cloud.Server{ID: Account, Name: Account}, true
 	}
 	for _, known := range slices.Backward(slices.Clone(open)) {
 		if incident != "" && known.Incident != incident {

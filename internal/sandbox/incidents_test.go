@@ -104,7 +104,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		}
 	}
 	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
-		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-refused",
+		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-not-installed",
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
 		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "stock-lines-missing", "pf-conf-emptied", "flushed-pf-anchor", "unreferenced-anchor", "fail2ban-reloads-pf", "pf-reference-missing",
@@ -113,7 +113,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"owned-by-cluster-api", "machine-not-bound",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "disk-full", "swapped-host",
-		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "server-error", "session-screen-locked", "tart-leftover"}
+		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "stuck-in-locking", "reinstalled-by-hand", "server-error", "session-screen-locked", "tart-leftover"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}
@@ -126,6 +126,9 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 	p.installTart()
 	password, vnc := p.reported()
 	for _, incident := range sandbox.Incidents() {
+		if incident.Name == "reinstalled-by-hand" { // ends others
+			continue
+		}
 		if err := p.world.Inject(p.host.ID, incident.Name); err != nil {
 			t.Error(err)
 		}
@@ -134,7 +137,7 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 	if err := p.world.Inject(other.ID, "unreachable"); err != nil {
 		t.Error(err)
 	}
-	if got := host(t, p.world, p.host.ID).Incidents; len(got) != len(sandbox.Incidents()) {
+	if got := host(t, p.world, p.host.ID).Incidents; len(got) != len(sandbox.Incidents())-1 {
 		t.Errorf("incidents: %q", got)
 	}
 	if err := p.world.Heal("", ""); err != nil {

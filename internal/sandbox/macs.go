@@ -29,7 +29,7 @@ type factory struct {
 	User         string `json:"user"`
 	Password     string `json:"password"`
 
-	keys  []string // authorized keys that the provider put there at the last installation; nil = the fleet's
+	keys  []string // authorized keys that the provider put there at the last installation or restart
 	lives mac.Lives
 }
 
@@ -212,7 +212,7 @@ func (m *macs) reinstall(machine *mac.Machine, server cloud.Server, down time.Du
 // machine returns the values of the Mac of a server.
 func (own factory) machine(server cloud.Server, world settings) mac.Factory {
 	keys := own.keys
-	if keys == nil {
+	if own.lives == (mac.Lives{}) {
 		keys = []string{world.SSHPublicKey}
 	}
 	return mac.Factory{

@@ -171,14 +171,14 @@ func TestKeyRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.inject("key-refused")
+	p.inject("key-not-installed")
 	if _, err := p.ask("true"); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if got := accessLog(t, p.dir, "ssh "+p.host.Name); !slices.Equal(got, []string{"ssh " + p.host.Name + " connect"}) {
 		t.Errorf("log: %q", got)
 	}
-	p.heal("key-refused")
+	p.heal("key-not-installed")
 	if text, err := os.ReadFile(file); err != nil || string(text) != string(before) {
 		t.Errorf("after healing: %q, %v", text, err)
 	}
@@ -188,11 +188,11 @@ func TestKeyRefused(t *testing.T) {
 
 	// A key that was added meanwhile stays.
 	const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEY7C0nXW2jYkDsCCL1X1gpUN6pYTcHsvXdTOJ1ha1pW globex\n"
-	p.inject("key-refused")
+	p.inject("key-not-installed")
 	if err := os.WriteFile(file, []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.heal("key-refused")
+	p.heal("key-not-installed")
 	if text, err := os.ReadFile(file); err != nil || !strings.HasSuffix(string(text), other) {
 		t.Errorf("after healing: %q, %v", text, err)
 	}

@@ -72,7 +72,7 @@ func TestReinstalledByTheProvider(t *testing.T) {
 func TestRebootedByTheProvider(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	p.inject("key-refused")
+	p.inject("key-not-installed")
 	p.writeMarker("own")
 	booted := p.run("sysctl -n kern.boottime")
 	if _, err := scaleway(t, p.world).RebootServer(&applesilicon.RebootServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID}); err != nil {

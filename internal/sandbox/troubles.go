@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,6 +24,7 @@ const (
 // trouble is how an incident is caused and cured.
 type trouble struct {
 	Incident
+	account bool // it affects the account or the pool, not a host that is named
 	// remember records what the cure needs; it changes nothing.
 	remember func(context.Context, *victim) error
 	cause    func(context.Context, *victim) error
@@ -98,7 +100,7 @@ func wireTroubles() []trouble {
 			remember: rememberStartup, cause: makeNoise, lasts: noisy, cure: quieten,
 		},
 		{
-			Incident: Incident{"key-refused", "someone removed the fleet's key from the login user's authorized keys"},
+			Incident: Incident{"key-not-installed", "someone removed the fleet's key from the login user's authorized keys"},
 			remember: rememberKeys, cause: dropKeys, lasts: keysDropped, cure: restoreKeys,
 		},
 	}
@@ -106,13 +108,18 @@ func wireTroubles() []trouble {
 
 func troubleOf(incident string) (trouble, error) {
 	known := map[string]trouble{}
-	for _, t := range troubles() {
+	for _, t := range slices.Concat(troubles(), accountTroubles()) {
 		known[t.Name] = t
 	}
-	if t, ok := known[incident]; ok {
+	if t, ok := known[cmp.Or(otherNames()[incident], incident)]; ok {
 		return t, nil
 	}
 	return trouble{}, unknown("incident", incident, known, "macfleet sandbox inject --help lists them")
+}
+
+// otherNames are further names of incidents.
+func otherNames() map[string]string {
+	return map[string]string{"key-refused": "key-not-installed", "swapped-serial": "swapped-host", "other-controller": ownedName}
 }
 
 func nothing(context.Context, *victim) error { return nil }

@@ -20,8 +20,22 @@ func serverTroubles() []trouble {
 		ofStatus("server-busy", "updating", "the provider is changing the server's options"),
 		ofStatus("server-reinstalling", "reinstalling", "the provider is wiping the server and reinstalling macOS"),
 		ofStatus("server-locked", "locked", "the provider has locked the server"),
+		ofStatus("stuck-in-locking", "locking", "the provider started to lock the server and never finishes"),
+		{
+			Incident: Incident{"reinstalled-by-hand", "someone reinstalled the server in the provider's console: nothing of the fleet is left on it"},
+			remember: nothing, cause: reinstallByHand, lasts: reinstalledByHand, cure: nothing,
+		},
 		ofStatus("server-error", "error", "an operation of the provider on the server failed"),
 	}
+}
+
+func reinstallByHand(_ context.Context, v *victim) error { return v.world.cloud.Reinstall(v.server.ID) }
+
+// reinstalledByHand reports whether the Mac was not set up again since then. What was wiped does not come
+// back when the incident is healed.
+func reinstalledByHand(_ context.Context, v *victim) (bool, error) {
+	data, err := v.marker()
+	return v.server.Life.Installs > 0 && data == nil, err
 }
 
 func scheduleDeletion(_ context.Context, v *victim) error {

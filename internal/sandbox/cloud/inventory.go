@@ -1,6 +1,8 @@
 package cloud
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -83,7 +85,7 @@ func (a *API) ServerAt(address netip.Addr) (server Server, found bool, err error
 
 // Rename changes a server's name without the API, if change accepts the present one.
 func (a *API) Rename(id string, change func(present string) (name string, ok bool)) error {
-	return a.edit(id, func(server *Server) bool {
+	return a.Edit(id, func(server *Server) bool {
 		name, ok := change(server.Name)
 		if ok {
 			server.Name = name
@@ -93,8 +95,81 @@ func (a *API) Rename(id string, change func(present string) (name string, ok boo
 	})
 }
 
-// edit changes a server without the API, if there is one and change accepts it.
-func (a *API) edit(id string, change func(*Server) bool) error {
+// Deliver adds a delivered server with the default system of its type, without an order: neither the
+// key's rights nor the stock nor the quota count.
+func (a *API) Deliver(zone, serverType, name string) (Server, error) {
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return Server{}, err
+	}
+	defer unlock()
+	all, err := a.state.all()
+	if err != nil {
+		return Server{}, err
+	}
+	own, failed := a.settings()
+	if failed != nil {
+		return Server{}, failed
+	}
+	own.Ordered++
+	model := Server{Type: serverType, Zone: zone, Name: name}
+	system, failed := a.systemFor(model, "")
+	if failed != nil {
+		return Server{}, failed
+	}
+	server, failed := a.newServer(own, model, order{ProjectID: a.options.ProjectID}, *system, all)
+	if failed != nil {
+		return Server{}, failed
+	}
+	server.Life.Until = server.CreatedAt
+	server.finish()
+	if err := a.set(func(s *Settings) { s.Ordered = own.Ordered }); err != nil {
+		return Server{}, err
+	}
+	return server, a.state.put(server)
+}
+
+// Remove deletes a server without the API, if there is one.
+func (a *API) Remove(id string) error {
+	if !ValidUUID(id) {
+		return nil
+	}
+	unlock, err := a.lock.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	server, found, err := a.state.get(id)
+	if err != nil || !found {
+		return err
+	}
+	return a.state.remove(server)
+}
+
+// Reinstall wipes a server at once, as a person does in the console with the system that is offered
+// first.
+func (a *API) Reinstall(id string) error {
+	var refused error
+	err := a.Edit(id, func(server *Server) bool {
+		system, failed := a.systemFor(*server, "")
+		keys, unread := a.keys()
+		if failed = cmp.Or(failed, unread); failed != nil {
+			refused = failed
+			return false
+		}
+		server.install(system, keys, a.options.Now())
+		server.UpdatedAt = after(server.UpdatedAt, a.options.Now())
+		return true
+	})
+	server, found, unread := a.Server(id)
+	if err = errors.Join(err, refused, unread); err != nil || !found || a.options.Changed == nil {
+		return err
+	}
+	return a.options.Changed(server)
+}
+
+// Edit changes a server without the API, if there is one and change accepts it.
+func (a *API) Edit(id string, change func(*Server) bool) error {
 	unlock, err := a.lock.Lock()
 	if err != nil {
 		return err
@@ -113,7 +188,7 @@ type Passwords struct{ Sudo, VNC string }
 // Disclose changes the passwords that the API reports of a server, if change accepts the present ones.
 // The Mac's own password stays.
 func (a *API) Disclose(id string, change func(present Passwords) (Passwords, bool)) error {
-	return a.edit(id, func(server *Server) bool {
+	return a.Edit(id, func(server *Server) bool {
 		next, ok := change(Passwords{server.SudoPassword, server.VncURL})
 		if ok {
 			server.SudoPassword, server.VncURL = next.Sudo, next.VNC

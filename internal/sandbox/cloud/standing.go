@@ -11,7 +11,7 @@ type Standing struct {
 
 // Stand changes the API's state of a server, if change accepts the present one.
 func (a *API) Stand(id string, change func(present Standing) (Standing, bool)) error {
-	return a.edit(id, func(server *Server) bool {
+	return a.Edit(id, func(server *Server) bool {
 		next, ok := change(standingOf(*server))
 		if ok {
 			server.Status, server.DeletionScheduled, server.DeletableAt = next.Status, next.DeletionScheduled, next.DeletableAt

@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// accountRows reads the table of docs/incidents.md with the incidents of the account: what macfleet says, by
+// incident.
+func accountRows(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/incidents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## The account and the pool")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string]string{}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) == 3 && strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {
+			rows[strings.Trim(strings.TrimSpace(cells[0]), "`")] = strings.TrimSpace(cells[2])
+		}
+	}
+	return rows
+}
+
+// said is what a plan, or its error, names: codes, and the parts of its document that list servers.
+func said(p *plan.Plan, err error) []string {
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var out []string
+	for _, a := range p.Actions {
+		out = append(out, a.Reason.Code.String())
+		if a.Refusal != nil {
+			out = append(out, a.Refusal.Code.String())
+		}
+	}
+	for _, r := range p.Rejected {
+		out = append(out, r.Trouble.Code.String())
+	}
+	for _, s := range p.Shortages {
+		out = append(out, s.Trouble.Code.String())
+	}
+	for _, l := range p.Lost {
+		out = append(out, l.Trouble.Code.String())
+	}
+	for _, d := range slices.Concat(p.Doubts, p.Warnings) {
+		out = append(out, d.Code.String())
+	}
+	if len(p.Strays) > 0 {
+		out = append(out, "stray_servers")
+	}
+	return out
+}
+
+// TestAccountIncidents injects each incident of the account into a converged fleet of two. Whatever happens, the fleet
+// of two claims nothing. A fleet that wants a third host says what docs/incidents.md says.
+func TestAccountIncidents(t *testing.T) {
+	t.Parallel()
+	rows := accountRows(t)
+	if len(rows) != len(sandbox.AccountIncidents()) {
+		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.AccountIncidents()))
+	}
+	for _, incident := range sandbox.AccountIncidents() {
+		t.Run(incident.Name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 6)
+			converges(t, run(t, w, hostCore("production", 2)))
+			if err := w.Inject(sandbox.Account, incident.Name); err != nil {
+				t.Fatal(err)
+			}
+			p, err := run(t, w, hostCore("production", 2)).Plan(t.Context())
+			if err == nil && len(p.Runnable()) > 0 {
+				t.Errorf("the fleet plans %+v", p.Runnable())
+			}
+			all := said(run(t, w, hostCore("production", 3)).Plan(t.Context()))
+			for _, m := range regexp.MustCompile("`([a-z -_]+)`").FindAllStringSubmatch(rows[incident.Name], -1) {
+				if !strings.Contains(strings.Join(all, "\n"), m[1]) {
+					t.Errorf("it says %q, want %q", all, m[1])
+				}
+			}
+		})
+	}
+}

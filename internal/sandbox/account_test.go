@@ -1,0 +1,159 @@
+package sandbox_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	"github.com/scaleway/scaleway-sdk-go/scw"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+)
+
+func (p *patient) injectAccount(incident string) {
+	p.Helper()
+	for range 2 { // the second time changes nothing
+		if err := p.world.Inject(sandbox.Account, incident); err != nil {
+			p.Fatal(err)
+		}
+	}
+	if got, err := p.world.AccountOpen(); err != nil || !slices.Equal(got, []string{incident}) {
+		p.Errorf("open are %q, %v, want %q", got, err, incident)
+	}
+}
+
+func (p *patient) healAccount() {
+	p.Helper()
+	for range 2 {
+		if err := p.world.Heal(sandbox.Account, ""); err != nil {
+			p.Fatal(err)
+		}
+	}
+	if got, err := p.world.AccountOpen(); err != nil || len(got) > 0 {
+		p.Errorf("after healing are open %q, %v", got, err)
+	}
+}
+
+// seen returns what the API key sees of the servers in the first zone: their names, or the error.
+func (p *patient) seen() string {
+	p.Helper()
+	list, err := scalewayOf(p.T, p.world).ListServers(&applesilicon.ListServersRequest{Zone: "fr-par-1", ProjectID: scw.StringPtr(project)})
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, s := range list.Servers {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// scalewayOf is the vendor's client without the request that it makes first.
+func scalewayOf(t testing.TB, w *sandbox.World) *applesilicon.API {
+	t.Helper()
+	access, secret := w.ScalewayKeys()
+	client, err := scw.NewClient(scw.WithAPIURL(w.ScalewayURL()), scw.WithAuth(access, secret), scw.WithDefaultProjectID(w.ProjectID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applesilicon.NewAPI(client)
+}
+
+// TestAccountIncidents injects each incident of the account into a new world, and compares what the API
+// shows with what is expected.
+func TestAccountIncidents(t *testing.T) {
+	t.Parallel()
+	all := map[string]string{ // a part of what the list of servers shows
+		"revoked-key": "does not exist", "read-only-key": "acme-pool-01", "iam-project-missing": "acme-pool-01", "rate-limited": "429",
+		"out-of-stock": "globex-ci-", "os-family-gone": "acme-pool-01", "stray-server": "ci-scratch", "unnamed-orphan": "as-wonderful-lamport",
+		"moved-project": "", "half-made-claim": "acme-pool-01", "dirty-pool-host": "acme-pool-01",
+	}
+	if got := sandbox.AccountIncidents(); len(got) != len(all) {
+		t.Errorf("incidents of the account: %+v", got)
+	}
+	for _, incident := range sandbox.AccountIncidents() {
+		t.Run(incident.Name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			before := p.seen()
+			p.injectAccount(incident.Name)
+			if want, known := all[incident.Name]; !known || incident.Summary == "" || !strings.Contains(p.seen(), want) || want == "" && p.seen() != "" {
+				t.Errorf("the API shows %q, want %q", p.seen(), want)
+			}
+			p.healAccount()
+			p.want("list of servers", p.seen(), before)
+		})
+	}
+}
+
+func TestPoolIncidents(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.writeMarker(`{"configuration":"acme","environment":"production","fleet":"runners","group":"m2","epoch":12}`)
+	p.injectAccount("unnamed-orphan")
+	orphan := hosts(t, p.world)[2]
+	data, err := p.world.Mac(orphan.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker, err := data.ReadFile("/etc/macfleet/host.json")
+	if err != nil || !strings.Contains(string(marker), `"acme-production-runners-m2-`+orphan.ID[:5]+`"`) || !strings.Contains(string(marker), orphan.ID) {
+		t.Errorf("its marker is %s, %v", marker, err)
+	}
+	p.healAccount()
+	p.run("rm -rf /etc/macfleet")
+
+	p.injectAccount("half-made-claim")
+	p.want("claim", p.run("grep -c acme-production-runners-m2-"+p.host.ID[:5]+" /etc/macfleet/claim.json"), "1")
+	p.healAccount()
+	p.want("folder", p.run("if [ -e /etc/macfleet ]; then echo there; fi"), "")
+
+	p.injectAccount("half-made-claim")
+	p.writeMarker("finished")
+	p.healAccount()
+	p.want("a finished claim", p.run("cat /etc/macfleet/host.json && ls /etc/macfleet/claim.json"), "finished/etc/macfleet/claim.json")
+	p.run("rm -rf /etc/macfleet")
+
+	p.injectAccount("dirty-pool-host")
+	p.want("leftovers", p.run("grep -c globex /etc/macfleet/host.json && ls /Library/LaunchDaemons"), "2\ndev.tuist.tart-kubelet.plist")
+	p.healAccount()
+	p.want("leftovers after healing", p.run("ls /etc/macfleet /Library/LaunchDaemons 2>/dev/null | grep -c plist || true"), "0")
+}
+
+func TestTargetsOfIncidents(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	if err := p.world.Inject(p.host.Name, "revoked-key"); err == nil || !strings.Contains(err.Error(), "sandbox inject scaleway revoked-key") {
+		t.Errorf("an incident of the account on a host: %v", err)
+	}
+	if err := p.world.Inject(sandbox.Account, "sleep-enabled"); err == nil || !strings.Contains(err.Error(), "sandbox list") {
+		t.Errorf("an incident of a host on the account: %v", err)
+	}
+	if err := p.world.Inject(p.host.Name, "swapped-serial"); err != nil {
+		t.Fatal(err)
+	}
+	if got := host(t, p.world, p.host.ID).Incidents; !slices.Equal(got, []string{"swapped-host"}) {
+		t.Errorf("under its other name: %q", got)
+	}
+	if err := p.world.Heal(p.host.Name, "swapped-serial"); err != nil || len(host(t, p.world, p.host.ID).Incidents) > 0 {
+		t.Errorf("healed under its other name: %v", err)
+	}
+}
+
+func TestReinstalledByHand(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	if err := p.world.Provider().EditKeys(func(all []cloud.SSHKey) []cloud.SSHKey { return all[:0] }); err != nil {
+		t.Fatal(err)
+	}
+	p.writeMarker("own")
+	p.inject("reinstalled-by-hand")
+	p.want("marker", p.marker(), "")
+	if _, _, err := exec(t.Context(), p.world, signer(t, p.world), p.host.Address, "true"); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
+		t.Errorf("without a registered key it accepts the fleet's key: %v", err)
+	}
+	p.heal("reinstalled-by-hand")
+	p.want("marker after healing", p.marker(), "")
+}
