@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // StepsFor returns all steps of a host; a step that the configuration does not have has no desired state. It
@@ -233,7 +232,7 @@ func (c *computation) enter(some []draft, left int) {
 func (c *computation) work(d *draft) {
 	h := d.host
 	if h.Seen.Trouble != nil {
-		h.Unknown = Diagnosed(*h.Seen.Trouble, c.vendor, h.Server)
+		h.Unknown = h.Diagnosed(c.vendor)
 		return
 	}
 	if h.Refused = d.refused; h.Refused != nil {
@@ -325,14 +324,6 @@ func (c *computation) compareStep(h *Host, step Step, marker Marker) (a Action, 
 		a.Origin, a.Reason = pending, Reason{codeMoved, "the host was renamed"}
 	}
 	return a, differs
-}
-
-// Diagnosed adds the provider's state of a server whose host does not answer.
-func Diagnosed(t Trouble, of fleet.Vendor, s inventory.Server) *Trouble {
-	if !s.Usable() {
-		t.Text += "; " + condition(of, s)
-	}
-	return &t
 }
 
 // inParallel calls do with every number below n, on several goroutines. A call must not change what another

@@ -299,7 +299,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 	n, isNode := h.Node.Get()
 	proven := isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == Leaving && !isNode
 	if t := h.Seen.Trouble; t != nil {
-		h.Unknown = Diagnosed(*t, c.vendor, h.Server)
+		h.Unknown = h.Diagnosed(c.vendor)
 		switch {
 		case t.Code != CodeUnreachable: // it answers, so work may run there
 			return h.Unknown

@@ -69,13 +69,17 @@ type HostSeen struct {
 	OSVersion inventory.Seen[string] `json:"os_version"` // for example 26.3
 	Marker    inventory.Seen[Marker] `json:"marker"`
 	Claim     inventory.Seen[Claim]  `json:"claim"`
-	Pending   []StepID               `json:"pending,omitempty"`  // steps that an earlier run started and never verified
-	Undone    *Undone                `json:"undone,omitempty"`   // the change that the host rolled back last; nil: none, or a later one was confirmed
-	Armed     *Armed                 `json:"armed,omitempty"`    // the change that the host is about to roll back; nil: none
-	Entered   *Entered               `json:"entered,omitempty"`  // the run that entered it last; nil: none
-	Refusals  []Refusal              `json:"-"`                  // passwords that the host refused; not recorded
-	Password  *Password              `json:"password,omitempty"` // nil: it was not looked up, as nothing needs it
-	Facts     Facts                  `json:"facts,omitempty"`
+	Pending   []StepID               `json:"pending,omitempty"` // steps that an earlier run started and never verified
+	Undone    *Undone                `json:"undone,omitempty"`  // the change that the host rolled back last; nil: none, or a later one was confirmed
+	Armed     *Armed                 `json:"armed,omitempty"`   // the change that the host is about to roll back; nil: none
+	Entered   *Entered               `json:"entered,omitempty"` // the run that entered it last; nil: none
+	// Diagnosis is the provider's look at a server that does not answer; nil: none was made, or it could not be
+	// read.
+	Diagnosis       *inventory.Diagnosis `json:"diagnosis,omitempty"`
+	DiagnosisUnread string               `json:"diagnosis_unread,omitempty"` // why it could not be read
+	Refusals        []Refusal            `json:"-"`                          // passwords that the host refused; not recorded
+	Password        *Password            `json:"password,omitempty"`         // nil: it was not looked up, as nothing needs it
+	Facts           Facts                `json:"facts,omitempty"`
 }
 
 // Claim is /etc/macfleet/claim.json on a host: the half of a claim that is created exclusively, before the

@@ -29,7 +29,7 @@ func (h *Host) Verdict(actions []Action) Verdict {
 	switch {
 	case h.Leaves && has(Action.Runs):
 		return ToRemove
-	case h.Unknown != nil && h.Unknown.Code == CodeUnreachable:
+	case h.Unknown.NoAnswer():
 		return Unreachable
 	case h.Unknown != nil:
 		return Uncompared

@@ -324,7 +324,7 @@ func (e *examination) stages() []stage {
 		key = seen.Fingerprint + ", the pinned one"
 	}
 	return []stage{
-		{"connection", answers, "there is no connection", []string{"unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
+		{"connection", answers, "there is no connection", []string{"unreachable", "host-down", "ssh-port-unreachable", "jump-lost"}, []string{"ssh-config", "jump-failed"}},
 		{"ssh", "an ssh server answers", "no ssh server answers", []string{"no-ssh-answer"}, nil},
 		{"host key", key, "the host key is not trusted", []string{"wrong-host-key", "host-key-unknown"}, []string{"damaged-pin"}},
 		{"authentication", "logged in as " + e.cfg.SSH.User, "login failed", []string{"key-not-installed"}, []string{"no-key"}},
@@ -338,8 +338,8 @@ func (e *examination) connection() {
 	all := e.stages()
 	failed, passed := len(all), len(all)
 	var t *plan.Trouble
-	if found := e.of.Seen.Trouble; found != nil {
-		t = plan.Diagnosed(*found, e.cfg.Vendor(), e.of.Server)
+	if e.of.Seen.Trouble != nil {
+		t = e.of.Diagnosed(e.cfg.Vendor())
 		failed, passed = -1, 0
 		for i, s := range all {
 			switch {

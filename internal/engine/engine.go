@@ -101,10 +101,11 @@ type Engine struct {
 	// Locked says who holds the lock; nil: there is no lock.
 	Locked func(context.Context) (*plan.Lock, error)
 
-	renaming renameRight
-	keys     keyCheck
-	emitting sync.Mutex
-	sent     sync.Map // time of the last progress event per host
+	renaming  renameRight
+	keys      keyCheck
+	diagnosed diagnoses
+	emitting  sync.Mutex
+	sent      sync.Map // time of the last progress event per host
 }
 
 // Plan observes everything and computes the difference. An error means that there is no
@@ -254,7 +255,10 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 			p = nil
 		}
 	}
-	return p, nil
+	if again = e.diagnose(ctx, snap, p); len(again) > 0 {
+		p = plan.Complete(e.Config, e.Steps, *snap, sel, p, again)
+	}
+	return p, context.Cause(ctx)
 }
 
 // Lists reads the providers' lists without observing a host.

@@ -153,7 +153,7 @@ func (r Record) leftHosts() []LeftHost {
 	}
 	for _, h := range r.Plan.Hosts {
 		state := StateRefused
-		if h.Trouble == plan.CodeUnreachable {
+		if (&plan.Trouble{Code: h.Trouble}).NoAnswer() {
 			state = StateUnreachable
 		}
 		add(h.Name, h.Fleet, h.Trouble, state)

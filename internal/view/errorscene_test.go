@@ -125,6 +125,12 @@ func (s *scene) listed(l fleet.Listed) {
 	s.cfg.Hosts = append(s.cfg.Hosts, l)
 }
 
+// unanswered makes the member unreachable, with the provider's diagnostic.
+func (s *scene) unanswered(d *inventory.Diagnosis) {
+	s.snap.Hosts[memberID] = plan.HostSeen{Diagnosis: d,
+		Trouble: &plan.Trouble{Code: plan.CodeUnreachable, Text: "dial tcp 198.51.100.1:22: i/o timeout", Remedy: "check the server in the Scaleway console"}}
+}
+
 // wants sets how many servers the group wants.
 func (s *scene) wants(n int) { s.cfg.Fleets[0].Groups[0].Replicas = n }
 

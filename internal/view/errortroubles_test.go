@@ -95,6 +95,12 @@ func troubles() []trouble {
 		{"os-family-gone", func(s *scene) { s.leaves(plan.Wiping); s.offers(inventory.LowStock) }},
 		{"catalogue-unread", func(s *scene) { s.leaves(plan.Wiping) }},
 		{"no-replacement", func(s *scene) { s.leaves(plan.Replaced); s.snap.Servers = s.snap.Servers[:1] }},
+		{"host-down", func(s *scene) {
+			s.unanswered(&inventory.Diagnosis{Text: "server down, port 22 closed, VNC port closed, agent down", Actions: []string{"reboot"}, Detailed: true})
+		}},
+		{"ssh-port-unreachable", func(s *scene) {
+			s.unanswered(&inventory.Diagnosis{Healthy: true, Text: "server up, port 22 open, VNC port open, agent up", Detailed: true, Alive: true, SSH: true, VNC: true, Agent: true})
+		}},
 		{"replace-not-possible", func(s *scene) { s.snap.Servers[0].Type = "M1-M" }},
 		{"server-vanished", func(s *scene) {
 			s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA"}}

@@ -82,8 +82,10 @@ func (r HostRow) ssh() string {
 	switch r.Reachable {
 	case "yes":
 		return "ok"
-	case plan.CodeUnreachable.String():
+	case plan.CodeUnreachable.String(), plan.CodeHostDown.String():
 		return "down"
+	case plan.CodePortUnreachable.String():
+		return "blocked"
 	case plan.CodeWrongHostKey.String(), plan.CodeHostKeyUnknown.String():
 		return "key"
 	}

@@ -90,7 +90,7 @@ func (f *findings) cluster() {
 // host adds what there is to say of a host.
 func (f *findings) host(h *plan.Host, actions []plan.Action) {
 	switch {
-	case h.Unknown != nil && h.Unknown.Code == plan.CodeUnreachable:
+	case h.Unknown.NoAnswer():
 		f.trouble(catDown, h, "", "", h.Unknown)
 	case h.Unknown != nil:
 		f.trouble(catNotCompared, h, "", "", h.Unknown)
