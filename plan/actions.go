@@ -9,7 +9,7 @@ import (
 
 // The codes that are raised here.
 var (
-	codeAdopted         = NewCode("adopted", NotDrift, "a host block adopts the server under its present name")
+	CodeAdopted         = NewCode("adopted", NotDrift, "a host block adopts the server under its present name")
 	codeClaimUnfinished = NewCode("claim-unfinished", NotDrift, "an earlier run claimed the host but did not finish")
 	CodeMarkerMissing   = NewCode("marker-missing", Warning, "the server is a member by its name, but its host has no marker")
 	codeTooFewReplicas  = NewCode("too-few-replicas", NotDrift, "the group has fewer hosts than configured")
@@ -27,7 +27,7 @@ func mark(h *Host) Action {
 	_, started := h.Seen.Claim.Get()
 	switch {
 	case h.adopting:
-		return h.action(CreateMarker, pending, codeAdopted, "a host block adopts the server under its present name")
+		return h.action(CreateMarker, pending, CodeAdopted, "a host block adopts the server under its present name")
 	case started && (!h.Seen.Pinned || h.trust.Pin != nil && h.trust.Pin.Unfinished):
 		return h.action(CreateMarker, pending, codeClaimUnfinished, "an earlier run claimed the host but did not finish")
 	case h.Member:

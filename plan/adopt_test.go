@@ -370,3 +370,36 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("asked %v", w.asked)
 	}
 }
+
+// TestAdoptOnly plans the markers of adopted servers and nothing else: no step, no claim, no other member.
+func TestAdoptOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(3, 0, 0)
+	w.legacyServer(1, legacy)
+	w.adopt(1, legacy)
+	w.member("macos", "m2", 2)
+	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("bad", "bad") })
+	w.free(9)
+	w.sel = plan.Selection{AdoptOnly: true, Steps: []plan.StepID{"alpha"}}
+	p := w.plan(t)
+	expect(t, "actions", []string{legacy + " marker adopted P"}, lines(p))
+	expect(t, "asked", [][]string{{legacy}}, w.asked)
+	if p.LeftOut != 1 || !p.AdoptOnly || len(p.Shortages) != 0 {
+		t.Errorf("left out %d, adopt only %t, shortages %v", p.LeftOut, p.AdoptOnly, p.Shortages)
+	}
+	w.perform(p)
+	if p = w.compute(); len(p.Actions) != 0 || p.Summarise().Converged != 1 {
+		t.Errorf("afterwards %v", lines(p))
+	}
+	w.sel = plan.Selection{}
+	if p = w.plan(t); len(p.Actions) < 4 {
+		t.Errorf("without the limit %v", lines(p))
+	}
+
+	w = newWorld(1, 0, 0)
+	w.member("macos", "m2", 2)
+	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{AdoptOnly: true})
+	if err == nil || !strings.Contains(err.Error(), "macfleet import") {
+		t.Errorf("nothing is adopted: %v", err)
+	}
+}

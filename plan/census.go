@@ -254,7 +254,8 @@ func (c *census) missing() []placed {
 	var out []placed
 	for id, t := range known {
 		at, _ := c.place(t.name, id)
-		out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: t.name, place: at, by: t.by})
+		_, adopted := c.adopted[id]
+		out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: t.name, place: at, by: t.by, adopted: adopted})
 	}
 	slices.SortFunc(out, inOrder)
 	return out

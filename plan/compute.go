@@ -47,7 +47,7 @@ func (p *Plan) except(these map[string]bool) map[string]draft {
 // compute is Compute on a number of goroutines. It reuses what is known of hosts by their server ids.
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
-		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps,
+		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, AdoptOnly: sel.AdoptOnly,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
 	c.needs = c.assign(sel)
 	c.leaves = c.leaving(c.needs)
@@ -289,7 +289,7 @@ func (c *computation) compareSteps(d *draft, marker Marker) stepWork {
 	h := d.host
 	var w stepWork
 	for _, step := range c.stepsFor(h.Spec) {
-		if !c.sel.Includes(step.ID()) {
+		if !c.sel.Includes(step.ID()) || c.sel.AdoptOnly && h.Seen.Root {
 			continue
 		}
 		if m, is := step.(NodeMaker); is && m.MakesNode() {

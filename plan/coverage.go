@@ -37,6 +37,7 @@ type Coverage struct {
 	On           []string `json:"on,omitempty"`      // selectors that the plan is limited to
 	Exclude      []string `json:"exclude,omitempty"` // selectors whose hosts are left out
 	Steps        []StepID `json:"steps,omitempty"`   // the only steps that were compared; empty: all
+	AdoptOnly    bool     `json:"adopt_only,omitempty"` // only markers and host keys of adopted servers were compared
 	NotCompared  []Gap    `json:"not_compared"`      // hosts of which nothing was compared, by reason
 	Partly       []Gap    `json:"partly_compared"`   // hosts of which some steps were not compared, by reason
 	NotContacted int      `json:"unasked,omitempty"` // configured hosts that were not contacted
@@ -53,7 +54,7 @@ type Gap struct {
 
 // Coverage returns what the plan is a comparison of.
 func (p *Plan) Coverage() Coverage {
-	c := Coverage{Hosts: len(p.Hosts) + len(p.Lost), LeftOut: p.LeftOut, On: p.On, Exclude: p.Exclude, Steps: p.Steps,
+	c := Coverage{Hosts: len(p.Hosts) + len(p.Lost), LeftOut: p.LeftOut, On: p.On, Exclude: p.Exclude, Steps: p.Steps, AdoptOnly: p.AdoptOnly,
 		NotCompared: []Gap{}, Partly: []Gap{}, ObjectsLeftOut: p.Narrowed && p.Cluster}
 	for i := range p.Hosts {
 		h := &p.Hosts[i]

@@ -276,6 +276,7 @@ type Plan struct {
 	Exclude   []string           `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
 	LeftOut   int                `json:"left_out,omitempty"` // hosts that these leave out, including those still to be claimed
 	Steps     []StepID           `json:"steps,omitempty"`    // the only steps that were compared; empty: all
+	AdoptOnly bool               `json:"adopt_only,omitempty"` // only markers and host keys of adopted servers were compared
 	Fleets    []string           `json:"fleets,omitempty"`   // in the order of the configuration
 	Hosts     []Host             `json:"hosts"`              // by fleet and group in that order, members before claims, then by name
 	Actions   []Action           `json:"resource_changes"`   // those without a host first, then by host in that order, a host's in the order they run

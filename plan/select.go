@@ -51,6 +51,9 @@ type Selection struct {
 	// AllowOrphans allows claims although members are orphaned: a person wants other servers instead.
 	AllowOrphans bool
 	MovedFrom    string   // uid of the cluster from which hosts are moved to this one; empty: none
+	// AdoptOnly limits the run to adopted servers, and to their markers and host keys. Steps then has the step that
+	// sets up sudo: writing a marker needs it.
+	AdoptOnly    bool
 	Former       bool     // On has hosts of an earlier run: those that no longer exist are ignored
 	Passwords    []string // names of hosts whose login passwords a person typed
 	Meant        []Meant  // what Resolve found short forms and ends of names to stand for
@@ -59,7 +62,7 @@ type Selection struct {
 // IsAll reports whether everything is selected.
 func (s Selection) IsAll() bool { return s.allHosts() && len(s.Steps) == 0 }
 
-func (s Selection) allHosts() bool { return len(s.On)+len(s.Exclude) == 0 }
+func (s Selection) allHosts() bool { return len(s.On)+len(s.Exclude) == 0 && !s.AdoptOnly }
 
 // Includes reports whether a step is among those that the run is limited to.
 func (s Selection) Includes(id StepID) bool { return len(s.Steps) == 0 || slices.Contains(s.Steps, id) }
@@ -86,6 +89,9 @@ func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
 }
 
 func (s Selection) matches(p *placed) bool {
+	if s.AdoptOnly && !p.adopted {
+		return false
+	}
 	is := func(sel Selector) bool { return sel.matches(p) }
 	return (len(s.On) == 0 || slices.ContainsFunc(s.On, is)) && !slices.ContainsFunc(s.Exclude, is)
 }
@@ -213,6 +219,10 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 // nothing is the error of a selection that no host matches, although each value of its selectors exists.
 func (s Selection) nothing(hosts []*placed) error {
 	switch on := (Selection{On: s.On}); {
+	case s.AdoptOnly && !slices.ContainsFunc(hosts, Selection{AdoptOnly: true}.matches):
+		return errors.New("no host is selected: no host block adopts a server; macfleet import writes such blocks")
+	case s.AdoptOnly:
+		return errors.New("no host is selected: --on and --exclude leave no adopted server; macfleet plan --adopt-only shows all")
 	case len(s.On) == 0:
 		return errors.New("no host is selected: --exclude matches all hosts")
 	case slices.ContainsFunc(hosts, on.matches):

@@ -28,7 +28,10 @@ const sudoFile = plan.SudoersFile
 // managed is the first line of every file that only macfleet writes.
 const managed = "# Managed by macfleet.\n"
 
-func (sudo) ID() plan.StepID { return "sudo" }
+// RootStep is the step that sets up passwordless sudo: every change of a host needs it, also the first marker.
+const RootStep plan.StepID = "sudo"
+
+func (sudo) ID() plan.StepID { return RootStep }
 
 func (s sudo) Wanted() string {
 	if s.desired == nil {

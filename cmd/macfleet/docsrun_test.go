@@ -19,6 +19,7 @@ var notRunnable = map[string]string{
 	"sandbox run":                          "needs kubectl",
 	"init --from-inventory":                "needs a directory without a configuration",
 	"import ci-runner-07":                  "the server is an example",
+	"--adopt-only":                         "needs adopted servers",
 	"show k3j5":                            "the run is an example",
 	"lock release --force":                 "the run is an example",
 	"--moved-from-cluster":                 "the cluster is an example",

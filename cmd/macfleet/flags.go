@@ -61,6 +61,7 @@ func boundsFlags(f *pflag.FlagSet, o *app.Bounds) {
 	f.IntVar(&o.MaxHosts, "max-hosts", 0, "change at most `N` hosts in this run (default: the guardrails, else unlimited)")
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe outside the maintenance windows of the guardrails too")
 	f.BoolVar(&o.Orphans, "allow-orphans", false, "claim servers even while orphaned members exist")
+	f.BoolVar(&o.AdoptOnly, "adopt-only", false, "limit to adopted servers, and write only their markers and host keys (and sudo, where it is missing)")
 	f.StringVar(&o.MovedFrom, "moved-from-cluster", "", "move hosts that belong to the cluster with this `UID` to the current one")
 	f.BoolVar(&o.Rollback, "rollback", false, "roll artifacts back to the previous version (requires --on)")
 }

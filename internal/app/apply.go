@@ -42,6 +42,7 @@ type Bounds struct {
 	Rollback                         bool
 	NewTokens                        bool   // hosts get new tokens, and their old ones end
 	MovedFrom                        string // uid of the cluster from which hosts are moved to this one
+	AdoptOnly                        bool   // only markers and host keys of adopted servers
 	Orphans                          bool   // claim servers although there are orphaned members
 }
 
@@ -90,7 +91,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is read.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred}
-	n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
+	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
 	n.Passwords = o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error

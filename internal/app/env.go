@@ -199,6 +199,7 @@ func machine() string {
 type Selection struct {
 	On, Exclude []string // selectors
 	Steps       []string
+	AdoptOnly   bool     // only markers and host keys of adopted servers
 	NewTokens   bool     // hosts get new tokens
 	Rollback    bool     // of artifacts, to the version before
 	MovedFrom   string   // uid of the cluster from which hosts are moved to this one; empty: none is
@@ -226,6 +227,13 @@ func (s Selection) parsed() (plan.Selection, error) {
 	if s.Rollback && len(sel.On) == 0 {
 		return sel, errors.New("--rollback needs --on: name the hosts, e.g. --on fleet=runners")
 	}
+	if err := refuse(s.AdoptOnly && (len(s.Steps) > 0 || s.Rollback || s.NewTokens), "--adopt-only writes markers and host keys only: remove --step, --rollback and --rotate-tokens"); err != nil {
+		return sel, err
+	}
+	if sel.AdoptOnly = s.AdoptOnly; s.AdoptOnly {
+		sel.Steps = []plan.StepID{steps.RootStep}
+		return sel, nil
+	}
 	var err error
 	if sel.Steps, err = plan.ParseSteps(s.Steps, steps.For); err != nil {
 		return sel, fmt.Errorf("--step: %w", err)
@@ -234,7 +242,7 @@ func (s Selection) parsed() (plan.Selection, error) {
 }
 
 // narrowed reports whether a part of the fleets is meant.
-func (s Selection) narrowed() bool { return len(s.On)+len(s.Exclude)+len(s.Steps) > 0 }
+func (s Selection) narrowed() bool { return len(s.On)+len(s.Exclude)+len(s.Steps) > 0 || s.AdoptOnly }
 
 // and returns the selection of more hosts: by name, or by a selector.
 func (s Selection) and(hosts ...string) Selection {

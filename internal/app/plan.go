@@ -87,12 +87,12 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds}
-	n.Rollback, n.Orphans, n.MovedFrom = o.Rollback, o.Orphans, o.MovedFrom
+	n.AdoptOnly, n.Rollback, n.Orphans, n.MovedFrom = o.AdoptOnly, o.Rollback, o.Orphans, o.MovedFrom
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)
 	}
 	if n.narrowed() || n.Rollback {
-		return looked{}, errors.New("--no-secrets contacts nothing, so there is nothing to select: leave out --on, --exclude, --step and --rollback")
+		return looked{}, errors.New("--no-secrets contacts nothing, so there is nothing to select: leave out --on, --exclude, --step, --adopt-only and --rollback")
 	}
 	config, err := env.config(n.reading)
 	if err != nil {
@@ -159,7 +159,7 @@ func (env *Env) readPlanFile(name string) (wire.PlanFile, error) {
 func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
-		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name),
+		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name), refuse(sel.AdoptOnly, cannot, "--adopt-only", name),
 		refuse(sel.NewTokens, cannot, "--rotate-tokens", name), refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(sel.MovedFrom != "", cannot, "--moved-from-cluster", name)); err != nil {
 		return nil, err
 	}
@@ -168,6 +168,9 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 		return nil, err
 	}
 	sel.On, sel.Exclude, sel.Rollback, sel.Orphans, sel.MovedFrom = f.On, f.Exclude, f.Rollback, f.AllowOrphans, f.MovedFrom
+	if sel.AdoptOnly = f.AdoptOnly; f.AdoptOnly {
+		return &approval{name, f}, nil
+	}
 	sel.Steps = mapped(f.Steps, func(id plan.StepID) string { return string(id) })
 	return &approval{name, f}, nil
 }

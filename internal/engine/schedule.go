@@ -157,7 +157,8 @@ func (s *schedule) ended(ctx context.Context, w end) {
 		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.uncordon, Trouble: r.Deferred})
 		j.uncordon = nil
 	}
-	waits := (r.Done > 0 || j.isCordoned()) && !h.Leaves && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
+	// A marker disturbs no Node, and a host that is being adopted may not have one yet.
+	waits := (r.Done > 0 || j.isCordoned()) && !h.Leaves && !s.engine.Selection.AdoptOnly && h.Unknown == nil && h.Refused == nil && h.Spec.Spec.JoinsCluster() && s.engine.Cluster != nil
 	switch {
 	case j.uncordoning:
 		s.uncordonDone(j, h, len(r.Failures) > 0)

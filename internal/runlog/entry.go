@@ -74,6 +74,8 @@ type Selection struct {
 	Exclude  []string `json:"exclude,omitempty"`
 	Steps    []string `json:"steps,omitempty"`
 	Rollback bool     `json:"rollback,omitempty"`
+	// AdoptOnly says that only markers and host keys of adopted servers were written.
+	AdoptOnly bool `json:"adopt_only,omitempty"`
 }
 
 // Limits are what a run keeps to at every moment.

@@ -23,8 +23,8 @@ func limit(c plan.Coverage) string {
 		return ""
 	}
 	out := listed(", ", given(c.LeftOut > 0, "%d of %s", c.LeftOut, count(c.LeftOut+c.Hosts, "host")),
-		given(len(c.Steps) > 0, "other steps, server names, replicas"), given(c.ObjectsLeftOut, "objects of the cluster"))
-	return "Limited by" + flags(shortened(c.On), shortened(c.Exclude), words(c.Steps), false) + given(out != "", ": %s not compared", out) + "."
+		given(len(c.Steps) > 0 && !c.AdoptOnly, "other steps, server names, replicas"), given(c.AdoptOnly, "steps, server names, replicas"), given(c.ObjectsLeftOut, "objects of the cluster"))
+	return "Limited by" + flags(shortened(c.On), shortened(c.Exclude), words(c.Steps), false, c.AdoptOnly) + given(out != "", ": %s not compared", out) + "."
 }
 
 // shortened keeps the first few values of a flag.
@@ -62,7 +62,7 @@ func lead(c plan.Coverage, more ...string) (text, rest string) {
 		given(c.NotContacted > 0, "%s not compared", count(c.NotContacted, "wanted host"))}, more...)
 	missing := listed("; ", gaps...)
 	text = listed("; ", given(c.LeftOut > 0, "limited to %d of %s", c.Hosts, count(c.LeftOut+c.Hosts, "host")),
-		given(len(c.Steps) > 0, "limited to %s", strings.Join(words(c.Steps), ", ")), missing)
+		given(len(c.Steps) > 0, "limited to %s", stepsText(c.Steps, c.AdoptOnly)), missing)
 	if text != "" {
 		text = strings.ToUpper(text[:1]) + text[1:] + ". "
 	}
@@ -76,9 +76,17 @@ func (t *Text) uncovered(c plan.Coverage) {
 	}
 }
 
+// stepsText names the steps that a limited plan compared.
+func stepsText(steps []plan.StepID, adoptOnly bool) string {
+	if adoptOnly {
+		return "markers and host keys"
+	}
+	return strings.Join(words(steps), ", ")
+}
+
 // selected names the hosts, and the steps, that a limited plan compared.
 func selected(p *plan.Plan, s plan.Summary) string {
-	return given(len(p.Steps) > 0, " in %s", strings.Join(words(p.Steps), ", ")) +
+	return given(len(p.Steps) > 0, " in %s", stepsText(p.Steps, p.AdoptOnly)) +
 		fmt.Sprintf(" on the %s of %s", count(s.Hosts, given(p.LeftOut > 0, "selected ")+"host"), ownerTitle(p))
 }
 

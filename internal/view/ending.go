@@ -96,7 +96,7 @@ func (t *Text) Cancelled(err error) {
 // convergedCount counts the hosts that are in sync at the end of a run, and the others by why they are not. A host on which
 // something failed counts as failed, whatever the comparison found.
 func convergedCount(p *plan.Plan, left []runlog.LeftHost) string {
-	selected, in := given(p.Coverage().Limited(), "selected "), given(len(p.Steps) > 0, " in %s", strings.Join(words(p.Steps), ", "))
+	selected, in := given(p.Coverage().Limited(), "selected "), given(len(p.Steps) > 0, " in %s", stepsText(p.Steps, p.AdoptOnly))
 	t := tallyOf(p)
 	if len(left) == 0 {
 		return t.result(selected, in)

@@ -26,6 +26,7 @@ const (
 	catOrphaned    category = "ORPHANED"
 	catHeld        category = "HELD"
 	catDrift       category = "DRIFT"
+	catAdopt       category = "ADOPT" // the first changes of hosts that are taken over as they are
 	catConfig      category = "CONFIG"
 	catNew         category = "NEW"
 	catRemove      category = "REMOVE"
@@ -41,7 +42,7 @@ var categories = []struct {
 	name category
 	sign string
 }{{catCluster, signRefused}, {catBlocked, signRefused}, {catDown, signRefused}, {catAttention, signDrift}, {catLost, signRefused}, {catNotCompared, signUnknown},
-	{catOrphaned, signDrift}, {catHeld, signUnknown}, {catDrift, signDrift}, {catConfig, signUpdate}, {catNew, signOK}, {catRemove, signRefused}, {catDeferred, signUpdate},
+	{catOrphaned, signDrift}, {catHeld, signUnknown}, {catDrift, signDrift}, {catAdopt, signOK}, {catConfig, signUpdate}, {catNew, signOK}, {catRemove, signRefused}, {catDeferred, signUpdate},
 	{catSkipped, signUnknown}, {catWarning, signUpdate}, {catHostKey, signUpdate}, {catUnmanaged, ""}}
 
 // place is where rows of a category stand.

@@ -181,7 +181,7 @@ func driftTitle(r drift.Report) string {
 	}
 	c := r.Coverage
 	return fmt.Sprintf("No drift of %s", of) + given(c.LeftOut > 0, " on %d of %s", c.Hosts, count(c.LeftOut+c.Hosts, "host")) +
-		given(len(c.Steps) > 0, " in %s", strings.Join(words(c.Steps), ", "))
+		given(len(c.Steps) > 0, " in %s", stepsText(c.Steps, c.AdoptOnly))
 }
 
 // uncovered lists what a drift does not cover.

@@ -104,9 +104,10 @@ func (f *findings) host(h *plan.Host, actions []plan.Action) {
 		return
 	}
 	var setUp []plan.Action
+	first := f.adopts(h, actions)
 	for _, a := range actions {
 		switch {
-		case !a.Runs():
+		case !a.Runs(), first(a):
 		case firstSetup(h, a):
 			setUp = append(setUp, a)
 		case a.Kind != plan.ClaimServer: // the group's row says it

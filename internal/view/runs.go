@@ -37,15 +37,18 @@ func (t *Text) Runs(runs []runlog.Record) {
 // what says what a run was to do, and where.
 func what(h runlog.Head) string {
 	of := h.Selection
-	return h.Command + " " + cmp.Or(h.Environment, h.Configuration) + flags(of.On, of.Exclude, of.Steps, of.Rollback)
+	return h.Command + " " + cmp.Or(h.Environment, h.Configuration) + flags(of.On, of.Exclude, of.Steps, of.Rollback, of.AdoptOnly)
 }
 
 // flags are the flags of a selection, each behind a space.
-func flags(on, exclude, steps []string, rollback bool) string {
+func flags(on, exclude, steps []string, rollback, adoptOnly bool) string {
+	if adoptOnly {
+		steps = nil // it implies them
+	}
 	each := func(flag string, all []string) string {
 		return strings.Join(mapped(all, func(v string) string { return " " + flag + " " + v }), "")
 	}
-	return each("--on", on) + each("--exclude", exclude) + each("--step", steps) + given(rollback, " --rollback")
+	return each("--on", on) + each("--exclude", exclude) + each("--step", steps) + given(rollback, " --rollback") + given(adoptOnly, " --adopt-only")
 }
 
 func outcomeText(o runlog.Outcome, end *runlog.End) string {

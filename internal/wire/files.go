@@ -40,6 +40,7 @@ type PlanFile struct {
 	On                []string          `json:"on"`                           // selectors, as given
 	Exclude           []string          `json:"exclude"`                      // likewise
 	Steps             []plan.StepID     `json:"steps"`                        // the only steps that were compared; empty: all
+	AdoptOnly         bool              `json:"adopt_only,omitempty"`         // only markers and host keys of adopted servers were compared
 	Rollback          bool              `json:"rollback"`                     // the previous version was planned
 	MovedFrom         string            `json:"moved_from_cluster,omitempty"` // uid of the cluster from which hosts may move
 	AllowOrphans      bool              `json:"allow_orphans,omitempty"`      // servers may be claimed despite orphaned members
@@ -54,7 +55,7 @@ type PlanFile struct {
 // NewPlanFile returns the file of a plan that was just computed. The caller fills in the
 // times, the author and the flags.
 func NewPlanFile(p *plan.Plan) PlanFile {
-	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AllowOrphans: p.AllowOrphans, Plan: p}
+	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AdoptOnly: p.AdoptOnly, AllowOrphans: p.AllowOrphans, Plan: p}
 	f.FormatVersion = PlanFileFormat
 	return f
 }
