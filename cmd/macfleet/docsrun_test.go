@@ -15,6 +15,7 @@ import (
 
 // notRunnable are commands of the pages that this test does not run, by a part of the command line, with the reason.
 var notRunnable = map[string]string{
+	"sandbox create":                       "the sandbox exists",
 	"sandbox reset":                        "removes the world of the other commands",
 	"sandbox run":                          "needs kubectl",
 	"init --from-inventory":                "needs a directory without a configuration",

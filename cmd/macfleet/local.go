@@ -126,7 +126,7 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 			Example: `  macfleet sandbox switch acme-pool-04 --sandbox
   macfleet sandbox switch acme-pool-04 sealed-kcpassword by-design --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxSwitch(env) }},
-		sandboxRunCmd(env),
+		sandboxCreateCmd(env), sandboxRunCmd(env),
 		&cobra.Command{Use: "reset", Short: "Delete the simulated world", Args: cobra.NoArgs,
 			Example: `  macfleet sandbox reset --sandbox`,
 			RunE:    func(*cobra.Command, []string) error { return app.SandboxReset(env) }})
@@ -135,6 +135,19 @@ files in one directory. With --sandbox every command works on it, with the same
 clients and scripts as on the real world. See docs/sandbox.md.`
 	c.Example = `  macfleet apply -e production --sandbox --auto-approve
   macfleet sandbox inject acme-production-runners-m2-0bccd unreachable --sandbox`
+	return c
+}
+
+func sandboxCreateCmd(env *app.Env) *cobra.Command {
+	var population string
+	c := &cobra.Command{Use: "create", Short: "Create a simulated world", Args: cobra.NoArgs,
+		Long: `Creates a simulated world. Every command with --sandbox creates one by itself,
+with a pool of new servers. This command can also create one by hand: 20 servers
+that people and another controller named and set up, for trying adoption.`,
+		Example: `  macfleet sandbox create --population by-hand --sandbox=macs
+  macfleet init --from-inventory --sandbox=macs`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.SandboxCreate(c.Context(), env, population) }}
+	c.Flags().StringVar(&population, "population", app.Populations()[0], "servers of the world: `KIND` is "+strings.Join(app.Populations(), " or "))
 	return c
 }
 

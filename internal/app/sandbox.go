@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/load"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -77,6 +78,41 @@ func (env *Env) inWorld(do func(*sandbox.World) error) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	return do(w)
 }
+
+// SandboxCreate creates a simulated world with a population. Without a configuration its values are defaults.
+func SandboxCreate(ctx context.Context, env *Env, population string) (err error) {
+	dir := env.sandboxDir()
+	if sandbox.Exists(dir) {
+		return fmt.Errorf("%s is a sandbox already; choose another folder with --sandbox=DIR, or run: macfleet sandbox reset", dir)
+	}
+	seed := sandbox.Seed{Hosts: env.SandboxHosts}
+	if names, rerr := load.FileNames(os.DirFS(env.Dir)); rerr == nil && len(names) > 0 {
+		config, err := env.config(reading{})
+		if err != nil {
+			return err
+		}
+		seed = env.seed(config)
+	}
+	seed.Population = population
+	w, err := sandbox.Open(dir, seed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if population == sandbox.ByHand {
+		if err := w.Furnish(ctx); err != nil {
+			return errors.Join(err, sandbox.Reset(dir))
+		}
+	}
+	all, err := w.Hosts()
+	if err == nil {
+		env.outText().Say(fmt.Sprintf("Created the sandbox %s with %d servers.", dir, len(all)))
+	}
+	return err
+}
+
+// Populations are the names of the populations that a new world can have.
+func Populations() []string { return sandbox.Populations() }
 
 // SandboxList lists the simulated servers and their incidents.
 func SandboxList(env *Env) error {

@@ -33,6 +33,9 @@ func population(seed Seed) ([]cloud.Server, error) {
 			return nil, err
 		}
 		server.Type, server.Name = serverType(i, seed.Hosts), fmt.Sprintf("%s%0*d", seed.PoolPrefix, width, i+1)
+		if seed.Population == ByHand {
+			server.Name, server.Type = handName(i, seed.Hosts)
+		}
 		servers = append(servers, server)
 	}
 	for i, rented := range seed.Rented {

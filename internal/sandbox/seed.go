@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
 )
@@ -15,7 +16,8 @@ type Seed struct {
 	ProjectID, ClusterUID string
 	Zones                 []string
 	PoolPrefix            string // prefix of pool servers' names: prefix + "01" …
-	Hosts                 int    // pool size; 0 = 16
+	Hosts                 int    // pool size; 0 = 16, or 20 by hand
+	Population            string // Pool or ByHand; "" = Pool
 	Rented                []Rented
 	PasswordlessSudo      bool   // whether sudo works without a password; on delivered Macs it asks for one
 	SSHUser               string // "" = "m1"
@@ -40,6 +42,15 @@ func (s Seed) complete() (Seed, error) {
 	s.ProjectID = cmp.Or(s.ProjectID, defaultProjectID)
 	s.ClusterUID = cmp.Or(s.ClusterUID, defaultCluster)
 	s.PoolPrefix = cmp.Or(s.PoolPrefix, "pool-")
+	if s.Population = cmp.Or(s.Population, Pool); !slices.Contains(Populations(), s.Population) {
+		return Seed{}, fmt.Errorf("create the sandbox: there is no population %q; fix: choose one of %s", s.Population, strings.Join(Populations(), ", "))
+	}
+	if s.Population == ByHand {
+		s.Hosts = cmp.Or(s.Hosts, handHosts)
+	}
+	if s.Population == ByHand && s.Hosts > mostByHand {
+		return Seed{}, fmt.Errorf("create the sandbox: a world by hand has 1 to %d hosts, not %d", mostByHand, s.Hosts)
+	}
 	s.Hosts = cmp.Or(s.Hosts, defaultHosts)
 	s.SSHUser = cmp.Or(s.SSHUser, "m1")
 	s.SSHKeyRef = cmp.Or(s.SSHKeyRef, defaultKeyRef)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -16,7 +17,11 @@ func (f *findings) adopts(h *plan.Host, actions []plan.Action) (covers func(plan
 	covers = func(a plan.Action) bool { return a.Runs() && !a.Drift && !a.AfterRoot }
 	x := finding{category: catAdopt, host: h}
 	var disruptive, restarts []string
-	for _, a := range only(actions, covers) {
+	first := only(actions, covers)
+	slices.SortStableFunc(first, func(a, b plan.Action) int { // whether sudo comes first says nothing of adoption
+		return cmp.Compare(given(a.Kind != plan.CreateMarker, "later"), given(b.Kind != plan.CreateMarker, "later"))
+	})
+	for _, a := range first {
 		switch {
 		case a.Disruption >= plan.Drain:
 			disruptive = append(disruptive, label(a)+" ("+a.Disruption.String()+")")
@@ -27,7 +32,7 @@ func (f *findings) adopts(h *plan.Host, actions []plan.Action) (covers func(plan
 	}
 	x.codes = unique(x.codes)
 	x.text = listed("; ", strings.TrimSpace(count(len(disruptive), "disruptive action")+" "+strings.Join(disruptive, ", ")),
-		given(len(restarts) > 0, "restarts %s", strings.Join(restarts, ", "))) + ": " + labelsOf(only(actions, covers))
+		given(len(restarts) > 0, "restarts %s", strings.Join(restarts, ", "))) + ": " + labelsOf(first)
 	f.add(x)
 	return covers
 }
