@@ -32,15 +32,15 @@ var CodeUnread = NewCode("unread", Warning, "an answer of the host could not be 
 // Coverage describes what a plan compares. A plan of a part must not look like a plan of everything, so it is
 // printed first.
 type Coverage struct {
-	Hosts        int      `json:"hosts"`             // of the plan: members, claims, and servers that vanished
-	LeftOut      int      `json:"left_out"`          // hosts that On and Exclude leave out, including those still to be claimed
-	On           []string `json:"on,omitempty"`      // selectors that the plan is limited to
-	Exclude      []string `json:"exclude,omitempty"` // selectors whose hosts are left out
-	Steps        []StepID `json:"steps,omitempty"`   // the only steps that were compared; empty: all
+	Hosts        int      `json:"hosts"`                // of the plan: members, claims, and servers that vanished
+	LeftOut      int      `json:"left_out"`             // hosts that On and Exclude leave out, including those still to be claimed
+	On           []string `json:"on,omitempty"`         // selectors that the plan is limited to
+	Exclude      []string `json:"exclude,omitempty"`    // selectors whose hosts are left out
+	Steps        []StepID `json:"steps,omitempty"`      // the only steps that were compared; empty: all
 	AdoptOnly    bool     `json:"adopt_only,omitempty"` // only markers and host keys of adopted servers were compared
-	NotCompared  []Gap    `json:"not_compared"`      // hosts of which nothing was compared, by reason
-	Partly       []Gap    `json:"partly_compared"`   // hosts of which some steps were not compared, by reason
-	NotContacted int      `json:"unasked,omitempty"` // configured hosts that were not contacted
+	NotCompared  []Gap    `json:"not_compared"`         // hosts of which nothing was compared, by reason
+	Partly       []Gap    `json:"partly_compared"`      // hosts of which some steps were not compared, by reason
+	NotContacted int      `json:"unasked,omitempty"`    // configured hosts that were not contacted
 
 	ClusterUnread  []string `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read
 	ObjectsLeftOut bool     `json:"objects_left_out,omitempty"` // a limited plan does not compare the cluster's own objects

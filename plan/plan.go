@@ -271,15 +271,15 @@ type Lost struct {
 // Plan is the whole difference between the configuration and what was seen.
 type Plan struct {
 	Owner     fleet.Owner        `json:"-"`
-	Narrowed  bool               `json:"narrowed"`           // the run is limited to a selection
-	On        []string           `json:"on,omitempty"`       // selectors that it is limited to
-	Exclude   []string           `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
-	LeftOut   int                `json:"left_out,omitempty"` // hosts that these leave out, including those still to be claimed
-	Steps     []StepID           `json:"steps,omitempty"`    // the only steps that were compared; empty: all
+	Narrowed  bool               `json:"narrowed"`             // the run is limited to a selection
+	On        []string           `json:"on,omitempty"`         // selectors that it is limited to
+	Exclude   []string           `json:"exclude,omitempty"`    // selectors whose hosts it leaves out
+	LeftOut   int                `json:"left_out,omitempty"`   // hosts that these leave out, including those still to be claimed
+	Steps     []StepID           `json:"steps,omitempty"`      // the only steps that were compared; empty: all
 	AdoptOnly bool               `json:"adopt_only,omitempty"` // only markers and host keys of adopted servers were compared
-	Fleets    []string           `json:"fleets,omitempty"`   // in the order of the configuration
-	Hosts     []Host             `json:"hosts"`              // by fleet and group in that order, members before claims, then by name
-	Actions   []Action           `json:"resource_changes"`   // those without a host first, then by host in that order, a host's in the order they run
+	Fleets    []string           `json:"fleets,omitempty"`     // in the order of the configuration
+	Hosts     []Host             `json:"hosts"`                // by fleet and group in that order, members before claims, then by name
+	Actions   []Action           `json:"resource_changes"`     // those without a host first, then by host in that order, a host's in the order they run
 	Shortages []Shortage         `json:"shortages"`
 	Rejected  []Rejected         `json:"rejected_pool_servers"`
 	Strays    []inventory.Server `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched

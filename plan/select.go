@@ -50,13 +50,13 @@ type Selection struct {
 	ForceBusy   []string // names of hosts that are changed without waiting until they are idle
 	// AllowOrphans allows claims although members are orphaned: a person wants other servers instead.
 	AllowOrphans bool
-	MovedFrom    string   // uid of the cluster from which hosts are moved to this one; empty: none
+	MovedFrom    string // uid of the cluster from which hosts are moved to this one; empty: none
 	// AdoptOnly limits the run to adopted servers, and to their markers and host keys. Steps then has the step that
 	// sets up sudo: writing a marker needs it.
-	AdoptOnly    bool
-	Former       bool     // On has hosts of an earlier run: those that no longer exist are ignored
-	Passwords    []string // names of hosts whose login passwords a person typed
-	Meant        []Meant  // what Resolve found short forms and ends of names to stand for
+	AdoptOnly bool
+	Former    bool     // On has hosts of an earlier run: those that no longer exist are ignored
+	Passwords []string // names of hosts whose login passwords a person typed
+	Meant     []Meant  // what Resolve found short forms and ends of names to stand for
 }
 
 // IsAll reports whether everything is selected.

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps"
 )
 
 const legacy = "acme-legacy-01"
@@ -151,5 +153,33 @@ func TestLimitedToSteps(t *testing.T) {
 	e.Selection.Steps = nil
 	if s := planned(t, e).Summarise(); s.Drift != 1 || s.Add != 2 {
 		t.Errorf("what was left: %+v", s)
+	}
+}
+
+// TestAdoptOnlyWaitsForNoNode: the first apply of an adopted host writes its marker and pins its key. The host is
+// not a Node yet, and no other host is contacted.
+func TestAdoptOnlyWaitsForNoNode(t *testing.T) {
+	t.Parallel()
+	w, dir := world(t, 4)
+	id := legacyServer(t, w, dir)
+	c := nodes(2)
+	e := runNodes(t, w, c)
+	c.Hosts = []fleet.Listed{{Name: legacy, ServerID: id, Fleet: c.Fleets[0].Name, Group: c.Fleets[0].Groups[0].Name, Spec: c.Fleets[0].Groups[0].Spec}}
+	e.Selection = plan.Selection{AdoptOnly: true, Steps: []plan.StepID{steps.RootStep}}
+	e.Ready = engine.Ready{Within: 50 * time.Millisecond, Every: time.Millisecond}
+	p := planned(t, e)
+	var kinds []string
+	for _, a := range p.Actions {
+		kinds = append(kinds, a.Host+" "+string(a.Kind)+" "+string(a.Step))
+	}
+	if want := []string{legacy + " step sudo", legacy + " marker "}; !slices.Equal(kinds, want) {
+		t.Fatalf("actions %q", kinds)
+	}
+	if r := apply(t, e); len(r.Failures) > 0 || r.After == nil || len(r.After.Actions) > 0 {
+		t.Fatalf("failures %+v, left %+v", r.Failures, r.After)
+	}
+	pins, err := e.Pins.All()
+	if err != nil || len(pins) != 1 || pins[0].Name != legacy || pins[0].Unfinished {
+		t.Errorf("pins %+v, %v", pins, err)
 	}
 }

@@ -24,14 +24,14 @@ func (f *findings) adopts(h *plan.Host, actions []plan.Action) (covers func(plan
 	for _, a := range first {
 		switch {
 		case a.Disruption >= plan.Drain:
-			disruptive = append(disruptive, label(a)+" ("+a.Disruption.String()+")")
+			disruptive = append(disruptive, label(a)+": "+a.Disruption.String())
 		case a.Disruption == plan.Restart:
 			restarts = append(restarts, label(a))
 		}
 		x.codes = append(x.codes, a.Reason.Code.String())
 	}
 	x.codes = unique(x.codes)
-	x.text = listed("; ", strings.TrimSpace(count(len(disruptive), "disruptive action")+" "+strings.Join(disruptive, ", ")),
+	x.text = listed(", ", count(len(disruptive), "disruptive action")+given(len(disruptive) > 0, " (%s)", strings.Join(disruptive, ", ")),
 		given(len(restarts) > 0, "restarts %s", strings.Join(restarts, ", "))) + ": " + labelsOf(first)
 	f.add(x)
 	return covers
