@@ -63,6 +63,11 @@ func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn
 	} else if !reachable {
 		return nil, fail(os.NewSyscallError("connect", syscall.ETIMEDOUT))
 	}
+	if banned, err := machine.Banned(); err != nil {
+		return nil, fail(err)
+	} else if banned {
+		return nil, fail(os.NewSyscallError("connect", syscall.ETIMEDOUT))
+	}
 	conn, err := w.ssh.connect(ctx, w.connections, w.answer(server, machine, open))
 	if err != nil {
 		return nil, fail(err)

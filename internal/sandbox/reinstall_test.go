@@ -132,25 +132,59 @@ func TestOrdered(t *testing.T) {
 func TestDiagnosedFromOutside(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	api := scaleway(t, p.world)
-	diagnose := func() *applesilicon.ConnectivityDiagnostic {
-		t.Helper()
-		started, err := api.StartConnectivityDiagnostic(&applesilicon.StartConnectivityDiagnosticRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := api.GetConnectivityDiagnostic(&applesilicon.GetConnectivityDiagnosticRequest{Zone: scw.Zone(p.host.Zone), DiagnosticID: started.DiagnosticID})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	if got := diagnose(); !got.IsHealthy {
+	if got := p.diagnosed(); !got.IsHealthy {
 		t.Errorf("of a healthy Mac: %+v", got.HealthDetails)
 	}
 	p.inject("unreachable")
-	if got := diagnose(); got.IsHealthy || got.HealthDetails.IsServerAlive {
+	if got := p.diagnosed(); got.IsHealthy || got.HealthDetails.IsServerAlive {
 		t.Errorf("of a dead Mac: %+v", got.HealthDetails)
 	}
 	p.heal("unreachable")
+}
+
+// TestBanned offers a wrong key until the address is banned. Only a restart ends that, and the provider
+// sees nothing wrong.
+func TestBanned(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	if err := p.world.SetSwitch(p.host.ID, "ssh-ban-after", "3"); err != nil {
+		t.Fatal(err)
+	}
+	p.inject("key-not-installed")
+	key := signer(t, p.world)
+	for range 3 {
+		if _, _, err := exec(t.Context(), p.world, key, p.host.Address, "true"); err == nil || errors.Is(err, syscall.ETIMEDOUT) {
+			t.Fatalf("got %v, want a refused login", err)
+		}
+	}
+	if _, _, err := exec(t.Context(), p.world, key, p.host.Address, "true"); !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Errorf("after three refused logins: %v", err)
+	}
+	if got := p.diagnosed(); !got.IsHealthy {
+		t.Errorf("the provider sees %+v", got.HealthDetails)
+	}
+	if err := p.world.Provider().Set(func(s *cloud.Settings) { s.Reboot = "0s" }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scaleway(t, p.world).RebootServer(&applesilicon.RebootServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := exec(t.Context(), p.world, key, p.host.Address, "true"); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// diagnosed returns the provider's diagnostic of the host.
+func (p *patient) diagnosed() *applesilicon.ConnectivityDiagnostic {
+	p.Helper()
+	api, zone := scaleway(p.T, p.world), scw.Zone(p.host.Zone)
+	started, err := api.StartConnectivityDiagnostic(&applesilicon.StartConnectivityDiagnosticRequest{Zone: zone, ServerID: p.host.ID})
+	if err != nil {
+		p.Fatal(err)
+	}
+	got, err := api.GetConnectivityDiagnostic(&applesilicon.GetConnectivityDiagnosticRequest{Zone: zone, DiagnosticID: started.DiagnosticID})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return got
 }

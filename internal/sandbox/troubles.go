@@ -103,6 +103,11 @@ func wireTroubles() []trouble {
 			Incident: Incident{"key-not-installed", "someone removed the fleet's key from the login user's authorized keys"},
 			remember: rememberKeys, cause: dropKeys, lasts: keysDropped, cure: restoreKeys,
 		},
+		{
+			Incident: Incident{"address-banned", "fail2ban on the host bans this machine's address: connections time out, and the host runs"},
+			remember: nothing, cause: onMac(func(m *mac.Machine) error { return m.SetBanned(true) }), lasts: banned,
+			cure: onMac(func(m *mac.Machine) error { return m.SetBanned(false) }),
+		},
 	}
 }
 
@@ -120,6 +125,14 @@ func troubleOf(incident string) (trouble, error) {
 // otherNames are further names of incidents.
 func otherNames() map[string]string {
 	return map[string]string{"key-refused": "key-not-installed", "swapped-serial": "swapped-host", "other-controller": ownedName}
+}
+
+func banned(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	return machine.Banned()
 }
 
 func nothing(context.Context, *victim) error { return nil }

@@ -81,7 +81,7 @@ func (s *session) authorize(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Perm
 			return nil, nil
 		}
 	}
-	return nil, errUnauthorized
+	return nil, errors.Join(errUnauthorized, s.refused())
 }
 
 // lists reports whether a file of authorized keys contains a key. Unreadable files are skipped.
