@@ -212,7 +212,7 @@ func (h Host) Repairs() bool {
 // OutsideWindow returns why a planned action must not start at a given time, or nil: the window may have closed
 // since the plan was made.
 func (b Bounds) OutsideWindow(h Host, a Action, now time.Time) *Trouble {
-	if a.Disruption < Drain || b.AnyTime || h.Repairs() {
+	if a.Disruption < Drain || b.AnyTime || h.Stage.Final() || h.Repairs() {
 		return nil
 	}
 	if open, next := b.Guardrails.Open(now); !open {

@@ -220,6 +220,22 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestAnErasedHostIsFinishedAtAnyTime: a release whose reinstallation was requested is finished in any run.
+func TestAnErasedHostIsFinishedAtAnyTime(t *testing.T) {
+	t.Parallel()
+	night, _ := fleet.ParseWindow("daily 22:00-04:00")
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	b := plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}}
+	erase := plan.Action{Kind: plan.ReinstallServer, Disruption: plan.Wipe}
+	for _, s := range append(plan.Stages(), plan.Stays) {
+		h := plan.Host{Member: true, Leaves: true}
+		h.Stage = s
+		if late := b.OutsideWindow(h, erase, noon); (late == nil) != s.Final() {
+			t.Errorf("stage %q: %v", s, late)
+		}
+	}
+}
+
 // nodeMaker is a step that makes a host a Node.
 type nodeMaker struct{ plan.Step }
 

@@ -237,7 +237,7 @@ func (c *computation) whyLeaves(h *Host) (Code, string) {
 	_, g, known := c.cfg.Group(h.Fleet, h.Group)
 	switch {
 	case h.Stage.Final():
-		return codeReleaseStarted, "an earlier run started to release it"
+		return codeReleaseStarted, "its release has started"
 	case h.Stage == Replaced:
 		return codeReplaced, "another server takes its place"
 	case known:

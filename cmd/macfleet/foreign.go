@@ -47,7 +47,7 @@ var foreignCommands = map[string]string{
 	"logs": notYet("logs") + "use ssh USER@ADDRESS; macfleet show last prints what failed scripts wrote", "log": notYet("log") + "use macfleet show last",
 	"reboot":  notYet("reboot") + "use the Scaleway console, after macfleet cordon HOST --drain",
 	"destroy": noRelease("destroy"), "delete": noRelease("delete"), "remove": noRelease("remove"), "rm": noRelease("rm"), "down": noRelease("down"),
-	"release": notYet("release") + "it cannot release servers; for the lock use macfleet lock release",
+	"release": notYet("release") + "lower replicas and run macfleet apply; for the lock use macfleet lock release",
 	"replace": reinstall("replace"), "taint": reinstall("taint"), "reinstall": reinstall("reinstall"), "wipe": reinstall("wipe"),
 	"graph": notYet("graph") + "macfleet plan shows the order of hosts",
 }
@@ -66,7 +66,7 @@ const (
 func notYet(command string) string { return "macfleet has no " + command + " yet; " }
 
 func noRelease(command string) string {
-	return notYet(command) + "it cannot release servers; macfleet plan shows what a lower replicas would do"
+	return notYet(command) + "lower replicas and run macfleet apply: it releases servers; macfleet plan shows which ones"
 }
 
 func reinstall(command string) string {
@@ -99,7 +99,7 @@ var foreignFlags = map[string]string{
 	"lock":    "the lock cannot be skipped; --lock-timeout 0 does not wait for it",
 	"replace": reinstall("replace"),
 	"state":   "macfleet has no state file",
-	"destroy": notYet("destroy") + "it cannot release servers",
+	"destroy": notYet("destroy") + "replicas = 0 releases the servers of a group",
 	"w":       "use macfleet hosts --watch", "watch": "use macfleet hosts --watch",
 	"output": useFormat, "o": useFormat, "jq": useFormat, "template": useFormat,
 	"show-labels": "use -o wide or -o json", "no-header": "use --no-headers",

@@ -207,6 +207,9 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 			return steps.Input(steps.InputFor(in), value)
 		},
 		Passwords: &passwords{session: s, servers: servers}}
+	if s.world != nil { // it reinstalls in seconds
+		s.engine.Install.Every = 500 * time.Millisecond
+	}
 	if s.engine.Bounds, err = s.bounds.of(s.config, s.env.Call); err != nil {
 		return err
 	}

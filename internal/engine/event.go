@@ -11,21 +11,22 @@ type EventType string
 
 // The events of a run. Every Started is followed by a Done or Failed of the same action.
 const (
-	Listed      EventType = "listed"    // the providers' lists were read
-	Observing   EventType = "observing" // Count hosts are about to be observed
-	Observed    EventType = "observed"  // one host was observed
-	Computed    EventType = "computed"  // the plan was made
-	Started     EventType = "started"   // an action started
-	Done        EventType = "done"      // an action is done and verified
-	Failed      EventType = "failed"    // an action failed; the host's other actions are skipped
-	Skipped     EventType = "skipped"   // an action was not started
-	Deferred    EventType = "deferred"  // an action was left for a later run by a limit
-	Sending     EventType = "sending"   // an artifact is being uploaded, Bytes of Size so far
-	Waiting     EventType = "waiting"   // the run waits for a host's Node
-	NodeReady   EventType = "ready"     // a host's Node is Ready; Failed if it is not in time
-	HostStarted EventType = "begun"     // the work on a host started, in a Lane and with a Disruption
-	HostEnded   EventType = "ended"     // the work on a host, including the wait for its Node, is over
-	Soaking     EventType = "soaking"   // a Fleet's canary soaks Until a time
+	Listed      EventType = "listed"       // the providers' lists were read
+	Observing   EventType = "observing"    // Count hosts are about to be observed
+	Observed    EventType = "observed"     // one host was observed
+	Computed    EventType = "computed"     // the plan was made
+	Started     EventType = "started"      // an action started
+	Done        EventType = "done"         // an action is done and verified
+	Failed      EventType = "failed"       // an action failed; the host's other actions are skipped
+	Skipped     EventType = "skipped"      // an action was not started
+	Deferred    EventType = "deferred"     // an action was left for a later run by a limit
+	Sending     EventType = "sending"      // an artifact is being uploaded, Bytes of Size so far
+	Waiting     EventType = "waiting"      // the run waits for a host's Node
+	NodeReady   EventType = "ready"        // a host's Node is Ready; Failed if it is not in time
+	HostStarted EventType = "begun"        // the work on a host started, in a Lane and with a Disruption
+	HostEnded   EventType = "ended"        // the work on a host, including the wait for its Node, is over
+	Installing  EventType = "reinstalling" // the run waits for a server that is reinstalled, as Text says
+	Soaking     EventType = "soaking"      // a Fleet's canary soaks Until a time
 
 	// A host is drained before a disruptive change.
 	Cordoning  EventType = "closing"  // its Node is about to be cordoned
@@ -51,7 +52,7 @@ type Event struct {
 	Size     int64         `json:"-"`                    // of Sending: total
 	Count    int           `json:"count,omitempty"`      // of hosts about to be observed
 	Seconds  float64       `json:"seconds,omitempty"`    // how long it took
-	Text     string        `json:"text,omitempty"`       // of a failure, a trouble or a stop; of Evicting: what holds the Pod
+	Text     string        `json:"text,omitempty"`       // of a failure, a trouble or a stop; of Evicting: what holds the Pod; of Installing: what the wait is for
 	Fleet    string        `json:"fleet,omitempty"`      // of a host that starts or ends, or of a soaking canary
 	Lane     string        `json:"lane,omitempty"`       // of a host that starts or ends: repair, join, plain, disrupt
 	Wave     int           `json:"wave,omitempty"`       // of a host that starts or ends in the lane disrupt, from 1

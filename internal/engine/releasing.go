@@ -236,12 +236,21 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 		case err == nil && (now.Status == "error" || now.Status == "locked"):
 			return now, codeNotReinstalled.Trouble(fmt.Sprintf("the status of server %s is %s", s.Name, now.Status))
 		}
+		w.awaits("waiting for the reinstallation")
 		if stopped := w.pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
 			if err == nil {
 				err = fmt.Errorf("its status is %s", now.Status)
 			}
 			return now, w.overdue(ctx, err)
 		}
+	}
+}
+
+// awaits emits what the run waits for, once for each wait: a reinstallation takes half an hour.
+func (w *worker) awaits(what string) {
+	if w.awaited != what {
+		w.awaited = what
+		w.engine.emit(Event{Type: Installing, Host: w.host.Name, Text: what})
 	}
 }
 
@@ -282,6 +291,7 @@ func (w *worker) erased(ctx context.Context, old string) (string, error) {
 		_, marked := seen.Marker.Get()
 		switch t := seen.Trouble; {
 		case t != nil && t.Code == plan.CodeUnreachable:
+			w.awaits("reinstalled, waiting for its host")
 			if stopped := w.pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
 				return "", w.overdue(ctx, t)
 			}

@@ -33,6 +33,7 @@ type worker struct {
 	changed    bool          // and changed something since
 	remedy     string        // the fix for the failed change, if it has one
 	uncordoned bool          // and uncordoned it, because nothing was changed
+	awaited    string        // the wait that was emitted last
 	left       func()        // called once the Node of a host that leaves is gone
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool

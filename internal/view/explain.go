@@ -86,6 +86,9 @@ func (t *Text) verdictOf(x doctor.Explanation) {
 			compared++
 		}
 	}
+	if h.Leaves && len(x.Actions) > 0 {
+		t.line(2, signRefused, "leaves its group: "+x.Actions[0].Reason.Text)
+	}
 	others := mapped(x.Actions, func(a plan.Action) string { return label(a) })
 	switch {
 	case h.Unknown != nil:

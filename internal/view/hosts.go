@@ -23,7 +23,7 @@ type HostRow struct {
 	Group     string `json:"group"`
 	Reachable string `json:"reachable"` // yes, or the code of the trouble
 	Converged string `json:"converged"` // yes, no, unknown, or the code of a refusal
-	// State sums it up: in-sync, drifted, to-update, blocked, held, unknown or orphaned.
+	// State sums it up: in-sync, drifted, to-update, blocked, held, leaving, unknown or orphaned.
 	State HostState `json:"state"`
 	// Why is the most important reason why it is not in sync and Ready; "" = it is.
 	Why      string `json:"why,omitempty"`
@@ -53,7 +53,7 @@ type HostRow struct {
 	// those that it had.
 	Orphaned bool `json:"orphaned,omitempty"`
 
-	joins bool     // its fleet joins the cluster
+	joins bool     // its fleet joins the cluster, and it stays
 	brief []string // what stands for Why where that does not fit, the longest first
 }
 
@@ -99,7 +99,7 @@ func HostRows(p *plan.Plan, now time.Time) []HostRow {
 		if h.Refused != nil {
 			r.Converged = h.Refused.Code.String()
 		}
-		r.joins = h.Spec.Spec.JoinsCluster()
+		r.joins = h.Spec.Spec.JoinsCluster() && !h.Leaves
 		r.State = stateOf(h, actions[h.Server.ID])
 		r.Why, r.brief = r.because(h, actions[h.Server.ID], now)
 		rows = append(rows, r)

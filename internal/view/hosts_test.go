@@ -14,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // TestHostStates: what a plan says of a host is one word, the worst first.
@@ -43,6 +44,40 @@ func TestHostStates(t *testing.T) {
 	r := view.HostRows(p, narrow.Now)[0]
 	if r.State != "held" || r.Why != "held by sam@desk until 2026-11-24 05:19: swap" {
 		t.Errorf("a held host with a difference is %s: %s", r.State, r.Why)
+	}
+}
+
+// leavingHost is a plan in which the only member is released.
+func leavingHost() *plan.Plan {
+	h := member(1, "runners")
+	h.Leaves, h.Converged = true, plan.Differs
+	h.Spec.Spec.TartKubelet = &fleet.TartKubelet{}
+	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Cluster: true, Hosts: []plan.Host{h}}
+	for _, k := range []plan.Kind{plan.ReinstallServer, plan.ReleaseServer} {
+		p.Actions = append(p.Actions, plan.Action{Kind: k, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Reset: &plan.Reset{},
+			Reason: plan.Reason{Code: plantest.Code("too-many-replicas"), Text: "runners.m2 has replicas = 0"}})
+	}
+	return p
+}
+
+// TestAHostThatLeaves: a host that is released is leaving, also while it is erased and does not answer, and it does not
+// count as not Ready.
+func TestAHostThatLeaves(t *testing.T) {
+	t.Parallel()
+	p := leavingHost()
+	p.Hosts[0].Unknown = &plan.Trouble{Code: plan.CodeUnreachable, Text: "connection refused"}
+	var b strings.Builder
+	view.NewText(&b, 0, false).Hosts(p, narrow)
+	r := view.HostRows(p, narrow.Now)[0]
+	if r.State != "leaving" || r.Why != "release: runners.m2 has replicas = 0 (too-many-replicas)" || !strings.Contains(b.String(), "1 host · 1 leaving ") {
+		t.Errorf("%s: %s\n%s", r.State, r.Why, b.String())
+	}
+	p = leavingHost()
+	for i := range p.Actions {
+		p.Actions[i].Deferral = &plan.Trouble{Code: plantest.Code("too-many-wipes"), Text: "one run wipes at most 1 host"}
+	}
+	if r := view.HostRows(p, narrow.Now)[0]; r.State != "leaving" || r.Why != "release: runners.m2 has replicas = 0; deferred (too-many-replicas, too-many-wipes)" {
+		t.Errorf("deferred: %s: %s", r.State, r.Why)
 	}
 }
 

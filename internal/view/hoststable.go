@@ -219,7 +219,7 @@ func (t *Text) hostsHeading(p *plan.Plan, rows []HostRow, names plan.Names, now 
 	of := make(map[string]int)
 	for _, r := range rows {
 		switch {
-		case r.ssh() == "down":
+		case r.ssh() == "down" && r.State != leaves:
 			of["down"]++
 		case r.State != held:
 			of[r.State.String()]++
@@ -232,7 +232,7 @@ func (t *Text) hostsHeading(p *plan.Plan, rows []HostRow, names plan.Names, now 
 		}
 	}
 	parts := []string{count(len(rows), "host")}
-	for _, state := range []string{inSync.String(), toUpdate.String(), drifted.String(), blocked.String(), orphaned.String(), unknown.String(), "down", "not Ready", held.String()} {
+	for _, state := range []string{inSync.String(), toUpdate.String(), leaves.String(), drifted.String(), blocked.String(), orphaned.String(), unknown.String(), "down", "not Ready", held.String()} {
 		parts = append(parts, some(of[state], state))
 	}
 	at := now.UTC().Format("15:04Z")

@@ -19,14 +19,15 @@ const (
 	blocked  HostState = "blocked" // it differs, and a rule refuses the change
 	drifted  HostState = "drifted"
 	toUpdate HostState = "to-update"
-	held     HostState = "held" // it differs, and a person holds it
+	held     HostState = "held"   // it differs, and a person holds it
+	leaves   HostState = "leaving" // its server is released
 	orphaned HostState = "orphaned"
 	inSync   HostState = "in-sync"
 )
 
 // HostStates are all of them, the worst first.
 func HostStates() []HostState {
-	return []HostState{unknown, blocked, drifted, toUpdate, held, orphaned, inSync}
+	return []HostState{unknown, blocked, drifted, toUpdate, held, leaves, orphaned, inSync}
 }
 
 // String is the state as people read it.
@@ -39,6 +40,8 @@ func stateOf(h plan.Host, actions []plan.Action) HostState {
 		return blocked
 	case v == plan.HeldBack:
 		return held
+	case h.Leaves:
+		return leaves
 	case v == plan.InSync:
 		return inSync
 	case v == plan.Unreachable, v == plan.Uncompared:
@@ -55,6 +58,8 @@ func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (who
 	moved := slices.IndexFunc(h.Warnings, func(w plan.StepWarning) bool { return w.Drift })
 	refused := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Refusal != nil })
 	switch {
+	case r.State == leaves && len(actions) > 0: // while it is erased it does not answer
+		return whyLeaves(actions)
 	case h.Unknown != nil:
 		return ofTrouble(h.Unknown)
 	case h.ActiveHold() != nil && r.State != blocked:
@@ -85,6 +90,17 @@ func (r HostRow) because(h plan.Host, actions []plan.Action, now time.Time) (who
 		return "not Ready: the cluster has no Node of that name", []string{"no Node"}
 	}
 	return "", nil
+}
+
+// whyLeaves says why a host leaves, and what leaves it for a later run.
+func whyLeaves(actions []plan.Action) (whole string, brief []string) {
+	why := actions[0].Reason
+	codes := why.Code.String()
+	whole = "release: " + why.Text
+	if late := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Deferral != nil }); late >= 0 {
+		whole, codes = whole+"; deferred", codes+", "+actions[late].Deferral.Code.String()
+	}
+	return fmt.Sprintf("%s (%s)", whole, codes), []string{fmt.Sprintf("release (%s)", codes), codes}
 }
 
 // dialed is what Go says before the cause when nothing answers.

@@ -89,7 +89,7 @@ func (t *progress) heartbeat(now time.Time) string {
 
 // telling are the events that --verbose prints.
 var telling = map[engine.EventType]bool{engine.Done: true, engine.Failed: true, engine.NodeReady: true, engine.Soaking: true, engine.Cordoning: true,
-	engine.Evicting: true, engine.Uncordoned: true, engine.Deferred: true, engine.HostStarted: true}
+	engine.Evicting: true, engine.Uncordoned: true, engine.Deferred: true, engine.HostStarted: true, engine.Installing: true}
 
 // EventLine returns one event in one line, "" where it says nothing to a person.
 func EventLine(e engine.Event) string {
@@ -110,6 +110,7 @@ func EventLine(e engine.Event) string {
 		engine.Observed:    answered,
 		engine.Waiting:     "waiting until its Node is Ready",
 		engine.NodeReady:   "Node Ready " + took,
+		engine.Installing:  e.Text,
 		engine.Sending:     fmt.Sprintf("%s sent, %s of %s", e.Artifact, bytes(e.Bytes), bytes(e.Size)),
 		engine.Deferred:    what + " deferred to a later run: " + answered,
 		engine.HostStarted: fmt.Sprintf("started (%s, %s%s)", e.Lane, e.Worst, given(e.Wave > 0, ", wave %d", e.Wave)),

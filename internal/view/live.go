@@ -235,7 +235,15 @@ func (w *hostWork) state(now time.Time) (mark, text string, until time.Time) {
 	case !w.ended.IsZero():
 		return markDone, trailed(w.trail), w.ended
 	}
-	return markAtWork, w.now, now
+	return markAtWork, w.doing(now), now
+}
+
+// doing is what is going on with a host, and how long that wait has taken.
+func (w *hostWork) doing(now time.Time) string {
+	if w.waits == "" || w.waits != w.now {
+		return w.now
+	}
+	return w.now + ", " + clock(now.Sub(w.since))
 }
 
 // trailed joins what was done.

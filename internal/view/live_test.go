@@ -151,6 +151,33 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestLiveWaits shows how long a host has waited for its reinstallation.
+func TestLiveWaits(t *testing.T) {
+	t.Parallel()
+	s := &screen{t: t, columns: 80, rows: 8}
+	now := begun
+	p := leavingHost()
+	l := view.NewLive(view.NewText(s, 0, false), p, func() (int, int) { return s.columns, s.rows }, func() time.Time { return now }, false)
+	event := func(typ engine.EventType, text string) {
+		l.Event(engine.Event{Type: typ, Time: now, Host: p.Actions[0].Host, Action: &p.Actions[0], Text: text})
+	}
+	event(engine.Started, "")
+	now = now.Add(time.Minute)
+	event(engine.Installing, "waiting for the reinstallation")
+	now = now.Add(12 * time.Minute)
+	l.Say("")
+	at := func() string { return s.lines[len(s.lines)-1] }
+	if !strings.Contains(at(), "waiting for the reinstallation, 12m00s") || !strings.HasSuffix(at(), "13m00s") {
+		t.Error(at())
+	}
+	event(engine.Started, "")
+	l.Say("")
+	if strings.Contains(at(), "12m00s") {
+		t.Errorf("still waits: %s", at())
+	}
+	l.Close()
+}
+
 // TestLiveAsks shows how many hosts have answered while nothing is applied.
 func TestLiveAsks(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,9 @@ type hostWork struct {
 	done, total int      // actions
 	trail       []string // what is done, in short words
 	now         string   // what is going on
-	next        string   // the first action that was not started
+	waits       string   // what it waits for since a time; it counts while it is what is going on
+	since       time.Time
+	next        string // the first action that was not started
 	began       time.Time
 	ended       time.Time // zero: it has not ended
 	trouble     string    // why it failed, or was deferred
@@ -122,6 +124,9 @@ func (t *progress) acted(e engine.Event) *hostWork {
 		w.past("cordoned")
 	case engine.Evicting:
 		w.now = fmt.Sprintf("draining: Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text))
+	case engine.Installing:
+		begin(e.Text)
+		w.waits, w.since = e.Text, e.Time
 	case engine.Waiting:
 		begin("waiting until its Node is Ready")
 	case engine.NodeReady:

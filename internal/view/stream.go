@@ -119,7 +119,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 var streamed = map[engine.EventType]string{
 	engine.Started: "apply_start", engine.Done: "apply_complete", engine.Failed: "apply_errored", engine.Skipped: "apply_skipped", engine.Deferred: "apply_deferred",
 	engine.Waiting: "node_waiting", engine.NodeReady: "node_ready", engine.Sending: "artifact_progress",
-	engine.HostStarted: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
+	engine.Installing: "server_waiting", engine.HostStarted: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
 	engine.Cordoning: "node_closing", engine.Evicting: "pod_evicting", engine.Uncordoned: "node_opened",
 	engine.Observing: "observe_start", engine.Observed: "observe_complete",
 }
