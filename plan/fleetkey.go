@@ -114,3 +114,9 @@ func (c *computation) fleetKey() {
 			Fields: []Field{{"ssh key", "not registered", key.Fingerprint}}})
 	}
 }
+
+// KeyNotRegistered is the trouble that the project lacks the fleet's key while nothing registers it.
+func KeyNotRegistered(key FleetKey) *Trouble {
+	return codeKeyNotRegistered.Trouble("the project does not have "+key.Fingerprint,
+		"register it in the provider's console: "+key.Public+"; an apply that installs a server registers it, too")
+}

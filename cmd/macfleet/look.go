@@ -82,6 +82,23 @@ unknown.`,
 	c.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "list the checks that are ok, too")
 	c.Flags().StringVar(&o.Record, "record", "", "save the answers to a new `FILE`")
 	c.Flags().BoolVar(&o.Force, "force", false, "overwrite the file of --record")
+	c.AddCommand(accountCmd(env))
+	return c
+}
+
+func accountCmd(env *app.Env) *cobra.Command {
+	var o app.AccountOptions
+	c := &cobra.Command{Use: "account", Short: "Check the API key, its rights and the project", Args: cobra.NoArgs,
+		Long: `Shows which API key, project and zones macfleet uses, tests each right that can
+be tested without a change, and counts the servers by zone, role, type and
+status. It says whether the project has the fleet's SSH key. It contacts no host
+and changes nothing.
+
+Exit codes: 0 all checks ok, 1 error, 3 a problem, a warning or an unknown.`,
+		Example: `  macfleet doctor account -e production
+  macfleet doctor account --json`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.DoctorAccount(c.Context(), env, o) }}
+	jsonFlag(c.Flags(), &o.JSON)
 	return c
 }
 

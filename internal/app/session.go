@@ -40,6 +40,7 @@ type need struct {
 	Selection
 	config         *fleet.Config           // nil: it is read
 	clusterOnly    bool                    // only the cluster: no server is listed and no host is contacted
+	accountOnly    bool                    // only the provider's account: what else is away is part of the answer
 	needsCluster   string                  // the command that cannot do without one; empty: it can
 	readOnly       bool                    // nothing is changed, so that what cannot be read may be done without
 	watching       bool                    // a provider that is away is part of the answer
@@ -128,7 +129,7 @@ func (s *session) open(looking, acting context.Context) (err error) {
 	}
 	s.cost.Configuration = time.Since(s.started)
 	var sel plan.Selection
-	if !s.clusterOnly {
+	if !s.clusterOnly && !s.accountOnly {
 		if sel, err = s.checked(); err != nil {
 			return err
 		}
@@ -145,8 +146,11 @@ func (s *session) open(looking, acting context.Context) (err error) {
 	}
 	s.env.warnOfSwitches(os.Getenv)
 	s.scaleway.Report, s.cluster.Report = s.env.reportRequests("scaleway"), s.env.reportRequests("kubernetes")
-	if s.clusterOnly {
+	switch {
+	case s.clusterOnly:
 		return s.openCluster()
+	case s.accountOnly:
+		return nil
 	}
 	if err := s.connect(looking, acting, sel); err != nil {
 		return err

@@ -194,8 +194,8 @@ func TestEveryTroubleIsShown(t *testing.T) {
 // unshown are the codes of troubles that are never shown outside a step.
 func unshown() []string {
 	return []string{"unknown-host-key", "known-hosts", // they become jump-failed
-		"unread",                                                       // a step's answer: the pictures of plans show it
-		"fleet-key-disabled", "fleet-key-unknown", "fleet-keys-unread", // they refuse what installs a server
+		"unread",                                                                // a step's answer: the pictures of plans show it
+		"api-key-rejected", "api-key-expires", "right-missing", "wrong-project", // of doctor account
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 

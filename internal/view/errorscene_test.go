@@ -125,6 +125,17 @@ func (s *scene) listed(l fleet.Listed) {
 	s.cfg.Hosts = append(s.cfg.Hosts, l)
 }
 
+// fleetKeys are the keys of the scenes.
+var fleetKeys = []plan.FleetKey{{Public: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIM7MFQfcHd1ylZUcKQiI8JWtuQRNG3PWlubfBl1oO9T8", Fingerprint: "SHA256:+7Mp32er4lydoNiApNjjbYQK0PA6q+yZEYhxADwBN3M"}}
+
+// erases makes the member one that an earlier run started to erase, in a project with these SSH keys.
+func (s *scene) erases(ring plan.Keyring) {
+	s.leaves(plan.Wiping)
+	s.offers(inventory.LowStock)
+	s.snap.Catalogue.Systems = []inventory.System{{ID: "tahoe", Name: "macos-tahoe-26.6.1", Family: "Tahoe", Version: "26.6.1", Zone: "fr-par-1", Types: []string{"M2-L"}}}
+	s.snap.Keyring = &ring
+}
+
 // unanswered makes the member unreachable, with the provider's diagnostic.
 func (s *scene) unanswered(d *inventory.Diagnosis) {
 	s.snap.Hosts[memberID] = plan.HostSeen{Diagnosis: d,

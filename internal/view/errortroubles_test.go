@@ -95,6 +95,13 @@ func troubles() []trouble {
 		{"os-family-gone", func(s *scene) { s.leaves(plan.Wiping); s.offers(inventory.LowStock) }},
 		{"catalogue-unread", func(s *scene) { s.leaves(plan.Wiping) }},
 		{"no-replacement", func(s *scene) { s.leaves(plan.Replaced); s.snap.Servers = s.snap.Servers[:1] }},
+		{"fleet-key-disabled", func(s *scene) {
+			s.erases(plan.Keyring{Ours: fleetKeys, Registered: inventory.Present([]inventory.SSHKey{{Name: "fleet", Public: fleetKeys[0].Public, Disabled: true}})})
+		}},
+		{"fleet-key-unknown", func(s *scene) { s.erases(plan.Keyring{Registered: inventory.Present([]inventory.SSHKey{})}) }},
+		{"fleet-keys-unread", func(s *scene) {
+			s.erases(plan.Keyring{Ours: fleetKeys, Registered: inventory.Unread[[]inventory.SSHKey]("permission denied: Scaleway denies \"list ssh_key\"")})
+		}},
 		{"host-down", func(s *scene) {
 			s.unanswered(&inventory.Diagnosis{Text: "server down, port 22 closed, VNC port closed, agent down", Actions: []string{"reboot"}, Detailed: true})
 		}},

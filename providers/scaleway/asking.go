@@ -30,12 +30,16 @@ const (
 	inventoryOf subject = iota
 	oneServer
 	sshKeys
+	account
 )
 
 // right is the permission set that requests about a subject need.
 func (s subject) right() string {
-	if s == sshKeys {
+	switch s {
+	case sshKeys:
 		return "SSHKeysFullAccess"
+	case account:
+		return "IAMReadOnly"
 	}
 	return "AppleSiliconFullAccess"
 }

@@ -32,17 +32,19 @@ type Options struct {
 
 // Client sees the servers of one project.
 type Client struct {
-	api         *applesilicon.API
-	iam         *iam.API
-	project     string
-	zones       []scw.Zone
-	known       []scw.Zone    // those, and others in which servers may be
-	settleEvery time.Duration // between two tries of what a passing state forbids
-	askEvery    time.Duration // between two readings of a diagnostic
-	goneEvery   time.Duration // between two lists that must both lack a server
-	pauses      *pauses
-	catalogue   catalogue
-	listed      listed
+	api          *applesilicon.API
+	iam          *iam.API
+	project      string
+	accessKey    string
+	organization string // empty: not configured
+	zones        []scw.Zone
+	known        []scw.Zone    // those, and others in which servers may be
+	settleEvery  time.Duration // between two tries of what a passing state forbids
+	askEvery     time.Duration // between two readings of a diagnostic
+	goneEvery    time.Duration // between two lists that must both lack a server
+	pauses       *pauses
+	catalogue    catalogue
+	listed       listed
 }
 
 // pageSize is the largest that the API gives.
@@ -79,6 +81,8 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{api: applesilicon.NewAPI(client), iam: iam.NewAPI(client), project: o.ProjectID, pauses: limits,
 		settleEvery: settleEvery, askEvery: diagnoseEvery, goneEvery: goneEvery}
+	c.accessKey, _ = client.GetAccessKey()
+	c.organization, _ = client.GetDefaultOrganizationID()
 	if c.project == "" {
 		c.project, _ = client.GetDefaultProjectID()
 	}
