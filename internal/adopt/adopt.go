@@ -38,6 +38,7 @@ type Draft struct {
 	Fleets []Fleet // sorted by name
 	Pooled int     // servers that are free in the pool
 	Left   []Left  // sorted by name and id
+	Unread []Left  // adopted servers whose hosts could not be read, so that the provider's list decides about their macOS
 }
 
 // Fleet is a fleet of a draft.
@@ -84,11 +85,16 @@ func Plan(r Request) Draft {
 			d.Left = append(d.Left, Left{s, why, fix})
 		default:
 			taken = append(taken, s)
+			if trouble := r.Seen[s.ID].Trouble; trouble != "" {
+				d.Unread = append(d.Unread, Left{Server: s, Why: trouble})
+			}
 		}
 	}
 	byName := func(a, b inventory.Server) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) }
 	slices.SortFunc(taken, byName)
-	slices.SortFunc(d.Left, func(a, b Left) int { return byName(a.Server, b.Server) })
+	for _, list := range [][]Left{d.Left, d.Unread} {
+		slices.SortFunc(list, func(a, b Left) int { return byName(a.Server, b.Server) })
+	}
 	r.place(&d, taken)
 	return d
 }
@@ -123,6 +129,8 @@ func (r Request) leaves(s inventory.Server) (why, fix string) {
 		return "another controller is claiming it", "wait until it has its final name"
 	case s.OSFamily == "Linux":
 		return "it runs Linux", "leave it out"
+	case r.family(s) == "":
+		return "its macOS family is unknown", "make the host reachable over SSH, and run the command again"
 	}
 	return "", ""
 }

@@ -91,7 +91,10 @@ func TestTheSystemThatRunsDecides(t *testing.T) {
 	t.Parallel()
 	servers := all("runner-1", "runner-2")
 	r := adopt.Request{Owner: fleet.Owner{Name: "acme"}, PoolPrefix: "pool-", Servers: servers, All: servers,
-		Seen: map[string]adopt.Seen{servers[1].ID: {OSFamily: "Sequoia"}}}
+		Seen: map[string]adopt.Seen{servers[1].ID: {OSFamily: "Sequoia"}, servers[0].ID: {Trouble: "no route to host"}}}
+	if d := adopt.Plan(r); len(d.Unread) != 1 || d.Unread[0].Server.Name != "runner-1" || d.Unread[0].Why != "no route to host" {
+		t.Errorf("not read: %+v", d.Unread)
+	}
 	expect(t, lines(adopt.Plan(r)), []string{"runnerssequoia.m2 M2-L Sequoia runner-2", "runnerstahoe.m2 M2-L Tahoe runner-1"})
 }
 
@@ -109,6 +112,7 @@ func TestWhatCannotBeAdopted(t *testing.T) {
 		"that of a pool server":     func(s *inventory.Server, _ *adopt.Request) { s.Name = "other-pool-7" },
 		"controller is claiming it": func(s *inventory.Server, _ *adopt.Request) { s.Name = "x-claim-pending-1" },
 		"runs Linux":                func(s *inventory.Server, _ *adopt.Request) { s.OSFamily = "Linux" },
+		"family is unknown":         func(s *inventory.Server, _ *adopt.Request) { s.OSFamily = "" },
 	} {
 		r := adopt.Request{Owner: fleet.Owner{Name: "acme"}, PoolPrefix: "pool-", Seen: map[string]adopt.Seen{}}
 		s := rented(1, "runner-1", "M2-L")

@@ -21,6 +21,10 @@ func (t *Text) Draft(d adopt.Draft) {
 	} else {
 		t.Say("No server is without a place.")
 	}
+	if len(d.Unread) > 0 {
+		t.sayf("%s could not be read; their macOS family is the one that Scaleway installed first:", count(len(d.Unread), "host"))
+		t.columns(2, mapped(d.Unread, func(l adopt.Left) []string { return []string{l.Server.Name, brief(l.Why)} }))
+	}
 	if d.Pooled > 0 {
 		t.sayf("%s of the pool can be claimed, and are not adopted.", count(d.Pooled, "free server"))
 	}
