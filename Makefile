@@ -7,7 +7,7 @@
 # make kills interrupts runs and scripts at each place, and makes them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
 # make pictures draws the pictures of the pages from real runs (Linux)
 # make matrix injects each fault at every point of a rollout (10 minutes)
-# make fuzz  lets the parsers and rewriters of what hosts say run for a minute each
+# make fuzz  lets the parsers and rewriters of what hosts and Scaleway say run for a minute each
 # make bench measures the budgets and fails when one is exceeded
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
 # make conformance-settings HOST=name I_OWN_THIS_MAC=1  the same of a Mac that may be disrupted (docs/first-mac.md)
@@ -77,6 +77,8 @@ fuzz:
 	$(GO) test ./steps/kcpassword -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps/vmfirewall -run '^$$' -fuzz '^FuzzVMFirewallState$$' -fuzztime $(FUZZTIME)
 	$(GO) test ./steps/autologin -run '^$$' -fuzz '^FuzzAutoLogin$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./providers/scaleway -run '^$$' -fuzz '^FuzzRefusals$$' -fuzztime $(FUZZTIME)
+	$(GO) test ./providers/scaleway -run '^$$' -fuzz '^FuzzHeaders$$' -fuzztime $(FUZZTIME)
 
 matrix:
 	$(GO) test -count=1 -timeout 30m ./internal/engine -run '^(TestFaultMatrixOverSSH|TestCrowdOverSSH)$$' -v -parallel 4 -all
