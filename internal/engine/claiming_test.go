@@ -56,6 +56,50 @@ func TestMayNotRename(t *testing.T) {
 	})
 }
 
+// TestDeniedOrDeleted: a denial of a deleted server concerns that server only. If that is unknown,
+// the key counts as one that may not rename, and no other server is tried.
+func TestDeniedOrDeleted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lists   error // of the question whether the server was deleted
+		deleted bool
+		claimed int
+	}{
+		"deleted": {deleted: true, claimed: 2},
+		"denied":  {},
+		"unknown": {lists: errors.New("the list failed"), deleted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, 3, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				p := planned(t, w.engine)
+				denied := ""
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
+					switch {
+					case c.What == "check rename" && (denied == "" || denied == c.Name):
+						if denied = c.Name; tc.deleted {
+							w.Deleted = []string{c.Name}
+						}
+						return enginetest.Fault{Err: fmt.Errorf("change server: %w", inventory.ErrDenied)}
+					case c.What == "gone":
+						return enginetest.Fault{Err: tc.lists}
+					}
+					return enginetest.Fault{}
+				}
+				performed(t, w.engine, p)
+				claimed := 0
+				for _, m := range w.Machines {
+					if m.Claimed() {
+						claimed++
+					}
+				}
+				if claimed != tc.claimed || denied == "" {
+					t.Errorf("%d servers claimed, want %d", claimed, tc.claimed)
+				}
+			})
+		})
+	}
+}
+
 // TestClaimThatFails leaves a host of the pool as it was, unless the server became a member or
 // someone else's, or its name is unknown.
 func TestClaimThatFails(t *testing.T) {

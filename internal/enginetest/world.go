@@ -57,6 +57,7 @@ type World struct {
 	Config   *fleet.Config
 	Things   func(fleet.Host) []Thing // the steps of a host
 	Machines []*Machine
+	Deleted  []string // ids of servers that the provider deleted
 	// OnCall is called before each call, one at a time; nil: there are no faults.
 	OnCall func(Call) Fault
 	// Held are Pods that cannot be evicted, by name.
@@ -324,9 +325,12 @@ func (c cloud) RegisterKey(ctx context.Context, name, public string) (out invent
 	})
 }
 
-// Gone reports that no server is deleted.
-func (c cloud) Gone(ctx context.Context, _, id string) (bool, error) {
-	return false, c.world.call(ctx, Call{InCloud, "gone", id}, func() error { return nil })
+// Gone reports whether a server is one of the world's Deleted.
+func (c cloud) Gone(ctx context.Context, _, id string) (gone bool, err error) {
+	return gone, c.world.call(ctx, Call{InCloud, "gone", id}, func() error {
+		gone = slices.Contains(c.world.Deleted, id)
+		return nil
+	})
 }
 
 // CheckRename changes nothing.

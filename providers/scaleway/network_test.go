@@ -15,7 +15,7 @@ import (
 )
 
 // TestNoAnswer: a request that never reached Scaleway is sent again, whatever it is. One that may have is sent again only
-// if it reads, and a write says so.
+// if it reads, and the error of a write names the doubt.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
