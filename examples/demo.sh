@@ -1,8 +1,9 @@
 #!/bin/sh
 # Shows macfleet in a simulated world: from an empty cluster and a pool of sixteen
-# machines to thirteen Ready Nodes in three fleets, then nine incidents and their
-# repair. Needs only the program, checks every exit code, and ends by itself. The
-# world is deleted at the end; records and logs are kept in the folder it names.
+# machines to thirteen Ready Nodes in three fleets, nine incidents and their repair,
+# then fewer runners and as many as before. Needs only the program, checks every exit
+# code, and ends by itself. The world is deleted at the end; records and logs are kept
+# in the folder it names.
 set -eu
 
 macfleet=${1:?usage: demo.sh path/to/macfleet}
@@ -70,5 +71,16 @@ run 0 sandbox heal
 title 'All is well.'
 run 0 drift
 run 0 hosts --wait ready
+
+title 'Three runners instead of nine: six servers are released. One run wipes one host, unless it may wipe more.'
+run 0 plan --var runners=3 --outside-windows
+run 0 apply --var runners=3 --outside-windows --max-wipes 6 --auto-approve
+
+title 'They were drained, erased and verified, and are in the pool again. Nothing is left to do.'
+run 0 plan --var runners=3
+
+title 'Nine runners again: six servers of the pool are claimed.'
+run 0 apply --auto-approve
+run 0 plan
 
 printf 'Records and logs of this demo: %s\n' "$runs"
