@@ -120,7 +120,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	}
 	failures := append(e.noteKeys(ctx, p), e.forgetRepairs(ctx, p, nil)...)
 	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
-		return !h.Member || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
+		return !h.Member || h.Leaves || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
 	})
 	for i, err := range each(stale, e.Parallelism, func(h plan.Host) error { return e.recordSynced(ctx, h) }) {
 		if err != nil {
@@ -161,7 +161,7 @@ func (e *Engine) recordSynced(ctx context.Context, h plan.Host) error {
 func Unpinned(p *plan.Plan) []plan.Host {
 	var out []plan.Host
 	for _, h := range p.Hosts {
-		if h.Member && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() && !h.Trust().Lost() {
+		if h.Member && !h.Leaves && h.Unknown == nil && h.Refused == nil && !h.Seen.Pinned && h.Writable() && !h.Trust().Lost() {
 			out = append(out, h)
 		}
 	}
@@ -180,7 +180,7 @@ func misnamedPins(p *plan.Plan) map[string]string {
 	out := make(map[string]string)
 	for _, h := range p.Hosts {
 		pin := h.Trust().Pin
-		if h.Member && h.Unknown == nil && h.Refused == nil && h.Writable() && pin != nil && pin.Name != h.Name && h.Server.Name == h.Name {
+		if h.Member && !h.Leaves && h.Unknown == nil && h.Refused == nil && h.Writable() && pin != nil && pin.Name != h.Name && h.Server.Name == h.Name {
 			out[h.Server.ID] = h.Name
 		}
 	}
@@ -211,7 +211,7 @@ func (e *Engine) noteKeys(ctx context.Context, p *plan.Plan) []Failure {
 	}
 	lacking := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
 		n, _ := h.Node.Get()
-		return !h.Member || !h.Seen.Pinned || h.Unknown != nil || h.Refused != nil || !h.Writable() || !own(&h) || n.HostKey != ""
+		return !h.Member || h.Leaves || !h.Seen.Pinned || h.Unknown != nil || h.Refused != nil || !h.Writable() || !own(&h) || n.HostKey != ""
 	})
 	var failures []Failure
 	for i, err := range each(lacking, e.Parallelism, func(h plan.Host) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -20,11 +19,19 @@ type SSHKeys interface {
 	RegisterKey(ctx context.Context, name, publicKey string) (inventory.SSHKey, error)
 }
 
-// keyCheck is one check of the project's SSH keys in a run: those of later hosts use its result.
-type keyCheck struct {
-	mu   sync.Mutex
+// keyCheck holds one check of the project's SSH keys in a run, whose result later hosts use. A worker takes it out while
+// it asks the provider.
+type keyCheck chan keyResult
+
+type keyResult struct {
 	done bool
 	err  error
+}
+
+func newKeyCheck() keyCheck {
+	k := make(keyCheck, 1)
+	k <- keyResult{}
+	return k
 }
 
 // Keyring reads the SSH keys of the provider's project. What could not be read is marked in the result; nil: the
@@ -72,10 +79,10 @@ func (e *Engine) registerKey(ctx context.Context, a plan.Action) error {
 // checkKey returns an error unless the project has the fleet's key: a server that is installed without it would lock
 // macfleet out. The keys are read once in a run.
 func (e *Engine) checkKey(ctx context.Context) error {
-	e.keys.mu.Lock()
-	defer e.keys.mu.Unlock()
-	if e.keys.done {
-		return e.keys.err
+	result := <-e.keys
+	defer func() { e.keys <- result }()
+	if result.done {
+		return result.err
 	}
 	ring := e.Keyring(ctx)
 	if ctx.Err() != nil {
@@ -84,10 +91,10 @@ func (e *Engine) checkKey(ctx context.Context) error {
 	switch {
 	case ring == nil: // nothing is known of its keys
 	case ring.Trouble() != nil:
-		e.keys.err = ring.Trouble()
+		result.err = ring.Trouble()
 	case ring.Missing():
-		e.keys.err = fmt.Errorf("the project does not have the fleet's SSH key %s, so nothing is installed; plan again", ring.Ours[0].Fingerprint)
+		result.err = fmt.Errorf("the project does not have the fleet's SSH key %s, so nothing is installed; plan again", ring.Ours[0].Fingerprint)
 	}
-	e.keys.done = true
-	return e.keys.err
+	result.done = true
+	return result.err
 }

@@ -173,6 +173,7 @@ func memFaults() map[string]memFault {
 		"kill -9 after an event":             {at: behindEvent, happens: (*memory).kill},
 		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).kill},
 		"kill -9 at the cluster":             {at: enginetest.InCluster, happens: (*memory).kill},
+		"kill -9 at the cloud":               {at: enginetest.InCloud, happens: (*memory).kill},
 		"kill -9 behind a host":              {at: enginetest.OnHost, behind: true, happens: (*memory).kill},
 		"kill -9 behind the cluster":         {at: enginetest.InCluster, behind: true, happens: (*memory).kill},
 		"kill -9 behind the cloud":           {at: enginetest.InCloud, behind: true, happens: (*memory).kill},
@@ -244,6 +245,14 @@ var memRolls = map[string]func(m *memory, second bool){
 		c.Fleets = slices.Clone(c.Fleets)
 		c.Fleets[0].Name, c.Moves = to, []fleet.Move{{From: fleet.Place{Fleet: from}, To: fleet.Place{Fleet: to}}}
 		m.world.Config = &c
+	},
+	// A host is released to the pool, and claimed again.
+	"scales": func(m *memory, second bool) {
+		m.world.Config.Fleets[0].Groups[0].Replicas = map[bool]int{false: 2, true: 1}[second]
+	},
+	// All hosts are released.
+	"empties": func(m *memory, second bool) {
+		m.world.Config.Fleets[0].Groups[0].Replicas = map[bool]int{false: 2, true: 0}[second]
 	},
 	// A Node leaves the cluster, and joins it again.
 	"leaves": func(m *memory, second bool) {
@@ -396,7 +405,7 @@ func (m *memory) recovers(count *tally, name string, n int, f memFault, want []s
 	t := m.t
 	m.asRun()
 	p := planned(t, m.engine)
-	said := codesOf(p, p.Hosts[0].Name)
+	said := codesOfFirst(p)
 	count.add(name, said)
 	if f.repair != nil {
 		f.repair(m)
@@ -407,7 +416,7 @@ func (m *memory) recovers(count *tally, name string, n int, f memFault, want []s
 	}
 	r := performed(t, m.engine, p)
 	if !r.Converged() {
-		t.Errorf("%s after %d: the next run leaves %q, failures %q, left %v", name, n, codesOf(r.After, r.After.Hosts[0].Name), whatFailed(r), r.Left)
+		t.Errorf("%s after %d: the next run leaves %q, failures %q, left %v", name, n, codesOfFirst(r.After), whatFailed(r), r.Left)
 	}
 	if got := m.lasting(); !slices.Equal(got, want) {
 		t.Errorf("%s after %d: (-want +got)\n%s", name, n, cmp.Diff(want, got))
@@ -418,4 +427,12 @@ func (m *memory) recovers(count *tally, name string, n int, f memFault, want []s
 	for _, what := range m.world.Wrong() {
 		t.Errorf("%s after %d: %s", name, n, what)
 	}
+}
+
+// codesOfFirst are those of the first host of a plan, if it has any.
+func codesOfFirst(p *plan.Plan) []string {
+	if len(p.Hosts) == 0 {
+		return nil
+	}
+	return codesOf(p, p.Hosts[0].Name)
 }

@@ -55,7 +55,7 @@ type end struct {
 // cluster's own objects come first, because hosts may need them.
 func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	work := p.Runnable()
-	e.renaming = newRenameRight()
+	e.renaming, e.keys = newRenameRight(), newKeyCheck()
 	var kept Result
 	if len(work) > 0 && work[0][0].OfCluster() {
 		kept = e.perform(ctx, "", work[0], nil, func(ctx context.Context, a plan.Action) error {

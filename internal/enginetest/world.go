@@ -206,7 +206,11 @@ func (w *World) Lasting() []string {
 		out = append(out, "pod "+p.Name+" on "+p.Node)
 	}
 	for _, p := range w.pins {
-		out = append(out, "pin "+p.Name+" "+p.Key)
+		key := p.Key
+		if m := w.Member(p.ServerID); m.key == key {
+			key = "its key"
+		}
+		out = append(out, fmt.Sprint("pin ", p.Name, " ", key, " ", p.Stage, " ", p.Pooled))
 	}
 	slices.Sort(out)
 	return out
