@@ -401,7 +401,7 @@ func (c *computation) unstaged() {
 		i := slices.IndexFunc(c.servers, func(p placed) bool { return p.server.ID == id })
 		switch {
 		case i < 0: // nothing is known of it
-		case pin.Stage == Wiped && c.servers[i].server.Name != pin.Name:
+		case pin.Stage == Wiped && c.servers[i].server.Name != pin.Name, pin.Stage != Wiping && c.servers[i].role == pool:
 			c.plan.Left = append(c.plan.Left, id)
 		case pin.Stage == Leaving && c.servers[i].role == member && !c.leaves[id]:
 			c.plan.Stay = append(c.plan.Stay, id)

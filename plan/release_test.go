@@ -198,9 +198,13 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 		w.dropNode(3)
 		w.pinned(3, plan.Wiped, "")
 		w.pinned(2, plan.Leaving, "")
+		w.pinned(1, plan.Leaving, "")
+		w.dropNode(1)
+		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+		w.snap.Servers[0].Name = "acme-pool-01" // another run has released it meanwhile
 		w.snap.Servers[2].Name = name
 		p := w.plan(t)
-		expect(t, "left", []string{serverID(3)}, p.Left)
+		expect(t, "left", []string{serverID(1), serverID(3)}, p.Left)
 		expect(t, "stay", []string{serverID(2)}, p.Stay)
 	}
 }

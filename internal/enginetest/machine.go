@@ -79,6 +79,22 @@ func (m *Machine) erase() {
 	m.node, m.process, m.token = "", "", ""
 }
 
+// Owners are all to whom something shows that the machine belongs: its name, its marker and its claim. A name of the pool
+// shows nothing.
+func (m *Machine) Owners() map[string]bool {
+	out := make(map[string]bool)
+	if owner, _, ok := fleet.Split(m.Server.Name, m.Server.ID); ok {
+		out[owner] = true
+	}
+	if mark, err := plan.ParseMarker(m.marker); err == nil {
+		out[mark.Owner().String()] = true
+	}
+	if m.claim != nil {
+		out[fleet.Owner{Name: m.claim.Configuration, Environment: m.claim.Environment}.String()] = true
+	}
+	return out
+}
+
 // server is the machine as the provider shows it now.
 func (m *Machine) server() inventory.Server {
 	s := m.Server

@@ -70,7 +70,7 @@ type World struct {
 	Keys []inventory.SSHKey
 
 	asking     sync.Mutex // OnCall
-	mu         sync.Mutex
+	mu         *sync.Mutex // of the machines, which worlds may share
 	dead       error // if set, the process was killed: its calls have no effect and return this
 	nodes      map[string]*node
 	identities map[string]int // how often a host's identity was created
@@ -94,7 +94,7 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 			Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: replicas, Spec: spec}}})
 	}
 	offer := inventory.System{ID: "os-1", Name: "macos-tahoe-26.3", Family: "Tahoe", Version: "26.3", Zone: "fr-par-1", Types: []string{"M2-L"}}
-	w := &World{Config: c, Keys: []inventory.SSHKey{{ID: "key-0", Name: "fleet", Public: FleetKey.Public, Project: "p"}},
+	w := &World{Config: c, mu: new(sync.Mutex), Keys: []inventory.SSHKey{{ID: "key-0", Name: "fleet", Public: FleetKey.Public, Project: "p"}},
 		Catalogue: inventory.Catalogue{Systems: []inventory.System{offer}}, nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
 	for i := range servers {
 		id := fmt.Sprintf("%05x-0000", i)
@@ -103,6 +103,15 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 			State: make(map[string]string), pending: make(map[plan.StepID]bool), artifacts: make(map[string]bool), key: "ssh-ed25519 " + id, serial: "C" + id})
 	}
 	return w
+}
+
+// Beside returns a world with the same machines and provider, in which a configuration of another name has its own cluster and
+// its own pins.
+func (w *World) Beside(name string) *World {
+	c := *w.Config
+	c.Owner.Name, c.ClusterUID = name, "uid-of-"+name
+	return &World{Config: &c, Things: w.Things, Machines: w.Machines, Keys: w.Keys, Catalogue: w.Catalogue, mu: w.mu,
+		nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
 }
 
 // Engine returns an engine in this world, as a new process.
