@@ -48,6 +48,9 @@ func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
 	case plan.RetireTokens:
 		return w.retireTokens(ctx)
 	case plan.RevokeHost:
+		if err := w.mayRevoke(ctx); err != nil {
+			return err
+		}
 		err := cluster.Revoke(ctx, cmp.Or(a.Was, w.host.Name))
 		if err == nil && a.Was == "" {
 			w.host.Identity = inventory.Absent[inventory.Identity]()
@@ -118,4 +121,22 @@ func (w *worker) releasePods(ctx context.Context, pods []inventory.Pod) error {
 		return nil
 	}
 	return fmt.Errorf("%d of %d Pods were not released: %w", len(failed), len(pods), failed[0])
+}
+
+// mayRevoke looks again at the Node of a host that leaves: without its identity, its kubelet cannot end the Pods that came to
+// a Node which someone uncordoned or made again. From then on the Node stays cordoned.
+func (w *worker) mayRevoke(ctx context.Context) error {
+	planned, isNode := w.host.Node.Get()
+	if !w.host.Leaves || !isNode || !w.cordoned {
+		return nil
+	}
+	nodes, err := w.engine.Cluster.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if n, there := nodeNamed(nodes, planned.Name); there && (!n.Cordoned || n.UID != planned.UID) {
+		return fmt.Errorf("the Node %s was uncordoned or made again since the drain; plan again", n.Name)
+	}
+	w.changed = true
+	return nil
 }

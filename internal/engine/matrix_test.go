@@ -86,7 +86,7 @@ func (m *memory) asRun() {
 	m.engine.Run = named(fmt.Sprint("run", m.epoch), m.epoch)
 	for _, machine := range m.world.Machines {
 		name := machine.NodeName()
-		if n, joined := m.world.Node(name); joined && !n.Cordoned && !m.idle && len(m.world.Pods(name)) == 0 {
+		if m.world.TakesPods(name) && !m.idle && len(m.world.Pods(name)) == 0 {
 			m.world.RunPod(name, fmt.Sprint("job-", m.epoch, "-", machine.Server.ID))
 		}
 	}

@@ -47,11 +47,13 @@ func (w *worker) stage(to plan.Stage, key string) error {
 	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
-	missing := false
+	missing, other := false, false
 	err := w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin {
 		all = slices.Clone(all)
 		i := slices.IndexFunc(all, func(p plan.Pin) bool { return p.ServerID == s.ID })
-		if missing = i < 0 && key == ""; missing {
+		// A run that lost its lock without knowing it must not stop or repeat the release of another.
+		other = to != plan.Wiped && i >= 0 && key != "" && all[i].Key != key
+		if missing = i < 0 && (key == "" || w.host.Seen.Pinned); missing || other {
 			return all
 		}
 		if i < 0 {
@@ -63,6 +65,8 @@ func (w *worker) stage(to plan.Stage, key string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("store that the server is released: %w", err)
+	case other:
+		return errors.New("another run has pinned another key of its host since the plan; plan again")
 	case missing:
 		return errors.New("the key of its host is not pinned; plan again")
 	}
@@ -180,8 +184,14 @@ func (w *worker) erase(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	s := w.host.Server
-	err := w.engine.Servers.Reinstall(ctx, s.Zone, s.ID, a.Reset.SystemID)
-	if err == nil {
+	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	if err == nil && now.Name != s.Name { // another run may have released it meanwhile
+		err = fmt.Errorf("the server was renamed to %s since the plan; plan again", now.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if err = w.engine.Servers.Reinstall(ctx, s.Zone, s.ID, a.Reset.SystemID); err == nil {
 		return nil
 	}
 	now, gerr := w.engine.Servers.Get(ctx, s.Zone, s.ID)

@@ -53,6 +53,15 @@ func (w *World) RemakeNode(host string) {
 	}
 }
 
+// TakesPods reports whether a new Pod would run on a host.
+func (w *World) TakesPods(host string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list()
+	n, m := w.nodes[host], w.machineOf(host)
+	return n != nil && !n.Cordoned && m != nil && w.identities[host] > 0 && m.token == w.tokenOf(host)
+}
+
 // Cordon cordons a host's Node in the name of a person or of a run.
 func (w *World) Cordon(host, who, run string) {
 	w.mu.Lock()

@@ -69,9 +69,9 @@ type World struct {
 	// Keys are the SSH keys of the provider's project.
 	Keys []inventory.SSHKey
 
-	asking     sync.Mutex // OnCall
+	asking     sync.Mutex  // OnCall
 	mu         *sync.Mutex // of the machines, which worlds may share
-	dead       error // if set, the process was killed: its calls have no effect and return this
+	dead       error       // if set, the process was killed: its calls have no effect and return this
 	nodes      map[string]*node
 	identities map[string]int // how often a host's identity was created
 	pods       []inventory.Pod
