@@ -220,7 +220,7 @@ func checkRelease(t *rapid.T, w *world, a plan.Action, h plan.Host) {
 	n, isNode := h.Node.Get()
 	owned := marked && m.ServerID == h.Server.ID && m.Owner() == w.cfg.Owner || isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == plan.Leaving
 	works := slices.ContainsFunc(w.podsOf(h), inventory.Pod.Works) && !h.Drainable()
-	if !owned || works || !h.Server.Usable() || h.Unknown != nil && h.Unknown.Code != plan.CodeUnreachable {
+	if !owned || works || !h.Server.Usable() || h.Unknown != nil && h.Unknown.Code != plan.CodeUnreachable && h.Unknown.Code != plan.CodeHostDown {
 		t.Fatalf("%+v is erased: owned %t, works %t", h, owned, works)
 	}
 }

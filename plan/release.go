@@ -301,7 +301,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 	if t := h.Seen.Trouble; t != nil {
 		h.Unknown = h.Diagnosed(c.vendor)
 		switch {
-		case t.Code != CodeUnreachable: // it answers, so work may run there
+		case t.Code != CodeUnreachable && t.Code != CodeHostDown: // it runs, so work may run there
 			return h.Unknown
 		case h.Name != h.Server.Name:
 			return unsafe("its host does not answer, and its server is called %s", h.Server.Name)

@@ -122,6 +122,16 @@ func TestReleaseIsRefused(t *testing.T) {
 			w.dropNode(3)
 			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
 		}, ""},
+		"down": {func(w *world) {
+			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeHostDown.Trouble("it does not run")}
+			w.dropNode(3)
+			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+		}, ""},
+		"only its SSH port is away": {func(w *world) {
+			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodePortUnreachable.Trouble("port 22 times out")}
+			w.dropNode(3)
+			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+		}, "ssh-port-unreachable"},
 		"away without a Node": {func(w *world) { away(w); w.dropNode(3) }, "release-unsafe"},
 		"away without a Node after a run started": {func(w *world) {
 			away(w)
