@@ -46,7 +46,7 @@ func race(t *testing.T, seed uint64) (lost int) {
 		return []enginetest.Thing{{Key: "sudo", Value: "yes", Input: plan.LoginPassword, Grants: true}, {Key: "plain", Value: "a"},
 			{Key: "agent", Value: "v1", Class: plan.Restart, Root: true, Node: true, Input: plan.Kubeconfig}}
 	}
-	worlds := []*enginetest.World{one, one.Beside("beta")}
+	worlds := []*enginetest.World{one, one.With("beta")}
 	var all sync.WaitGroup
 	missing := make([]int, len(worlds))
 	for i, w := range worlds {

@@ -105,9 +105,9 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 	return w
 }
 
-// Beside returns a world with the same machines and provider, in which a configuration of another name has its own cluster and
+// With returns a world that has the same machines and provider, in which a configuration of another name has its own cluster and
 // its own pins.
-func (w *World) Beside(name string) *World {
+func (w *World) With(name string) *World {
 	c := *w.Config
 	c.Owner.Name, c.ClusterUID = name, "uid-of-"+name
 	return &World{Config: &c, Things: w.Things, Machines: w.Machines, Keys: w.Keys, Catalogue: w.Catalogue, mu: w.mu,
