@@ -223,6 +223,10 @@ func (t *turns) forgive(ctx context.Context, id string) {
 	}
 }
 
+// Restarted forgets that a host refused the key: a restart through the provider installs the project's keys and ends
+// bans.
+func (c *Client) Restarted(ctx context.Context, t Target) { c.turns.forgive(ctx, t.id()) }
+
 func (t *turn) give() { <-t.busy }
 
 // acquire takes a slot of a semaphore, or returns the cause of ctx's end.

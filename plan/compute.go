@@ -193,6 +193,7 @@ func (c *computation) finish(d *draft) {
 	c.watchServer(h, d.actions)
 	h.hold(d.actions)
 	h.quarantine(d.actions)
+	h.offerReboot()
 	h.movesWhole(d.actions, d.node)
 	h.failing()
 	if t := c.waitsForAnother(h); t != nil {

@@ -108,10 +108,8 @@ func (c *computation) fleetKey() {
 		return
 	}
 	runs := slices.ContainsFunc(c.plan.Actions, func(a Action) bool { return a.Kind.Installs() && a.Runs() })
-	if key := ring.Ours[0]; runs && ring.Missing() {
-		c.plan.Actions = slices.Insert(c.plan.Actions, 0, Action{Kind: RegisterKey, Origin: pending,
-			Reason: Reason{codeKeyNotRegistered, "servers are installed with the project's SSH keys, and the fleet's is not among them"},
-			Fields: []Field{{"ssh key", "not registered", key.Fingerprint}}})
+	if runs && ring.Missing() {
+		c.plan.Actions = slices.Insert(c.plan.Actions, 0, ring.register())
 	}
 }
 
@@ -119,4 +117,11 @@ func (c *computation) fleetKey() {
 func KeyNotRegistered(key FleetKey) *Trouble {
 	return codeKeyNotRegistered.Trouble("the project does not have "+key.Fingerprint,
 		"register it in the provider's console: "+key.Public+"; an apply that installs a server registers it, too")
+}
+
+// register returns the action that registers the key that is offered first.
+func (k Keyring) register() Action {
+	return Action{Kind: RegisterKey, Origin: pending,
+		Reason: Reason{codeKeyNotRegistered, "servers are installed with the project's SSH keys, and the fleet's is not among them"},
+		Fields: []Field{{"ssh key", "not registered", k.Ours[0].Fingerprint}}}
 }

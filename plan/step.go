@@ -54,6 +54,13 @@ func NodeStep(all []Step) (step Step, ok bool) {
 	return nil, false
 }
 
+// SessionKeeper is the step that keeps a user logged in at the host's screen, also after a restart.
+type SessionKeeper interface {
+	Step
+	// KeepsSession reports whether the host should have a session.
+	KeepsSession() bool
+}
+
 // User is the user that a script runs as.
 type User string
 

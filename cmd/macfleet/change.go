@@ -74,6 +74,32 @@ Exit codes: 0 restarted and verified, 1 error or not approved, 3 not verified.`,
 	return c
 }
 
+func rebootCmd(env *app.Env) *cobra.Command {
+	var o app.RebootOptions
+	c := &cobra.Command{Use: "reboot HOST", Short: "Restart a host's server once the host is idle", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.AHost),
+		Long: `Restarts a host's server through Scaleway's API, also if the host does not answer,
+and waits until it answers and its Node is Ready. Such a restart also installs the
+SSH keys of the project and ends a ban of your address.
+
+The host has to be idle: macfleet cordons and drains its Node. If the Node is not
+Ready, it must not have any Pods. Whatever is unknown counts as busy, for example
+the jobs of a builder.
+
+A host that answers is restarted only if automatic login is in sync and FileVault
+is off.
+
+Exit codes: 0 restarted and in sync, 1 error or not approved, 3 blocked, not
+verified or not in sync.`,
+		Example: `  macfleet reboot acme-production-runners-m2-0bccd
+  macfleet reboot builders/0bccd --force-busy builders/0bccd --auto-approve`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.Reboot(c.Context(), env, o) }}
+	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "restart `HOST` even if it is or may be busy; its running work is lost")
+	verboseFlag(c.Flags(), env)
+	lockFlags(c.Flags(), &o.Locking)
+	approveFlag(c.Flags(), &o.Approve)
+	return c
+}
+
 func holdCmd(env *app.Env) *cobra.Command {
 	var o app.HoldOptions
 	c := &cobra.Command{Use: "hold SELECTOR|HOST...", Short: "Block changes to hosts until a given time", Args: cobra.MinimumNArgs(1), ValidArgsFunction: arguments(env, app.HostsOrSelectors),

@@ -18,7 +18,7 @@ var groups = []struct {
 	commands []string
 }{
 	{"Everyday", []string{"plan", "apply", "drift", "hosts", "explain", "doctor", "validate"}},
-	{"Hosts", []string{"cordon", "hold", "unhold", "quarantine", "unquarantine", "restart"}},
+	{"Hosts", []string{"cordon", "hold", "unhold", "quarantine", "unquarantine", "restart", "reboot"}},
 	{"Plans and approvals", []string{"show", "runs", "lock"}},
 	{"Setting up", []string{"init", "import"}},
 	{"Simulated world", []string{"sandbox"}},

@@ -42,6 +42,7 @@ By command (the others exit 0 or 1):
   quarantine, unquarantine  0 done, 3 some hosts are not, or still, quarantined
   cordon                    0 done, 3 some Nodes are not cordoned, uncordoned or
                             drained
+  reboot                    0 restarted and in sync, 3 blocked or not in sync
   restart                   0 restarted and verified, 3 not verified or blocked
   init cluster              0 prepared, 3 something is still wrong
   fmt --check               0 formatted, 2 some files would change

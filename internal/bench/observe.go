@@ -100,6 +100,7 @@ func (servers) Gone(context.Context, string, string) (bool, error)           { r
 func (servers) CheckRename(context.Context, string, string) error            { return errReadOnly }
 func (servers) Reinstall(context.Context, string, string, string) error      { return errReadOnly }
 func (servers) Rename(context.Context, string, string, string, string) error { return errReadOnly }
+func (servers) Reboot(context.Context, string, string) error                 { return errReadOnly }
 
 // pins are read-only host keys.
 type pins []plan.Pin

@@ -34,6 +34,8 @@ type Servers interface {
 	// CheckRename checks that a server may be renamed, without changing it. The error wraps
 	// inventory.ErrDenied if the credentials lack the permission.
 	CheckRename(ctx context.Context, zone, id string) error
+	// Reboot restarts a server. It is sent once: after an error the server's status decides.
+	Reboot(ctx context.Context, zone, id string) error
 	// Rename changes a server's name if it is still from, and verifies it by reading it back.
 	Rename(ctx context.Context, zone, id, from, to string) error
 	// Reinstall asks the provider to erase a server and install an operating system. It returns before that
@@ -85,6 +87,7 @@ type Engine struct {
 	Watching  bool       // a cluster that does not answer is reported, not an error
 	Scrub     wire.Scrub // removes secrets from observations; nil: no secrets are known
 	Drain     Drain
+	Reboot    Reboot
 	Runners   Idle            // jobs on builders; nil: unknown
 	Stop      context.Context // done: start no new action
 	Now       func() time.Time

@@ -16,6 +16,12 @@ type Hosts interface {
 	Connect(context.Context, Target) (Host, error)
 }
 
+// Restarting is implemented by Hosts that remember which hosts refused the key.
+type Restarting interface {
+	// Restarted forgets that a host refused the key, because it was restarted through the provider.
+	Restarted(context.Context, Target)
+}
+
 // Target is a host to connect to.
 type Target struct {
 	Server inventory.Server

@@ -351,6 +351,17 @@ func (c cloud) CheckRename(ctx context.Context, _, id string) error {
 	return c.world.call(ctx, Call{InCloud, "check rename", id}, func() error { return nil })
 }
 
+// Reboot restarts a machine, which cures one that is silent or away. Its server is ready at once, and the machine answers
+// after a minute.
+func (c cloud) Reboot(ctx context.Context, _, id string) error {
+	return c.world.call(ctx, Call{InCloud, "reboot", id}, func() error {
+		m := c.world.Member(id)
+		m.Reboot()
+		m.Away, m.Silent = false, ""
+		return nil
+	})
+}
+
 // Rename changes a server's name.
 func (c cloud) Rename(ctx context.Context, _, id, from, to string) error {
 	return c.world.call(ctx, Call{InCloud, "rename", id}, func() error {

@@ -27,6 +27,11 @@ func (h Hosts) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	return host{conn}, nil
 }
 
+// Restarted forgets that a host refused the key.
+func (h Hosts) Restarted(ctx context.Context, t engine.Target) {
+	h.Client.Restarted(ctx, hosts.Target{Server: t.Server, Name: t.Name})
+}
+
 // host is a connection; Observe and Probe are hosts.Conn's own.
 type host struct{ *hosts.Conn }
 

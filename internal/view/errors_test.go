@@ -53,6 +53,12 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
 		{Code: plantest.Code("not-reinstalled"), Text: "server " + memberOf + " was not reinstalled in 2h0m0s: its status is reinstalling",
 			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
+		{Code: plantest.Code("host-may-be-busy"), Text: "it is a builder, and macfleet cannot ask GitHub whether a job runs on it",
+			Remedy: "wait until its work has ended; to lose that work: macfleet reboot " + memberOf + " --force-busy " + memberOf},
+		{Code: plantest.Code("reboot-unsafe"), Text: "auto_login differs (sealed-kcpassword): after a restart the host has no session, or no SSH",
+			Remedy: "macfleet apply --on name=" + memberOf + "; then reboot it"},
+		{Code: plantest.Code("server-not-verified"), Text: "the host does not answer, it has no Node, and its key was never pinned",
+			Remedy: "check the server's id in the provider's console"},
 		{Code: plantest.Code("lock-lost"), Text: "the run stopped: the lock is lost: bob@ci has taken it (run p5xq, since 10:00:00 UTC)",
 			Remedy: "macfleet lock status shows the holder; apply again when that run has ended"}}
 }

@@ -221,7 +221,7 @@ func label(a plan.Action) string {
 var labels = map[plan.Kind]string{
 	plan.CreateMarker: "marker", plan.PinHost: "host key", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
 	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.ReinstallServer: "erase the server", plan.ReleaseServer: "back to the pool", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
-	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
+	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.RebootServer: "reboot", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
 	plan.RegisterKey: "fleet's SSH key in the provider's project",
 }
 

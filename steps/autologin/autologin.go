@@ -63,6 +63,9 @@ func New(h fleet.Host) plan.Step { return autoLogin{desired: h.Spec.AutoLogin, u
 
 func (autoLogin) ID() plan.StepID { return "auto_login" }
 
+// KeepsSession reports whether the host should have a session.
+func (a autoLogin) KeepsSession() bool { return a.desired != nil }
+
 func (a autoLogin) Wanted() string {
 	if a.desired == nil {
 		return ""

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// Reboot holds the time limits of a restart through the provider. A zero field means the default.
+type Reboot struct {
+	Within time.Duration // until the server is ready and the host answers; 0 = DefaultReboot
+	Every  time.Duration // polling interval; 0 = DefaultEvery
+}
+
+// DefaultReboot is the time for a server to restart.
+const DefaultReboot = 15 * time.Minute
+
+// reboot restarts the host's server through the provider, once, and waits until the host answers. The host is
+// idle first, unless the action is forced.
+func (w *worker) reboot(ctx context.Context, a plan.Action) error {
+	if err := w.asMember(ctx); err != nil {
+		return err
+	}
+	if err := w.idleForReboot(ctx, a); err != nil {
+		return err
+	}
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	if w.conn != nil {
+		w.conn.Close(ctx)
+		w.conn = nil
+	}
+	w.changed = w.cordoned // from here on the Node stays cordoned until the host is verified
+	s := w.host.Server
+	if err := w.engine.Servers.Reboot(ctx, s.Zone, s.ID); err != nil && !w.restarts(ctx) {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Reboot.Within, DefaultReboot))
+	defer cancel()
+	if err := w.awaitServer(waiting); err != nil {
+		return err
+	}
+	return w.awaitAnswer(waiting)
+}
+
+// asMember returns an error if the server changed since the plan.
+func (w *worker) asMember(ctx context.Context) error {
+	s := w.host.Server
+	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	if err == nil && (now.Name != s.Name || !now.Usable()) {
+		err = fmt.Errorf("the server changed since the plan: name %s, status %s; plan again", now.Name, now.Status)
+	}
+	return err
+}
+
+// restarts reports whether the provider restarts the server, although the answer to the request was lost.
+func (w *worker) restarts(ctx context.Context) bool {
+	s := w.host.Server
+	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+	return err == nil && now.Status == "rebooting"
+}
+
+// idleForReboot makes sure that nothing runs on the host: it drains the Node, or cordons it and checks that it has no
+// Pods. A host that answers also has to show no running work itself.
+func (w *worker) idleForReboot(ctx context.Context, a plan.Action) error {
+	if a.Forced {
+		return nil
+	}
+	step, makesNode := plan.NodeStep(w.engine.Steps(w.host.Spec))
+	switch _, there := w.host.Node.Get(); {
+	case w.host.Unknown == nil && makesNode:
+		if err := w.connect(ctx); err != nil {
+			return err
+		}
+		return w.drainFor(ctx, a, step)
+	case !there:
+		return w.stillNoNode(ctx)
+	}
+	draining, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Drain.Within, DefaultDrain))
+	defer cancel()
+	if err := w.drainNode(draining, w.host.Drainable()); err != nil {
+		return w.notDrained(a, err)
+	}
+	n, _ := w.host.Node.Get()
+	if err := w.checkUnused(draining, n, inventory.Pod.Works); err != nil {
+		return w.notDrained(a, err)
+	}
+	return nil
+}
+
+// stillNoNode returns an error if the host has become a Node since the plan.
+func (w *worker) stillNoNode(ctx context.Context) error {
+	nodes, err := w.engine.Cluster.Nodes(ctx)
+	for _, n := range nodes {
+		if n.Name == w.host.Name || n.ProviderID == w.host.Server.ProviderID() {
+			return errors.New("the host has become a Node since the plan; plan again")
+		}
+	}
+	return err
+}
+
+// awaitServer waits until the provider reports the server as ready.
+func (w *worker) awaitServer(ctx context.Context) error {
+	s := w.host.Server
+	last := "no status"
+	for {
+		now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
+		switch {
+		case err == nil && now.Usable():
+			w.host.Server = now
+			return nil
+		case err == nil:
+			last = now.Status
+		case ctx.Err() == nil:
+			last = err.Error()
+		}
+		if !w.again(ctx) {
+			return fmt.Errorf("the server is not ready after its restart (%s): %w", last, context.Cause(ctx))
+		}
+	}
+}
+
+// awaitAnswer waits until the host answers over SSH, with the key that is known of it.
+func (w *worker) awaitAnswer(ctx context.Context) error {
+	e := w.engine
+	target := Target{Server: w.host.Server, Name: w.host.Name, Trust: w.host.Trust()}
+	if w.host.Seen.Key != "" {
+		target.Trust.Pin = e.PinOf(w.host)
+	}
+	if h, remembers := e.Hosts.(Restarting); remembers {
+		h.Restarted(ctx, target)
+	}
+	for {
+		seen := e.look(ctx, target, nil)
+		switch {
+		case seen.Trouble == nil:
+			w.host.Unknown, w.host.Seen = nil, seen
+			return w.readKubelet(ctx)
+		case seen.Trouble.Code != plan.CodeUnreachable && !transient(seen.Trouble):
+			return seen.Trouble // a refused login must not be tried again
+		}
+		if !w.again(ctx) {
+			return fmt.Errorf("the host does not answer after its restart: %w", seen.Trouble)
+		}
+	}
+}
+
+// readKubelet reads the kubelet that the restart has started, so that the run waits for its heartbeat and not for
+// the one before. It also checks the host's owner, who was unknown if the host did not answer before.
+func (w *worker) readKubelet(ctx context.Context) error {
+	w.host.Kubelet = inventory.Absent[plan.Kubelet]()
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	if step, makesNode := plan.NodeStep(w.engine.Steps(w.host.Spec)); makesNode {
+		_, _ = w.probe(ctx, step, false) // what it finds is for the comparison at the end
+	}
+	return nil
+}
+
+// transient reports whether a host that starts may show a trouble for a while.
+func transient(t *plan.Trouble) bool {
+	return t.Code.String() == "no-ssh-answer" || t.Code.String() == "connection-lost"
+}
+
+// again waits for the next poll, and reports whether there is time left.
+func (w *worker) again(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(cmp.Or(w.engine.Reboot.Every, DefaultEvery)):
+		return true
+	}
+}
