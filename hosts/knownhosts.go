@@ -21,11 +21,12 @@ import (
 )
 
 // KnownHosts stores pins in a file in OpenSSH's known_hosts format, one line per host:
-// "NAME,SERVER-ID TYPE KEY since=TIME". ssh can use it with UserKnownHostsFile and HostKeyAlias.
+// "NAME,SERVER-ID TYPE KEY since=TIME serial=SERIAL", the last field only if the serial number is known. ssh can use it with UserKnownHostsFile and HostKeyAlias.
 type KnownHosts struct{ Path string }
 
 const (
-	sinceField = "since="
+	sinceField  = "since="
+	serialField = " serial="
 	// unfinished follows the time if the claim that pinned the key is not complete.
 	unfinished = " unfinished"
 	// stageField and pooledField come last.
@@ -104,6 +105,9 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 // "#", is an error.
 func pinLine(p plan.Pin) (string, error) {
 	line := fmt.Sprintf("%s,%s %s %s%s", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
+	if p.Serial != "" {
+		line += serialField + p.Serial
+	}
 	if p.Unfinished {
 		line += unfinished
 	}
@@ -115,7 +119,7 @@ func pinLine(p plan.Pin) (string, error) {
 	}
 	back, err := parsePin(line)
 	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key ||
-		back.Stage != p.Stage || back.Pooled != p.Pooled) {
+		back.Serial != p.Serial || back.Stage != p.Stage || back.Pooled != p.Pooled) {
 		err = errors.New("it would be parsed as another one")
 	}
 	if err != nil {
@@ -146,6 +150,7 @@ func parsePin(line string) (plan.Pin, error) {
 		return plan.Pin{}, err
 	}
 	comment, begun := strings.CutSuffix(comment, unfinished)
+	comment, serial, _ := strings.Cut(comment, serialField)
 	since, err := time.Parse(time.RFC3339, strings.TrimPrefix(comment, sinceField))
 	if err != nil {
 		return plan.Pin{}, fmt.Errorf("its last field must be %sTIME: %w", sinceField, err)
@@ -154,7 +159,7 @@ func parsePin(line string) (plan.Pin, error) {
 	if _, err := time.Parse(time.RFC3339, since.Format(time.RFC3339)); err != nil {
 		return plan.Pin{}, fmt.Errorf("its time cannot be written in UTC: %w", err)
 	}
-	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since, Unfinished: begun, Stage: stage, Pooled: pooled}, nil
+	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since, Serial: serial, Unfinished: begun, Stage: stage, Pooled: pooled}, nil
 }
 
 // cutFields takes the fields of a release from the end of a line's comment. An unknown stage is an error: what it allows

@@ -11,6 +11,8 @@ import (
 var (
 	codeOwnedByClusterAPI = NewCode("owned-by-cluster-api", Critical, "the Cluster API manages the host too",
 		"pause the infrastructure object of the host's Machine, or remove the host from this configuration")
+	codeOtherController = NewCode("other-controller", Critical, "a controller in another cluster manages the host too",
+		"pause that controller for the host, or remove the host from this configuration")
 	codeMachineNotBound = NewCode("machine-not-bound", Warning, "the host's Machine in the Cluster API is not bound to a Node",
 		"kubectl -n NAMESPACE describe machine NAME")
 	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of a namespace that pod_namespaces does not list are on the Macs",
@@ -42,6 +44,27 @@ func (c *computation) ownedByClusterAPI(h *Host) *Trouble {
 		return t
 	}
 	return nil
+}
+
+// otherController returns why a host must not be changed whose Node names a Machine that this cluster does not have,
+// or nil. Its controllers run in another cluster, where macfleet cannot see whether they are paused.
+func (c *computation) otherController(h *Host) *Trouble {
+	n, there := h.Node.Get()
+	if c.cfg.Kubernetes == nil || c.cfg.Kubernetes.CAPI != nil || !there || n.Machine == "" {
+		return nil
+	}
+	for _, m := range c.cluster.machines[h.Server.ProviderID()] {
+		if m.Namespace+"/"+m.Name == n.Machine {
+			return nil // ownedByClusterAPI decides
+		}
+	}
+	namespace, name, _ := strings.Cut(n.Machine, "/")
+	text := "its Node belongs to the Machine " + n.Machine + " of the Cluster API, which is not in this cluster"
+	if why := c.cluster.seen.Machines.Why(); why != "" {
+		text = "its Node belongs to the Machine " + n.Machine + " of the Cluster API, and the Machines of this cluster cannot be read: " + why
+	}
+	return codeOtherController.Trouble(text, fmt.Sprintf("in the cluster that has it, pause its infrastructure object (kubectl -n %s get machine %s -o jsonpath='{.spec.infrastructureRef}' names it) "+
+		"with the annotation cluster.x-k8s.io/paused=true; then, in this cluster: kubectl annotate node %s cluster.x-k8s.io/machine-", namespace, name, n.Name))
 }
 
 // unbound warns if the Cluster API has not bound the host's Machine to its Node, or its MachineDeployment is

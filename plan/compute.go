@@ -242,7 +242,7 @@ func (c *computation) work(d *draft) {
 	if h.Unknown = h.WrongKey(); h.Unknown != nil {
 		return
 	}
-	if h.Refused = cmp.Or(MarkerForbids(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
+	if h.Refused = cmp.Or(MarkerForbids(c.cfg, h), c.ownedByClusterAPI(h), c.otherController(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
 		return
 	}
 	h.Compared = true

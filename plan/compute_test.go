@@ -209,6 +209,10 @@ func TestMarkerForbids(t *testing.T) {
 		{"another server", edit(func(m *plan.Marker) { m.ServerID = serverID(2) }), "marker-of-another-server"},
 		{"another name", edit(func(m *plan.Marker) { m.Name = "acme-prod-deleted-m2-00001" }), "marker-of-another-server"},
 		{"swapped", edit(func(m *plan.Marker) { m.Serial = "C0799999" }), "swapped-host"},
+		{"swapped, without a marker", func(w *world, h *plan.HostSeen) {
+			h.Marker, h.Serial = inventory.Absent[plan.Marker](), inventory.Present("C0799999")
+			w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(1), Name: first, Key: "ssh-ed25519 AAAA", Serial: "C0700001"})
+		}, "swapped-host"},
 		{"no serial in the marker", edit(func(m *plan.Marker) { m.Serial = "" }), ""},
 		{"serial unread", func(_ *world, h *plan.HostSeen) { h.Serial = inventory.Unread[string]("lost") }, ""},
 		{"marker unread", func(_ *world, h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("garbage") }, "marker-unreadable"},

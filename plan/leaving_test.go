@@ -167,6 +167,43 @@ func TestClusterAPI(t *testing.T) {
 	}
 }
 
+// TestClusterAPIElsewhere: a Node that names a Machine which this cluster does not have belongs to controllers in
+// another one.
+func TestClusterAPIElsewhere(t *testing.T) {
+	t.Parallel()
+	id := inventory.Server{ID: serverID(1), Zone: "fr-par-1"}.ProviderID()
+	paused := inventory.Machine{Namespace: "macs", Name: "m-1", ProviderID: id, Paused: true, InfrastructurePaused: true}
+	for _, tc := range []struct {
+		name     string
+		capi     bool
+		machines inventory.Seen[[]inventory.Machine]
+		refused  string // in the text; empty: not refused
+	}{
+		{"no Cluster API here", false, inventory.Absent[[]inventory.Machine](), "not in this cluster"},
+		{"another Machine here", false, inventory.Present([]inventory.Machine{{Namespace: "default", Name: "m-1", ProviderID: id, InfrastructurePaused: true}}), "not in this cluster"},
+		{"the Machines here are unread", false, inventory.Unread[[]inventory.Machine]("forbidden"), "cannot be read: forbidden"},
+		{"its own Machine, paused", false, inventory.Present([]inventory.Machine{paused}), ""},
+		{"with a capi block", true, inventory.Absent[[]inventory.Machine](), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := joined()
+			if tc.capi {
+				w.cfg.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
+			}
+			w.observe(func(c *inventory.Cluster) { c.Machines = tc.machines })
+			w.editNode(func(n *inventory.Node) { n.Machine = "macs/m-1" })
+			h := oneHost(t, w.plan(t))
+			switch r := h.Refused; {
+			case (r != nil) != (tc.refused != ""):
+				t.Errorf("refused %+v", r)
+			case r != nil && (r.Code.String() != "other-controller" || !strings.Contains(r.Text, tc.refused) || !strings.Contains(r.Remedy, "kubectl annotate node "+first+" cluster.x-k8s.io/machine-")):
+				t.Errorf("refused %+v", r)
+			}
+		})
+	}
+}
+
 // TestPodNamespaces: a Pod where the kubelet may write nothing would wait for ever.
 func TestPodNamespaces(t *testing.T) {
 	t.Parallel()

@@ -70,11 +70,11 @@ func (h *Host) Quarantine() *Trouble {
 	return CodeQuarantined.Trouble(quarantineText(h.FailedRepairs), "find the cause; when it is removed: macfleet unquarantine "+h.Name)
 }
 
-// quarantine refuses all actions on a quarantined host, unless it leaves its fleet. It is reported also if
-// there is nothing to do.
+// quarantine refuses all actions on a quarantined host that stays in its fleet. It is reported also if there is
+// nothing to do.
 func (h *Host) quarantine(actions []Action) {
 	t := h.Quarantine()
-	if t == nil || leaves(actions) {
+	if t == nil {
 		return
 	}
 	refuse(actions, t)
@@ -83,14 +83,4 @@ func (h *Host) quarantine(actions []Action) {
 		return
 	}
 	h.warn("", t)
-}
-
-// leaves reports whether the actions give the host's server back.
-func leaves(actions []Action) bool {
-	for _, a := range actions {
-		if a.Kind == ReleaseServer && a.Refusal == nil {
-			return true
-		}
-	}
-	return false
 }

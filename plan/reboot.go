@@ -116,6 +116,8 @@ func (h *Host) mayBeBusy() *Trouble {
 	work := h.evicted()
 	alone := slices.IndexFunc(work, func(p inventory.Pod) bool { return p.Controller == "" })
 	switch _, read := h.Pods.Get(); {
+	case h.Server.RunnerConfigurations != "":
+		return t("the provider runs its own CI runner on it, whose jobs macfleet does not see")
 	case h.Spec.Spec.BuildsImages():
 		return t("it is a builder, and macfleet cannot ask " + h.Spec.Spec.JobsFrom() + " whether a job runs on it")
 	case !h.Spec.Spec.JoinsCluster():

@@ -100,9 +100,13 @@ func MarkerForbids(cfg *fleet.Config, h *Host) *Trouble {
 	m, marked := h.Seen.Marker.Get()
 	claim, claimed := h.Seen.Claim.Get()
 	serial, _ := h.Seen.Serial.Get()
+	pin := h.trust.Pin
 	switch {
 	case h.Seen.Marker.IsUnread():
 		return markerUnreadable(h.Seen.Marker.Why())
+	case !marked && pin != nil && pin.Serial != "" && serial != "" && pin.Serial != serial:
+		return codeSwappedHost.Trouble(fmt.Sprintf("the machine has serial number %s and no marker, but its key was pinned on %s", serial, pin.Serial),
+			"compare the serial number with "+cfg.Vendor().Console()+"; only if the machine was replaced on purpose: macfleet hosts forget-key "+h.Name+", then macfleet apply --on name="+h.Name)
 	case !marked && h.Seen.Claim.IsUnread():
 		return ClaimUnreadable(h.Seen.Claim.Why())
 	case !marked && claimed && !claim.Same(ClaimOf(cfg.Owner, h.Name, h.Server.ID)) && !hadName(cfg, h, claim.Name):

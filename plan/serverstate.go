@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -21,6 +22,8 @@ var (
 		"check the server in the provider's console, or ask the provider's support")
 	codeServerBusy = NewCode("server-busy", Warning, "the provider is changing the server, so macfleet does not change its host",
 		"wait until the server is ready, then run the command again")
+	codeProviderRunner = NewCode("provider-runner", Warning, "the provider runs its own CI runner on the server, which takes jobs that macfleet does not see",
+		"remove the runner from the server in the provider's console")
 	codeServerStatus = NewCode("server-status-unknown", Warning, "the provider reports an unknown status for the server",
 		"check the server in the provider's console")
 )
@@ -77,8 +80,15 @@ func (c *census) unready(s inventory.Server) *Trouble {
 		return CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+", or order another server")
 	case !s.Usable():
 		return codeServerNotReady.Trouble(condition(c.vendor, s), statusOf(s).remedy)
+	case s.RunnerConfigurations != "":
+		return c.providerRunner(s)
 	}
 	return nil
+}
+
+func (c *census) providerRunner(s inventory.Server) *Trouble {
+	return codeProviderRunner.Trouble(fmt.Sprintf("%s runs its own CI runner on the server (configuration %s)", c.vendor.Name, strings.ReplaceAll(s.RunnerConfigurations, ",", ", ")),
+		"remove the runner from the server in "+c.vendor.Console())
 }
 
 // deletion says when the provider deletes a server.
@@ -100,6 +110,10 @@ func (c *computation) watchServer(h *Host, actions []Action) {
 	if s.DeletionScheduled {
 		h.watch(CodeDeletionScheduled.Trouble(c.deletion(s), "cancel the deletion in "+c.vendor.Console()+"; if it is intended, "+h.vacating()), Field{"deletion", "scheduled", "not scheduled"})
 		h.ofServer(true)
+	}
+	if s.RunnerConfigurations != "" {
+		h.watch(c.providerRunner(s), Field{"runners of the provider", s.RunnerConfigurations, "none"})
+		h.ofServer(h.ActiveHold() == nil)
 	}
 	is := statusOf(s)
 	if is.code == (Code{}) {

@@ -175,3 +175,19 @@ func TestScaleDownTakesWhatGoesAnyway(t *testing.T) {
 	p := w.plan(t)
 	expect(t, "releases", []string{first}, released(p))
 }
+
+// TestRunnersOfTheProvider are drift of a member for a person, and keep a pool server from being claimed.
+func TestRunnersOfTheProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, 0, 0)
+	w.member("macos", "m2", 1).RunnerConfigurations = "11111111,22222222"
+	w.free(9).RunnerConfigurations = "33333333"
+	p := w.plan(t)
+	h, _ := p.HostByServer(serverID(1))
+	if codes := codesOf(h); !slices.Equal(codes, []string{"provider-runner!"}) || !h.Warnings[0].OfServer {
+		t.Errorf("warnings %q", codes)
+	}
+	if len(p.Runnable()) > 0 || len(p.Rejected) != 1 || p.Rejected[0].Code.String() != "provider-runner" {
+		t.Errorf("actions %v, rejected %+v", lines(p), p.Rejected)
+	}
+}

@@ -46,6 +46,8 @@ type Pin struct {
 	Name     string    `json:"name"`
 	Key      string    `json:"key"` // "ssh-ed25519 AAAA…", as in an authorized_keys file
 	Since    time.Time `json:"since"`
+	// Serial is the machine's serial number when the key was pinned; empty: it was not read.
+	Serial string `json:"serial,omitempty"`
 	// Unfinished says that the claim or adoption which pinned it has not written a marker yet.
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Stage is how far the server is on its way out of its group.

@@ -45,7 +45,6 @@ var foreignCommands = map[string]string{
 	"exec": notYet("exec") + "use ssh USER@ADDRESS COMMAND; macfleet hosts -o wide shows addresses",
 	"vnc":  notYet("vnc") + "use the VNC address in the Scaleway console",
 	"logs": notYet("logs") + "use ssh USER@ADDRESS; macfleet show last prints what failed scripts wrote", "log": notYet("log") + "use macfleet show last",
-	"reboot":  notYet("reboot") + "use the Scaleway console, after macfleet cordon HOST --drain",
 	"destroy": noRelease("destroy"), "delete": noRelease("delete"), "remove": noRelease("remove"), "rm": noRelease("rm"), "down": noRelease("down"),
 	"release": notYet("release") + "lower replicas and run macfleet apply; for the lock use macfleet lock release",
 	"replace": reinstall("replace"), "taint": reinstall("taint"), "reinstall": reinstall("reinstall"), "wipe": reinstall("wipe"),

@@ -71,6 +71,9 @@ type Node struct {
 	// Hold is the hold in its annotation; nil: none.
 	Hold       *Hold  `json:"hold,omitempty"`
 	HoldUnread string `json:"hold_unread,omitempty"` // why that annotation cannot be read; empty: it can, or there is none
+	// Machine is the Machine of the Cluster API that its annotations name, as NAMESPACE/NAME, in whatever cluster that
+	// is; empty: none.
+	Machine string `json:"machine,omitempty"`
 	// Repairs are the failed repairs in its annotation; nil: none.
 	Repairs *Repairs `json:"repairs,omitempty"`
 	// HostKey is its annotation with the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.

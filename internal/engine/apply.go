@@ -171,7 +171,8 @@ func Unpinned(p *plan.Plan) []plan.Host {
 // PinOf returns the key that a host showed, as the pin that new connections must match. If it
 // showed none, nothing matches, so no change reaches the host.
 func (e *Engine) PinOf(h plan.Host) *plan.Pin {
-	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Since: e.Now().UTC(), Stage: h.Stage}
+	serial, _ := h.Seen.Serial.Get()
+	return &plan.Pin{ServerID: h.Server.ID, Name: h.Name, Key: h.Seen.Key, Serial: serial, Since: e.Now().UTC(), Stage: h.Stage}
 }
 
 // misnamedPins returns the names of members, by server id, whose server was renamed but whose
@@ -245,7 +246,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 					f.Name, plan.Fingerprint(f.Key), plan.Fingerprint(out[i].Key)), plan.WrongKeyRemedy(f.Name))
 				return all
 			default:
-				f.Since, f.Pooled = out[i].Since, cmp.Or(f.Pooled, out[i].Pooled)
+				f.Since, f.Serial, f.Pooled = out[i].Since, cmp.Or(out[i].Serial, f.Serial), cmp.Or(f.Pooled, out[i].Pooled)
 				out[i] = f
 			}
 		}

@@ -128,6 +128,7 @@ func troubles() []trouble {
 		}},
 		{"server-reinstalling", func(s *scene) { s.snap.Servers[0].Status = "reinstalling" }},
 		{"server-locked", func(s *scene) { s.snap.Servers[0].Status = "locked" }},
+		{"provider-runner", func(s *scene) { s.snap.Servers[0].RunnerConfigurations = "5c7f0a1e-2b4d-4c6a-9e11-0d3f8a7b6c5d" }},
 		{"server-error", func(s *scene) { s.snap.Servers[0].Status = "error" }},
 		{"server-status-unknown", func(s *scene) { s.snap.Servers[0].Status = "defrosting" }},
 		{"name-taken", func(s *scene) {
@@ -208,6 +209,9 @@ func troubles() []trouble {
 			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
 				c.Machines = inventory.Present([]inventory.Machine{s.machine()})
 			})
+		}},
+		{"other-controller", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.Machine = "macs/" + memberOf })
 		}},
 		{"machine-not-bound", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
