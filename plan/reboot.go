@@ -142,7 +142,7 @@ func (h *Host) mayBeBusy() *Trouble {
 const keyNotInstalled = "key-not-installed"
 
 // rebootable are the codes of hosts that a restart through the provider may bring back.
-var rebootable = []string{CodeUnreachable.String(), "no-ssh-answer", "connection-lost", keyNotInstalled}
+var rebootable = []string{CodeUnreachable.String(), "host-down", "ssh-port-unreachable", "no-ssh-answer", "connection-lost", keyNotInstalled}
 
 // offerReboot adds the restart to the remedy of a member that does not answer and is certainly idle, or that refuses
 // the key and can be drained. It is never done by itself: an apply that restarts a dead host would do so every time.
@@ -162,7 +162,7 @@ func (h *Host) offerReboot() {
 	default:
 		offered.Remedy = "macfleet reboot " + h.Name + " (its Node has no Pods)"
 	}
-	if rest != "" {
+	if rest != "" && !strings.HasPrefix(rest, "reboot the server ") {
 		offered.Remedy += "; or " + rest
 	}
 	h.Unknown = &offered
