@@ -20,6 +20,7 @@ func FuzzKnownHosts(f *testing.F) {
 	const line = "acme-1,id-1 " + key + " since=2026-03-04T05:06:07Z"
 	for _, seed := range []string{
 		"", "\n\n", "# made by hand\n", line, line + "\n" + line + "\n", line + "\r\n", "  " + line + "  ", line + "\x00", "\xff\xfe" + line,
+		line + " serial=C0700001", line + " serial=C0700001 unfinished",
 		"acme-1 " + key + " since=2026-03-04T05:06:07Z", "acme-1,id-1,x " + key + " since=2026-03-04T05:06:07Z", "acme-1,id-1 " + key,
 		"@revoked " + line, "@cert-authority " + line, "|1|c2FsdA==|aGFzaA==,id-1 " + key + " since=2026-03-04T05:06:07Z",
 		"acme-1,!id-1 " + key + " since=2026-03-04T05:06:07.5Z", "acme-1,id-1 " + key + " since=2026-03-04T05:06:07+02:00",

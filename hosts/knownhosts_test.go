@@ -34,6 +34,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 		t.Fatalf("All of a missing file = %v, %v, want nothing", got, err)
 	}
 	a, b, older := pinOf(t, "acme-1", "id-2"), pinOf(t, "acme-2", "id-1"), pinOf(t, "acme-1", "id-1")
+	a.Serial, b.Serial, b.Unfinished = "C0700001", "C0700002", true
 	if err := k.Update(put(b, a, older)); err != nil {
 		t.Fatal(err)
 	}
