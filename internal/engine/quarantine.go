@@ -35,7 +35,7 @@ func (e *Engine) countRepairs(ctx context.Context, p *plan.Plan, r *Result) {
 	for _, h := range r.After.Hosts {
 		before, known := p.HostByServer(h.Server.ID)
 		why := failureOn(h, r.Failures)
-		if known && why != nil && repairs(p, before, work[h.Server.ID]) && countable(h) {
+		if known && why != nil && e.allowed(h) > 0 && repairs(p, before, work[h.Server.ID]) && countable(h) {
 			h.FailedRepairs = e.oneMore(h, why)
 			failed = append(failed, h)
 		}
@@ -105,6 +105,12 @@ func failureOn(h plan.Host, all []Failure) error {
 	return nil
 }
 
+// allowed returns how many failed repairs in a row quarantine a host; 0: they are not counted.
+func (e *Engine) allowed(h plan.Host) int {
+	f, _, _ := e.Config.Group(h.Fleet, h.Group)
+	return f.Rollout.QuarantineAfter
+}
+
 // longestReason limits the stored reason of a failed repair, in bytes: it is an annotation of the Node.
 const longestReason = 400
 
@@ -118,8 +124,7 @@ func (e *Engine) oneMore(h plan.Host, why error) *inventory.Repairs {
 	if h.FailedRepairs != nil {
 		out.Failed += h.FailedRepairs.Failed
 	}
-	f, _, _ := e.Config.Group(h.Fleet, h.Group)
-	if most := f.Rollout.QuarantineAfter; most > 0 && out.Failed >= most {
+	if out.Failed >= e.allowed(h) {
 		out.Who, out.Since = cmp.Or(e.Run.Who, "macfleet"), now
 	}
 	return &out
