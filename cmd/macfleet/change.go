@@ -77,16 +77,16 @@ Exit codes: 0 restarted and verified, 1 error or not approved, 3 not verified.`,
 func rebootCmd(env *app.Env) *cobra.Command {
 	var o app.RebootOptions
 	c := &cobra.Command{Use: "reboot HOST", Short: "Restart a host's server once the host is idle", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.AHost),
-		Long: `Restarts a host's server through Scaleway's API, also if the host does not answer,
-and waits until it answers and its Node is Ready. Such a restart also installs the
-SSH keys of the project and ends a ban of your address.
+		Long: `Restarts a host's server through Scaleway's API, also if the host does not
+answer, and waits until it answers and its Node is Ready. Such a restart also
+installs the SSH keys of the project and ends a ban of your address.
 
-The host has to be idle: macfleet cordons and drains its Node. If the Node is not
-Ready, it must not have any Pods. Whatever is unknown counts as busy, for example
-the jobs of a builder.
+The host has to be idle: macfleet cordons and drains its Node. If the Node is
+not Ready, it must not have any Pods. Whatever is unknown counts as busy, for
+example the jobs of a builder.
 
-A host that answers is restarted only if automatic login is in sync and FileVault
-is off.
+A host that answers is restarted only if automatic login is in sync and
+FileVault is off.
 
 Exit codes: 0 restarted and in sync, 1 error or not approved, 3 blocked, not
 verified or not in sync.`,

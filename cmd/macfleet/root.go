@@ -38,7 +38,7 @@ func rootCmd(env *app.Env) *cobra.Command {
 		showCmd(env), runsCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), quarantineCmd(env), unquarantineCmd(env), restartCmd(env), rebootCmd(env), lockCmd(env),
 		validateCmd(env), fmtCmd(env), sandboxCmd(env), versionCmd(env), optionsCmd(),
 		initCmd(env), importCmd(env), artifactsCmd(env))
-	root.Long = "macfleet compares fleets of rented Mac minis with your HCL, shows the\ndifferences and fixes them."
+	root.Long = "macfleet compares fleets of rented Mac minis with your HCL and fixes drift."
 	root.Version = fleet.Version
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return begin(env, c) }
