@@ -129,14 +129,26 @@ type Fleet struct {
 	Groups  []Group
 }
 
-// Group is the part of a fleet that has one server type.
+// Group is the part of a fleet whose servers have one type, or one of several.
 type Group struct {
 	Name     string
-	Type     string // Scaleway's server type, for example M2-L
-	Replicas int    // servers wanted, 0 or more
-	Spec     Spec   // defaults, fleet and group merged, with every value set
+	Type     string   // Scaleway's server type, for example M2-L; of several, the preferred one
+	Also     []string // further types that it accepts, in order of preference; usually none
+	Replicas int      // servers wanted, 0 or more
+	Spec     Spec     // defaults, fleet and group merged, with every value set
 	Sources  Sources
 }
+
+// Types returns the server types that the group accepts, the preferred one first.
+func (g Group) Types() []string { return append([]string{g.Type}, g.Also...) }
+
+// Accepts reports whether servers of a type may be in the group.
+func (g Group) Accepts(serverType string) bool {
+	return serverType == g.Type || slices.Contains(g.Also, serverType)
+}
+
+// TypeText names the group's server types in a sentence: "M2-L", "M2-L or M4-S".
+func (g Group) TypeText() string { return strings.Join(g.Types(), " or ") }
 
 // Listed is a host with its own block: it is adopted under its present name, or overrides some values.
 type Listed struct {

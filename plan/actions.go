@@ -53,9 +53,9 @@ func replaceRefused(h *Host, f fleet.Fleet, g fleet.Group) []Action {
 	var a Action
 	version, _ := h.Seen.OSVersion.Get()
 	switch family := fleet.OSFamily(version); {
-	case h.Server.Type != g.Type:
-		a = h.action(ReplaceServer, pending, codeWrongType, fmt.Sprintf("the server is a %s, %s.%s needs %s", h.Server.Type, f.Name, g.Name, g.Type),
-			Field{"type", h.Server.Type, g.Type})
+	case !g.Accepts(h.Server.Type):
+		a = h.action(ReplaceServer, pending, codeWrongType, fmt.Sprintf("the server is a %s, %s.%s needs %s", h.Server.Type, f.Name, g.Name, g.TypeText()),
+			Field{"type", h.Server.Type, g.TypeText()})
 	case family != "" && family != f.OS:
 		a = h.action(ReplaceServer, pending, codeWrongOS, fmt.Sprintf("the host runs macOS %s (%s), %s needs %s", version, family, f.Name, f.OS),
 			Field{"os", family, f.OS})

@@ -82,22 +82,30 @@ func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
 	})
 }
 
-// toOrder returns what to order for a group: of the types that it accepts and the zones, the first that is in stock,
-// in the zone that has the fewest of its members.
+// toOrder returns what to order for a group: of the types that it accepts, the first that is in stock, in the zone
+// with the fewest of its members. If nothing is, it returns the first type there.
 func (c *census) toOrder(n need) Order {
-	best := Order{Count: n.missing(), Type: n.group.Type, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
-		PriceClass: fleet.PriceOf(n.group.Type)}
 	zones := c.zonesByMembers(n)
-	if len(zones) > 0 {
-		best.Zone = zones[0]
+	if len(zones) == 0 {
+		zones = []string{""} // the loader requires one
 	}
-	for i, zone := range zones {
-		offer, known := c.offer(n.group.Type, zone)
-		if known && (i == 0 || best.Stock == inventory.NoStock && offer.Stock != inventory.NoStock) {
-			best.Zone, best.Stock, best.MinLease = zone, offer.Stock, int64(offer.MinLease/time.Second)
+	var first *Order
+	for _, serverType := range n.group.Types() {
+		for _, zone := range zones {
+			o := Order{Count: n.missing(), Type: serverType, Zone: zone, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
+				PriceClass: fleet.PriceOf(serverType)}
+			if offer, known := c.offer(serverType, zone); known {
+				o.Stock, o.MinLease = offer.Stock, int64(offer.MinLease/time.Second)
+			}
+			if o.Stock != inventory.NoStock {
+				return o
+			}
+			if first == nil {
+				first = &o
+			}
 		}
 	}
-	return best
+	return *first
 }
 
 // offer returns the provider's offer of a type in a zone, as far as it was read. A type that a zone does not list
@@ -130,7 +138,7 @@ func (c *census) zonesByMembers(n need) []string {
 // tooFew returns why a group gets too few servers and what to order.
 func (c *census) tooFew(n need) (Order, Trouble) {
 	order := c.toOrder(n)
-	t := Trouble{Code: codePoolTooSmall, Text: fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, n.group.Type, n.fleet.OS) + c.searched()}
+	t := Trouble{Code: codePoolTooSmall, Text: fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, n.group.TypeText(), n.fleet.OS) + c.searched()}
 	remedy := fmt.Sprintf("%s, in %s (%s)", order, c.vendor.Console(), order.Facts())
 	if order.Stock == inventory.NoStock {
 		t.Code = codeOutOfStock

@@ -47,6 +47,7 @@ type placed struct {
 	placeless  *Trouble // of an orphan: why it has no place
 	stage      Stage    // of a member: how far it is on its way out
 	moved      bool     // a moved block gives it its place, but the provider still has the old name
+	types      []string // of a lacking one: those that its group accepts
 	former     []string // names it had before moved blocks gave it its place
 }
 

@@ -42,7 +42,7 @@ type need struct {
 
 // lackingIn returns what the pool lacks for a group, as selectors see it.
 func lackingIn(f fleet.Fleet, g fleet.Group) *placed {
-	return &placed{role: lacking, place: fleet.Place{Fleet: f.Name, Group: g.Name}, server: inventory.Server{Type: g.Type}}
+	return &placed{role: lacking, place: fleet.Place{Fleet: f.Name, Group: g.Name}, types: g.Types()}
 }
 
 // missing returns how many servers the pool lacks.
@@ -101,15 +101,18 @@ func (c *census) assign(sel Selection) []need {
 // groupOf drops a place's suffix.
 func groupOf(p fleet.Place) fleet.Place { return fleet.Place{Fleet: p.Fleet, Group: p.Group} }
 
+// choose takes servers of the pool: those whose claim an earlier run began, then by the group's preference of types,
+// in the zone where the group has the fewest members, and by name.
 func (n *need) choose(c *census, taken, names map[string]bool) {
-	for _, p := range c.servers {
-		s := p.server
-		if len(n.chosen) == n.short {
+	if n.short == 0 {
+		return
+	}
+	for q := c.queueFor(*n, taken); len(n.chosen) < n.short; {
+		p, more := q.next()
+		if !more {
 			return
 		}
-		if p.role != pool || c.elsewhere[s.ID] || taken[s.ID] || s.Type != n.group.Type || s.OSFamily != n.fleet.OS && !c.runs(s, n.fleet.OS) {
-			continue
-		}
+		s := p.server
 		name := c.cfg.HostName(n.fleet.Name, n.group.Name, s.ID)
 		seen, asked := c.snap.Hosts[s.ID]
 		var trouble *Trouble
@@ -131,6 +134,7 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		taken[s.ID], names[name] = true, true
 		p.name, p.place = name, fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}
 		n.chosen = append(n.chosen, p)
+		q.inZone[s.Zone]++
 	}
 }
 
@@ -152,7 +156,7 @@ func mayRun(s inventory.Server) bool {
 func (n *need) rejectUnread(c *census, taken map[string]bool) {
 	for _, p := range c.servers {
 		s, t := p.server, c.snap.Hosts[p.server.ID].Trouble
-		if t != nil && n.missing() > 0 && p.role == pool && !c.elsewhere[s.ID] && !taken[s.ID] && s.Type == n.group.Type && s.OSFamily != n.fleet.OS {
+		if t != nil && n.missing() > 0 && p.role == pool && !c.elsewhere[s.ID] && !taken[s.ID] && n.group.Accepts(s.Type) && s.OSFamily != n.fleet.OS {
 			n.rejected = append(n.rejected, Rejected{Server: s, Trouble: *t})
 		}
 	}
@@ -275,7 +279,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	}
 	lacks := func(missing int, code Code, why, remedy string, order *Order) {
 		if missing > 0 {
-			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Missing: missing, Order: order,
+			c.plan.Shortages = append(c.plan.Shortages, Shortage{Fleet: f.Name, Group: g.Name, Type: g.Type, Also: g.Also, OS: f.OS, Missing: missing, Order: order,
 				Trouble: Trouble{code, fmt.Sprintf("%s.%s has replicas = %d, and ", f.Name, g.Name, g.Replicas) + why, remedy}})
 		}
 	}

@@ -25,9 +25,9 @@ func (c *census) move(p *placed) {
 	if !ok {
 		return
 	}
-	if _, g, _ := c.cfg.Group(to.Fleet, to.Group); g.Type != p.server.Type {
+	if _, g, _ := c.cfg.Group(to.Fleet, to.Group); !g.Accepts(p.server.Type) {
 		p.placeless.Text += fmt.Sprintf("; a moved block assigns it to %s.%s, which needs type %s, and this server has type %s",
-			to.Fleet, to.Group, g.Type, p.server.Type)
+			to.Fleet, to.Group, g.TypeText(), p.server.Type)
 		return
 	}
 	p.role, p.place, p.moved, p.placeless = member, to, true, nil

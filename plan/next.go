@@ -19,11 +19,16 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	short := make(map[string]bool)  // types of which the pool has too few
 	for _, n := range c.assign(sel) {
 		if n.missing()+len(n.unsure) > 0 && sel.matches(lackingIn(n.fleet, n.group)) {
-			types[n.group.Type], short[n.group.Type] = true, short[n.group.Type] || n.missing() > 0
+			for _, t := range n.group.Types() {
+				types[t], short[t] = true, short[t] || n.missing() > 0
+			}
 		}
 		for i := range n.chosen {
 			if p := &n.chosen[i]; sel.matches(p) {
-				wanted[p.server.ID], types[n.group.Type] = true, true
+				wanted[p.server.ID] = true
+				for _, t := range n.group.Types() {
+					types[t] = true
+				}
 			}
 		}
 	}

@@ -241,11 +241,13 @@ func (w StepWarning) About() string {
 
 // Shortage is a group that gets too few servers.
 type Shortage struct {
-	Fleet   string `json:"fleet"`
-	Group   string `json:"group"`
-	Type    string `json:"type"`
-	OS      string `json:"os"`
-	Missing int    `json:"missing"` // how many servers are missing
+	Fleet string `json:"fleet"`
+	Group string `json:"group"`
+	Type  string `json:"type"` // that the group prefers
+	OS    string `json:"os"`
+	// Also are further types that the group accepts.
+	Also    []string `json:"other_types,omitempty"`
+	Missing int      `json:"missing"` // how many servers are missing
 	// Order is what a person can order to end the shortage; nil: an order would not end it.
 	Order *Order `json:"order,omitempty"`
 	Trouble
@@ -393,7 +395,7 @@ func ComputeOffline(cfg *fleet.Config) *Plan {
 	for _, f := range cfg.Fleets {
 		p.Fleets = append(p.Fleets, f.Name)
 		for _, g := range f.Groups {
-			p.NotContacted = append(p.NotContacted, NotContacted{Fleet: f.Name, Group: g.Name, Type: g.Type, OS: f.OS, Replicas: g.Replicas})
+			p.NotContacted = append(p.NotContacted, NotContacted{Fleet: f.Name, Group: g.Name, Type: g.TypeText(), OS: f.OS, Replicas: g.Replicas})
 		}
 	}
 	return p

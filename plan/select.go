@@ -124,8 +124,11 @@ func (p *placed) matchesShort(pattern string) bool {
 
 // values are what a selector may match for a property.
 func (p *placed) values(key string) []string {
-	if key == "name" {
+	switch {
+	case key == "name":
 		return p.names()
+	case key == "type" && p.role == lacking:
+		return p.types
 	}
 	return []string{p.property(key)}
 }
@@ -362,7 +365,7 @@ func SubjectOf(cfg *fleet.Config, snap Snapshot, serverID string) Subject {
 	for _, f := range cfg.Fleets {
 		for _, g := range f.Groups {
 			own := at.role == member && at.place.Fleet == f.Name && at.place.Group == g.Name
-			nearer := at.role != member && g.Type == at.server.Type && s.Group.Type != g.Type
+			nearer := at.role != member && g.Accepts(at.server.Type) && !s.Group.Accepts(at.server.Type)
 			if own || nearer || s.Fleet.Name == "" {
 				s.Fleet, s.Group = f, g
 			}

@@ -45,11 +45,23 @@ func (l *loader) check(body *hclsyntax.Body, sh shape, header hcl.Range) (hclsyn
 		blocks = append(blocks, b) // its second is read too, for its own faults
 	}
 	for _, m := range sh.members {
+		l.either(m, attrs, meant, sh, header)
 		if m.required && attrs[m.name] == nil && !meant[m.name] {
 			l.fault(header, missingArg, "The argument %q is required %s.", m.name, sh.inside())
 		}
 	}
 	return attrs, blocks
+}
+
+// either checks an argument that needs exactly one of itself and another one, as its tag "or" says.
+func (l *loader) either(m member, attrs hclsyntax.Attributes, meant map[string]bool, sh shape, header hcl.Range) {
+	switch other := m.tag.Get("or"); {
+	case other == "":
+	case attrs[m.name] != nil && attrs[other] != nil:
+		l.fault(attrs[other].NameRange, "Conflicting arguments", "The arguments %q and %q exclude each other. Remove one.", m.name, other)
+	case attrs[m.name] == nil && attrs[other] == nil && !meant[m.name] && !meant[other]:
+		l.fault(header, missingArg, "The argument %q is required %s, or %q with a list.", m.name, sh.inside(), other)
+	}
 }
 
 // strange reports an argument or a block that the shape does not have, and returns the

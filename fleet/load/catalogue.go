@@ -18,15 +18,24 @@ func (l *loader) offered(defaults defaultsBlock, fleets []fleetBlock) {
 	for _, f := range fleets {
 		l.offeredOS(f.Place, f.OS)
 		for _, g := range f.Groups {
-			switch {
-			case !g.Place.good["type"]:
-			case g.Type == linuxType:
-				l.warn(g.Place.at("type"), "Type without macOS", "Servers of type %q run Linux; macfleet manages macOS. Choose another type.", g.Type)
-			default:
-				l.doubt(g.Place.at("type"), "server type", g.Type, fleet.ServerTypes())
+			if g.Place.good["type"] {
+				l.offeredType(g.Place.at("type"), g.Type)
+			}
+			if g.Place.good["types"] {
+				for i, t := range g.Types {
+					l.offeredType(elementRange(g.Place.attrs["types"].Expr, i), t)
+				}
 			}
 		}
 	}
+}
+
+func (l *loader) offeredType(at hcl.Range, name string) {
+	if name == linuxType {
+		l.warn(at, "Type without macOS", "Servers of type %q run Linux; macfleet manages macOS. Choose another type.", name)
+		return
+	}
+	l.doubt(at, "server type", name, fleet.ServerTypes())
 }
 
 func (l *loader) offeredOS(at place, os string) {

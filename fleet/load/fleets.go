@@ -60,7 +60,11 @@ func (l *loader) groups(b fleetBlock, inherited layer) []fleet.Group {
 	var all []fleet.Group
 	for _, g := range b.Groups {
 		own := l.layerOf(fleet.InGroup, g.Place, g.Spec).over(inherited)
-		all = append(all, fleet.Group{Name: g.Name, Type: g.Type, Replicas: g.Replicas, Spec: own.spec.WithDefaults(), Sources: own.sources})
+		kind, also := g.Type, []string(nil)
+		if len(g.Types) > 0 {
+			kind, also = g.Types[0], g.Types[1:]
+		}
+		all = append(all, fleet.Group{Name: g.Name, Type: kind, Also: also, Replicas: g.Replicas, Spec: own.spec.WithDefaults(), Sources: own.sources})
 	}
 	return all
 }

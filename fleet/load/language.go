@@ -99,9 +99,10 @@ type fleetBlock struct {
 
 type groupBlock struct {
 	Place    place
-	Name     string `hcl:"name,label" is:"part"`
-	Type     string `hcl:"type" is:"type"`
-	Replicas int    `hcl:"replicas" max:"1000"`
+	Name     string   `hcl:"name,label" is:"part"`
+	Type     string   `hcl:"type,optional" is:"type" or:"types"`
+	Types    []string `hcl:"types,optional" is:"type" least:"1"`
+	Replicas int      `hcl:"replicas" max:"1000"`
 	fleet.Spec
 }
 
@@ -164,8 +165,9 @@ var phrases = map[string]phrase{
 		empty:  "The argument %[1]q must name at least one namespace, because Pods run on the hosts only there. Leave it out for \"default\"."},
 	"selector": {wrong: func(text string) string { _, err := fleet.SelectorTerms(text); return reason(err) }, summary: "Invalid selector", detail: "%[3]s."},
 	"step":     {wrong: stepFault, summary: "Unknown step", detail: "No step is named %[3]s"},
-	"type":     {wrong: typeFault, summary: "Invalid type", detail: "%[2]s is not a server type: %[3]s"},
-	"user":     {summary: "Invalid user", detail: "%[2]s is not the name of a user: %[3]s."},
+	"type": {wrong: typeFault, summary: "Invalid type", detail: "%[2]s is not a server type: %[3]s", once: "server type",
+		empty: "The argument %[1]q must name at least one server type, such as \"M2-L\"."},
+	"user": {summary: "Invalid user", detail: "%[2]s is not the name of a user: %[3]s."},
 	"uuid": {summary: "Invalid id",
 		detail: "The argument %[1]q must be a UUID in lower case, such as 5d6e0f1a-2b3c-4d5e-8f90-a1b2c3d4e5f6, not %[2]s."},
 	"via": {wrong: oneOf("tailscale", "public"), summary: "Unknown path", once: "path", detail: "No path to a host is named %[3]s The paths are tailscale and public.",

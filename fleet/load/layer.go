@@ -85,6 +85,9 @@ type layer struct {
 func (l *loader) layerOf(level fleet.Level, at place, spec fleet.Spec) layer {
 	sources := fleet.Sources{}
 	for path, rng := range at.names {
+		if path == "types" {
+			path = "type" // a group has one of them
+		}
 		if step, _, _ := strings.Cut(path, "."); hasStep(spec, step) || slices.Contains([]string{"os", "type", "replicas"}, path) {
 			at := fleet.Source{Level: level, File: rng.Filename, Line: rng.Start.Line}
 			sources[path] = at

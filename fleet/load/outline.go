@@ -31,7 +31,7 @@ func Outline(fsys fs.FS) Names {
 	n := Names{Steps: stepNames()}
 	// The labels of blocks, and the texts of arguments, by where they stand.
 	lists := map[string]*[]string{"environment": &n.Environments, "fleet": &n.Fleets, "fleet group": &n.Groups,
-		"fleet group type =": &n.Types, "scaleway zones =": &n.Zones, "host": &n.Hosts, "variable": &n.Variables, "artifact": &n.Artifacts, " ": &n.Steps}
+		"fleet group type =": &n.Types, "fleet group types =": &n.Types, "scaleway zones =": &n.Zones, "host": &n.Hosts, "variable": &n.Variables, "artifact": &n.Artifacts, " ": &n.Steps}
 	var visit func(body *hclsyntax.Body, within string)
 	visit = func(body *hclsyntax.Body, within string) {
 		for _, b := range body.Blocks {

@@ -151,7 +151,8 @@ func (fleetBlock) Describe() map[string]fleet.Description {
 func (groupBlock) Describe() map[string]fleet.Description {
 	return map[string]fleet.Description{
 		"":         {Text: "The servers of a fleet that have one type. Steps in it override those of the fleet.", Example: `"m2"`},
-		"type":     {Text: "Server type at Scaleway.", Example: `"M2-L"`},
+		"type":     {Text: "Server type at Scaleway. Required, unless types has a list.", Example: `"M2-L"`},
+		"types":    {Text: "In place of type: server types that the group accepts, the preferred one first.", Example: `["M2-L", "M4-S"]`},
 		"replicas": {Text: "Number of servers.", Unit: "hosts", Example: "3"},
 	}
 }

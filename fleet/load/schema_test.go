@@ -57,18 +57,25 @@ func describedBriefly(t *testing.T, path, text string) {
 type chooser func(fleet.SchemaBlock, fleet.SchemaAttribute) string
 
 // whole gives every attribute the value of its example.
-func whole(_ fleet.SchemaBlock, a fleet.SchemaAttribute) string { return a.Example }
+func whole(_ fleet.SchemaBlock, a fleet.SchemaAttribute) string {
+	if a.Path == "fleet.group.types" {
+		return "" // type has the place
+	}
+	return a.Example
+}
 
 // only gives the block at path what it must have and one attribute more, and all others everything.
 func only(path, name, value string) chooser {
 	return func(b fleet.SchemaBlock, a fleet.SchemaAttribute) string {
 		switch {
+		case path == "fleet.group" && name == "types" && a.Path == "fleet.group.type":
+			return ""
 		case b.Path == path && a.Name == name:
 			return value
 		case b.Path == path && !needed(b, a):
 			return ""
 		}
-		return a.Example
+		return whole(b, a)
 	}
 }
 
@@ -114,7 +121,7 @@ func examples(choose chooser) string {
 // needed reports whether a block cannot be read, or not as what its example shows, without an attribute.
 func needed(b fleet.SchemaBlock, a fleet.SchemaAttribute) bool {
 	switch b.Path + "." + a.Name {
-	case "host.server_id", "host.environment", "host.group", "ignore.code", "artifact.sha256", "defaults.tart.artifact", "defaults.tart_kubelet.artifact", "variable.default":
+	case "fleet.group.type", "host.server_id", "host.environment", "host.group", "ignore.code", "artifact.sha256", "defaults.tart.artifact", "defaults.tart_kubelet.artifact", "variable.default":
 		return true
 	}
 	return a.Required

@@ -206,7 +206,7 @@ func (b *builder) existing(k kind, n int) (f fleet.Fleet, g fleet.Group, ok bool
 	for _, of := range b.request.Fleets {
 		for _, og := range of.Groups {
 			at := fleet.Place{Fleet: of.Name, Group: og.Name}
-			if og.Type != k.serverType || of.OS != k.family || chosen != (fleet.Place{}) && chosen != at || chosen == (fleet.Place{}) && b.room[at] < n {
+			if !og.Accepts(k.serverType) || of.OS != k.family || chosen != (fleet.Place{}) && chosen != at || chosen == (fleet.Place{}) && b.room[at] < n {
 				continue
 			}
 			f, g, found = of, og, found+1

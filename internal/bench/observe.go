@@ -95,7 +95,10 @@ func (servers) Get(context.Context, string, string) (inventory.Server, error) {
 	return inventory.Server{}, errReadOnly
 }
 
-func (servers) Elsewhere(context.Context) inventory.Account                  { return inventory.Account{} }
+func (servers) Elsewhere(context.Context) inventory.Account { return inventory.Account{} }
+func (servers) Catalogue(context.Context) (inventory.Catalogue, error) {
+	return inventory.Catalogue{}, errReadOnly
+}
 func (servers) Gone(context.Context, string, string) (bool, error)           { return false, errReadOnly }
 func (servers) CheckRename(context.Context, string, string) error            { return errReadOnly }
 func (servers) Reinstall(context.Context, string, string, string) error      { return errReadOnly }

@@ -68,7 +68,7 @@ func Explain(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, name
 	sources := cfg.SourcesOf(h.Name, h.Fleet, h.Group)
 	f, g, _ := cfg.Group(h.Fleet, h.Group)
 	x := Explanation{Owner: p.Owner, Host: h,
-		Type: Effective{fleet.Value{Path: "type", Text: g.Type}, sources.Of("type")},
+		Type: Effective{fleet.Value{Path: "type", Text: g.TypeText()}, sources.Of("type")},
 		OS:   Effective{fleet.Value{Path: "os", Text: f.OS}, sources.Of("os")}}
 	byStep := make(map[plan.StepID]*plan.Action)
 	for _, a := range p.Actions {

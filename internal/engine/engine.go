@@ -26,6 +26,8 @@ type Servers interface {
 	List(context.Context) ([]inventory.Server, error)
 	// Elsewhere returns what the account has in zones or projects that List does not cover.
 	Elsewhere(context.Context) inventory.Account
+	// Catalogue returns the server types and operating systems of all configured zones.
+	Catalogue(context.Context) (inventory.Catalogue, error)
 	// Get returns one server.
 	Get(ctx context.Context, zone, id string) (inventory.Server, error)
 	// Gone reports whether a server was deleted: an error that a provider gives for one server may have
