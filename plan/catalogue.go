@@ -73,9 +73,14 @@ func leaseText(seconds int64) string {
 	return d.String()
 }
 
+func leaseSeconds(o inventory.Offer) int64 { return int64(o.MinLease / time.Second) }
+
 // NeedsCatalogue reports whether a plan uses the provider's catalogue: a selected group lacks servers that can be
-// ordered, or servers leave their groups and are reinstalled.
+// ordered, servers leave their groups and are reinstalled, or a person asks what other numbers of servers need.
 func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
+	if len(sel.WhatIf) > 0 {
+		return true
+	}
 	c := takeCensus(cfg, snap)
 	return len(c.leaving(nil)) > 0 && len(sel.Steps) == 0 || slices.ContainsFunc(c.assign(sel), func(n need) bool {
 		return n.missing() > 0 && sel.matches(lackingIn(n.fleet, n.group))
@@ -95,7 +100,7 @@ func (c *census) toOrder(n need) Order {
 			o := Order{Count: n.missing(), Type: serverType, Zone: zone, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
 				PriceClass: fleet.PriceOf(serverType)}
 			if offer, known := c.offer(serverType, zone); known {
-				o.Stock, o.MinLease = offer.Stock, int64(offer.MinLease/time.Second)
+				o.Stock, o.MinLease = offer.Stock, leaseSeconds(offer)
 			}
 			if o.Stock != inventory.NoStock {
 				return o

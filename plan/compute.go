@@ -75,6 +75,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			c.plan.Strays = append(c.plan.Strays, p.server)
 		}
 	}
+	c.whatIf()
 	c.exchanged()
 	c.unplaced()
 	c.anotherName()

@@ -296,6 +296,7 @@ type Plan struct {
 	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster reports that concerns no host
 	NotContacted []NotContacted       `json:"unasked,omitempty"`          // groups whose hosts were not contacted
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
+	WhatIf       []WhatIf             `json:"what_if,omitempty"`          // groups with other numbers of servers than configured: the plan cannot be applied
 	Forecast     *Forecast            `json:"forecast,omitempty"`         // how long an apply takes; null: nothing to do
 	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
 	// Left and Stay are ids of servers whose stored stage means nothing any more: those that are released, and

@@ -54,9 +54,10 @@ type Selection struct {
 	// AdoptOnly limits the run to adopted servers, and to their markers and host keys. Steps then has the step that
 	// sets up sudo: writing a marker needs it.
 	AdoptOnly bool
-	Former    bool     // On has hosts of an earlier run: those that no longer exist are ignored
-	Passwords []string // names of hosts whose login passwords a person typed
-	Meant     []Meant  // what Resolve found short forms and ends of names to stand for
+	Former    bool          // On has hosts of an earlier run: those that no longer exist are ignored
+	Passwords []string      // names of hosts whose login passwords a person typed
+	Meant     []Meant       // what Resolve found short forms and ends of names to stand for
+	WhatIf    []fleet.Scale // groups for which the configuration was given other numbers of servers
 }
 
 // IsAll reports whether everything is selected.

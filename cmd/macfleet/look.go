@@ -17,12 +17,14 @@ and shows the difference. It changes nothing.
 --out saves the plan: "macfleet show FILE" prints it, "macfleet apply FILE"
 applies exactly what it contains. --snapshot plans from a saved observation.
 --no-secrets needs no credentials: it checks the configuration and compares it
-with a --snapshot, if one is given.
+with a --snapshot, if one is given. --what-if plans with another number of
+servers and shows what that needs: pool, stock, lease and price class.
 
 Exit codes: 0 done, 1 error. With --detailed-exitcode: 0 no changes, 2 changes,
 3 something could not be compared.`,
 		Example: `  macfleet plan -e production
   macfleet plan --on fleet=runners --step power
+  macfleet plan --what-if runners=12
   macfleet plan --out plan.json`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Plan(c.Context(), env, o) }}
 	formFlags(c.Flags(), &o.Form)
@@ -34,6 +36,7 @@ Exit codes: 0 done, 1 error. With --detailed-exitcode: 0 no changes, 2 changes,
 	jsonIntoFlag(c.Flags(), &o.JSONInto)
 	c.Flags().BoolVar(&o.Detailed, "detailed-exitcode", false, "exit 2 with changes, 3 when something could not be compared")
 	c.Flags().BoolVar(&o.NoSecrets, "no-secrets", false, "resolve no secrets, use no credentials and ask nothing")
+	c.Flags().StringArrayVar(&o.WhatIf, "what-if", nil, "plan with another number of servers: `FLEET=N` or FLEET.GROUP=N (repeatable); changes no file")
 	annotationsFlag(c.Flags(), &o.Annotations)
 	return c
 }

@@ -199,18 +199,19 @@ func machine() string {
 type Selection struct {
 	On, Exclude []string // selectors
 	Steps       []string
-	AdoptOnly   bool     // only markers and host keys of adopted servers
-	NewTokens   bool     // hosts get new tokens
-	Rollback    bool     // of artifacts, to the version before
-	MovedFrom   string   // uid of the cluster from which hosts are moved to this one; empty: none is
-	Orphans     bool     // claim servers although there are orphaned members
-	ForceBusy   []string // names of hosts that are not waited for
-	Passwords   []string // names of hosts whose login passwords were typed
+	AdoptOnly   bool          // only markers and host keys of adopted servers
+	NewTokens   bool          // hosts get new tokens
+	Rollback    bool          // of artifacts, to the version before
+	MovedFrom   string        // uid of the cluster from which hosts are moved to this one; empty: none is
+	Orphans     bool          // claim servers although there are orphaned members
+	ForceBusy   []string      // names of hosts that are not waited for
+	Passwords   []string      // names of hosts whose login passwords were typed
+	WhatIf      []fleet.Scale // groups with other numbers of servers than configured
 }
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Passwords: s.Passwords, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom}
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Passwords: s.Passwords, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, MovedFrom: s.MovedFrom, WhatIf: s.WhatIf}
 	for _, flag := range []struct {
 		name  string
 		texts []string

@@ -44,6 +44,11 @@ func (env *Env) look(ctx context.Context, from Source, n need) (looked, error) {
 		return looked{}, err
 	}
 	config, err := env.config(n.reading)
+	if err == nil && len(n.whatIf) > 0 {
+		if config, n.WhatIf, err = config.WhatIf(n.whatIf); err != nil {
+			err = fmt.Errorf("--what-if %w", err)
+		}
+	}
 	if err != nil {
 		return looked{}, err
 	}

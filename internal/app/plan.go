@@ -26,6 +26,7 @@ type PlanOptions struct {
 	Detailed    bool   // the exit code reports changes
 	Scripts     bool
 	NoSecrets   bool
+	WhatIf      []string // FLEET=N or FLEET.GROUP=N: other numbers of servers than configured
 	Annotations Annotations
 }
 
@@ -38,6 +39,8 @@ func (o *PlanOptions) check(c Call) error {
 		refuse(o.Format == formatMarkdown && o.Scripts, "--format markdown and --show-scripts exclude each other: a comment holds no scripts; run macfleet plan with one of them"),
 		refuse(o.NoSecrets && o.Record != "", "--no-secrets and --record exclude each other: nothing is observed without secrets"),
 		refuse(o.NoSecrets && o.Out != "" && o.Snapshot == "", "--no-secrets and --out exclude each other: a plan that was compared with nothing approves nothing; add --snapshot FILE"),
+		refuse(len(o.WhatIf) > 0 && o.Out != "", "--what-if and --out exclude each other: such a plan cannot be applied; change replicas in the configuration first"),
+		refuse(len(o.WhatIf) > 0 && o.NoSecrets && o.Snapshot == "", "--what-if and --no-secrets exclude each other: nothing is observed without secrets; add --snapshot FILE"),
 		refuse(o.Out == "" && c.gave("expires"), "--expires is of --out: it is how long that file is good"),
 		refuse(o.Out == "-", "--out needs the name of a file: standard output is the plan's"),
 		refuse(o.Out != "" && (o.Expires <= 0 || o.Expires > wire.LongestExpiry), "--expires is %s; it must be positive and at most %s", o.Expires, wire.LongestExpiry))
@@ -87,7 +90,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds}
-	n.AdoptOnly, n.Rollback, n.Orphans, n.MovedFrom = o.AdoptOnly, o.Rollback, o.Orphans, o.MovedFrom
+	n.AdoptOnly, n.Rollback, n.Orphans, n.MovedFrom, n.whatIf = o.AdoptOnly, o.Rollback, o.Orphans, o.MovedFrom, o.WhatIf
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)
 	}

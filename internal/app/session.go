@@ -39,6 +39,7 @@ type need struct {
 	reading
 	Selection
 	config         *fleet.Config           // nil: it is read
+	whatIf         []string                // FLEET=N: other numbers of servers than configured
 	clusterOnly    bool                    // only the cluster: no server is listed and no host is contacted
 	accountOnly    bool                    // only the provider's account: what else is away is part of the answer
 	needsCluster   string                  // the command that cannot do without one; empty: it can

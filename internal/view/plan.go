@@ -23,6 +23,11 @@ type PlanForm struct {
 // Plan shows what would change and why: the verdict, then a row for each set of hosts for which the
 // same holds, what needs a person first. A plan without a difference is one line.
 func (t *Text) Plan(p *plan.Plan, o PlanForm) {
+	t.planned(p, o)
+	t.whatIf(p)
+}
+
+func (t *Text) planned(p *plan.Plan, o PlanForm) {
 	s := p.Summarise()
 	if s.Finished() && s.Deferred == 0 {
 		t.uncovered(p.Coverage())

@@ -45,6 +45,7 @@ func (m Markdown) write(out io.Writer, p *plan.Plan, made string) error {
 	if text := limit(p.Coverage()); text != "" {
 		head += cellEscapes.Replace(printable(text)) + "\n\n"
 	}
+	head += markdownWhatIf(p)
 	end := fmt.Sprintf("**%s**\n", planLine(p))
 	if done {
 		end = noChanges(p, s) + "\n"
