@@ -88,8 +88,9 @@ func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
 }
 
 // toOrder returns what to order for a group: of the types that it accepts, the first that is in stock, in the zone
-// with the fewest of its members. If nothing is, it returns the first type there.
-func (c *census) toOrder(n need) Order {
+// with the fewest of its members. If none is in stock, it returns the first type there. It returns nil if the provider
+// installs the fleet's macOS family on none of them.
+func (c *census) toOrder(n need) *Order {
 	zones := c.zonesByMembers(n)
 	if len(zones) == 0 {
 		zones = []string{""} // the loader requires one
@@ -97,20 +98,45 @@ func (c *census) toOrder(n need) Order {
 	var first *Order
 	for _, serverType := range n.group.Types() {
 		for _, zone := range zones {
+			if c.familyGone(n.fleet.OS, serverType, zone) {
+				continue
+			}
 			o := Order{Count: n.missing(), Type: serverType, Zone: zone, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
 				PriceClass: fleet.PriceOf(serverType)}
 			if offer, known := c.offer(serverType, zone); known {
 				o.Stock, o.MinLease = offer.Stock, leaseSeconds(offer)
 			}
 			if o.Stock != inventory.NoStock {
-				return o
+				return &o
 			}
 			if first == nil {
 				first = &o
 			}
 		}
 	}
-	return *first
+	return first
+}
+
+// familyGone reports whether the provider certainly does not install a macOS family on a type in a zone. A catalogue
+// without any operating system says nothing.
+func (c *census) familyGone(family, serverType, zone string) bool {
+	if c.snap.Catalogue == nil || len(c.snap.Catalogue.Systems) == 0 {
+		return false
+	}
+	_, offered := c.snap.Catalogue.System(family, serverType, zone)
+	return !offered
+}
+
+// familiesFor returns the macOS families that the provider installs on any of a group's types, sorted.
+func (c *census) familiesFor(g fleet.Group) []string {
+	var all []string
+	for _, serverType := range g.Types() {
+		for _, zone := range c.vendor.Zones {
+			all = append(all, c.snap.Catalogue.Families(serverType, zone)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // offer returns the provider's offer of a type in a zone, as far as it was read. A type that a zone does not list
@@ -140,12 +166,20 @@ func (c *census) zonesByMembers(n need) []string {
 	return zones
 }
 
-// tooFew returns why a group gets too few servers and what to order.
-func (c *census) tooFew(n need) (Order, Trouble) {
+// tooFew returns why a group gets too few servers and what to order; nil if an order would not help.
+func (c *census) tooFew(n need) (*Order, Trouble) {
 	order := c.toOrder(n)
 	t := Trouble{Code: codePoolTooSmall, Text: fmt.Sprintf("the pool %s… has no more %s with %s", c.vendor.PoolPrefix, n.group.TypeText(), n.fleet.OS) + c.searched()}
-	remedy := fmt.Sprintf("%s, in %s (%s)", order, c.vendor.Console(), order.Facts())
-	if order.Stock == inventory.NoStock {
+	remedy := ""
+	if order != nil {
+		remedy = fmt.Sprintf("%s, in %s (%s)", order, c.vendor.Console(), order.Facts())
+	}
+	switch {
+	case order == nil:
+		t.Code, remedy = codeOSFamilyGone, codeOSFamilyGone.Remedy()
+		t.Text += fmt.Sprintf(", and %s no longer installs macOS %s on %s; it offers %s", c.vendor.Name, n.fleet.OS, n.group.TypeText(),
+			cmp.Or(strings.Join(c.familiesFor(n.group), ", "), "nothing"))
+	case order.Stock == inventory.NoStock:
 		t.Code = codeOutOfStock
 		t.Text += fmt.Sprintf(", and %s has none in stock", c.vendor.Name)
 		remedy = "wait for stock, then " + remedy

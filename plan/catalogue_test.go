@@ -67,6 +67,42 @@ func TestWhatToOrder(t *testing.T) {
 	}
 }
 
+// TestOrdersOfAFamilyThatIsGone: an order names only what the provider still installs.
+func TestOrdersOfAFamilyThatIsGone(t *testing.T) {
+	t.Parallel()
+	system := func(family, zone string, types ...string) inventory.System {
+		return inventory.System{ID: family + zone, Name: "macos-" + family, Family: family, Version: "1", Zone: zone, Types: types}
+	}
+	const one, three = "fr-par-1", "fr-par-3"
+	for name, tc := range map[string]struct {
+		systems []inventory.System
+		order   string // empty: none
+		code    string
+		says    string
+	}{
+		"installed":                 {[]inventory.System{system("Tahoe", one, "M2-L")}, "M2-L in fr-par-1", "pool-too-small", "has no more M2-L"},
+		"installed in another zone": {[]inventory.System{system("Tahoe", three, "M2-L"), system("Sequoia", one, "M2-L")}, "M2-L in fr-par-3", "pool-too-small", "has no more M2-L"},
+		"installed on the other type": {[]inventory.System{system("Tahoe", one, "M4-M"), system("Sequoia", one, "M2-L")},
+			"M4-M in fr-par-1", "pool-too-small", "has no more M2-L"},
+		"gone": {[]inventory.System{system("Sonoma", three, "M4-M"), system("Sequoia", one, "M2-L", "M4-M")}, "", "os-family-gone",
+			"no longer installs macOS Tahoe on M2-L or M4-M; it offers Sequoia, Sonoma"},
+		"nothing at all for these types": {[]inventory.System{system("Tahoe", one, "M1-M")}, "", "os-family-gone", "it offers nothing"},
+		"no system is listed":            {nil, "M2-L in fr-par-1", "pool-too-small", "has no more M2-L"},
+	} {
+		w := severalTypes(1)
+		w.snap.Catalogue = offers("M2-L fr-par-1 high_stock", "M2-L fr-par-3 high_stock", "M4-M fr-par-1 high_stock", "M4-M fr-par-3 high_stock")
+		w.snap.Catalogue.Systems = tc.systems
+		s := w.plan(t).Shortages[0]
+		if s.Code.String() != tc.code || !strings.Contains(s.Text, tc.says) || (s.Order != nil) != (tc.order != "") {
+			t.Errorf("%s: %s %s, order %v", name, s.Code, s.Text, s.Order)
+			continue
+		}
+		if tc.order != "" && !strings.Contains(s.Order.String(), tc.order) || !strings.HasSuffix(s.Remedy, ", or lower replicas") {
+			t.Errorf("%s: order %v, fix: %s", name, s.Order, s.Remedy)
+		}
+	}
+}
+
 // TestTheCatalogueIsReadOnlyForAShortage: a plan without a shortage costs no request for the catalogue.
 func TestTheCatalogueIsReadOnlyForAShortage(t *testing.T) {
 	t.Parallel()

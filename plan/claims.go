@@ -294,7 +294,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		serverNames(n.unsure)+" was adopted before, its host block is missing, and it does not answer",
 		"restore its host block, or wait until it answers; if the machine is gone: macfleet hosts forget-key NAME, with the name under which it was adopted", nil)
 	order, t := c.tooFew(*n)
-	lacks(n.missing(), t.Code, t.Text, t.Remedy, &order)
+	lacks(n.missing(), t.Code, t.Text, t.Remedy, order)
 }
 
 func serverNames(all []placed) string {
