@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Scale is a group whose number of servers is taken to be another one than the configuration says.
+// Scale is a group whose number of servers is taken to be different from the configured one.
 type Scale struct {
 	Fleet, Group string
 	From, To     int // replicas

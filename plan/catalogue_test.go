@@ -86,8 +86,8 @@ func TestOrdersOfAFamilyThatIsGone(t *testing.T) {
 			"M4-M in fr-par-1", "pool-too-small", "has no more M2-L"},
 		"gone": {[]inventory.System{system("Sonoma", three, "M4-M"), system("Sequoia", one, "M2-L", "M4-M")}, "", "os-family-gone",
 			"no longer installs macOS Tahoe on M2-L or M4-M; it offers Sequoia, Sonoma"},
-		"nothing at all for these types": {[]inventory.System{system("Tahoe", one, "M1-M")}, "", "os-family-gone", "it offers nothing"},
-		"no system is listed":            {nil, "M2-L in fr-par-1", "pool-too-small", "has no more M2-L"},
+		"nothing for these types": {[]inventory.System{system("Tahoe", one, "M1-M")}, "", "os-family-gone", "it offers nothing"},
+		"no system is listed":     {nil, "M2-L in fr-par-1", "pool-too-small", "has no more M2-L"},
 	} {
 		w := severalTypes(1)
 		w.snap.Catalogue = offers("M2-L fr-par-1 high_stock", "M2-L fr-par-3 high_stock", "M4-M fr-par-1 high_stock", "M4-M fr-par-3 high_stock")

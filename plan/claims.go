@@ -101,7 +101,7 @@ func (c *census) assign(sel Selection) []need {
 // groupOf drops a place's suffix.
 func groupOf(p fleet.Place) fleet.Place { return fleet.Place{Fleet: p.Fleet, Group: p.Group} }
 
-// choose takes servers of the pool: those whose claim an earlier run began, then by the group's preference of types,
+// choose takes servers of the pool: those whose claim an earlier run started, then by the group's preference of types,
 // in the zone where the group has the fewest members, and by name.
 func (n *need) choose(c *census, taken, names map[string]bool) {
 	if n.short == 0 {

@@ -15,7 +15,7 @@ type queue struct {
 
 // line is the part of a queue whose servers differ only by name.
 type line struct {
-	rank    int // 0: an earlier run began the claim; above: the place of the type in the group's preference
+	rank    int // 0: an earlier run started the claim; above: the place of the type in the group's preference
 	zone    string
 	waiting []placed // by name
 }
@@ -26,7 +26,7 @@ func (c *census) queueFor(n need, taken map[string]bool) *queue {
 	for _, p := range c.members[fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}] {
 		q.inZone[p.server.Zone]++
 	}
-	began := c.begun(n)
+	started := c.startedFor(n)
 	types := n.group.Types()
 	for i := range c.servers {
 		p := &c.servers[i]
@@ -35,7 +35,7 @@ func (c *census) queueFor(n need, taken map[string]bool) *queue {
 			continue
 		}
 		rank := 1 + slices.Index(types, s.Type)
-		if began[s.ID] {
+		if started[s.ID] {
 			rank = 0
 		}
 		at := slices.IndexFunc(q.lines, func(l line) bool { return l.rank == rank && l.zone == s.Zone })
@@ -48,9 +48,9 @@ func (c *census) queueFor(n need, taken map[string]bool) *queue {
 	return q
 }
 
-// begun returns the ids of servers whose claim for a group was interrupted after it pinned their keys. They are taken
+// startedFor returns the ids of servers whose claim for a group was interrupted after it pinned their keys. They are taken
 // first, so that no half-made claim stays in the pool.
-func (c *census) begun(n need) map[string]bool {
+func (c *census) startedFor(n need) map[string]bool {
 	out := make(map[string]bool)
 	for _, p := range c.snap.Pins {
 		if p.Unfinished && p.Name == c.cfg.HostName(n.fleet.Name, n.group.Name, p.ServerID) {

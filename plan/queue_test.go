@@ -17,7 +17,7 @@ func severalTypes(replicas int) *world {
 }
 
 // TestClaimsFollowTheTypesAndSpreadOverZones: the preferred type first, in the zone with the fewest members, then by
-// name; a claim that an earlier run began comes before all.
+// name; a claim that an earlier run started comes before all.
 func TestClaimsFollowTheTypesAndSpreadOverZones(t *testing.T) {
 	t.Parallel()
 	type server struct{ kind, zone string }
@@ -36,10 +36,10 @@ func TestClaimsFollowTheTypesAndSpreadOverZones(t *testing.T) {
 		"the type before the zone": {3, func(w *world) { w.member("macos", "m2", 1) },
 			[]server{{l, one}, {l, one}, {m, three}}, []string{"11", "12"}},
 		"by name": {3, nil, []server{{l, three}, {l, one}, {l, three}, {l, one}}, []string{"11", "12", "13"}},
-		"a begun claim first": {1, func(w *world) {
+		"a started claim first": {1, func(w *world) {
 			w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(13), Name: w.cfg.HostName("macos", "m2", serverID(13)), Key: "ssh-ed25519 13", Unfinished: true})
 		}, []server{{l, one}, {l, three}, {m, one}}, []string{"13"}},
-		"the begun claim of another group": {1, func(w *world) {
+		"the started claim of another group": {1, func(w *world) {
 			w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(13), Name: w.cfg.HostName("runners", "m2", serverID(13)), Key: "ssh-ed25519 13", Unfinished: true})
 		}, []server{{l, one}, {l, three}, {m, one}}, []string{"11"}},
 	} {

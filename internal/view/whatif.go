@@ -7,7 +7,7 @@ import (
 )
 
 // whatIfLines says what other numbers of servers than configured would need: a heading for each group, and its facts.
-// A configuration's other budgets get a line of their own here.
+// A further budget of the configuration gets a separate line here.
 func whatIfLines(w plan.WhatIf) (head string, facts []string) {
 	head = fmt.Sprintf("What if %s.%s had %s (configured: %d)", w.Fleet, w.Group, count(w.Replicas, "host"), w.Configured)
 	hosts := fmt.Sprintf("hosts: %d now, %d from the pool, %d to order", w.Members, w.Claims, w.ToOrder)
