@@ -41,6 +41,7 @@ func (p *Plan) Defer(b Bounds, steps StepsFor, started *Plan) {
 	for _, of := range p.inTurn() {
 		d.host(of.host, of.actions)
 	}
+	p.deferReplaced()
 	p.limitWhatIf()
 }
 

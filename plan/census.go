@@ -46,6 +46,7 @@ type placed struct {
 	owner      string   // of an orphan: its owner
 	placeless  *Trouble // of an orphan: why it has no place
 	stage      Stage    // of a member: how far it is on its way out
+	asked      bool     // of a server without a place: a person asked to release it
 	moved      bool     // a moved block gives it its place, but the provider still has the old name
 	types      []string // of a lacking one: those that its group accepts
 	former     []string // names it had before moved blocks gave it its place
@@ -228,6 +229,9 @@ func (c *census) adoptedBefore() map[string]bool {
 	for _, p := range c.snap.Pins {
 		if _, ok := c.place(p.Name, p.ServerID); ok {
 			continue // most are members, and parsing a name is slower
+		}
+		if p.Stage == Leaving {
+			continue // a person asked to release it
 		}
 		if _, _, ok := fleet.Split(p.Name, p.ServerID); !ok && !c.elsewhere[p.ServerID] {
 			out[p.ServerID] = true

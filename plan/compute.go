@@ -97,6 +97,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 		})
 		c.enter(some, len(c.drafts)-from)
 	}
+	c.keepUntilJoined()
 	c.unread()
 	c.fleetKey()
 	c.unknownCluster()
@@ -147,6 +148,10 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 		}
 		d := draft{refused: p.refused}
 		h := c.host(g, p)
+		if d.refused = cmp.Or(d.refused, c.keeps(h)); d.refused != nil && c.sel.Departs != nil {
+			c.drafts = append(c.drafts, d)
+			continue
+		}
 		h.adopting = p.adopted && (p.by == "" || p.by == byNode || h.trust.Pin != nil && h.trust.Pin.Unfinished)
 		if h.adopting && p.server.DeletionScheduled {
 			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it cannot be adopted, because "+c.deletion(p.server),
@@ -197,7 +202,7 @@ func (c *computation) finish(d *draft) {
 	h.offerReboot()
 	h.movesWhole(d.actions, d.node)
 	h.failing()
-	if t := c.waitsForAnother(h); t != nil {
+	if t := c.waitsForAnother(h); t != nil && h.Refused == nil {
 		h.warn("", t)
 	}
 	c.bindings(h)

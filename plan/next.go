@@ -90,7 +90,21 @@ func Probes(cfg *fleet.Config, stepsFor StepsFor, sel Selection) []Probe {
 			}
 		}
 	}
+	if sel.Departs != nil && !sel.Departs.Replace { // the server may be one on which macfleet was never root
+		out = append(out, WorkProbes(stepsFor(fleet.Host{User: cfg.SSH.User}))...)
+	}
 	return slices.DeleteFunc(out, func(p Probe) bool { return asked[p.Unless] })
+}
+
+// WorkProbes returns what steps ask a host on which macfleet is not root about its work.
+func WorkProbes(steps []Step) []Probe {
+	var out []Probe
+	for _, s := range steps {
+		if r, is := s.(WorkReader); is {
+			out = append(out, r.WorkProbe())
+		}
+	}
+	return out
 }
 
 // specs returns the specifications of all groups, and of the hosts that have

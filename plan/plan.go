@@ -145,6 +145,8 @@ type Host struct {
 	Spec     fleet.Host                         `json:"-"`
 	Member   bool                               `json:"member"`           // false: it is still in the pool
 	Leaves   bool                               `json:"leaves,omitempty"` // its server is released to the pool
+	Asked    bool                               `json:"-"`                // a person asked to release it, and it has no place in the configuration
+	Unowned  bool                               `json:"-"`                // and nothing shows that it is this configuration's
 	Stage    Stage                              `json:"stage,omitempty"`  // how far an earlier run has released it
 	Seen     HostSeen                           `json:"-"`
 	Node     inventory.Seen[inventory.Node]     `json:"-"`

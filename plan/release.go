@@ -13,6 +13,7 @@ import (
 var (
 	codeReplaced       = NewCode("replaced", NotDrift, "a person asked for another server in place of the host")
 	codeReleaseStarted = NewCode("release-started", NotDrift, "an earlier run started to release the server and did not finish")
+	codeReleaseAsked   = NewCode("release-asked", NotDrift, "a person asked to give the server back to the pool")
 	codeReleaseUnsafe  = NewCode("release-unsafe", NotDrift, "it is unknown whether the server is this configuration's and idle, so it is not wiped",
 		"bring the host back (macfleet explain NAME), then run macfleet apply again")
 	codeNoReplacement = NewCode("no-replacement", NotDrift, "the host is replaced only once another server has joined its group",
@@ -60,6 +61,12 @@ func (snap Snapshot) stages() map[string]Pin {
 			delete(out, p.ServerID)
 		}
 	}
+	for id, stage := range snap.Asked {
+		if pin, stored := out[id]; !stored || pin.Stage == Replaced {
+			pin.ServerID, pin.Stage = id, stage
+			out[id] = pin
+		}
+	}
 	return out
 }
 
@@ -68,7 +75,7 @@ func (snap Snapshot) stages() map[string]Pin {
 func (c *census) leaving(needs []need) map[string]bool {
 	out := make(map[string]bool)
 	for i := range c.servers {
-		if p := &c.servers[i]; p.leavesAnyway() && (p.stage.Final() || lackOf(needs, groupOf(p.place)) == 0) {
+		if p := &c.servers[i]; p.leavesAnyway() && (p.stage != Replaced || lackOf(needs, groupOf(p.place)) == 0) {
 			out[p.server.ID] = true
 		}
 	}
@@ -87,12 +94,13 @@ func (c *census) leaving(needs []need) map[string]bool {
 // is a member again while its release is unfinished: nothing of it is left to decide about.
 func (c *census) enterStage(p *placed, pin Pin) {
 	_, marked := c.snap.Hosts[p.server.ID].Marker.Get()
+	asked := c.snap.Asked[p.server.ID] == Leaving
 	switch {
 	case p.adopted: // a person wrote its host block
 	case pin.Stage == Wiped && marked: // it was claimed again since
 	case pin.Stage.Final() && p.server.Name != pin.Name: // it left under its pool name, or a person decided
-	case p.role == orphan && pin.Stage.Final():
-		p.role, p.stage, p.placeless = member, pin.Stage, nil
+	case (p.role == orphan || p.role == stray) && (asked || pin.Stage.Final()):
+		p.role, p.stage, p.placeless, p.asked = member, pin.Stage, nil, asked
 	case p.role == member:
 		p.stage = pin.Stage
 	}
@@ -100,7 +108,7 @@ func (c *census) enterStage(p *placed, pin Pin) {
 
 // leavesAnyway reports whether a server leaves whatever the number of replicas is. Its place is free.
 func (p *placed) leavesAnyway() bool {
-	return p.role == member && (p.stage.Final() || p.stage == Replaced)
+	return p.role == member && (p.stage.Final() || p.stage == Replaced || p.asked)
 }
 
 // firstToLeave returns the n members that a scale-down takes: first those that an earlier run started with, those that
@@ -136,7 +144,7 @@ func (c *computation) depart(g fleet.Group, p *placed) {
 		return
 	}
 	h := c.host(g, p)
-	h.Leaves = true
+	h.Leaves, h.Asked = true, p.asked
 	c.drafts = append(c.drafts, draft{refused: p.refused})
 }
 
@@ -217,7 +225,18 @@ func (c *computation) waitsForAnother(h *Host) *Trouble {
 	if h.Stage != Replaced || n == 0 {
 		return nil
 	}
-	t := codeNoReplacement.Trouble(fmt.Sprintf("%s.%s lacks %s, so the host stays although it should be replaced", h.Fleet, h.Group, count(n, "server")))
+	return noReplacement(h.Name, fmt.Sprintf("%s.%s lacks %s, so the host stays although it should be replaced", h.Fleet, h.Group, count(n, "server")))
+}
+
+func noReplacement(name, why string) *Trouble {
+	t := codeNoReplacement.Trouble(why)
+	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", name)
+	return t
+}
+
+// unsafe is the trouble of a host that must not be erased.
+func (c *computation) unsafe(h *Host, format string, args ...any) *Trouble {
+	t := codeReleaseUnsafe.Trouble(fmt.Sprintf(format, args...))
 	t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.Name)
 	return t
 }
@@ -238,6 +257,8 @@ func (c *computation) whyLeaves(h *Host) (Code, string) {
 	switch {
 	case h.Stage.Final():
 		return codeReleaseStarted, "its release has started"
+	case h.Asked:
+		return codeReleaseAsked, "a person asked for it with macfleet release"
 	case h.Stage == Replaced:
 		return codeReplaced, "another server takes its place"
 	case known:
@@ -291,13 +312,10 @@ func (h *Host) work(c *computation) []Task {
 
 // unreleasable returns why a host must not be wiped, or nil: it may be someone else's, or work may run on it.
 func (c *computation) unreleasable(h *Host) *Trouble {
-	unsafe := func(format string, args ...any) *Trouble {
-		t := codeReleaseUnsafe.Trouble(fmt.Sprintf(format, args...))
-		t.Remedy = strings.ReplaceAll(t.Remedy, "NAME", h.Name)
-		return t
-	}
+	unsafe := func(format string, args ...any) *Trouble { return c.unsafe(h, format, args...) }
 	n, isNode := h.Node.Get()
-	proven := isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == Leaving && !isNode
+	// A person who names a server does not show that it is ours: its stage proves nothing.
+	proven := isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == Leaving && !isNode && !h.Asked
 	if t := h.Seen.Trouble; t != nil {
 		h.Unknown = h.Diagnosed(c.vendor)
 		switch {
@@ -332,8 +350,13 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 	}
 	h.Compared = true
 	m, marked := h.Seen.Marker.Get()
+	if h.Unowned = h.Asked && !proven && !marked; h.Unowned {
+		if t := c.unowned(h); t != nil {
+			return t
+		}
+	}
 	switch {
-	case !proven && (!marked || m.ServerID != h.Server.ID || m.Owner() != c.cfg.Owner):
+	case !proven && !h.Unowned && (!marked || m.ServerID != h.Server.ID || m.Owner() != c.cfg.Owner):
 		return unsafe("neither a marker on its host nor a Node shows that it is this configuration's")
 	case h.Spec.Spec.JoinsCluster() && h.Node.IsUnread():
 		return unsafe("it is unknown whether it is a Node: %s", h.Node.Why())

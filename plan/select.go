@@ -54,6 +54,8 @@ type Selection struct {
 	// AdoptOnly limits the run to adopted servers, and to their markers and host keys. Steps then has the step that
 	// sets up sudo: writing a marker needs it.
 	AdoptOnly bool
+	// Departs limits the run to a server that a person asked to leave; nil: it is not limited so.
+	Departs   *Departure
 	Former    bool          // On has hosts of an earlier run: those that no longer exist are ignored
 	Passwords []string      // names of hosts whose login passwords a person typed
 	Meant     []Meant       // what Resolve found short forms and ends of names to stand for
@@ -63,7 +65,9 @@ type Selection struct {
 // IsAll reports whether everything is selected.
 func (s Selection) IsAll() bool { return s.allHosts() && len(s.Steps) == 0 }
 
-func (s Selection) allHosts() bool { return len(s.On)+len(s.Exclude) == 0 && !s.AdoptOnly }
+func (s Selection) allHosts() bool {
+	return len(s.On)+len(s.Exclude) == 0 && !s.AdoptOnly && s.Departs == nil
+}
 
 // Includes reports whether a step is among those that the run is limited to.
 func (s Selection) Includes(id StepID) bool { return len(s.Steps) == 0 || slices.Contains(s.Steps, id) }
@@ -92,6 +96,9 @@ func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
 func (s Selection) matches(p *placed) bool {
 	if s.AdoptOnly && !p.adopted {
 		return false
+	}
+	if s.Departs != nil {
+		return s.Departs.matches(p)
 	}
 	is := func(sel Selector) bool { return sel.matches(p) }
 	return (len(s.On) == 0 || slices.ContainsFunc(s.On, is)) && !slices.ContainsFunc(s.Exclude, is)
@@ -267,6 +274,11 @@ func SelectHost(cfg *fleet.Config, snap Snapshot, name string) (Selection, error
 func CheckLists(cfg *fleet.Config, snap Snapshot, sel Selection) (Selection, error) {
 	snap.Hosts = nil
 	if err := CheckInventory(cfg, snap); err != nil {
+		return sel, err
+	}
+	if sel.Departs != nil {
+		found, err := sel.Departs.found(cfg, snap)
+		sel.Departs = found
 		return sel, err
 	}
 	sel, err := Resolve(cfg, snap, sel)

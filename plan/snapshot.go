@@ -34,6 +34,8 @@ type Snapshot struct {
 	// Met are the ids of servers known only from the record of an earlier run.
 	Met  []string `json:"met,omitempty"`
 	Lock *Lock    `json:"lock,omitempty"` // nil: held by this run only, or there is no lock in a cluster
+	// Asked are the stages that a person asked for in this run, by server id, beyond those that the pins store.
+	Asked map[string]Stage `json:"-"`
 	// Former are the owners, as names start with them, under which this directory was applied before, sorted:
 	// a configuration may have been renamed.
 	Former []string `json:"former_owners,omitempty"`

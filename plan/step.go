@@ -44,6 +44,13 @@ type NodeMaker interface {
 	MakesNode() bool
 }
 
+// WorkReader is a step that reads what runs on a host also where macfleet is not root.
+type WorkReader interface {
+	Step
+	// WorkProbe returns the probe, as the login user. Diff reads its answer into Finding.Running if it has no better one.
+	WorkProbe() Probe
+}
+
 // NodeStep returns the step that makes a host a Node; ok is false if there is none.
 func NodeStep(all []Step) (step Step, ok bool) {
 	for _, s := range all {

@@ -65,6 +65,9 @@ func (t tart) Probes() []plan.Probe {
 	return kit.ProbeOrTraces(t.desired != nil, scripts.Probe(t.ID(), "state", plan.Root))
 }
 
+// WorkProbe returns the probe for the work on a host where macfleet is not root.
+func (t tart) WorkProbe() plan.Probe { return scripts.Probe(t.ID(), "work", plan.Login) }
+
 const (
 	tartPath    = "/usr/local/bin/tart"
 	tartWrapper = "#!/bin/sh\n# Managed by macfleet. The entitlements are the bundle's, so its program is run by its path there.\n" +
@@ -129,6 +132,10 @@ func (t tart) Diff(v plan.View) plan.Finding {
 	r := kit.Reader{Facts: v.Facts}
 	seen := readTart(&r, kit.AnsweredProbe(v.Facts, "tart.state"))
 	f := t.compare(v, seen, &r)
+	if _, asked := v.Facts["tart.work"]; asked && !seen.workRead {
+		alone := readTart(&kit.Reader{Facts: v.Facts}, "tart.work")
+		seen.work, seen.workRead = alone.work, alone.workRead
+	}
 	if seen.workRead {
 		f.Running = kit.AllTasks(seen.work)
 	}

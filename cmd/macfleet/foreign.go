@@ -46,8 +46,7 @@ var foreignCommands = map[string]string{
 	"vnc":  notYet("vnc") + "use the VNC address in the Scaleway console",
 	"logs": notYet("logs") + "use ssh USER@ADDRESS; macfleet show last prints what failed scripts wrote", "log": notYet("log") + "use macfleet show last",
 	"destroy": noRelease("destroy"), "delete": noRelease("delete"), "remove": noRelease("remove"), "rm": noRelease("rm"), "down": noRelease("down"),
-	"release": notYet("release") + "lower replicas and run macfleet apply; for the lock use macfleet lock release",
-	"replace": reinstall("replace"), "taint": reinstall("taint"), "reinstall": reinstall("reinstall"), "wipe": reinstall("wipe"),
+	"taint": useReplace, "reinstall": useReplace, "wipe": useReplace, "untaint": "use macfleet replace --cancel HOST",
 	"graph": notYet("graph") + "macfleet plan shows the order of hosts",
 }
 
@@ -58,6 +57,7 @@ const (
 	useSchema         = "use macfleet explain --schema PATH"
 	usePlan           = "use macfleet plan"
 	useApply          = "use macfleet apply"
+	useReplace        = "to get another server in place of a host use macfleet replace HOST"
 	chooseEnvironment = "choose an environment with -e ENVIRONMENT"
 	useCredentials    = "macfleet uses the credentials of scw, kubectl and ssh: see macfleet help environment"
 )
@@ -65,11 +65,7 @@ const (
 func notYet(command string) string { return "macfleet has no " + command + " yet; " }
 
 func noRelease(command string) string {
-	return notYet(command) + "lower replicas and run macfleet apply: it releases servers; macfleet plan shows which ones"
-}
-
-func reinstall(command string) string {
-	return notYet(command) + "run macfleet cordon HOST --drain, reinstall the server in the Scaleway console, then run macfleet apply"
+	return "macfleet has no " + command + "; lower replicas and run macfleet apply, or use macfleet replace HOST or macfleet release NAME"
 }
 
 func editThenApply(what string) string {
@@ -96,9 +92,9 @@ var foreignFlags = map[string]string{
 	"become": "macfleet uses sudo where it needs it", "b": "macfleet uses sudo where it needs it",
 	"user": useSSH, "u": useSSH, "private-key": useSSH, "key-file": useSSH,
 	"lock":    "the lock cannot be skipped; --lock-timeout 0 does not wait for it",
-	"replace": reinstall("replace"),
+	"replace": useReplace,
 	"state":   "macfleet has no state file",
-	"destroy": notYet("destroy") + "replicas = 0 releases the servers of a group",
+	"destroy": "lower replicas and run macfleet apply, or use macfleet release NAME",
 	"w":       "use macfleet hosts --watch", "watch": "use macfleet hosts --watch",
 	"output": useFormat, "o": useFormat, "jq": useFormat, "template": useFormat,
 	"show-labels": "use -o wide or -o json", "no-header": "use --no-headers",

@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, s app.Streams) int {
 func rootCmd(env *app.Env) *cobra.Command {
 	root := group("macfleet", "Plan, apply and watch fleets of Mac minis",
 		planCmd(env), applyCmd(env), driftCmd(env), hostsCmd(env), explainCmd(env), doctorCmd(env),
-		showCmd(env), runsCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), quarantineCmd(env), unquarantineCmd(env), restartCmd(env), rebootCmd(env), lockCmd(env),
+		showCmd(env), runsCmd(env), cordonCmd(env), holdCmd(env), unholdCmd(env), quarantineCmd(env), unquarantineCmd(env), replaceCmd(env), releaseCmd(env), restartCmd(env), rebootCmd(env), lockCmd(env),
 		validateCmd(env), fmtCmd(env), sandboxCmd(env), versionCmd(env), optionsCmd(),
 		initCmd(env), importCmd(env), artifactsCmd(env))
 	root.Long = "macfleet compares fleets of rented Mac minis with your HCL and fixes drift."

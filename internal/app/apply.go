@@ -140,8 +140,13 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 		return fmt.Errorf("%w; the plan was not shown, so nothing was changed", err)
 	}
 	idle := len(p.Runnable()) == 0
-	if !idle || len(engine.Unpinned(p)) > 0 {
-		if err := env.ask(approved, view.Question(p, s.config.Fleets)); err != nil {
+	switch question, d := view.Question(p, s.config.Fleets), s.engine.Selection.Departs; {
+	case d != nil && (!idle || d.Replace):
+		if err := env.departing(p, d, approved, question); err != nil {
+			return err
+		}
+	case !idle || len(engine.Unpinned(p)) > 0:
+		if err := env.ask(approved, question); err != nil {
 			return err
 		}
 	}
@@ -228,13 +233,18 @@ var errCancelled = errors.New("nothing was changed")
 
 // ask prints a question and returns an error unless the answer is yes, or it is approved already.
 func (env *Env) ask(approved bool, question string) error {
+	return env.askFor(approved, question, "yes")
+}
+
+// askFor is ask with the answer that approves.
+func (env *Env) askFor(approved bool, question, answer string) error {
 	if approved {
 		return nil
 	}
 	t := env.errText()
 	t.Print("\n")
 	t.Say(question)
-	t.Print("Type \"yes\" to continue: ")
+	t.Print(fmt.Sprintf("Type %q to continue: ", answer))
 	in := env.lines()
 	line, err := within(env.stop, bounds{}, func() (string, error) {
 		line, _ := in.ReadString('\n') // end of input is not an approval
@@ -245,7 +255,7 @@ func (env *Env) ask(approved bool, question string) error {
 		return fmt.Errorf("interrupted; %w", errCancelled)
 	case line == "":
 		return fmt.Errorf("cancelled: no answer; %w", errCancelled)
-	case line != "yes":
+	case line != answer:
 		return fmt.Errorf("cancelled: you typed %q; %w", line, errCancelled)
 	}
 	return nil

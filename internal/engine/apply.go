@@ -73,6 +73,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
+	e.Selection.Departs = e.Selection.Departs.Including(p)
 	e.Selection.NewTokens = false // they were created, or the failure was reported
 	_, after, err := e.observe(ctx, p)
 	if err != nil {
@@ -100,7 +101,7 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 		}
 		e.Run = run
 	}
-	if err := e.settleStages(p); err != nil {
+	if err := errors.Join(e.settleStages(p), e.storeAsked(p)); err != nil {
 		return nil, err
 	}
 	var fresh []plan.Pin

@@ -287,6 +287,7 @@ func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Sna
 	if err == nil {
 		e.Selection, err = plan.CheckLists(e.Config, snap, e.Selection)
 	}
+	snap.Asked = e.Selection.Departs.Asked()
 	return snap, err
 }
 

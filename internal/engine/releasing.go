@@ -143,6 +143,11 @@ func (w *worker) mayErase(ctx context.Context, a plan.Action) error {
 	if marked && m.ServerID != s.ID {
 		return fmt.Errorf("the marker on its host is of server %s; plan again", m.ServerID)
 	}
+	if w.host.Unowned {
+		if err := w.stillUnowned(ctx); err != nil {
+			return err
+		}
+	}
 	if a.Forced {
 		return nil
 	}
@@ -161,7 +166,11 @@ func (w *worker) running(ctx context.Context) ([]plan.Task, error) {
 	var out []plan.Task
 	read := false
 	for _, step := range w.engine.Steps(w.host.Spec) {
-		facts, root, err := w.conn.Probe(ctx, step.Probes())
+		probes := step.Probes()
+		if w.host.Asked {
+			probes = append(probes, plan.WorkProbes([]plan.Step{step})...)
+		}
+		facts, root, err := w.conn.Probe(ctx, probes)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/macfleet/macfleet/plan"
+)
+
+// storeAsked stores what a person asked of a server before its first action, so that the next run continues.
+// A server that is not released by this plan is not noted as leaving.
+func (e *Engine) storeAsked(p *plan.Plan) error {
+	d := e.Selection.Departs
+	if d == nil {
+		return nil
+	}
+	i := slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Server.ID == d.ServerID })
+	if i < 0 || p.Hosts[i].Stage.Final() || d.Replace && p.Hosts[i].Stage != plan.Replaced {
+		return nil
+	}
+	h := &p.Hosts[i]
+	if d.Replace {
+		return e.restage(d.ServerID, plan.Stays, plan.Replaced)
+	}
+	runs := slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.ServerID == d.ServerID && a.Runs() })
+	if !h.Leaves || !runs {
+		return nil
+	}
+	w := &worker{engine: e, host: *h}
+	if err := w.stage(plan.Leaving, h.Seen.Key); err != nil {
+		return err
+	}
+	h.Seen.Pinned = true
+	return nil
+}
+
+// restage changes the stage that is stored of a server if it is from; another one stays. A server without a pin is an error.
+func (e *Engine) restage(serverID string, from, to plan.Stage) error {
+	if err := e.checkLock(); err != nil {
+		return err
+	}
+	there := false
+	err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		all, there = slices.Clone(all), false
+		for i := range all {
+			if all[i].ServerID != serverID {
+				continue
+			}
+			there = true
+			if all[i].Stage == from {
+				all[i].Stage = to
+			}
+		}
+		return all
+	})
+	if err == nil && !there {
+		err = errors.New("the key of its host is not pinned; plan again")
+	}
+	return err
+}
+
+// CancelReplacement makes a host stay that a person asked to replace, or that a run started to release without erasing it.
+// name is any that plan.Find takes. It returns the host's name, and whether it was to be replaced.
+func (e *Engine) CancelReplacement(ctx context.Context, name string) (host string, was bool, err error) {
+	snap, err := e.lists(ctx, never)
+	if err != nil {
+		return "", false, err
+	}
+	server, err := plan.Find(e.Config, snap, name)
+	if err != nil {
+		return "", false, err
+	}
+	stage := plan.Stays
+	for _, p := range snap.Pins {
+		if p.ServerID == server.ID {
+			stage = p.Stage
+		}
+	}
+	switch {
+	case stage.Final():
+		return server.Name, false, fmt.Errorf("%s is erased already or about to be, so its release must be finished; fix: macfleet apply", server.Name)
+	case stage == plan.Stays:
+		return server.Name, false, nil
+	}
+	return server.Name, true, e.restage(server.ID, stage, plan.Stays)
+}
+
+// stillUnowned looks again, right before a server is erased that nothing shows to be this configuration's: it must still
+// belong to nobody. The worker has just read its host.
+func (w *worker) stillUnowned(ctx context.Context) error {
+	s := w.host.Server
+	if !w.host.Seen.Marker.IsAbsent() || !w.host.Seen.Claim.IsAbsent() {
+		return errors.New("someone claimed its host since the plan; plan again")
+	}
+	all, err := w.engine.Servers.List(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(all, s) {
+		return errors.New("the server changed since the plan; plan again")
+	}
+	if w.engine.Cluster == nil {
+		return nil
+	}
+	nodes, err := w.engine.Cluster.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if name, is := plan.NodeOn(nodes, s); is {
+		return fmt.Errorf("it became Node %s since the plan; plan again", name)
+	}
+	return nil
+}
