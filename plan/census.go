@@ -46,6 +46,7 @@ type placed struct {
 	owner      string   // of an orphan: its owner
 	placeless  *Trouble // of an orphan: why it has no place
 	stage      Stage    // of a member: how far it is on its way out
+	wasStray   bool     // of a member: it is one only because it is released
 	asked      bool     // of a server without a place: a person asked to release it
 	moved      bool     // a moved block gives it its place, but the provider still has the old name
 	types      []string // of a lacking one: those that its group accepts

@@ -164,7 +164,7 @@ func (c *computation) keeps(h *Host) *Trouble {
 func (c *computation) unowned(h *Host) *Trouble {
 	unsafe := func(why string) *Trouble { return c.unsafe(h, "%s", why) }
 	_, marked := h.Seen.Marker.Get()
-	_, isNode := h.Node.Get()
+	_, isNode := c.cluster.nodes[h.Server.Name]
 	switch {
 	case marked:
 		return unsafe("its host has a marker")

@@ -100,6 +100,7 @@ func (c *census) enterStage(p *placed, pin Pin) {
 	case pin.Stage == Wiped && marked: // it was claimed again since
 	case pin.Stage.Final() && p.server.Name != pin.Name: // it left under its pool name, or a person decided
 	case (p.role == orphan || p.role == stray) && (asked || pin.Stage.Final()):
+		p.wasStray = p.role == stray
 		p.role, p.stage, p.placeless, p.asked = member, pin.Stage, nil, asked
 	case p.role == member:
 		p.stage = pin.Stage
@@ -144,8 +145,12 @@ func (c *computation) depart(g fleet.Group, p *placed) {
 		return
 	}
 	h := c.host(g, p)
-	h.Leaves, h.Asked = true, p.asked
-	c.drafts = append(c.drafts, draft{refused: p.refused})
+	h.Leaves, h.Asked, h.Unowned = true, p.asked, p.asked && p.wasStray
+	refused := p.refused
+	if !h.Asked && !h.Stage.Final() && c.sel.Departs != nil && !c.sel.Departs.Replace {
+		refused = cmp.Or(refused, c.keeps(h)) // the group has one too many, but a person named a server without a place
+	}
+	c.drafts = append(c.drafts, draft{refused: refused})
 }
 
 // leaversOf returns the servers of a group that leave it anyway.
@@ -323,7 +328,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 			return h.Unknown
 		case h.Name != h.Server.Name:
 			return unsafe("its host does not answer, and its server is called %s", h.Server.Name)
-		case !proven:
+		case !proven || h.Unowned:
 			return unsafe("its host does not answer, and no Node shows that it is this configuration's")
 		case h.trust.Pin == nil:
 			return unsafe("its host does not answer, and its key is not pinned")
@@ -350,7 +355,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 	}
 	h.Compared = true
 	m, marked := h.Seen.Marker.Get()
-	if h.Unowned = h.Asked && !proven && !marked; h.Unowned {
+	if h.Unowned = h.Unowned || h.Asked && !proven && !marked; h.Unowned {
 		if t := c.unowned(h); t != nil {
 			return t
 		}

@@ -1,0 +1,174 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// twoOfThree has two members at work, and one free server.
+func twoOfThree(t *testing.T, f func(t *testing.T, w *nodesInMemory, names []string)) {
+	t.Helper()
+	inMemory(t, 3, oneByOne, func(t *testing.T, w *nodesInMemory) {
+		w.Config.Fleets[0].Groups[0].Replicas = 2
+		if r := apply(t, w.engine); !r.Converged() {
+			t.Fatalf("failures %+v", r.Failures)
+		}
+		var names []string
+		for _, m := range w.Machines {
+			if !strings.HasPrefix(m.Server.Name, "acme-pool-") {
+				names = append(names, m.Server.Name)
+			}
+		}
+		w.events = nil
+		f(t, w, names)
+	})
+}
+
+// next is a new process in the world, without a person's request.
+func (w *nodesInMemory) next(id string, epoch int64) *engine.Engine {
+	e := w.Engine()
+	e.Run = named(id, epoch)
+	return e
+}
+
+// returned finds a host's server in the pool, its group whole, and nothing stored of it.
+func (w *nodesInMemory) returned(t *testing.T, host string, replicas int) {
+	t.Helper()
+	members := 0
+	for _, m := range w.Machines {
+		switch {
+		case m.Server.Name == host:
+			t.Errorf("%s was not released", host)
+		case !strings.HasPrefix(m.Server.Name, "acme-pool-"):
+			members++
+		}
+	}
+	if members != replicas {
+		t.Errorf("%d members, want %d", members, replicas)
+	}
+	pins, err := w.Engine().Pins.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pins {
+		if p.Name == host || p.Stage != plan.Stays {
+			t.Errorf("pin %+v", p)
+		}
+	}
+}
+
+// TestReplaceJoinsFirst: the old host is disturbed only when the new one is Ready.
+func TestReplaceJoinsFirst(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.engine.Selection.Departs = &plan.Departure{Name: names[0], Replace: true}
+		r := apply(t, w.engine)
+		if !r.Converged() || len(r.Failures) > 0 {
+			t.Fatalf("failures %+v, left %+v, after %+v", r.Failures, r.Left, r.After.Actions)
+		}
+		joined := slices.IndexFunc(w.events, func(ev engine.Event) bool { return ev.Type == engine.NodeReady })
+		left := slices.IndexFunc(w.events, func(ev engine.Event) bool { return ev.Type == engine.HostStarted && ev.Host == names[0] })
+		if joined < 0 || left < joined {
+			t.Errorf("the new host was Ready at event %d, the old one started at %d", joined, left)
+		}
+		w.returned(t, names[0], 2)
+	})
+}
+
+// TestReplaceIsContinued: a run that is killed at any event of the replacement is continued by plain runs.
+func TestReplaceIsContinued(t *testing.T) {
+	t.Parallel()
+	for _, at := range []engine.EventType{engine.Started, engine.Done, engine.NodeReady, engine.Cordoning, engine.HostEnded} {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+				w.engine.Selection.Departs = &plan.Departure{Name: names[0], Replace: true}
+				killed, emit := errors.New("killed"), w.engine.Emit
+				w.engine.Emit = func(ev engine.Event) {
+					emit(ev)
+					if ev.Type == at {
+						w.Die(killed)
+					}
+				}
+				_, _ = w.engine.Apply(t.Context(), planned(t, w.engine))
+				w.Die(nil)
+				for n := range 3 {
+					e := w.next("next", int64(n+2))
+					if r, err := e.Apply(t.Context(), planned(t, e)); err == nil && r.Converged() {
+						break
+					}
+				}
+				w.returned(t, names[0], 2)
+			})
+		})
+	}
+}
+
+// TestReplaceWithoutAServer changes nothing on the host, and is stored until a person cancels it.
+func TestReplaceWithoutAServer(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+		i := slices.IndexFunc(w.Machines, func(m *enginetest.Machine) bool { return strings.HasPrefix(m.Server.Name, "acme-pool-") })
+		w.Change(func() { w.Machines[i].Server.Type = "M4-M" })
+		w.engine.Selection.Departs = &plan.Departure{Name: names[0], Replace: true}
+		if r := apply(t, w.engine); r.Done > 0 || r.Finished() {
+			t.Errorf("done %d, finished %t", r.Done, r.Finished())
+		}
+		stage := func() plan.Stage {
+			pins, err := w.engine.Pins.All()
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := slices.IndexFunc(pins, func(p plan.Pin) bool { return p.Name == names[0] })
+			return pins[j].Stage
+		}
+		if got := stage(); got != plan.Replaced {
+			t.Errorf("stored %q", got)
+		}
+		if _, was, err := w.next("cancel", 2).CancelReplacement(t.Context(), names[0]); err != nil || !was {
+			t.Errorf("cancelled %t, %v", was, err)
+		}
+		if got := stage(); got != plan.Stays {
+			t.Errorf("stored %q after the cancellation", got)
+		}
+	})
+}
+
+// TestReleaseLooksTwice: an unmanaged server that someone claims between the plan and the run is not erased.
+func TestReleaseLooksTwice(t *testing.T) {
+	t.Parallel()
+	for name, changes := range map[string]func(w *nodesInMemory, m *enginetest.Machine){
+		"released":      nil,
+		"renamed":       func(_ *nodesInMemory, m *enginetest.Machine) { m.Server.Name = "other" },
+		"of other type": func(_ *nodesInMemory, m *enginetest.Machine) { m.Server.Type = "M4-M" },
+		"reinstalled":   func(w *nodesInMemory, m *enginetest.Machine) { m.Server.OSFamily = "Sequoia" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+				i := slices.IndexFunc(w.Machines, func(m *enginetest.Machine) bool { return strings.HasPrefix(m.Server.Name, "acme-pool-") })
+				m := w.Machines[i]
+				w.Change(func() { m.Server.Name = "ci-scratch" })
+				w.engine.Selection.Departs = &plan.Departure{Name: "ci-scratch"}
+				p := planned(t, w.engine)
+				if changes != nil {
+					w.Change(func() { changes(w, m) })
+				}
+				r, err := w.engine.Apply(context.Background(), p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := strings.HasPrefix(m.Server.Name, "acme-pool-"), changes == nil; got != want || len(r.Failures) > 0 == want {
+					t.Errorf("released %t, want %t; failures %+v", got, want, r.Failures)
+				}
+			})
+		})
+	}
+}
