@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	codeNotReleasable = NewCode("not-releasable", NotDrift, "macfleet release gives back only orphaned members and servers that belong to nobody",
+	codeNotReleasable = NewCode("not-releasable", NotDrift, "macfleet release returns only orphaned members and servers without an owner",
 		"macfleet explain NAME shows what is known of the server")
 	codeNotReplaceable = NewCode("not-replaceable", NotDrift, "macfleet replace takes only members that macfleet claimed and that no run releases",
 		"macfleet hosts lists the members")
@@ -101,7 +101,7 @@ func (c *census) notReplaceable(p *placed) *Trouble {
 	return nil
 }
 
-// notReleasable returns why a server must not be given back to the pool, or nil. The name must be the whole one.
+// notReleasable returns why a server must not be returned to the pool, or nil. The name must be the whole one.
 func (c *census) notReleasable(p *placed, name string) *Trouble {
 	s := p.server
 	no := func(text, remedy string) *Trouble {
@@ -160,7 +160,7 @@ func (c *computation) keeps(h *Host) *Trouble {
 }
 
 // unowned returns why a server must not be erased although nothing shows that it is this configuration's, or nil: a
-// person named it, and it must be nobody's. What is unknown is somebody's.
+// person named it, and it must have no owner. What is unknown counts as owned.
 func (c *computation) unowned(h *Host) *Trouble {
 	unsafe := func(why string) *Trouble { return c.unsafe(h, "%s", why) }
 	_, marked := h.Seen.Marker.Get()

@@ -27,7 +27,7 @@ func (w *world) departs(t *testing.T, name string, replace bool) string {
 	return ""
 }
 
-// unmanaged is leaver with a fourth server, which is nobody's.
+// unmanaged is leaver with a fourth server, which has no owner.
 func unmanaged() *world {
 	w := leaver()
 	w.cfg.Fleets[0].Groups[0].Replicas = 3
@@ -61,7 +61,7 @@ func of(p *plan.Plan, n int) []string {
 	return out
 }
 
-// TestWhoMayLeave by the lists alone, and by which name.
+// TestWhoMayLeave by the lists only, and by which name.
 func TestWhoMayLeave(t *testing.T) {
 	t.Parallel()
 	const member = "acme-prod-macos-m2-00003"
@@ -112,14 +112,14 @@ func TestWhoMayLeave(t *testing.T) {
 	}
 }
 
-// TestReleaseOfAnUnmanagedServer only if it is nobody's for certain. Nothing else of the fleet is in the plan.
+// TestReleaseOfAnUnmanagedServer only if it certainly has no owner. Nothing else of the fleet is in the plan.
 func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		edit func(*world)
 		code string // empty: it is released
 	}{
-		"nobody's": {func(*world) {}, ""},
+		"no owner": {func(*world) {}, ""},
 		"another owner's marker": {func(w *world) {
 			w.change(4, func(h *plan.HostSeen) {
 				h.Marker = inventory.Present(plan.Marker{Configuration: "globex", Environment: "prod", Name: "ci-scratch", ServerID: serverID(4)})

@@ -13,7 +13,7 @@ import (
 var (
 	// CodeOrphanedMember is the code of an orphaned member.
 	CodeOrphanedMember = NewCode("orphaned-member", Warning, "an orphaned member: the configuration no longer has the host's fleet, group or host block",
-		"restore its block in the configuration; to give the server back to the pool: macfleet release NAME")
+		"restore its block in the configuration; to return the server to the pool: macfleet release NAME")
 	codeOrphansHoldClaims = NewCode("orphans-hold-claims", NotDrift, "no server is claimed while orphaned members may belong to the same groups",
 		"restore the blocks of the orphaned members; to claim other servers instead: macfleet apply --allow-orphans")
 	codeAnotherName = NewCode("another-name", Warning, "the configuration has no hosts, and servers named after another configuration fit its groups",
@@ -129,7 +129,7 @@ func (c *census) orphaned(p *placed, pins map[string][]string) {
 
 // placeless says why an orphan has no place, and how to restore it.
 func (c *census) placeless(p *placed) *Trouble {
-	giveUp := "; to give the server back to the pool: macfleet release " + p.server.Name
+	giveUp := "; to return the server to the pool: macfleet release " + p.server.Name
 	at := p.place
 	group := fmt.Sprintf("fleet %q with group %q", at.Fleet, at.Group)
 	hasFleet := slices.ContainsFunc(c.cfg.Fleets, func(f fleet.Fleet) bool { return f.Name == at.Fleet })

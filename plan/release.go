@@ -13,7 +13,7 @@ import (
 var (
 	codeReplaced       = NewCode("replaced", NotDrift, "a person asked for another server in place of the host")
 	codeReleaseStarted = NewCode("release-started", NotDrift, "an earlier run started to release the server and did not finish")
-	codeReleaseAsked   = NewCode("release-asked", NotDrift, "a person asked to give the server back to the pool")
+	codeReleaseAsked   = NewCode("release-asked", NotDrift, "a person asked to return the server to the pool")
 	codeReleaseUnsafe  = NewCode("release-unsafe", NotDrift, "it is unknown whether the server is this configuration's and idle, so it is not wiped",
 		"bring the host back (macfleet explain NAME), then run macfleet apply again")
 	codeNoReplacement = NewCode("no-replacement", NotDrift, "the host is replaced only once another server has joined its group",
@@ -319,7 +319,7 @@ func (h *Host) work(c *computation) []Task {
 func (c *computation) unreleasable(h *Host) *Trouble {
 	unsafe := func(format string, args ...any) *Trouble { return c.unsafe(h, format, args...) }
 	n, isNode := h.Node.Get()
-	// A person who names a server does not show that it is ours: its stage proves nothing.
+	// A name that a person types does not show the owner, and neither does the stage.
 	proven := isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == Leaving && !isNode && !h.Asked
 	if t := h.Seen.Trouble; t != nil {
 		h.Unknown = h.Diagnosed(c.vendor)

@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 	facts := stepstest.With(stepstest.FactoryFacts(), map[string]plan.Answer{"power.auto-logout": stepstest.Said("60\n"),
 		"sudo.account": stepstest.Said("AuthenticationAuthority: ;tally;\n")})
 	for _, s := range steps.For(stepstest.Host(whole)) {
-		for _, p := range s.Probes() {
+		for _, p := range append(s.Probes(), plan.WorkProbes([]plan.Step{s})...) {
 			check(p.Command, scriptlint.Probe)
 		}
 		f := s.Diff(stepstest.View(stepstest.Host(whole), facts))

@@ -31,7 +31,7 @@ func releaseCmd(env *app.Env) *cobra.Command {
 	var o app.DepartOptions
 	c := &cobra.Command{Use: "release NAME", Short: "Return an orphaned or unmanaged server to the pool", Args: cobra.ExactArgs(1),
 		Long: `Erases a server that has no place in the configuration and returns it to the
-pool: an orphaned member, or a server that belongs to nobody. NAME is its whole
+pool: an orphaned member, or a server without an owner. NAME is its whole
 name or its id. To release a member, lower replicas or use macfleet replace.
 
 An unmanaged server must have no marker, claim, Node or running work, and macfleet

@@ -54,7 +54,7 @@ func depart(ctx context.Context, env *Env, o DepartOptions, d plan.Departure) er
 	})
 }
 
-// departing asks whether a server may leave. To give one back that has no place in the configuration, a person types
+// departing asks whether a server may leave. To release one that has no place in the configuration, a person types
 // its name.
 func (env *Env) departing(p *plan.Plan, d *plan.Departure, approved bool, question string) error {
 	if !d.Replace {
@@ -66,7 +66,7 @@ func (env *Env) departing(p *plan.Plan, d *plan.Departure, approved bool, questi
 	return env.ask(approved, question)
 }
 
-// cancelReplacement makes a host stay that was to be replaced.
+// cancelReplacement makes a host stay that should be replaced.
 func cancelReplacement(ctx context.Context, env *Env, o DepartOptions) error {
 	if err := env.oneHost(); err != nil {
 		return err

@@ -62,7 +62,7 @@ func (e *Engine) restage(serverID string, from, to plan.Stage) error {
 }
 
 // CancelReplacement makes a host stay that a person asked to replace, or that a run started to release without erasing it.
-// name is any that plan.Find takes. It returns the host's name, and whether it was to be replaced.
+// name is any that plan.Find takes. It returns the host's name, and whether it should have been replaced.
 func (e *Engine) CancelReplacement(ctx context.Context, name string) (host string, was bool, err error) {
 	snap, err := e.lists(ctx, never)
 	if err != nil {
@@ -88,7 +88,7 @@ func (e *Engine) CancelReplacement(ctx context.Context, name string) (host strin
 }
 
 // stillUnowned looks again, right before a server is erased that nothing shows to be this configuration's: it must still
-// belong to nobody. The worker has just read its host.
+// have no owner. The worker has just read its host.
 func (w *worker) stillUnowned(ctx context.Context) error {
 	s := w.host.Server
 	if !w.host.Seen.Marker.IsAbsent() || !w.host.Seen.Claim.IsAbsent() {

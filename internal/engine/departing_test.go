@@ -12,7 +12,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// twoOfThree has two members at work, and one free server.
+// twoOfThree has two members and one free server.
 func twoOfThree(t *testing.T, f func(t *testing.T, w *nodesInMemory, names []string)) {
 	t.Helper()
 	inMemory(t, 3, oneByOne, func(t *testing.T, w *nodesInMemory) {

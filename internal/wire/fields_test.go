@@ -125,7 +125,8 @@ func (f *filler) stale(t *testing.T) {
 func TestEveryFieldOfASnapshotIsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, absent := range []bool{false, true} {
-		f := newFiller(map[string]string{"Hosts.Refusals": "the digests of refused passwords stay on the host"})
+		f := newFiller(map[string]string{"Hosts.Refusals": "the digests of refused passwords stay on the host",
+			"Asked": "it is of one command"})
 		f.absent = absent
 		var want plan.Snapshot
 		f.fill(reflect.ValueOf(&want).Elem(), "")
@@ -154,6 +155,8 @@ func notInPlans() map[string]string {
 		"Healthy":                                  "apply counts it again, and no output of plan depends on it",
 		"Hosts.Spec":                               "it is in the configuration",
 		"Hosts.Node":                               observed,
+		"Hosts.Asked":                              "its actions have the reason release-asked",
+		"Hosts.Unowned":                            observed,
 		"Hosts.Identity":                           observed,
 		"Hosts.Join":                               observed,
 		"Hosts.Cluster":                            observed,
