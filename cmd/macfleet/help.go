@@ -18,11 +18,10 @@ var groups = []struct {
 	commands []string
 }{
 	{"Everyday", []string{"plan", "apply", "drift", "hosts", "explain", "doctor", "validate"}},
-	{"Hosts", []string{"cordon", "hold", "unhold", "quarantine", "unquarantine", "restart", "reboot"}},
+	{"Hosts", []string{"cordon", "hold", "unhold", "quarantine", "unquarantine", "restart", "reboot", "replace", "release"}},
 	{"Plans and approvals", []string{"show", "runs", "lock"}},
 	{"Setting up", []string{"init", "import"}},
-	{"Simulated world", []string{"sandbox"}},
-	{"Other", []string{"artifacts", "fmt", "completion", "options", "version", "help"}},
+	{"Other", []string{"sandbox", "artifacts", "fmt", "completion", "options", "version", "help"}},
 }
 
 // helpWidth is how many columns help takes. A longer line is broken between words.

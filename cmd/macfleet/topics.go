@@ -36,7 +36,7 @@ By command (the others exit 0 or 1):
   drift                     0 everything compared and no drift, 2 drift,
                             3 incomplete; if both apply, the exit code is 2
   drift --exit-zero         0 also with drift and when incomplete
-  doctor                    0 all checks ok, 3 a problem, warning or unknown
+  doctor, doctor account    0 all checks ok, 3 a problem, warning or unknown
   hosts --wait ready        0 all Ready, 3 some are not Ready in time
   hold, unhold              0 done, 3 some hosts are not held, or still held
   quarantine, unquarantine  0 done, 3 some hosts are not, or still, quarantined
@@ -44,6 +44,8 @@ By command (the others exit 0 or 1):
                             drained
   reboot                    0 restarted and in sync, 3 blocked or not in sync
   restart                   0 restarted and verified, 3 not verified or blocked
+  replace                   0 replaced, 3 blocked, deferred or not finished
+  release                   0 in the pool, 3 blocked, deferred or not finished
   init cluster              0 prepared, 3 something is still wrong
   fmt --check               0 formatted, 2 some files would change
   artifacts lock --check    0 up to date, 2 some digests would change
