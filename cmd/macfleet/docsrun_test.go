@@ -28,7 +28,7 @@ var notRunnable = map[string]string{
 	"--ask-password":                       "needs a password",
 	"-e staging doctor mini-1":             "needs a real Mac",
 	"hosts forget-key":                     "needs a terminal",
-	"macfleet replace":                     "needs a terminal",
+	"replace 00c3b":                        "needs a terminal",
 	"explain NAME":                         "the server is an example",
 	"--failed-from":                        "needs a failed run",
 	"lock release":                         "needs a held lock",
