@@ -95,7 +95,7 @@ func (s *session) rights(ctx context.Context, client *scaleway.Client, seen doct
 	} else {
 		one := usable[0]
 		_, read.Err = client.Get(ctx, one.Zone, one.ID)
-		passwords.Err, passwords.Why = disclosed(ctx, client, usable[:min(len(usable), mostRead)])
+		passwords.Why, passwords.Err = disclosed(ctx, client, usable[:min(len(usable), mostRead)])
 		rename.Err = client.CheckRename(ctx, one.Zone, one.ID)
 	}
 	keys := doctor.Right{Name: "list SSH keys"}
@@ -111,18 +111,18 @@ func rank(role string) int {
 }
 
 // disclosed reports whether the API key reads the password of one of these servers.
-func disclosed(ctx context.Context, client *scaleway.Client, servers []inventory.Server) (err error, why string) {
+func disclosed(ctx context.Context, client *scaleway.Client, servers []inventory.Server) (why string, err error) {
 	for _, v := range servers {
 		_, err := client.Passwords(ctx, v.Zone, v.ID)
 		switch {
 		case errors.Is(err, scaleway.ErrNotDisclosed):
 			continue
 		case errors.Is(err, scaleway.ErrSealed):
-			return &sealedError{err}, ""
+			return "", &sealedError{err}
 		}
-		return err, ""
+		return "", err
 	}
-	return nil, "no server that was read has a password any more"
+	return "no server that was read has a password any more", nil
 }
 
 // sealedError says that the API key may not read passwords.

@@ -19,7 +19,7 @@ const (
 	blocked  HostState = "blocked" // it differs, and a rule refuses the change
 	drifted  HostState = "drifted"
 	toUpdate HostState = "to-update"
-	held     HostState = "held"   // it differs, and a person holds it
+	held     HostState = "held"    // it differs, and a person holds it
 	leaves   HostState = "leaving" // its server is released
 	orphaned HostState = "orphaned"
 	inSync   HostState = "in-sync"

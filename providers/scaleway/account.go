@@ -63,6 +63,7 @@ func (c *Client) Quotas(ctx context.Context) ([]inventory.Quota, error) {
 			continue
 		}
 		if len(q.Limits) == 0 {
+			//lint:ignore SA1019 an older answer has no limits per zone
 			out = append(out, inventory.Quota{Name: q.Name, Limit: limitOf(q.Limit)})
 		}
 		for _, l := range q.Limits {

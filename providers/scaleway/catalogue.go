@@ -100,7 +100,9 @@ func toSystem(s *applesilicon.OS, zone scw.Zone) inventory.System {
 			out.Fast = append(out.Fast, t.ServerType)
 		}
 	}
+	//lint:ignore SA1019 an older answer has only this list
 	if len(s.SupportedServerTypes) == 0 && s.CompatibleServerTypes != nil {
+		//lint:ignore SA1019 likewise
 		out.Types = slices.Clone(*s.CompatibleServerTypes)
 	}
 	slices.Sort(out.Types)

@@ -56,6 +56,7 @@ func (c *Client) whole(ctx context.Context, zone scw.Zone) (map[string]inventory
 			out := make(map[string]inventory.Server, len(found))
 			for id, s := range found {
 				if s.ProjectID != "" && s.ProjectID != c.project {
+					//lint:ignore ST1005 it begins with a name
 					return nil, fmt.Errorf("Scaleway listed server %s of project %s, but project %s was requested; fix: check project_id in the configuration", id, s.ProjectID, c.project)
 				}
 				out[id] = toServer(s)

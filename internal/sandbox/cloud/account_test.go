@@ -110,6 +110,7 @@ func TestAccount(t *testing.T) {
 		t.Errorf("the key is %+v, %v", key, err)
 	}
 	quota, err := api.ListQuota(&iam.ListQuotaRequest{})
+	//lint:ignore SA1019 the API sends it as well as the limits per zone
 	if err != nil || quota.TotalCount != 1 || *quota.Quota[0].Limit != 5 || quota.Quota[0].Name != "apple_silicon_servers" {
 		t.Errorf("quota %+v, %v", quota, err)
 	}
