@@ -142,6 +142,13 @@ func (m *memory) kill() {
 	m.die(errDied)
 }
 
+// podComes binds a Pod to the first host's Node in spite of a cordon.
+func (m *memory) podComes() {
+	if m.late = m.host(); m.world.RunsPods(m.late) {
+		m.world.RunPod(m.late, fmt.Sprint("late-", m.epoch))
+	}
+}
+
 // host is the name of the first host, as its kubelet goes by it.
 func (m *memory) host() string { return m.world.Machines[0].NodeName() }
 
@@ -168,7 +175,7 @@ func memFaults() map[string]memFault {
 		"cluster: Node deleted under a host": {at: enginetest.OnHost, repair: later, happens: func(m *memory) { m.world.DeleteNode(m.host()) }},
 		"cluster: token revoked":             {at: enginetest.InCluster, repair: later, happens: func(m *memory) { m.world.RevokeToken(m.host()) }},
 		"cluster: conflict":                  {at: enginetest.InCluster, is: enginetest.Fault{Err: errors.New("409 Conflict")}},
-		"cluster: a Pod comes":               {at: enginetest.InCluster, repair: func(m *memory) { m.world.EndPods(m.late) }, happens: func(m *memory) { m.late = m.host(); m.world.RunPod(m.late, fmt.Sprint("late-", m.epoch)) }},
+		"cluster: a Pod comes":               {at: enginetest.InCluster, repair: func(m *memory) { m.world.EndPods(m.late) }, happens: (*memory).podComes},
 		"kill -9 before an event":            {at: beforeEvent, instead: true, happens: (*memory).kill},
 		"kill -9 after an event":             {at: behindEvent, happens: (*memory).kill},
 		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).kill},

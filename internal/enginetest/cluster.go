@@ -53,13 +53,18 @@ func (w *World) RemakeNode(host string) {
 	}
 }
 
-// TakesPods reports whether a new Pod would run on a host.
+// TakesPods reports whether the scheduler would bind a new Pod to a host, and the host would run it.
 func (w *World) TakesPods(host string) bool {
+	n, isNode := w.Node(host)
+	return isNode && !n.Cordoned && w.RunsPods(host)
+}
+
+// RunsPods reports whether a host would run a Pod that is bound to its Node: without an identity its kubelet starts nothing.
+func (w *World) RunsPods(host string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.list()
-	n, m := w.nodes[host], w.machineOf(host)
-	return n != nil && !n.Cordoned && m != nil && w.identities[host] > 0 && m.token == w.tokenOf(host)
+	m := w.machineOf(host)
+	return m != nil && w.identities[host] > 0 && m.token == w.tokenOf(host)
 }
 
 // Cordon cordons a host's Node in the name of a person or of a run.
