@@ -186,8 +186,8 @@ func (c *computation) departing(d *draft) {
 	h.Converged = Differs
 }
 
-// leave plans the release of a host: drain, revoke, remove its Node, reinstall, and rename into the pool last. One
-// action that is refused refuses those after it.
+// leave plans the release of a host: drain, revoke, remove its Node, reinstall, and rename into the pool last. It
+// is done as a whole: one action that is refused refuses all.
 func (c *computation) leave(d *draft) {
 	h := d.host
 	reset, trouble := c.resetOf(h)
@@ -218,7 +218,6 @@ func (c *computation) leave(d *draft) {
 		return
 	}
 	if i := slices.IndexFunc(d.actions, func(a Action) bool { return a.Refusal != nil }); i >= 0 {
-		refuse(d.actions[i:], d.actions[i].Refusal)
 		refuse(d.actions, d.actions[i].Refusal)
 	}
 }

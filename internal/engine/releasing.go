@@ -256,7 +256,7 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 			return now, codeNotReinstalled.Trouble(fmt.Sprintf("the status of server %s is %s", s.Name, now.Status))
 		}
 		w.awaits("waiting for the reinstallation")
-		if stopped := w.pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
+		if stopped := pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
 			if err == nil {
 				err = fmt.Errorf("its status is %s", now.Status)
 			}
@@ -273,8 +273,8 @@ func (w *worker) awaits(what string) {
 	}
 }
 
-// pause waits, unless the run is stopped or the time is up.
-func (w *worker) pause(ctx context.Context, d time.Duration) error {
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -311,7 +311,7 @@ func (w *worker) erased(ctx context.Context, old string) (string, error) {
 		switch t := seen.Trouble; {
 		case t != nil && t.Code == plan.CodeUnreachable:
 			w.awaits("reinstalled, waiting for its host")
-			if stopped := w.pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
+			if stopped := pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
 				return "", w.overdue(ctx, t)
 			}
 			continue
