@@ -12,11 +12,12 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// vacate drains a host's Node before the host gets another name. If it fails, the Node is
-// uncordoned, because nothing on the host has changed yet.
+// vacate drains a host's Node before the host gets another name or is released. If it fails, the Node is
+// uncordoned, because nothing on the host has changed yet. A host that leaves may have no place in the
+// configuration, so no step makes it a Node.
 func (w *worker) vacate(ctx context.Context, a plan.Action) error {
 	step, makes := plan.NodeStep(w.engine.Steps(w.host.Spec))
-	if !makes {
+	if !makes && !w.host.Leaves {
 		return errors.New("no step makes the host a Node; plan again")
 	}
 	if err := w.connect(ctx); err != nil {
