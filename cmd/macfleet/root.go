@@ -91,13 +91,21 @@ func begin(env *app.Env, c *cobra.Command) error {
 	return nil
 }
 
-// repeatedFlags returns the flags, as they were given on the line, that a command needs to be about the same configuration and world.
+// repeatedFlags returns the flags, as they were given on the line, that a command needs to be about the same configuration and
+// world. Without the variables a suggested command would remove what the shown plan adds.
 func repeatedFlags(flags *pflag.FlagSet) []string {
 	var out []string
-	for _, flag := range []struct{ name, before string }{{"directory", "-C "}, {"environment", "-e "}, {"sandbox", "--sandbox="}} {
+	for _, flag := range []struct{ name, before string }{{"directory", "-C "}, {"environment", "-e "}, {"var-file", "--var-file "}, {"var", "--var "}, {"sandbox", "--sandbox="}} {
 		f := flags.Lookup(flag.name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		many, is := f.Value.(pflag.SliceValue)
 		switch {
-		case f == nil || !f.Changed:
+		case is:
+			for _, text := range many.GetSlice() {
+				out = append(out, flag.before+app.Quoted(text))
+			}
 		case f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal:
 			out = append(out, "--"+flag.name)
 		default:

@@ -75,7 +75,7 @@ type Call struct {
 	// Flags are those that the line or the environment gave, as --name=value. Of a
 	// variable it holds only the name: a value may be a secret.
 	Flags []string
-	// Repeat are the flags of the line that choose the configuration and the world: printed commands have them too. Commands
+	// Repeat are the flags of the line that choose the configuration, its variables and the world: printed commands have them too. Commands
 	// are macfleet's commands.
 	Repeat, Commands []string
 }
