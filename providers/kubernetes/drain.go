@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
@@ -40,7 +43,7 @@ func (c *Client) EvictPods(ctx context.Context, n inventory.Node, within time.Du
 		return explain(err)
 	}
 	for range drainRounds {
-		pods, err := c.toEvict(ctx, n.Name, unmanaged)
+		pods, err := c.toEvict(ctx, n.Name, within, unmanaged)
 		if err != nil || len(pods) == 0 {
 			return err
 		}
@@ -51,12 +54,43 @@ func (c *Client) EvictPods(ctx context.Context, n inventory.Node, within time.Du
 	return errors.New("new Pods keep arriving; fix: cordon the Node first")
 }
 
-func (c *Client) evictAll(ctx context.Context, pods []*corev1.Pod, report func(pod, what, why string)) error {
+// toEvict chooses as kubectl does. Every field of its helper is set: the zero
+// values kill at once, wait for ever and ask without a pause. Its own loop is
+// not used: it sleeps without regard to a cancelled context, evicts whatever has
+// the Pod's name by then, and names no budget.
+func (c *Client) toEvict(ctx context.Context, node string, within time.Duration, unmanaged bool) ([]corev1.Pod, error) {
+	helper := drain.Helper{
+		Ctx: ctx, Client: c.api, Force: unmanaged, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		Timeout: within, DeleteEmptyDirData: true, Selector: "", PodSelector: "", ChunkSize: pageSize,
+		DisableEviction: false, SkipWaitForDeleteTimeoutSeconds: 0, EvictErrorRetryDelay: drainRetry,
+		AdditionalFilters: []drain.PodFilter{func(p corev1.Pod) drain.PodDeleteStatus {
+			if over(&p) {
+				return drain.MakePodDeleteStatusSkip()
+			}
+			return drain.MakePodDeleteStatusOkay()
+		}},
+		Out: io.Discard, ErrOut: io.Discard, DryRunStrategy: util.DryRunNone,
+		OnPodDeletedOrEvicted: nil, OnPodDeletionOrEvictionFinished: nil, OnPodDeletionOrEvictionStarted: nil,
+	}
+	list, errs := helper.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return nil, explain(errors.Join(errs...))
+	}
+	return list.Pods(), nil
+}
+
+// over reports whether nothing runs for a Pod any more.
+func over(p *corev1.Pod) bool {
+	return p.DeletionTimestamp != nil && (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed)
+}
+
+func (c *Client) evictAll(ctx context.Context, pods []corev1.Pod, report func(pod, what, why string)) error {
 	errs := make([]error, len(pods))
 	var g errgroup.Group
 	g.SetLimit(drainAtOnce)
-	for i, p := range pods {
+	for i := range pods {
 		g.Go(func() error {
+			p := &pods[i]
 			name := p.Namespace + "/" + p.Name
 			err := c.evict(ctx, p, func(what, why string) { report(name, what, why) })
 			if err == nil {
