@@ -33,7 +33,7 @@ type Bounds struct {
 // deferred, because they take no capacity away. started is the plan that this run has already performed, or
 // nil: its hosts count against the limits, and what it deferred stays deferred.
 func (p *Plan) Defer(b Bounds, steps StepsFor, started *Plan) {
-	d := deferral{Bounds: b, plan: p, steps: steps, hosts: make(taken), wipes: make(taken), disrupted: make(map[string]taken)}
+	d := deferral{Bounds: b, plan: p, steps: steps, hosts: make(taken), wipes: make(taken), disrupted: make(map[string]taken), ready: p.ready()}
 	d.open, d.next = b.Guardrails.Open(b.Now)
 	if started != nil {
 		d.spend(started)
@@ -90,6 +90,7 @@ type deferral struct {
 	hosts     taken
 	wipes     taken
 	disrupted map[string]taken    // by fleet
+	ready     map[string]int      // Ready hosts, by fleet
 	before    map[string]*Trouble // what the performed plan deferred, by address
 }
 
@@ -98,7 +99,7 @@ func (d *deferral) spend(started *Plan) {
 	d.before = started.Deferrals()
 	for _, actions := range started.Runnable() {
 		h, known := started.HostByServer(actions[0].ServerID)
-		if !known || h.Repairs() {
+		if !known || h.Repairs() || h.Stage.Final() { // which never count
 			continue
 		}
 		d.hosts[h.Server.ID] = true
@@ -106,7 +107,7 @@ func (d *deferral) spend(started *Plan) {
 			if a.Disruption == Wipe {
 				d.wipes[h.Server.ID] = true
 			}
-			if a.Disruption >= Drain && started.IsHealthy(h) {
+			if a.Disruption >= Drain && started.atWork(h) {
 				d.disruptedOf(h.Fleet)[h.Server.ID] = true
 			}
 		}
@@ -172,8 +173,8 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 		return t
 	}
 	drains, wipes := a.Disruption >= Drain, a.Disruption == Wipe
-	disturbs := drains && d.plan.IsHealthy(*h)
-	ready := len(d.plan.Healthy[h.Fleet])
+	disturbs := drains && d.plan.atWork(*h)
+	ready := d.ready[h.Fleet]
 	mostWipes, mostDisrupted := max(1, g.MaxWipes), 0
 	if g.MaxDisrupted != (fleet.Share{}) {
 		mostDisrupted = g.MaxDisrupted.Of(ready)
@@ -201,6 +202,32 @@ func (d *deferral) why(h *Host, a Action) *Trouble {
 		d.disruptedOf(h.Fleet)[id] = true
 	}
 	return nil
+}
+
+// atWork reports whether a host was Ready when the plan was made, also if it leaves: until then it does its fleet's work.
+func (p *Plan) atWork(h Host) bool {
+	if !h.Leaves || h.Stage.Final() {
+		return p.IsHealthy(h)
+	}
+	works := h.Seen.Trouble == nil
+	if p.Cluster {
+		works = readyAs(h.Server, h.Node)
+	}
+	return works && !h.FailedRepairs.Quarantined()
+}
+
+// ready counts the Ready hosts of each fleet, those that leave too.
+func (p *Plan) ready() map[string]int {
+	out := make(map[string]int)
+	for fleet, healthy := range p.Healthy {
+		out[fleet] = len(healthy)
+	}
+	for i := range p.Hosts {
+		if h := &p.Hosts[i]; h.Leaves {
+			out[h.Fleet] += ones(p.atWork(*h))
+		}
+	}
+	return out
 }
 
 // Repairs reports whether the host is a Node that takes no Pods, by the cluster or by the host itself. A

@@ -46,7 +46,10 @@ func (s fakeStep) Diff(v plan.View) plan.Finding {
 	if !ok {
 		return plan.Finding{Unread: []plan.Unread{{Probe: s.probe(), Why: seen.Why()}}}
 	}
-	f := plan.Finding{Facts: "it=" + a.Stdout, Running: inventory.Present[[]plan.Task](nil)}
+	f := plan.Finding{Facts: "it=" + a.Stdout}
+	if s.id == "alpha" { // which reads that nothing runs
+		f.Running = inventory.Present[[]plan.Task](nil)
+	}
 	if a.Exit != 0 {
 		f.Refused = &plan.Trouble{Code: plantest.Code("disk-full"), Text: "the disk is full", Remedy: "delete something"}
 	}
@@ -74,6 +77,7 @@ type world struct {
 	desired map[plan.StepID]string
 	kubelet func(plan.View, *plan.Finding) // what the kubelet's step finds; nil: as it is
 	asked   [][]string                     // names of the servers asked, by round
+	working bool                           // alpha reads the work of its host, and disrupts it
 }
 
 // newWorld has the fleets macos (m2, m4) and runners (m2) and no server.
@@ -113,6 +117,9 @@ func (w *world) steps(h fleet.Host) []plan.Step {
 		alpha = fmt.Sprint(*h.Spec.Power.Sleep)
 	}
 	out := []plan.Step{fakeStep{"alpha", alpha}, fakeStep{"beta", w.desired["beta"]}}
+	if w.working {
+		out[0] = working{fakeStep{"alpha", alpha}}
+	}
 	if h.Spec.JoinsCluster() {
 		out = append(out, kubeletStep{w.desired["gamma"], w.kubelet})
 	}

@@ -180,9 +180,12 @@ func (c *computation) departing(d *draft) {
 	c.keepToCluster(h, d.actions)
 	if !h.Stage.Final() {
 		c.watchServer(h, d.actions)
-		h.hold(d.actions)
+		if !h.Server.Usable() { // it would lose its Node, and not be erased
+			refuse(d.actions, statusOf(h.Server).code.Trouble(condition(c.vendor, h.Server)))
+		}
 		c.watchNode(h, d.actions)
 	}
+	h.hold(d.actions) // also if its reinstallation should be requested
 	h.Converged = Differs
 }
 
@@ -197,8 +200,10 @@ func (c *computation) leave(d *draft) {
 		return &d.actions[len(d.actions)-1]
 	}
 	code, why := c.whyLeaves(h)
+	if !h.Stage.Final() || h.notErased() {
+		trouble = cmp.Or(d.refused, c.unreleasable(h), c.unrevocable(h), trouble)
+	}
 	if !h.Stage.Final() {
-		trouble = cmp.Or(d.refused, c.unreleasable(h), trouble)
 		if h.Name != h.Server.Name { // its name and its marker must agree before it is erased
 			add(RenameServer, code, why, Field{"name", h.Server.Name, h.Name})
 		}
@@ -220,6 +225,13 @@ func (c *computation) leave(d *draft) {
 	if i := slices.IndexFunc(d.actions, func(a Action) bool { return a.Refusal != nil }); i >= 0 {
 		refuse(d.actions, d.actions[i].Refusal)
 	}
+}
+
+// notErased reports whether a server whose reinstallation should be requested still has its old disk: the run died first, and
+// work may have started there since.
+func (h *Host) notErased() bool {
+	m, marked := h.Seen.Marker.Get()
+	return h.Stage == Wiping && h.Seen.Trouble == nil && marked && m.ServerID == h.Server.ID
 }
 
 // waitsForAnother returns why a host that is replaced stays for now, or nil. A server that this run claims counts: the host
@@ -318,8 +330,10 @@ func (h *Host) work(c *computation) []Task {
 func (c *computation) unreleasable(h *Host) *Trouble {
 	unsafe := func(format string, args ...any) *Trouble { return c.unsafe(h, format, args...) }
 	n, isNode := h.Node.Get()
-	// A name that a person types does not show the owner, and neither does the stage.
-	proven := isNode && n.ProviderID == h.Server.ProviderID() || h.Stage == Leaving && !isNode && !h.Asked
+	// A name that a person types does not show the owner, and neither does the stage. An earlier run that deleted the Node had
+	// drained the host.
+	drained := h.Stage == Leaving && h.Spec.Spec.JoinsCluster() && h.Node.IsAbsent() && !h.Asked
+	proven := isNode && n.ProviderID == h.Server.ProviderID() || drained
 	if t := h.Seen.Trouble; t != nil {
 		h.Unknown = h.Diagnosed(c.vendor)
 		switch {
@@ -368,16 +382,25 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 		return unsafe("it is unknown what runs on its host")
 	case h.ForceBusy:
 		return nil
+	case isNode && h.Pods.IsUnread():
+		return unsafe("it is unknown which Pods run on its Node: %s", h.Pods.Why())
 	}
 	if !h.Drainable() {
-		if isNode {
-			if busy := h.busy(n); busy != nil {
-				return busy
-			}
+		n.Name = cmp.Or(n.Name, h.Name) // Pods may outlive their Node
+		if busy := h.busy(n); busy != nil && (isNode || h.Spec.Spec.JoinsCluster()) {
+			return busy
 		}
 		return h.waits("the release", h.work(c))
 	}
 	return nil
+}
+
+// unrevocable returns why the identity of a host's kubelet would outlive the host, or nil.
+func (c *computation) unrevocable(h *Host) *Trouble {
+	if h.Stage.Final() || !h.Spec.Spec.JoinsCluster() || !h.Identity.IsUnread() {
+		return nil
+	}
+	return c.unsafe(h, "it is unknown whether its kubelet has an identity: %s", h.Identity.Why())
 }
 
 // workRead reports whether a step read what runs on the host.
@@ -419,18 +442,20 @@ func (c *computation) poolName(h *Host) string {
 	return prefix + id
 }
 
-// unstaged finds the servers whose stored stage means nothing any more. Only a plan that is not narrowed can tell.
+// unstaged finds the servers whose stored stage means nothing any more. Mostly only a plan that is not narrowed can tell.
 func (c *computation) unstaged() {
-	if c.plan.Narrowed {
-		return
-	}
 	for id, pin := range c.stages {
 		i := slices.IndexFunc(c.servers, func(p placed) bool { return p.server.ID == id })
-		switch {
-		case i < 0: // nothing is known of it
-		case pin.Stage == Wiped && c.servers[i].server.Name != pin.Name, pin.Stage != Wiping && c.servers[i].role == pool:
+		if i < 0 { // nothing is known of it
+			continue
+		}
+		switch p := &c.servers[i]; {
+		case pin.Stage == Wiping && p.role == member && p.server.Name != pin.Name: // a person kept it: its name restored must not erase it
+			c.plan.Stay = append(c.plan.Stay, id)
+		case c.plan.Narrowed:
+		case pin.Stage == Wiped && p.server.Name != pin.Name, pin.Stage != Wiping && p.role == pool:
 			c.plan.Left = append(c.plan.Left, id)
-		case pin.Stage == Leaving && c.servers[i].role == member && !c.leaves[id]:
+		case pin.Stage == Leaving && p.role == member && !c.leaves[id]:
 			c.plan.Stay = append(c.plan.Stay, id)
 		}
 	}

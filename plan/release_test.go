@@ -218,3 +218,13 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 		expect(t, "stay", []string{serverID(2)}, p.Stay)
 	}
 }
+
+// TestARenamedServerIsKept: a server that a person renamed before it was erased gets its name back, and is not erased then.
+func TestARenamedServerIsKept(t *testing.T) {
+	t.Parallel()
+	w := leaver()
+	w.pinned(3, plan.Wiping, "")
+	w.snap.Servers[2].Name = "kept-by-hand"
+	p := w.plan(t)
+	expect(t, "servers that stay", []string{serverID(3)}, p.Stay)
+}

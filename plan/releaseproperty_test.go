@@ -56,11 +56,14 @@ func (w *world) settle(p *plan.Plan) {
 	}
 }
 
-// release erases a server and returns it to the pool.
+// release erases a server and returns it to the pool. What the cluster still has of it goes first.
 func (w *world) release(h plan.Host, a plan.Action) {
 	i := slices.IndexFunc(w.snap.Servers, func(s inventory.Server) bool { return s.ID == h.Server.ID })
 	w.snap.Servers[i].Name, w.snap.Servers[i].Status = a.Reset.Pool, "ready"
 	w.snap.Pins = slices.DeleteFunc(w.snap.Pins, func(p plan.Pin) bool { return p.ServerID == h.Server.ID })
 	w.snap.Hosts[h.Server.ID] = clean(i + 1)
 	delete(w.cfg.SSH.HostKeys, h.Server.ID)
+	if nodes, read := w.snap.Nodes.Get(); read {
+		w.snap.Nodes = inventory.Present(slices.DeleteFunc(slices.Clone(nodes), func(n inventory.Node) bool { return n.ProviderID == h.Server.ProviderID() }))
+	}
 }

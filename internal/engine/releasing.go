@@ -132,6 +132,12 @@ func (w *worker) mayErase(ctx context.Context, a plan.Action) error {
 	if w.host.Unknown != nil { // the plan has found it to be idle without an answer of its host
 		return nil
 	}
+	return w.stillIdle(ctx, a)
+}
+
+// stillIdle reads the host right before it is erased: it must be the planned one, and nothing may run there.
+func (w *worker) stillIdle(ctx context.Context, a plan.Action) error {
+	s := w.host.Server
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
@@ -232,6 +238,11 @@ func (w *worker) eraseAgain(ctx context.Context, a plan.Action, old string) erro
 	seen := w.lookNew(ctx)
 	if seen.Key != "" && seen.Key != old {
 		return nil
+	}
+	if _, marked := seen.Marker.Get(); marked && seen.Trouble == nil { // its disk is the old one: work may have started since
+		if err := w.stillIdle(ctx, a); err != nil {
+			return err
+		}
 	}
 	return w.erase(ctx, a)
 }
