@@ -23,7 +23,6 @@ import (
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/view"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/providers/scaleway"
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
@@ -376,7 +375,7 @@ func (env *Env) reportRequests(provider string) func(transport.Request) {
 }
 
 // reportWaiting notes that a request to Scaleway is sent again after a pause, and why.
-func (env *Env) reportWaiting(w scaleway.Waiting) {
+func (env *Env) reportWaiting(w transport.Waiting) {
 	env.logged(slog.LevelWarn, "request is sent again", "provider", "scaleway", "method", w.Method, "path", w.Path, "why", w.Why,
 		"try", w.Try, "wait_ms", w.For.Milliseconds(), "request_id", w.RequestID)
 }

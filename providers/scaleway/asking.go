@@ -8,12 +8,13 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 // ask calls the SDK. An error is a ProviderError, unless the caller stopped.
 func ask[T any](ctx context.Context, c *Client, of subject, call func(scw.RequestOption) (T, error)) (T, error) {
-	var t trail
-	out, err := call(scw.WithContext(context.WithValue(ctx, trailKey{}, &t)))
+	followed, t := transport.Follow(ctx)
+	out, err := call(scw.WithContext(followed))
 	switch {
 	case err == nil:
 		return out, nil
@@ -65,7 +66,7 @@ func (c *Client) settled(ctx context.Context, do func() error) error {
 		if class != inventory.Transient && (class == "" || !inventory.Unsure(err)) || tried >= settleTries || unsure > unsureTries {
 			break
 		}
-		if err := c.pauses.sleep(ctx, c.settleEvery); err != nil {
+		if err := c.pauses.Sleep(ctx, c.settleEvery); err != nil {
 			return err
 		}
 		err = do()

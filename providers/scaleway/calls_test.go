@@ -13,6 +13,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/scaleway"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 // recordedServer is the server of the fixtures.
@@ -243,14 +244,14 @@ func TestDeadline(t *testing.T) {
 // TestWaiting: each repeated request says what it waits for, and under which id the provider knows it.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
-	var got []scaleway.Waiting
+	var got []transport.Waiting
 	answers := []string{"errors/rate-limited.http", "errors/internal.http", "errors/html-200.http", "calls/get-server.http"}
 	asked := 0
 	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, URL: "https://api.example", AccessKey: access, SecretKey: key,
 		HTTP: &http.Client{Transport: &replay{t: t, recorded: func(*http.Request) []byte {
 			asked++
 			return fixture(t, answers[asked-1])
-		}}}, Waiting: func(w scaleway.Waiting) { got = append(got, w) }})
+		}}}, Waiting: func(w transport.Waiting) { got = append(got, w) }})
 	if err != nil {
 		t.Fatal(err)
 	}

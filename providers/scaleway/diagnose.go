@@ -40,7 +40,7 @@ func (c *Client) Diagnose(ctx context.Context, zone, id string) (inventory.Diagn
 		case found.Status == applesilicon.ConnectivityDiagnosticDiagnosticStatusError:
 			return inventory.Diagnosis{}, fmt.Errorf("the connectivity diagnostic of server %s failed: %s", id, cmp.Or(found.ErrorMessage, "Scaleway does not say why"))
 		}
-		if err := c.pauses.sleep(ctx, c.askEvery); err != nil {
+		if err := c.pauses.Sleep(ctx, c.askEvery); err != nil {
 			return inventory.Diagnosis{}, err
 		}
 	}

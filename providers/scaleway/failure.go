@@ -11,12 +11,13 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 // explain turns an error of the SDK into a ProviderError. The SDK's typed errors have no status and do not wrap the one
 // that has, so each type has its case; the type and the status in the answer decide about the others.
-func (c *Client) explain(of subject, err error, t trail) error {
-	e := &inventory.ProviderError{RequestID: t.id, Status: t.status, Cause: err}
+func (c *Client) explain(of subject, err error, t *transport.Trail) error {
+	e := &inventory.ProviderError{RequestID: t.ID, Status: t.Status, Cause: err}
 	var known bool
 	if e.Class, e.Text, known = c.typed(of, err); !known {
 		e.Class, e.Text = c.untyped(of, err, t)
@@ -25,13 +26,13 @@ func (c *Client) explain(of subject, err error, t trail) error {
 	if errors.As(err, &passing) {
 		e.State = passing.CurrentState
 	}
-	e.Wait = t.waitFor(e.Class)
+	e.Wait = waitFor(t, e.Class)
 	if e.Class == inventory.RateLimited && e.Wait > 0 {
 		e.Text += fmt.Sprintf("; Scaleway allows the next request in %s", e.Wait.Round(100*time.Millisecond))
 	}
 	switch e.Class {
 	case inventory.ServerFault, inventory.NetworkFault, inventory.UnexpectedAnswer:
-		e.Unsure = t.sent && t.method != http.MethodGet
+		e.Unsure = t.Sent && t.Method != http.MethodGet
 	}
 	if e.Unsure {
 		e.Text += "; the request may have been carried out"
@@ -40,13 +41,13 @@ func (c *Client) explain(of subject, err error, t trail) error {
 }
 
 // waitFor is how long to wait before a request that failed so is tried again.
-func (t trail) waitFor(class inventory.Class) time.Duration {
+func waitFor(t *transport.Trail, class inventory.Class) time.Duration {
 	least := map[inventory.Class]time.Duration{inventory.Transient: settleEvery, inventory.RateLimited: time.Second,
 		inventory.ServerFault: 10 * time.Second, inventory.NetworkFault: 10 * time.Second}[class]
-	if least == 0 || t.status == http.StatusNotImplemented {
+	if least == 0 || t.Status == http.StatusNotImplemented {
 		return 0
 	}
-	return max(least, t.wait)
+	return max(least, t.Wait)
 }
 
 // typed explains the SDK's typed errors.
@@ -79,7 +80,7 @@ func (c *Client) typed(of subject, err error) (inventory.Class, string, bool) {
 	case errors.As(err, &stock):
 		return inventory.OutOfStock, stockText(stock.Resource), true
 	case errors.As(err, &precondition):
-		return inventory.Precondition, preconditionText(strings.Trim(plain(precondition.Precondition)+": "+plain(precondition.HelpMessage), ": ")), true
+		return inventory.Precondition, preconditionText(strings.Trim(transport.Plain(precondition.Precondition)+": "+transport.Plain(precondition.HelpMessage), ": ")), true
 	case errors.As(err, &invalid):
 		return inventory.InvalidRequest, invalidText(invalid), true
 	case errors.As(err, &expired):
@@ -104,44 +105,44 @@ var statuses = map[int]inventory.Class{http.StatusBadRequest: inventory.InvalidR
 	http.StatusLocked: inventory.Locked, http.StatusTooManyRequests: inventory.RateLimited}
 
 // untyped explains all other errors.
-func (c *Client) untyped(of subject, err error, t trail) (inventory.Class, string) {
-	var strange *strangeAnswer
+func (c *Client) untyped(of subject, err error, t *transport.Trail) (inventory.Class, string) {
+	var strange *transport.StrangeAnswer
 	switch {
-	case t.status == http.StatusTooManyRequests:
+	case t.Status == http.StatusTooManyRequests:
 		return inventory.RateLimited, "Scaleway refuses the request: too many in a short time; fix: run fewer macfleet commands at once"
 	case errors.As(err, &strange):
-		return inventory.UnexpectedAnswer, "unexpected answer from Scaleway: " + strange.text +
+		return inventory.UnexpectedAnswer, "unexpected answer from Scaleway: " + strange.Text +
 			"; fix: check the proxy between this machine and Scaleway and SCW_API_URL, then run the command again"
-	case t.status == 0 && t.sent:
+	case t.Status == 0 && t.Sent:
 		return inventory.NetworkFault, "no answer from Scaleway: " + onTheWay(err) + "; fix: check the network, then run the command again"
-	case t.status == 0 && t.method != "":
+	case t.Status == 0 && t.Method != "":
 		return inventory.NetworkFault, "no connection to Scaleway: " + onTheWay(err) + "; fix: check the network and the proxy, then run the command again"
-	case t.status == 0:
-		return inventory.InvalidRequest, "the request was not sent: " + plain(err.Error())
+	case t.Status == 0:
+		return inventory.InvalidRequest, "the request was not sent: " + transport.Plain(err.Error())
 	}
-	var broken *brokenAnswer
+	var broken *transport.BrokenAnswer
 	if errors.As(err, &broken) {
-		return inventory.NetworkFault, fmt.Sprintf("incomplete answer from Scaleway (%s): %s; fix: run the command again", t.text, plain(broken.Error()))
+		return inventory.NetworkFault, fmt.Sprintf("incomplete answer from Scaleway (%s): %s; fix: run the command again", t.Text, transport.Plain(broken.Error()))
 	}
 	return c.unknownType(of, err, t)
 }
 
 // unknownType explains an answer by its type or its status.
-func (c *Client) unknownType(of subject, err error, t trail) (inventory.Class, string) {
-	class, ok := kinds[t.kind]
+func (c *Client) unknownType(of subject, err error, t *transport.Trail) (inventory.Class, string) {
+	class, ok := kinds[t.Kind]
 	if !ok {
-		class, ok = statuses[t.status]
+		class, ok = statuses[t.Status]
 	}
-	if !ok && t.status >= 500 {
+	if !ok && t.Status >= 500 {
 		class, ok = inventory.ServerFault, true
 	}
-	said := t.text
+	said := t.Text
 	var other *scw.ResponseError
 	switch {
-	case t.status < 300:
-		said += ": " + plain(err.Error())
+	case t.Status < 300:
+		said += ": " + transport.Plain(err.Error())
 	case errors.As(err, &other) && other.Message != "" && other.Message != other.Status:
-		said += ": " + plain(other.Message)
+		said += ": " + transport.Plain(other.Message)
 	}
 	switch {
 	case !ok:
@@ -172,7 +173,7 @@ func onTheWay(err error) string {
 	if errors.As(err, &failed) {
 		err = failed.Err
 	}
-	return plain(err.Error())
+	return transport.Plain(err.Error())
 }
 
 func (c *Client) deniedText(of subject, what string) string {
@@ -188,7 +189,7 @@ func deniedOf(err *scw.PermissionsDeniedError) string {
 	var all []string
 	for _, d := range err.Details {
 		if text := strings.TrimSpace(d.Action + " " + d.Resource); text != "" {
-			all = append(all, fmt.Sprintf("%q", plain(text)))
+			all = append(all, fmt.Sprintf("%q", transport.Plain(text)))
 		}
 	}
 	if len(all) == 0 {
@@ -200,7 +201,7 @@ func deniedOf(err *scw.PermissionsDeniedError) string {
 func keyText(reason string) string {
 	text := "Scaleway rejects the API key"
 	if reason != "" {
-		text += " (" + plain(reason) + ")"
+		text += " (" + transport.Plain(reason) + ")"
 	}
 	return text + ": it is unknown, revoked or expired; fix: run scw init or set SCW_ACCESS_KEY and SCW_SECRET_KEY"
 }
@@ -212,7 +213,7 @@ func missingText(what string) string {
 func quotaText(err *scw.QuotasExceededError) string {
 	var all []string
 	for _, d := range err.Details {
-		all = append(all, fmt.Sprintf("%s %d of %d", plain(d.Resource), d.Current, d.Quota))
+		all = append(all, fmt.Sprintf("%s %d of %d", transport.Plain(d.Resource), d.Current, d.Quota))
 	}
 	text := "the quota at Scaleway is used up"
 	if len(all) > 0 {
@@ -223,7 +224,7 @@ func quotaText(err *scw.QuotasExceededError) string {
 
 func transientText(what, state string) string {
 	if state != "" {
-		what += " has the passing status " + plain(state)
+		what += " has the passing status " + transport.Plain(state)
 	} else {
 		what += " has a passing status"
 	}
@@ -238,7 +239,7 @@ func stockText(resource string) string {
 	if resource == "" {
 		resource = "server"
 	}
-	return "Scaleway has no " + plain(resource) + " of this type in stock; fix: choose another type or zone, or try again later"
+	return "Scaleway has no " + transport.Plain(resource) + " of this type in stock; fix: choose another type or zone, or try again later"
 }
 
 func preconditionText(why string) string {
@@ -251,12 +252,12 @@ func preconditionText(why string) string {
 func invalidText(err *scw.InvalidArgumentsError) string {
 	var all []string
 	for _, d := range err.Details {
-		text := plain(d.ArgumentName)
+		text := transport.Plain(d.ArgumentName)
 		if d.Reason != "" {
-			text += " (" + plain(d.Reason) + ")"
+			text += " (" + transport.Plain(d.Reason) + ")"
 		}
 		if d.HelpMessage != "" {
-			text += ": " + plain(d.HelpMessage)
+			text += ": " + transport.Plain(d.HelpMessage)
 		}
 		all = append(all, text)
 	}
@@ -272,20 +273,5 @@ func thing(resource, id string) string {
 	if resource == "" {
 		resource = "server"
 	}
-	return strings.TrimSpace(plain(resource) + " " + plain(id))
-}
-
-// plain is a provider's text on one line of limited length, without control characters.
-func plain(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return text
+	return strings.TrimSpace(transport.Plain(resource) + " " + transport.Plain(id))
 }

@@ -58,7 +58,7 @@ func (c *Client) Gone(ctx context.Context, zone, id string) (bool, error) {
 	others := slices.DeleteFunc(slices.Clone(before), func(o string) bool { return o == id })
 	for i := range 2 {
 		if i > 0 {
-			if err := c.pauses.sleep(ctx, c.goneEvery); err != nil {
+			if err := c.pauses.Sleep(ctx, c.goneEvery); err != nil {
 				return false, err
 			}
 		}

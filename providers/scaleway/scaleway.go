@@ -16,6 +16,7 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/scw"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 // Options say how the API is reached.
@@ -24,7 +25,7 @@ type Options struct {
 	Zones     []string
 	Known     []string // zones in which servers may be as well
 	HTTP      *http.Client
-	Waiting   func(Waiting) // called before a request is sent again, from many goroutines; nil: no call
+	Waiting   func(transport.Waiting) // called before a request is sent again, from many goroutines; nil: no call
 	// URL, AccessKey and SecretKey stand in for the user's own configuration,
 	// all three or none.
 	URL, AccessKey, SecretKey string
@@ -42,7 +43,7 @@ type Client struct {
 	settleEvery  time.Duration // between two tries of what a passing state forbids
 	askEvery     time.Duration // between two readings of a diagnostic
 	goneEvery    time.Duration // between two lists that must both lack a server
-	pauses       *pauses
+	pauses       *transport.Pauses
 	catalogue    catalogue
 	listed       listed
 }
@@ -67,8 +68,8 @@ func New(o Options) (*Client, error) {
 	next := *o.HTTP
 	// A redirect would carry the key to another host.
 	next.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	limits := newPauses()
-	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(doer{&next, o.Waiting, limits}), scw.WithDefaultPageSize(pageSize))...)
+	limits := transport.NewPauses()
+	client, err := scw.NewClient(append(opts, scw.WithHTTPClient(doer{transport.Patient{Next: &next, Waiting: o.Waiting, Pauses: limits, RequestID: "X-Request-Id", Judge: judge}}), scw.WithDefaultPageSize(pageSize))...)
 	if err != nil {
 		return nil, fmt.Errorf("scaleway credentials: %w; fix: run scw init or set SCW_ACCESS_KEY and SCW_SECRET_KEY", err)
 	}

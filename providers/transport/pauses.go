@@ -1,4 +1,4 @@
-package scaleway
+package transport
 
 import (
 	"context"
@@ -11,28 +11,20 @@ import (
 	"time"
 )
 
-// Waiting is a request that is sent again after a pause.
-type Waiting struct {
-	Method, Path string
-	Why          string // what it waits for
-	RequestID    string // of the answer that asked for it; empty: unknown
-	Try          int    // how often it was sent, from 1
-	For          time.Duration
+// Pauses bound how requests are repeated.
+type Pauses struct {
+	Tries   int           // a request is sent so often at most, where the provider does not limit the rate
+	First   time.Duration // before the second try, where the provider does not say; twice as long before each other
+	Longest time.Duration // one pause
+	Total   time.Duration // from the first try to the last one
+	Body    time.Duration // for the body of one answer
+	Now     func() time.Time
+	Sleep   func(context.Context, time.Duration) error // until the time is over, or ctx is done: its cause is the error
 }
 
-// pauses bound how requests are repeated.
-type pauses struct {
-	tries   int           // a request is sent so often at most, where the provider does not limit the rate
-	first   time.Duration // before the second try, where the provider does not say; twice as long before each other
-	longest time.Duration // one pause
-	total   time.Duration // from the first try to the last one
-	body    time.Duration // for the body of one answer
-	now     func() time.Time
-	sleep   func(context.Context, time.Duration) error
-}
-
-func newPauses() *pauses {
-	return &pauses{tries: 6, first: 200 * time.Millisecond, longest: 30 * time.Second, total: 90 * time.Second, body: 30 * time.Second, now: time.Now, sleep: sleep}
+// NewPauses returns pauses of a minute and a half at most, in which a person still waits for a command.
+func NewPauses() *Pauses {
+	return &Pauses{Tries: 6, First: 200 * time.Millisecond, Longest: 30 * time.Second, Total: 90 * time.Second, Body: 30 * time.Second, Now: time.Now, Sleep: sleep}
 }
 
 // sleep waits, unless ctx ends.
@@ -49,23 +41,23 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // before returns the pause before another try; below 0: there is none. It is never shorter than the provider asks for:
 // a request that comes too early only prolongs the limit.
-func (p *pauses) before(try int, since, asked time.Duration, limited bool) time.Duration {
-	pause := min(p.longest, p.first<<min(try-1, 16))
+func (p *Pauses) before(try int, since, asked time.Duration, limited bool) time.Duration {
+	pause := min(p.Longest, p.First<<min(try-1, 16))
 	if asked > 0 {
-		pause = max(p.first, asked)
+		pause = max(p.First, asked)
 	}
-	if try >= p.tries && !(limited && asked > 0) || pause > p.longest || since+pause > p.total {
+	if try >= p.Tries && !(limited && asked > 0) || pause > p.Longest || since+pause > p.Total {
 		return -1
 	}
 	return pause
 }
 
-// asked returns how long an answer's headers ask to wait; below 0: they do not say. Every answer has X-Ratelimit-Reset,
-// which counts only where the rate is limited; then the longer one of it and Retry-After does. Both are a number of
-// seconds, a Unix time or an HTTP date.
-func asked(header http.Header, limited bool, now time.Time) time.Duration {
+// Asked returns how long an answer's headers ask to wait; below 0: they do not say. Every answer may have
+// X-Ratelimit-Reset, which counts only where the requests of a period are used up; then the longer one of it and
+// Retry-After does. Both are a number of seconds, a Unix time or an HTTP date.
+func Asked(header http.Header, usedUp bool, now time.Time) time.Duration {
 	longest, names := time.Duration(-1), []string{"Retry-After"}
-	if limited {
+	if usedUp {
 		names = append(names, "X-Ratelimit-Reset")
 	}
 	for _, name := range names {
