@@ -153,6 +153,9 @@ func (s *scene) offers(stock inventory.Stock) {
 // leaves stores that an earlier run has released the member so far.
 func (s *scene) leaves(stage plan.Stage) {
 	s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA", Stage: stage}}
+	if stage == plan.Wiping { // an empty disk has no marker
+		s.on(memberID, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	}
 }
 
 // edited gives the member another name by hand, and its Node none to go by.
