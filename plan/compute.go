@@ -99,6 +99,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	}
 	c.keepUntilJoined()
 	c.unread()
+	c.renameRight()
 	c.fleetKey()
 	c.unknownCluster()
 	c.plan.Warnings = append(inProgress(cfg.Owner, snap), c.plan.Warnings...)

@@ -23,6 +23,8 @@ type Snapshot struct {
 	CatalogueUnread string `json:"catalogue_unread,omitempty"`
 	// Keyring is the SSH keys that installed servers accept; nil: nothing is installed, so it was not read.
 	Keyring *Keyring `json:"keyring,omitempty"`
+	// RenameRight says whether the API key may rename servers; nil: no action needs it, so it was not requested.
+	RenameRight *RenameRight `json:"rename_right,omitempty"`
 	// Remembered are pins that this machine saw once and that are not stored any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in

@@ -10,11 +10,6 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// CodeMayNotRename is raised before any pool server is touched.
-var CodeMayNotRename = plan.NewCode("may-not-rename", plan.NotDrift,
-	"the API key may not rename servers, so none can be claimed; no pool server was touched",
-	"give the API key the permission to change servers, then apply again")
-
 // claiming is the state of a worker's claim.
 type claiming struct {
 	wanted    bool        // one of the actions claims the host from the pool
@@ -25,16 +20,6 @@ type claiming struct {
 	won       bool        // the server has its new name
 	unsure    bool        // unknown whether it has
 	undoTried bool
-}
-
-// renameRight holds whether macfleet may rename servers: nil, or why not. A worker takes the
-// value out while it tries a server, so none is tried after the first refusal.
-type renameRight chan *plan.Trouble
-
-func newRenameRight() renameRight {
-	r := make(renameRight, 1)
-	r <- nil
-	return r
 }
 
 // asPlanned returns an error if the server left the pool since the plan.
@@ -66,14 +51,9 @@ func (w *worker) mayClaim(ctx context.Context) error {
 	if err := w.asPlanned(ctx); err != nil {
 		return err
 	}
-	err := w.engine.Servers.CheckRename(ctx, s.Zone, s.ID)
-	if errors.Is(err, inventory.ErrDenied) {
-		// Scaleway also denies access to a deleted server.
-		if gone, gerr := w.engine.Servers.Gone(ctx, s.Zone, s.ID); gerr == nil && gone {
-			return fmt.Errorf("server %s is no longer in the inventory; plan again", s.Name)
-		}
-		denied = CodeMayNotRename.Trouble(err.Error())
-		return denied
+	err := w.engine.checkRename(ctx, s)
+	if t := (*plan.Trouble)(nil); errors.As(err, &t) {
+		denied = t
 	}
 	w.checked = err == nil
 	return err

@@ -44,7 +44,7 @@ func TestMayNotRename(t *testing.T) {
 		}
 		for _, f := range r.Failures {
 			var trouble *plan.Trouble
-			if !errors.As(f.Err, &trouble) || trouble.Code != engine.CodeMayNotRename {
+			if !errors.As(f.Err, &trouble) || trouble.Code != plan.CodeMayNotRename {
 				t.Errorf("%s: %v", f.Action.Host, f.Err)
 			}
 		}

@@ -254,9 +254,15 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 		if more {
 			continue
 		}
-		if more, err = e.readKeys(ctx, snap, p); err != nil {
+		keys, err := e.readKeys(ctx, snap, p)
+		if err != nil {
 			return nil, err
-		} else if more {
+		}
+		denied, err := e.readRenameRight(ctx, snap, p)
+		if err != nil {
+			return nil, err
+		}
+		if more = keys || denied; more {
 			p = nil
 		}
 	}

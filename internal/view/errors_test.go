@@ -47,7 +47,7 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: plantest.Code("artifact-changed"), Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", locked is " + strings.Repeat("0b", 32),
 			Remedy: "if the change is intended, run macfleet artifacts lock --update tart_kubelet; otherwise restore the locked file"},
-		{Code: engine.CodeMayNotRename, Text: "change server " + poolID + ": permission denied: scaleway-sdk-go: insufficient permissions: write server; " +
+		{Code: plan.CodeMayNotRename, Text: "change server " + poolID + ": permission denied: scaleway-sdk-go: insufficient permissions: write server; " +
 			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the permission to change servers, then apply again"},
 		{Code: engine.CodeNotErased, Text: "server " + memberOf + " was reinstalled, but its host has the same key as before",
 			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
