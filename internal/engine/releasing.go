@@ -343,7 +343,7 @@ func (w *worker) toPool(ctx context.Context, a plan.Action) error {
 	if err := w.forgetNode(ctx); err != nil {
 		return err
 	}
-	if err := w.engine.checkLock(); err != nil {
+	if err := w.stillWiped(); err != nil {
 		return err
 	}
 	s := w.host.Server
@@ -351,6 +351,23 @@ func (w *worker) toPool(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	return w.engine.forgetPins(s.ID)
+}
+
+// stillWiped looks again, right before something is taken from a host that leaves: a run that lost its lock without knowing
+// it must not take it from one that was claimed since.
+func (w *worker) stillWiped() error {
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	all, err := w.engine.Pins.All()
+	if err != nil {
+		return err
+	}
+	id := w.host.Server.ID
+	if !slices.ContainsFunc(all, func(p plan.Pin) bool { return p.ServerID == id && p.Stage == plan.Wiped }) {
+		return errors.New("another run has finished its release since the plan; plan again")
+	}
+	return nil
 }
 
 // forgetNode removes a Node that the host's kubelet registered again before it was erased, and the finalizers of Pods whose
@@ -361,6 +378,9 @@ func (w *worker) forgetNode(ctx context.Context) error {
 		return nil
 	}
 	nodes, err := c.Nodes(ctx)
+	if err == nil {
+		err = w.stillWiped() // so the Nodes that were listed are those from before
+	}
 	if err != nil {
 		return err
 	}
@@ -386,13 +406,13 @@ func (w *worker) forgetNode(ctx context.Context) error {
 	return nil
 }
 
-// forgetPins removes the pins of released servers.
+// forgetPins removes the pins of released servers. One without a stage is of a server that was claimed again.
 func (e *Engine) forgetPins(ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		return slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return slices.Contains(ids, p.ServerID) })
+		return slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return slices.Contains(ids, p.ServerID) && p.Stage != plan.Stays })
 	})
 }
 
@@ -409,6 +429,11 @@ func (e *Engine) settleStages(p *plan.Plan) error {
 			return all
 		}); err != nil {
 			return err
+		}
+	}
+	for i := range p.Hosts {
+		if h := &p.Hosts[i]; slices.Contains(p.Left, h.Server.ID) { // one that is claimed gets a new pin
+			h.Seen.Pinned = false
 		}
 	}
 	return e.forgetPins(p.Left...)

@@ -161,7 +161,7 @@ func (w *worker) pin() error {
 	if w.wanted {
 		pin.Pooled = w.host.Server.Name
 	}
-	if t := w.host.Trust(); t.Pin != nil {
+	if t := w.host.Trust(); t.Pin != nil && !w.wanted {
 		pin.Unfinished = t.Pin.Unfinished
 	} else {
 		pin.Unfinished = w.unmarked()

@@ -374,7 +374,7 @@ func (c cloud) Rename(ctx context.Context, _, id, from, to string) error {
 	})
 }
 
-// Reinstall erases a machine. Erasing one on which work runs, or that is free, is wrong.
+// Reinstall erases a machine. Erasing one on which work runs, that is free, or that is another's, is wrong.
 func (c cloud) Reinstall(ctx context.Context, _, id, _ string) error {
 	return c.world.call(ctx, Call{InCloud, "reinstall", id}, func() error {
 		m := c.world.Member(id)
@@ -385,6 +385,11 @@ func (c cloud) Reinstall(ctx context.Context, _, id, _ string) error {
 			c.world.wrong = append(c.world.wrong, fmt.Sprintf("%s was erased under %s", m.Server.Name, working[0].Name))
 		case strings.HasPrefix(m.Server.Name, c.world.Config.Scaleway.PoolPrefix):
 			c.world.wrong = append(c.world.wrong, m.Server.Name+" was erased in the pool")
+		}
+		for owner := range m.Owners() {
+			if us := c.world.Config.Owner.String(); owner != us {
+				c.world.wrong = append(c.world.wrong, fmt.Sprintf("%s of %s was erased by %s", m.Server.Name, owner, us))
+			}
 		}
 		m.erase()
 		return nil
