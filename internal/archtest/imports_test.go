@@ -25,6 +25,8 @@ var reserved = map[string][]string{
 	"github.com/skeema/knownhosts":            {"hosts"},
 	"golang.org/x/crypto/ssh":                 {"hosts", "internal/sandbox/...", "internal/bench"},
 	"github.com/scaleway/scaleway-sdk-go":     {"providers/scaleway", "internal/sandbox/cloud"},
+	"github.com/google/go-github":             {"providers/github"},
+	"github.com/golang-jwt/jwt":               {"providers/github"},
 	"k8s.io/":                                 {"providers/kubernetes", "internal/sandbox/kube"},
 	"github.com/charmbracelet/":               {"internal/view"},
 	"github.com/hashicorp/hcl":                {"fleet/load", "internal/view"},

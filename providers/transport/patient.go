@@ -42,6 +42,8 @@ type Trail struct {
 	Text   string        // of the status
 	ID     string        // what the server calls the request; empty: it does not say
 	Kind   string        // the type of an error answer, as the provider defines it
+	Said   string        // the message of an error answer
+	At     time.Time     // when the server answered, by its clock; zero: it does not say
 	Wait   time.Duration // as the answer's headers ask; below 0: they do not
 
 	Limited bool // too many requests
@@ -119,6 +121,7 @@ func (p Patient) once(r *http.Request, t *Trail) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	t.Sent, t.Status, t.Text, t.ID = true, resp.StatusCode, Plain(resp.Status), Plain(resp.Header.Get(p.RequestID))
+	t.At, _ = http.ParseTime(resp.Header.Get("Date"))
 	t.Limited = resp.StatusCode == http.StatusTooManyRequests
 	t.UsedUp = t.Limited
 	t.Wait = Asked(resp.Header, t.UsedUp, p.Pauses.Now())

@@ -1,0 +1,82 @@
+package github
+
+import (
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/macfleet/macfleet/internal/secret"
+)
+
+// App is a GitHub App that is installed on the organization or repository.
+type App struct {
+	ID           string         // its id or its client id
+	Installation string         // the installation's id; empty: it is looked up
+	Keys         []secret.Value // in PEM, PKCS#1 or PKCS#8; two while they are rotated, of which one may be revoked
+}
+
+// Credentials are an App, or a token that was made elsewhere: a personal access token, or one for a single run.
+type Credentials struct {
+	App   *App
+	Token secret.Value
+}
+
+// maxKeys is how many keys of an App are in use while they are rotated.
+const maxKeys = 2
+
+// parsed is an App whose fields were checked.
+type parsed struct {
+	issuer       string
+	installation int64 // 0: it is looked up
+	keys         []*rsa.PrivateKey
+}
+
+// parse checks an App. The error joins all faults, none of which holds a part of a key.
+func (a App) parse() (parsed, error) {
+	p := parsed{issuer: strings.TrimSpace(a.ID)}
+	var faults []error
+	if p.issuer == "" || strings.ContainsAny(p.issuer, " \t\n/") {
+		faults = append(faults, errors.New("app_id is neither the id nor the client id of an App; fix: copy it from the App's page at GitHub"))
+	}
+	if text := strings.TrimSpace(a.Installation); text != "" {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || id <= 0 {
+			faults = append(faults, errors.New("installation_id is not a number; fix: copy the number at the end of the installation's address, or leave it out"))
+		}
+		p.installation = id
+	}
+	if len(a.Keys) == 0 || len(a.Keys) > maxKeys {
+		faults = append(faults, fmt.Errorf("private_key has %d keys; fix: give one, or two while they are rotated", len(a.Keys)))
+	}
+	for i, k := range a.Keys {
+		key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(k.Reveal()))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("key %d of private_key is not an RSA key in PEM; fix: use the file that GitHub's page of the App generates, unchanged", i+1))
+			continue
+		}
+		p.keys = append(p.keys, key)
+	}
+	return p, errors.Join(faults...)
+}
+
+// A JWT is valid for eight minutes, of which two have passed when it is made: GitHub accepts no more than ten, and a
+// clock may differ by a minute.
+const (
+	early = 2 * time.Minute
+	late  = 6 * time.Minute
+)
+
+// sign returns a JWT, by which GitHub knows the App.
+func (p parsed) sign(key *rsa.PrivateKey, now time.Time) (secret.Value, error) {
+	text, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{Issuer: p.issuer,
+		IssuedAt: jwt.NewNumericDate(now.Add(-early)), ExpiresAt: jwt.NewNumericDate(now.Add(late))}).SignedString(key)
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("sign as the App %s: %w", p.issuer, err)
+	}
+	return secret.New(text)
+}
