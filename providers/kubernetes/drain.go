@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -137,6 +138,9 @@ func (c *Client) evict(ctx context.Context, p *corev1.Pod, report func(what, why
 			if unread != nil && ctx.Err() == nil && !outOfTime(unread) {
 				held += "; and it could not be read: " + unread.Error()
 			}
+		case passes(err):
+			held, pause = "the API server failed: "+err.Error(), drainPoll
+			report("held", held)
 		case !apierrors.IsTooManyRequests(err):
 			return err
 		default:
@@ -163,6 +167,17 @@ func (c *Client) ends(ctx context.Context, p *corev1.Pod) (bool, error) {
 // denied reports whether a Pod could not be read because a permission is missing. All else may pass, and one answer
 // that failed must not leave a Node half drained.
 func denied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// passes reports whether a failed eviction is worth another one: the server failed, or did not answer. An eviction that
+// was carried out nevertheless finds another Pod, or none. A Pod with two disruption budgets has the status of a
+// failure and never passes.
+func passes(err error) bool {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return !outOfTime(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	}
+	return s.Status().Code >= http.StatusInternalServerError && !strings.Contains(s.Status().Message, "more than one PodDisruptionBudget")
+}
 
 // refusal says why an eviction is refused for now, what holds the Pod by that, and when to ask again: a
 // disruption budget is named in a cause, and a server that has too much to do says itself how long.

@@ -176,3 +176,36 @@ func TestEvictionThrottled(t *testing.T) {
 		}
 	})
 }
+
+// TestEvictionFails: a server that fails once does not leave a Node half drained. What never passes ends the drain.
+func TestEvictionFails(t *testing.T) {
+	t.Parallel()
+	for what, tc := range map[string]struct {
+		answer metav1.Status
+		ends   bool
+	}{
+		"a webhook that fails":    {metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "failed calling webhook"}, false},
+		"unavailable":             {metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}, false},
+		"two disruption budgets":  {metav1.Status{Code: http.StatusInternalServerError, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}, true},
+		"a permission is missing": {metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			eachCluster(t, func(t *testing.T, c *cluster) {
+				c.addNamespace(t)
+				o := c.options(t)
+				var asked *atomic.Int32
+				o.Wrap, asked = answering("/eviction", tc.answer)
+				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
+				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
+				c.phase(t, "runner", corev1.PodRunning, "")
+				c.kubelet(t)
+				var said podReports
+				err := client.EvictPods(t.Context(), node, time.Minute, false, said.add)
+				if (err != nil) != tc.ends || asked.Load() == 0 || !tc.ends && len(podsOf(t, client)) != 0 {
+					t.Errorf("after %d evictions: %v; said %q", asked.Load(), err, said.events)
+				}
+			})
+		})
+	}
+}
