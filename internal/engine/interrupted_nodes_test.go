@@ -55,15 +55,28 @@ func opened(t *testing.T, dir string) *sandbox.World {
 // victimIn finds the Mac of a world that is a member, and an engine that makes a Node of it.
 func victimIn(t *testing.T, dir string) *victim {
 	t.Helper()
+	v := victimOf(t, dir)
+	v.is(t, member(t, v.world))
+	return v
+}
+
+// victimOf is a world without a victim yet.
+func victimOf(t *testing.T, dir string) *victim {
+	t.Helper()
 	v := &victim{dir: dir, world: opened(t, dir)}
 	c := nodes(1)
 	v.spec, v.engine = &c.Fleets[0].Groups[0].Spec, runNodes(t, v.world, c)
+	return v
+}
+
+// is names the Mac that is interrupted.
+func (v *victim) is(t *testing.T, host string) {
+	t.Helper()
 	var err error
-	if v.machine, err = v.world.Mac(member(t, v.world)); err != nil {
+	if v.machine, err = v.world.Mac(host); err != nil {
 		t.Fatal(err)
 	}
 	v.patient, v.hurried = v.engine.Hosts, overtaken(t, v.world, v.machine)
-	return v
 }
 
 // interruptions are what may hit a run on a host, each after n others of its kind. They report

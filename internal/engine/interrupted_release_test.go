@@ -1,0 +1,196 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestReleaseInterrupted interrupts the release of a Mac that runs a Pod anywhere: at each command on it, and before each
+// tool that may change something. The next run finishes the release: the server has its name in the pool and an empty disk,
+// and the cluster has nothing of it.
+func TestReleaseInterrupted(t *testing.T) {
+	t.Parallel()
+	w, before := world(t, 3)
+	pool := names(t, w)
+	e := runNodes(t, w, nodes(1))
+	converges(t, e)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	releaser := func(t *testing.T) *victim {
+		v := installsFast(t, copied(t, before))
+		v.engine.Config.Fleets[0].Groups[0].Replicas = 0
+		if err := v.world.RunPod(member(t, v.world), "default", "job"); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	clean := releaser(t)
+	if p := planned(t, clean.engine); p.Actions[0].Evicts != 1 {
+		t.Fatalf("%q, evicts %d", codesOf(p, p.Hosts[0].Name), p.Actions[0].Evicts)
+	}
+	host := member(t, clean.world)
+	converges(t, clean.engine)
+	want := clean.remains(t)
+	for _, file := range want {
+		if strings.Contains(file, host) || strings.Contains(file, "macfleet/") && !strings.HasPrefix(file, "kubernetes/") {
+			t.Errorf("a clean run leaves %s", file)
+		}
+	}
+	for name, interruption := range interruptions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+				v := releaser(t)
+				fell := v.endsAs(t, n, interruption, want)
+				if pins, err := v.engine.Pins.All(); err != nil || len(pins) > 0 {
+					t.Errorf("interrupted after %d: pins %+v, %v", n, pins, err)
+				}
+				if got := names(t, v.world); !slices.Equal(got, pool) {
+					t.Errorf("interrupted after %d: the pool had %q, and has %q", n, pool, got)
+				}
+				return fell
+			})
+		})
+	}
+}
+
+// TestClaimInterrupted interrupts the claim of a server that was released before, up to its first Node, as
+// TestReleaseInterrupted does.
+func TestClaimInterrupted(t *testing.T) {
+	t.Parallel()
+	claimer, want := claimers(t)
+	for name, interruption := range interruptions() {
+		const shares = 2
+		for first := range shares {
+			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
+				t.Parallel()
+				everywhere(t, first, shares, func(t *testing.T, n int) bool {
+					return claimer(t).endsAs(t, n, interruption, want)
+				})
+			})
+		}
+	}
+}
+
+// TestUndoneClaimInterrupted interrupts a claim that is undone, because the server cannot be renamed at its end. When it
+// can be, the next run claims it.
+func TestUndoneClaimInterrupted(t *testing.T) {
+	t.Parallel()
+	claimer, want := claimers(t)
+	for name, interruption := range interruptions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+				v := claimer(t)
+				honest := v.engine.Servers
+				v.engine.Servers = keepsNames{honest}
+				p := planned(t, v.engine)
+				fell := interruption(v, n)
+				performed(t, v.engine, p)
+				v.engine.Servers = honest
+				if !fell() {
+					if left := listed(t, v.machine.Root(), "private/etc", false); slices.ContainsFunc(left, func(file string) bool { return strings.Contains(file, "macfleet/") }) {
+						t.Errorf("a claim that is undone leaves %q", left)
+					}
+					return false
+				}
+				v.recovers(t, n, want)
+				return true
+			})
+		})
+	}
+}
+
+// keepsNames are servers that cannot be renamed.
+type keepsNames struct{ engine.Servers }
+
+// Rename fails.
+func (keepsNames) Rename(context.Context, string, string, string, string) error {
+	return inventory.ErrDenied
+}
+
+// claimers returns worlds in which a server was released and is about to be claimed again, and what a claim leaves.
+func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
+	t.Helper()
+	w, before := world(t, 3)
+	e := runNodes(t, w, nodes(1))
+	converges(t, e)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v := installsFast(t, before)
+	replicas := &v.engine.Config.Fleets[0].Groups[0].Replicas
+	*replicas = 0
+	converges(t, v.engine)
+	*replicas = 1
+	server := planned(t, v.engine).Hosts[0].Server.ID
+	if err := v.world.Close(); err != nil {
+		t.Fatal(err)
+	}
+	claimer = func(t *testing.T) *victim {
+		v := victimOf(t, copied(t, before))
+		v.is(t, server)
+		return v
+	}
+	clean := claimer(t)
+	converges(t, clean.engine)
+	return claimer, clean.remains(t)
+}
+
+// installsFast opens a world whose provider installs macOS in no time, and whose servers may be erased.
+func installsFast(t *testing.T, dir string) *victim {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := victimIn(t, dir)
+	v.engine.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, v.world))}
+	v.engine.Install = engine.Install{Within: 20 * time.Second, Every: 5 * time.Millisecond}
+	v.engine.Drain = engine.Drain{Within: 2 * time.Second, Every: 5 * time.Millisecond}
+	return v
+}
+
+// endsAs applies with an interruption, and again. Then all is as want says. It reports whether the interruption fell.
+func (v *victim) endsAs(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
+	t.Helper()
+	p := planned(t, v.engine)
+	fell := interruption(v, n)
+	r, err := v.engine.Apply(t.Context(), p)
+	if !fell() {
+		if err != nil || !r.Converged() {
+			t.Errorf("not interrupted after %d: %v, failures %+v", n, err, r.Failures)
+		}
+		return false
+	}
+	v.recovers(t, n, want)
+	return true
+}
+
+// recovers applies again, when what was cut off has ended on the host: a check of a password that was killed keeps it busy for
+// 70 seconds.
+func (v *victim) recovers(t *testing.T, n int, want []string) {
+	t.Helper()
+	if err := v.machine.Advance(2 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if r := apply(t, v.engine); !r.Converged() {
+		t.Errorf("interrupted after %d: failures %+v, actions left %+v", n, r.Failures, r.After.Actions)
+	}
+	if got := v.remains(t); !slices.Equal(got, want) {
+		t.Errorf("interrupted after %d: (-want +got)\n%s", n, cmp.Diff(want, got))
+	}
+}
