@@ -37,6 +37,7 @@ type need struct {
 	former   []placed // orphans adopted as members: each keeps its place
 	unsure   []placed // strays that may be such orphans and could not be read
 	held     int      // servers not claimed because orphans may belong there
+	coming   []placed // ordered and not delivered yet: they will fill the group
 	rejected []Rejected
 }
 
@@ -45,8 +46,8 @@ func lackingIn(f fleet.Fleet, g fleet.Group) *placed {
 	return &placed{role: lacking, place: fleet.Place{Fleet: f.Name, Group: g.Name}, types: g.Types()}
 }
 
-// missing returns how many servers the pool lacks.
-func (n need) missing() int { return n.short - len(n.chosen) }
+// missing returns how many servers the pool lacks, with those that are on their way to it.
+func (n need) missing() int { return n.short - len(n.chosen) - len(n.coming) }
 
 // assign gives pool servers to groups that lack members, in the order of the configuration and of the
 // servers' names. A server that was not contacted yet counts as usable, so that as many are contacted as are
@@ -91,6 +92,7 @@ func (c *census) assign(sel Selection) []need {
 				n.held, n.short = n.short, 0
 			}
 			n.choose(c, taken, names)
+			n.await(c, taken)
 			n.rejectUnread(c, taken)
 			needs = append(needs, n)
 		}
@@ -271,7 +273,7 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 		c.drafts = append(c.drafts, draft{actions: []Action{claim}})
 	}
 	if !c.sel.matches(lackingIn(f, g)) {
-		c.plan.LeftOut += n.missing() + len(n.former) + len(n.unsure)
+		c.plan.LeftOut += n.missing() + len(n.coming) + len(n.former) + len(n.unsure)
 		return
 	}
 	for _, r := range n.rejected {
@@ -293,8 +295,11 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	lacks(len(n.unsure), codeHostBlockRemoved,
 		serverNames(n.unsure)+" was adopted before, its host block is missing, and it does not answer",
 		"restore its host block, or wait until it answers; if the machine is gone: macfleet hosts forget-key NAME, with the name under which it was adopted", nil)
+	t := c.onTheWay(*n)
+	lacks(len(n.coming), t.Code, t.Text, t.Remedy, nil)
 	order, t := c.tooFew(*n)
 	lacks(n.missing(), t.Code, t.Text, t.Remedy, order)
+	c.orders(*n)
 }
 
 func serverNames(all []placed) string {

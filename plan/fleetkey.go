@@ -80,7 +80,7 @@ func (k Keyring) Trouble() *Trouble {
 
 // Installs reports whether an action makes the provider install a server, which then accepts only the SSH keys of
 // the project.
-func (k Kind) Installs() bool { return k == ReinstallServer || k == "order" }
+func (k Kind) Installs() bool { return k == ReinstallServer || k == OrderServer }
 
 // Installs reports whether a plan has an action that installs a server, whether or not it is refused.
 func (p *Plan) Installs() bool {

@@ -25,7 +25,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	names := p.Names()
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
-			objects += len(actions)
+			objects += len(only(actions, onCluster))
 			continue
 		}
 		touched[actions[0].Fleet]++
@@ -52,7 +52,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
 	keys := len(engine.Unpinned(p))
 	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
-		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
+		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(len(p.Purchases()) > 0, "order %s", count(len(p.Purchases()), "server")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
 	shares := listed("; ", mapped(fleets, func(f fleet.Fleet) string {
 		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
 		return given(n > 0, "%s %d of %d, %d at a time", f.Name, n, ready, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
@@ -83,6 +83,7 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHos
 		if r.After.Summarise().Deferred > 0 {
 			t.Say(deferredTo(r.After))
 		}
+		t.newShortages(before, r.After)
 		t.notReady(r, names)
 		t.newWarnings(before, r.After)
 	}
@@ -118,7 +119,7 @@ func (t *Text) unread(before, after plan.Coverage) {
 
 // objectsToChange counts the actions on the cluster that a plan would run.
 func objectsToChange(p *plan.Plan) int {
-	return len(slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !a.OfCluster() || !a.Runs() || a.Host != "" }))
+	return len(slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !onCluster(a) || !a.Runs() || a.Host != "" }))
 }
 
 // newWarnings shows the warnings that the plan before did not have.

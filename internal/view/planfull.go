@@ -48,9 +48,10 @@ func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) [
 			out = append(out, planBlocks(h, actions[h.Server.ID])...)
 		}
 	}
+	out = append(out, orderBlocks(p, fleet)...)
 	for _, s := range p.Shortages {
-		if s.Fleet == fleet {
-			out = append(out, troubled(fmt.Sprintf("%s missing in %s.%s", count(s.Missing, "server"), s.Fleet, s.Group), s.Trouble))
+		if left := p.Uncovered(s); s.Fleet == fleet && left > 0 {
+			out = append(out, troubled(fmt.Sprintf("%s missing in %s.%s", count(left, "server"), s.Fleet, s.Group), s.Trouble))
 		}
 	}
 	out = append(out, lost(p, fleet)...)
@@ -222,7 +223,7 @@ var labels = map[plan.Kind]string{
 	plan.CreateMarker: "marker", plan.PinHost: "host key", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
 	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.ReinstallServer: "erase the server", plan.ReleaseServer: "back to the pool", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
 	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.RebootServer: "reboot", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
-	plan.RegisterKey: "fleet's SSH key in the provider's project",
+	plan.RegisterKey: "fleet's SSH key in the provider's project", plan.OrderServer: "order",
 }
 
 // reason returns " (code): text" to stand behind what an action is about. A

@@ -28,6 +28,7 @@ func findingsOf(p *plan.Plan, cfg *fleet.Config) []finding {
 	f := &findings{plan: p, cfg: cfg}
 	f.cluster()
 	f.claims()
+	f.orders()
 	actions := byHost(p)
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -68,7 +69,7 @@ func (f *findings) cluster() {
 	var prepare *plan.Trouble
 	for _, a := range f.plan.Actions {
 		switch {
-		case !a.OfCluster():
+		case !onCluster(a):
 		case notPrepared(a):
 			missing++
 			prepare = a.Refusal
@@ -360,8 +361,12 @@ func (f *findings) claims() {
 func (f *findings) groups() {
 	p := f.plan
 	for _, s := range p.Shortages {
+		left := p.Uncovered(s)
+		if left == 0 {
+			continue
+		}
 		x := s.Trouble
-		x.Text = count(s.Missing, "server") + " missing: " + x.Text
+		x.Text = count(left, "server") + " missing: " + x.Text
 		f.trouble(catBlocked, nil, s.Fleet+"."+s.Group, "", &x)
 	}
 	for _, l := range p.Lost {
