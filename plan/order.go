@@ -27,7 +27,7 @@ type Purchase struct {
 }
 
 // orders plans the orders of the servers that a group lacks, as far as the configuration allows them. A pool server that
-// somebody could repair is not replaced by an order: a person decides about that.
+// someone could repair is not replaced by an order: a person decides about that.
 func (c *computation) orders(n need) {
 	if !c.vendor.Orders || c.sel.Departs != nil || c.snap.Catalogue == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -51,13 +52,13 @@ func (e *Engine) order(ctx context.Context, b plan.Purchase) error {
 	ids, lerr := e.named(ctx, b.Name)
 	switch {
 	case len(ids) > 1:
-		return codeOrderedTwice.Trouble(fmt.Sprintf("%d servers are named %s: %q", len(ids), b.Name, ids))
+		return codeOrderedTwice.Trouble(fmt.Sprintf("%d servers are named %s: %s", len(ids), b.Name, strings.Join(ids, " and ")))
 	case err == nil || len(ids) == 1:
 		return nil
 	case lerr != nil:
 		return codeOrderUnknown.Trouble(fmt.Sprintf("%s; and the list of servers cannot be read: %s", err, lerr))
 	}
-	return codeOrderUnknown.Trouble(fmt.Sprintf("%s; no server is named %s at present", err, b.Name))
+	return codeOrderUnknown.Trouble(fmt.Sprintf("%s; no server has that name at present", err))
 }
 
 // named returns the ids of the servers of a name.
