@@ -46,7 +46,7 @@ func (w *World) Download(address string) (io.ReadSeekCloser, error) {
 			return nil, fmt.Errorf("download %s: %w", address, fs.ErrNotExist)
 		}
 	}
-	if !hasSamples(at.Hostname()) {
+	if !hasSamples(at.Hostname()) && !isRunnerArchive(at) {
 		return nil, fmt.Errorf("download %s: %w", address, mac.ErrNoHost)
 	}
 	return seekable{bytes.NewReader(Sample(address))}, nil
@@ -80,6 +80,8 @@ func Sample(address string) []byte {
 		name = path.Base(at.Path)
 	}
 	switch {
+	case archiveOfRunner.MatchString(name):
+		return runnerArchive(versionInName.FindString(name))
 	case strings.HasSuffix(name, ".tar.gz") && strings.HasPrefix(name, "tart") && !strings.HasPrefix(name, "tart-kubelet"):
 		return packed(tartBundle(name))
 	case strings.HasSuffix(name, ".tar.gz"):

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/github"
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
@@ -23,6 +24,7 @@ type World struct {
 	settings settings
 	cloud    *cloud.API
 	kube     *kube.API
+	github   *github.API
 	log      *accessLog
 	macs     *macs
 	agents   *agents
@@ -30,7 +32,8 @@ type World struct {
 
 	scaleway   *endpoint
 	kubernetes *endpoint
-	secure     secured // the same API for kubectl
+	runners    *endpoint // GitHub's API
+	secure     secured   // the same API for kubectl
 	ssh        *switchboard
 	shared     *shared // nil if this process serves the world itself
 
@@ -83,6 +86,9 @@ func load(dir string) (_ *World, err error) {
 	if w.kube, err = kube.New(filepath.Join(dir, kubeFolder), kube.Options{Token: own.KubernetesToken, Lock: lock}); err != nil {
 		return nil, err
 	}
+	if w.github, err = github.New(filepath.Join(dir, githubFolder), github.Options{Archive: runnerArchive}); err != nil {
+		return nil, err
+	}
 	// Locked once here, so that a read-only world is refused at once and not at each request.
 	unlock, err := lock.Lock()
 	if err != nil {
@@ -98,6 +104,9 @@ func load(dir string) (_ *World, err error) {
 	if w.kubernetes, err = listen(w.log.handler("kubernetes", w.kube)); err != nil {
 		return nil, err
 	}
+	if w.runners, err = listen(w.log.handler("github", w.github)); err != nil {
+		return nil, err
+	}
 	w.ssh = &switchboard{}
 	return w, nil
 }
@@ -107,7 +116,7 @@ func (w *World) Close() error {
 	w.closing.Do(func() {
 		w.hangUp()
 		var failed []error
-		for _, served := range []*endpoint{w.scaleway, w.kubernetes} {
+		for _, served := range []*endpoint{w.scaleway, w.kubernetes, w.runners} {
 			if served != nil {
 				failed = append(failed, served.close())
 			}
@@ -162,3 +171,14 @@ func (w *World) KubeContext() string { return w.settings.KubeContext }
 
 // ClusterUID returns the uid of the cluster's kube-system namespace.
 func (w *World) ClusterUID() string { return w.settings.ClusterUID }
+
+// GitHubURL returns the address of the simulated GitHub API, without a slash at its end.
+func (w *World) GitHubURL() string {
+	if w.shared != nil {
+		return w.shared.github
+	}
+	return w.runners.url()
+}
+
+// GitHub returns the simulated GitHub, to set how it behaves and to change runners as a person does.
+func (w *World) GitHub() *github.API { return w.github }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/macfleet/macfleet/internal/sandbox/store"
@@ -10,8 +11,16 @@ import (
 
 const kubernetesScheme = "k8s://"
 
+// GitHubKeyRef refers to the private key of the world's GitHub App. A second key, while they are rotated, is
+// file://github-app-2.pem.
+const GitHubKeyRef = "file://github-app.pem"
+
+// gitHubKey is the name of a key of the App, with or without a folder before it.
+var gitHubKey = regexp.MustCompile(`^file://(?:.*/)?(github-app(?:-[0-9]+)?\.pem)$`)
+
 // Secret resolves a reference inside the world: k8s:// from the cluster's Secrets, all others from the
-// file secrets.json. It never reads the real environment or real files.
+// file secrets.json, and the keys of the GitHub App also without it. It never reads the real environment
+// or real files.
 func (w *World) Secret(ref string) (string, error) {
 	if strings.HasPrefix(ref, kubernetesScheme) {
 		return w.kubernetesSecret(ref)
@@ -22,6 +31,9 @@ func (w *World) Secret(ref string) (string, error) {
 		return "", err
 	}
 	value, ok := values[ref]
+	if key := gitHubKey.FindStringSubmatch(ref); !ok && key != nil {
+		return w.github.Key(key[1])
+	}
 	if !ok {
 		return "", fmt.Errorf("secret %s is not in the sandbox; fix: add it to %s, for example {%q: \"value\"}", ref, path, ref)
 	}

@@ -20,6 +20,7 @@ const (
 	changesLock     = "incidents.lock"
 	cloudFolder     = "scaleway"
 	kubeFolder      = "kubernetes"
+	githubFolder    = "github"
 	macsFolder      = "macs"
 	incidentsFolder = "incidents"
 )
@@ -31,7 +32,7 @@ const ArtifactsFolder = "artifacts"
 // removal can be repeated.
 func contents() []string {
 	return []string{
-		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, secretsFile, factoryFile,
+		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, githubFolder, secretsFile, factoryFile,
 		accessLogFile, apiLock, changesLock, ignoreFile, settingsFile,
 	}
 }

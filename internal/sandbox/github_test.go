@@ -1,0 +1,121 @@
+package sandbox_test
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+)
+
+// onGitHub is a client of a world's GitHub, as its App.
+type onGitHub struct {
+	t     testing.TB
+	url   string
+	token string
+}
+
+// gitHub returns a client with a token of the App's installation.
+func gitHub(t testing.TB, w *sandbox.World) *onGitHub {
+	t.Helper()
+	text, err := w.Secret(sandbox.GitHubKeyRef)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		t.Fatal("the key is not in PEM")
+	}
+	key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := fmt.Sprintf(`{"iss":"4711","iat":%d,"exp":%d}`, time.Now().Add(-time.Minute).Unix(), time.Now().Add(5*time.Minute).Unix())
+	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	sum := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &onGitHub{t: t, url: w.GitHubURL(), token: signed + "." + base64.RawURLEncoding.EncodeToString(signature)}
+	var made struct{ Token string }
+	g.ask("POST /app/installations/7/access_tokens", "", 201, &made)
+	g.token = made.Token
+	return g
+}
+
+// ask sends one request, compares the status, and decodes the answer into out unless it is nil.
+func (g *onGitHub) ask(request, body string, status int, out any) {
+	g.t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	r, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+g.token)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != status {
+		g.t.Fatalf("%s: %d %s (%v), want %d", request, response.StatusCode, data, err, status)
+	}
+	if out != nil {
+		if err := json.Unmarshal(data, out); err != nil {
+			g.t.Fatalf("%s: %v: %s", request, err, data)
+		}
+	}
+}
+
+// TestGitHubOfAWorld checks that a world serves GitHub, that its App's key is the same for every process, and that the
+// archive that GitHub offers is the one that Macs download.
+func TestGitHubOfAWorld(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(t, 1)
+	g := gitHub(t, w)
+	var list struct {
+		Total int `json:"total_count"`
+	}
+	if g.ask("GET /orgs/acme/actions/runners", "", 200, &list); list.Total != 0 {
+		t.Errorf("%d runners in a new world", list.Total)
+	}
+	other := gitHub(t, open(t, dir, seed(1)))
+	other.ask("GET /repos/acme/app/actions/runners", "", 200, nil)
+	if log := accessLog(t, dir, "github "); len(log) == 0 || log[0] != "github POST /app/installations/7/access_tokens 201" {
+		t.Errorf("the access log has %q", log)
+	}
+	var offered []struct {
+		OS           string
+		Architecture string
+		URL          string `json:"download_url"`
+		Digest       string `json:"sha256_checksum"`
+	}
+	g.ask("GET /orgs/acme/actions/runners/downloads", "", 200, &offered)
+	for _, one := range offered {
+		if one.OS != "osx" || one.Architecture != "arm64" {
+			continue
+		}
+		file, err := w.Download(one.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(file)
+		if err != nil || fmt.Sprintf("%x", sha256.Sum256(data)) != one.Digest {
+			t.Errorf("%s has another digest (%v)", one.URL, err)
+		}
+		return
+	}
+	t.Errorf("no archive for these Macs: %+v", offered)
+}
