@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -78,6 +79,36 @@ func (d *Departure) found(cfg *fleet.Config, snap Snapshot) (*Departure, error) 
 		return nil, t
 	}
 	return &Departure{Name: p.name, Replace: d.Replace, ServerID: p.server.ID, at: groupOf(p.place)}, nil
+}
+
+// Kept is a server whose unfinished release a person cancels.
+type Kept struct {
+	Name, ServerID string
+	Stage          Stage  // as it is stored now
+	Group          string // FLEET.GROUP; empty: it has none in the configuration
+	Replicas       int    // of the group
+	Surplus        int    // how many hosts of the group an apply releases once this one stays, as far as the lists show it
+}
+
+// Keep returns what is known of a server that should stay. name is any that Find takes.
+func Keep(cfg *fleet.Config, snap Snapshot, name string) (Kept, error) {
+	p, err := find(cfg, snap, name)
+	if err != nil {
+		return Kept{}, err
+	}
+	k := Kept{Name: cmp.Or(p.name, p.server.Name), ServerID: p.server.ID, Stage: snap.stages()[p.server.ID].Stage}
+	snap.Pins = slices.Clone(snap.Pins)
+	for i := range snap.Pins {
+		if snap.Pins[i].ServerID == k.ServerID {
+			snap.Pins[i].Stage = Stays
+		}
+	}
+	at := groupOf(p.place)
+	if _, g, known := cfg.Group(at.Fleet, at.Group); known {
+		c := takeCensus(cfg, snap)
+		k.Group, k.Replicas, k.Surplus = at.Fleet+"."+at.Group, g.Replicas, max(0, c.surplus(c.members[at], g.Replicas))
+	}
+	return k, nil
 }
 
 // notReplaceable returns why another server must not take the place of a server, or nil.
@@ -197,7 +228,7 @@ func (c *computation) keepUntilJoined() {
 			continue
 		}
 		if name := c.notJoined(fleet.Place{Fleet: h.Fleet, Group: h.Group}, runs); name != "" {
-			c.plan.keep(h, noReplacement(h.Name, name+" is not Ready yet, so the host stays although it should be replaced"))
+			c.plan.keep(h, noReplacement(h.Name, name+" is not Ready yet: the host stays until another one has joined"))
 		}
 	}
 }
@@ -258,7 +289,7 @@ func (p *Plan) claimWaits(h *Host) *Trouble {
 		if a.Deferral != nil {
 			return a.Deferral
 		}
-		return noReplacement(h.Name, a.Host+" is not claimed by this run, so the host stays although it should be replaced")
+		return noReplacement(h.Name, a.Host+" is not claimed by this run: the host stays until another one has joined")
 	}
 	return nil
 }

@@ -241,7 +241,7 @@ func (c *computation) waitsForAnother(h *Host) *Trouble {
 	if h.Stage != Replaced || n == 0 {
 		return nil
 	}
-	return noReplacement(h.Name, fmt.Sprintf("%s.%s lacks %s, so the host stays although it should be replaced", h.Fleet, h.Group, count(n, "server")))
+	return noReplacement(h.Name, fmt.Sprintf("%s.%s lacks %s: the host stays until another one has joined", h.Fleet, h.Group, count(n, "server")))
 }
 
 func noReplacement(name, why string) *Trouble {

@@ -24,7 +24,6 @@ yet.`,
   macfleet replace --cancel runners/0bccd`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.Replace(c.Context(), env, o) }}
 	departFlags(c.Flags(), env, &o)
-	c.Flags().BoolVar(&o.Cancel, "cancel", false, "keep the host instead, unless its server is being erased")
 	return c
 }
 
@@ -52,6 +51,7 @@ func departFlags(f *pflag.FlagSet, env *app.Env, o *app.DepartOptions) {
 	verboseFlag(f, env)
 	fullFlag(f, &o.Full)
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe outside the maintenance windows of the guardrails too")
+	f.BoolVar(&o.Cancel, "cancel", false, "keep the server instead, unless it is being erased")
 	approveFlag(f, &o.Approve)
 	lockFlags(f, &o.Locking)
 }

@@ -175,6 +175,9 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 		if !idle || len(r.Failures) > 0 {
 			env.outText().Applied(p, r, left)
 		}
+		if d := s.engine.Selection.Departs; d != nil {
+			env.outText().Departing(*d, r.After)
+		}
 		if err == nil && s.Rollback {
 			env.outText().Say("The configuration still names the newer version, so the next apply without --rollback installs it again; pin the older version there to keep it.")
 		}

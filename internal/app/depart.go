@@ -14,14 +14,11 @@ type DepartOptions struct {
 	Approve bool
 	Full    bool // the plan is shown with every host, step and field
 	AnyTime bool // the windows do not count
-	Cancel  bool // of replace: the host stays
+	Cancel  bool // the server stays
 }
 
-// Replace lets another server join before a host is released, or cancels that.
+// Replace lets another server join before a host is released.
 func Replace(ctx context.Context, env *Env, o DepartOptions) error {
-	if o.Cancel {
-		return cancelReplacement(ctx, env, o)
-	}
 	return depart(ctx, env, o, plan.Departure{Name: env.Args[0], Replace: true})
 }
 
@@ -32,6 +29,9 @@ func ReleaseServer(ctx context.Context, env *Env, o DepartOptions) error {
 
 // depart makes the plan of a server that leaves, asks, and performs it. apply does the rest if it is interrupted.
 func depart(ctx context.Context, env *Env, o DepartOptions, d plan.Departure) error {
+	if o.Cancel {
+		return cancelDeparture(ctx, env, o)
+	}
 	if err := cmp.Or(env.oneHost(), env.approvable(env.Command, o.Approve, true, "review macfleet explain "+d.Name+", then pass --auto-approve")); err != nil {
 		return err
 	}
@@ -66,22 +66,18 @@ func (env *Env) departing(p *plan.Plan, d *plan.Departure, approved bool, questi
 	return env.ask(approved, question)
 }
 
-// cancelReplacement makes a host stay that should be replaced.
-func cancelReplacement(ctx context.Context, env *Env, o DepartOptions) error {
+// cancelDeparture makes a server stay that should be replaced or released.
+func cancelDeparture(ctx context.Context, env *Env, o DepartOptions) error {
 	if err := env.oneHost(); err != nil {
 		return err
 	}
 	return env.with(ctx, need{}, func(looking context.Context, s *session) error {
 		return s.locked(looking, ctx, o.Locking, func() error {
-			name, was, err := s.engine.CancelReplacement(looking, env.Args[0])
-			switch {
-			case err != nil:
+			k, err := s.engine.CancelDeparture(looking, env.Args[0])
+			if err != nil {
 				return err
-			case !was:
-				env.outText().Say(name + " is not being replaced; nothing was changed.")
-				return nil
 			}
-			env.outText().Say(name + " stays. The next macfleet apply repairs what was started on it.")
+			env.outText().Staying(k)
 			return nil
 		})
 	})

@@ -61,30 +61,23 @@ func (e *Engine) restage(serverID string, from, to plan.Stage) error {
 	return err
 }
 
-// CancelReplacement makes a host stay that a person asked to replace, or that a run started to release without erasing it.
-// name is any that plan.Find takes. It returns the host's name, and whether it should have been replaced.
-func (e *Engine) CancelReplacement(ctx context.Context, name string) (host string, was bool, err error) {
+// CancelDeparture makes a server stay that a person asked to replace or release, or that a run started to release without
+// erasing it. name is any that plan.Find takes. If the stage that it returns is plan.Stays, nothing was stored.
+func (e *Engine) CancelDeparture(ctx context.Context, name string) (plan.Kept, error) {
 	snap, err := e.lists(ctx, never)
 	if err != nil {
-		return "", false, err
+		return plan.Kept{}, err
 	}
-	server, err := plan.Find(e.Config, snap, name)
-	if err != nil {
-		return "", false, err
-	}
-	stage := plan.Stays
-	for _, p := range snap.Pins {
-		if p.ServerID == server.ID {
-			stage = p.Stage
-		}
-	}
+	k, err := plan.Keep(e.Config, snap, name)
 	switch {
-	case stage.Final():
-		return server.Name, false, fmt.Errorf("%s is erased already or about to be, so its release must be finished; fix: macfleet apply", server.Name)
-	case stage == plan.Stays:
-		return server.Name, false, nil
+	case err != nil:
+		return k, err
+	case k.Stage.Final():
+		return k, fmt.Errorf("%s is erased already or about to be, so its release must be finished; fix: macfleet apply", k.Name)
+	case k.Stage == plan.Stays:
+		return k, nil
 	}
-	return server.Name, true, e.restage(server.ID, stage, plan.Stays)
+	return k, e.restage(k.ServerID, k.Stage, plan.Stays)
 }
 
 // stillUnowned looks again, right before a server is erased that nothing shows to be this configuration's: it must still

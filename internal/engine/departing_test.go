@@ -132,8 +132,8 @@ func TestReplaceWithoutAServer(t *testing.T) {
 		if got := stage(); got != plan.Replaced {
 			t.Errorf("stored %q", got)
 		}
-		if _, was, err := w.next("cancel", 2).CancelReplacement(t.Context(), names[0]); err != nil || !was {
-			t.Errorf("cancelled %t, %v", was, err)
+		if k, err := w.next("cancel", 2).CancelDeparture(t.Context(), names[0]); err != nil || k.Stage != plan.Replaced || k.Surplus > 0 {
+			t.Errorf("cancelled %+v, %v", k, err)
 		}
 		if got := stage(); got != plan.Stays {
 			t.Errorf("stored %q after the cancellation", got)

@@ -21,7 +21,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	have := by(p.Hosts, func(h plan.Host) string { return h.Fleet })
 	touched, disturbed := make(map[string]int), make(map[string]int) // by fleet
 	total, objects, empty := 0, 0, 0
-	var drained, forced []string
+	var drained, erased, forced []string
 	names := p.Names()
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
@@ -44,6 +44,9 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 				empty++
 			}
 		}
+		if slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ReinstallServer }) {
+			erased = append(erased, names.Short(h.Name))
+		}
 		if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Forced }); i >= 0 {
 			busy := actions[i].Busy
 			forced = append(forced, names.Short(h.Name)+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
@@ -60,7 +63,8 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	drains := listed(", ", strings.Join(drained, ", "), given(empty > 0, "%s without Pods", count(empty, "host")))
 	uncompared, _ := lead(p.Coverage())
 	return uncompared + listed(" ", fmt.Sprintf("Apply to %s%s: %s.", ownerTitle(p), clusterTitle(p), what), given(shares != "", "Ready hosts disturbed: %s.", shares),
-		given(drains != "", "Drained: %s.", drains), given(len(forced) > 0, "By force, without waiting until idle: %s.", strings.Join(forced, ", ")))
+		given(drains != "", "Drained: %s.", drains),
+		given(len(erased) > 0, "Erased: %s.", strings.Join(erased, ", ")), given(len(forced) > 0, "By force, without waiting until idle: %s.", strings.Join(forced, ", ")))
 }
 
 // Applied shows what a run left behind: what failed, what was not started and why, and what else is not in sync. before is the

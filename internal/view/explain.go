@@ -29,6 +29,11 @@ func (t *Text) Explain(x doctor.Explanation, only plan.StepID) {
 		return
 	}
 	t.verdictOf(x)
+	for _, w := range h.Warnings {
+		if w.Step == "" && !w.OfServer { // those of a step and of the server are shown with them
+			t.trouble(signDrift, "warning", &w.Trouble)
+		}
+	}
 	for _, a := range x.Actions {
 		t.blank()
 		t.line(0, string(a.Kind.Sign()), label(a))
