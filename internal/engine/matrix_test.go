@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/internal/scripttest"
@@ -188,10 +189,17 @@ func memFaults() map[string]memFault {
 		"stopped":                            {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
 		"stopped at a host":                  {at: enginetest.OnHost, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
 		"left at once":                       {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")); m.die(errDied) }},
+		"cloud: denies":                      {at: enginetest.InCloud, is: enginetest.Fault{Err: fmt.Errorf("403: %w", inventory.ErrDenied)}},
+		"kill -9, and a list lacks a server": {at: enginetest.InCloud, happens: (*memory).kill, repair: (*memory).lackServer},
 		"lock: lost, and it knows":           {at: behindEvent, before: func(m *memory) { m.engine.Guard = fallen{m} }},
 		"lock: stolen while it is asleep":    {at: enginetest.OnHost, happens: (*memory).takeOver},
 		"operator: clock is ahead":           {at: behindEvent, once: true, before: func(m *memory) { m.skew(48 * time.Hour) }},
 		"operator: clock is behind":          {at: behindEvent, once: true, before: func(m *memory) { m.skew(-48 * time.Hour) }},
+	}
+	for _, status := range []string{"locked", "rebooting", "error"} {
+		out["cloud: server becomes "+status] = memFault{at: enginetest.InCloud,
+			repair:  func(m *memory) { m.world.Machines[0].Server.Status = "ready" },
+			happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].Server.Status = status }) }}
 	}
 	for name, at := range map[string]enginetest.Place{"cloud": enginetest.InCloud, "cluster": enginetest.InCluster} {
 		out[name+": refuses"] = memFault{at: at, is: enginetest.Fault{Err: errors.New("503 Service Unavailable")}}
@@ -218,6 +226,18 @@ func (m *memory) takeOver() {
 	if err != nil {
 		m.t.Error(err)
 	}
+}
+
+// lackServer plans and applies while the list of the servers lacks the first one.
+func (m *memory) lackServer() {
+	m.asRun()
+	m.world.Machines[0].Unlisted = true
+	if p, err := m.engine.Plan(m.t.Context()); err == nil { // else it has none of the servers that are known
+		m.world.Machines[0].Unlisted = true // it still lacks it when the run looks again
+		_, _ = m.engine.Apply(m.t.Context(), p)
+	}
+	m.world.Machines[0].Unlisted = false
+	m.asRun()
 }
 
 // fallen is a lock that is lost once the fault fell.

@@ -21,6 +21,7 @@ type Machine struct {
 	State    map[string]string // values of its steps, by step
 	Root     bool              // passwordless sudo works
 	Away     bool              // no connection succeeds
+	Unlisted bool              // the next list of the servers lacks it
 	FullDisk bool              // every write fails
 	Slow     time.Duration     // added to the latency of each call
 	Skew     time.Duration     // of its clock

@@ -292,7 +292,10 @@ type cloud struct{ world *World }
 func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "list", ""}, func() error {
 		for _, m := range c.world.Machines {
-			out = append(out, m.server())
+			if !m.Unlisted {
+				out = append(out, m.server())
+			}
+			m.Unlisted = false
 		}
 		return nil
 	})
