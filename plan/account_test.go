@@ -53,7 +53,7 @@ func TestServersElsewhere(t *testing.T) {
 	w.snap.Account = account
 	w.pin(2, "acme-prod-macos-m2-00002")
 	err := plan.CheckInventory(w.cfg, w.snap)
-	if err == nil || !strings.Contains(err.Error(), "of project p-1; elsewhere the API key sees 2 servers in fr-par-3") {
+	if err == nil || !strings.Contains(err.Error(), "wrong-project: the inventory of zones fr-par-1 has none of the 1 servers known from earlier runs (acme-prod-macos-m2-00002); searched: project p-1; elsewhere the API key sees 2 servers in fr-par-3") {
 		t.Errorf("error %v", err)
 	}
 	// Nothing elsewhere, and servers here: where it looked is right.

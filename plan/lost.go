@@ -12,6 +12,8 @@ import (
 var (
 	codeServerVanished = NewCode("server-vanished", Critical, "the server of a member is missing in the inventory",
 		"if the machine is gone: macfleet hosts forget-key NAME")
+	codeMovedProject = NewCode("moved-project", Critical, "someone moved the server of a member to another project",
+		"move it back in the provider's console; if it left the fleet for good: macfleet hosts forget-key NAME")
 	codeAdoptedServerMissing = NewCode("adopted-server-missing", Critical, "the server of a host block was never seen in the inventory",
 		"correct server_id, zones or project_id; if the server was released, remove its host block")
 	codeListedHostMissing = NewCode("listed-host-missing", Warning, "no server has the name of a host block",
@@ -34,11 +36,11 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	}
 	where := ""
 	if a := snap.Account; a != nil {
-		where = " of project " + a.Project + "; " + a.String()
+		where = "; searched: project " + a.Project + "; " + a.String()
 	}
-	return fmt.Errorf("the inventory of zones %s has none of the %d servers known from earlier runs (%s): "+
-		"check the project and the permissions of the %s key%s; if a machine is gone: %s",
-		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), c.vendor.Name, where, forget)
+	return CodeWrongProject.Trouble(fmt.Sprintf("the inventory of zones %s has none of the %d servers known from earlier runs (%s)%s",
+		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), where),
+		fmt.Sprintf("check the project and the permissions of the %s key; if a machine is gone: %s", c.vendor.Name, forget))
 }
 
 // ServersMissing reports whether servers are missing, so that zones or project may be wrong: known ones are
@@ -99,6 +101,12 @@ func (c *computation) lost() {
 func (c *census) vanished(p *placed) Trouble {
 	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is missing in the inventory (known by its %s)", p.server.ID, p.by) + c.searched(),
 		"if the machine is gone: " + p.forget()}
+	if a := c.snap.Account; a != nil {
+		if at, found := a.Holding(p.server.ID); found && at.Project != a.Project {
+			x = Trouble{codeMovedProject, fmt.Sprintf("server %s is in project %s now (zone %s); the configuration uses project %s", p.server.ID, at.Project, at.Zone, a.Project),
+				"move it back in " + c.vendor.Console() + "; if it left the fleet for good: " + p.forget()}
+		}
+	}
 	if _, adopted := c.adopted[p.server.ID]; !adopted {
 		return x
 	}

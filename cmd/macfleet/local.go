@@ -92,13 +92,9 @@ func artifactsStatusCmd(env *app.Env) *cobra.Command {
 const incidentColumn = 26
 
 func sandboxCmd(env *app.Env) *cobra.Command {
-	var incidents [][2]string
-	for _, i := range app.Incidents() {
-		incidents = append(incidents, [2]string{i.Name, i.Summary})
-	}
-	var ofAccount [][2]string
-	for _, i := range app.AccountIncidents() {
-		ofAccount = append(ofAccount, [2]string{i.Name, i.Summary})
+	var incidents strings.Builder
+	for _, g := range app.Incidents() {
+		incidents.WriteString("\n\nIncidents of " + g.Of + ":\n\n" + strings.Join(columns(g.Rows, incidentColumn), "\n"))
 	}
 	c := group("sandbox", "Inspect and disturb the simulated world",
 		&cobra.Command{Use: "list", Short: "List the simulated servers and their incidents", Args: cobra.NoArgs,
@@ -110,10 +106,7 @@ func sandboxCmd(env *app.Env) *cobra.Command {
   ls "$(macfleet sandbox path acme-pool-03 --sandbox)/etc"`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxPath(env) }},
 		&cobra.Command{Use: "inject HOST INCIDENT", Short: "Inject an incident into a host", Args: cobra.ExactArgs(2), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.AnIncident),
-			Long: "Injects an incident into a simulated host; macfleet sandbox heal undoes it. See\ndocs/incidents.md. Incidents:\n\n" +
-				strings.Join(columns(incidents, incidentColumn), "\n") +
-				"\n\nIncidents of the account and the pool, with scaleway as HOST:\n\n" +
-				strings.Join(columns(ofAccount, incidentColumn), "\n"),
+			Long: "Injects an incident into a simulated host; macfleet sandbox heal undoes it. See\ndocs/incidents.md." + incidents.String(),
 			Example: `  macfleet sandbox inject acme-production-runners-m2-0bccd unreachable --sandbox
   macfleet sandbox inject runners/0bccd sleep-enabled --sandbox
   macfleet sandbox inject scaleway revoked-key --sandbox`,

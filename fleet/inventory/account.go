@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,17 @@ type Holding struct {
 	Zone    string `json:"zone"`
 	Project string `json:"project"`
 	Servers int    `json:"servers"`
+	// IDs are the ids of those servers, sorted. A recorded account of an older macfleet has none.
+	IDs []string `json:"ids,omitempty"`
+}
+
+// Holding returns where the account has a server, if it is elsewhere.
+func (a Account) Holding(id string) (Holding, bool) {
+	i := slices.IndexFunc(a.Holds, func(h Holding) bool { return slices.Contains(h.IDs, id) })
+	if i < 0 {
+		return Holding{}, false
+	}
+	return a.Holds[i], true
 }
 
 // String says what the account has elsewhere.

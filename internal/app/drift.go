@@ -104,7 +104,7 @@ func (env *Env) watch(ctx context.Context, from Source) (*plan.Plan, drift.Repor
 	case from.Record != "", l.config == nil, env.stop.Err() != nil, ctx.Err() != nil, !errors.As(err, &away):
 		return nil, drift.Report{}, err
 	}
-	why := env.secrets.Scrub(away.Provider + " did not answer: " + err.Error())
+	why := env.secrets.Scrub(away.Provider + ": " + err.Error())
 	// Nothing of this plan is known.
 	p := &plan.Plan{Owner: l.config.Owner, Unread: []plan.Unread{{Probe: "inventory", Why: why}}}
 	p.Fleets = mapped(l.config.Fleets, func(f fleet.Fleet) string { return f.Name })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,11 +56,21 @@ func (env *Env) seed(c *fleet.Config) sandbox.Seed {
 	return seed
 }
 
-// Incidents are what can happen to a simulated host, and what each is.
-func Incidents() []sandbox.Incident { return sandbox.Incidents() }
+// IncidentGroup is what can happen to the same kind of target, with the name and the summary of each.
+type IncidentGroup struct {
+	Of   string // what they happen to, and what stands for it if that is no host
+	Rows [][2]string
+}
 
-// AccountIncidents are what can happen to the simulated account and its pool, and what each is.
-func AccountIncidents() []sandbox.Incident { return sandbox.AccountIncidents() }
+// Incidents are what can happen in the simulated world.
+func Incidents() []IncidentGroup {
+	rows := func(all []sandbox.Incident) [][2]string {
+		return mapped(all, func(i sandbox.Incident) [2]string { return [2]string{i.Name, i.Summary} })
+	}
+	return []IncidentGroup{{"a host", rows(sandbox.Incidents())},
+		{"the account and the pool, with " + sandbox.Account + " as HOST", rows(sandbox.AccountIncidents())},
+		{"the access to the cluster, with " + sandbox.Cluster + " as HOST", rows(sandbox.ClusterIncidents())}}
+}
 
 // inWorld opens the world for a sandbox command. It needs a configuration only where it must be made.
 func (env *Env) inWorld(do func(*sandbox.World) error) (err error) {
@@ -125,12 +136,12 @@ func SandboxList(env *Env) error {
 		for _, h := range all {
 			rows = append(rows, []string{h.Name, h.Type, h.Zone, h.Address, strings.Join(h.Incidents, ", ")})
 		}
-		open, err := w.AccountOpen()
+		open, err := w.Places()
 		if err != nil {
 			return err
 		}
-		if len(open) > 0 {
-			rows = append(rows, []string{sandbox.Account, "", "", "", strings.Join(open, ", ")})
+		for _, place := range slices.Sorted(maps.Keys(open)) {
+			rows = append(rows, []string{place, "", "", "", strings.Join(open[place], ", ")})
 		}
 		env.outText().Table(rows, "ZONE", "TYPE")
 		return nil
@@ -141,7 +152,7 @@ func SandboxList(env *Env) error {
 // for. Any other word is unchanged: the world knows ids and former names, too.
 func simulated(w *sandbox.World, text string) (string, error) {
 	all, err := w.Hosts()
-	if err != nil || text == sandbox.Account {
+	if err != nil || text == sandbox.Account || text == sandbox.Cluster {
 		return text, err
 	}
 	names := mapped(all, func(h sandbox.Host) string { return h.Name })

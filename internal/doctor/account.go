@@ -13,15 +13,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// The codes of an account.
-var (
-	codeKeyRejected = plan.NewCode("api-key-rejected", plan.NotDrift, "the provider rejects the API key: it is unknown, revoked or expired",
-		"create an API key in the provider's console, then: scw init, or set SCW_ACCESS_KEY and SCW_SECRET_KEY")
-	codeKeyExpires   = plan.NewCode("api-key-expires", plan.NotDrift, "the API key expires soon", "create a new API key in the provider's console and use it before the old one expires")
-	codeRightMissing = plan.NewCode("right-missing", plan.NotDrift, "the API key lacks a right that macfleet needs",
-		"give the API key the permission sets AppleSiliconFullAccess and SSHKeysFullAccess in the project")
-	codeWrongProject = plan.NewCode("wrong-project", plan.NotDrift, "the project has no servers, and other projects or zones have some", "correct project_id and zones in the configuration")
-)
+var codeKeyExpires = plan.NewCode("api-key-expires", plan.NotDrift, "the API key expires soon", "create a new API key in the provider's console and use it before the old one expires")
 
 // Untested is a right that can only be tested by a change, so it was not.
 const Untested State = "untested"
@@ -100,12 +92,8 @@ type accountExam struct {
 
 // cause is the text of an error without its own fix: the check has one.
 func cause(err error) string {
-	text := err.Error()
-	before, after, found := strings.Cut(text, "; fix: ")
-	if _, id, has := strings.Cut(after, " (request id "); found && has {
-		return before + " (request id " + id
-	}
-	return before
+	text, _ := plan.SplitFix(err)
+	return text
 }
 
 // rejected reports whether the provider rejects the API key itself.
@@ -117,7 +105,7 @@ func (a *accountExam) apiKey() {
 	text := s.AccessKey
 	for _, err := range []error{s.Listed, s.KeyErr} {
 		if rejected(err) {
-			a.trouble(name, codeKeyRejected.Trouble(text+": "+cause(err)))
+			a.trouble(name, plan.CodeKeyRejected.Trouble(text+": "+cause(err)))
 			return
 		}
 	}
@@ -153,11 +141,11 @@ func (a *accountExam) project() {
 	case rejected(s.Listed):
 		a.bad("project", Unknown, "", "%s: not checked, because the API key is rejected", where)
 	case errors.Is(s.Listed, inventory.ErrDenied):
-		a.trouble("project", codeRightMissing.Trouble(where+": "+cause(s.Listed)))
+		a.trouble("project", plan.CodeRightMissing.Trouble(where+": "+cause(s.Listed)))
 	case s.Listed != nil:
 		a.bad("project", Unknown, "run the command again", "%s: %s", where, s.Listed)
 	case len(s.Servers) == 0 && s.Elsewhere != nil && len(s.Elsewhere.Holds) > 0:
-		a.trouble("project", codeWrongProject.Trouble(where+": no servers; "+s.Elsewhere.String()))
+		a.trouble("project", plan.CodeWrongProject.Trouble(where+": no servers; "+s.Elsewhere.String()))
 	default:
 		a.ok("project", "%s: %s", where, count(len(s.Servers), "server"))
 	}
@@ -173,7 +161,7 @@ func (a *accountExam) right(r Right) {
 	case rejected(r.Err):
 		a.bad(name, Unknown, "", "not tested: the API key is rejected")
 	case errors.Is(r.Err, inventory.ErrDenied):
-		a.trouble(name, codeRightMissing.Trouble(cause(r.Err)))
+		a.trouble(name, plan.CodeRightMissing.Trouble(cause(r.Err)))
 	default:
 		a.bad(name, Unknown, "run the command again", "%s", r.Err)
 	}

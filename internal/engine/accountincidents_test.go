@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// accountRows reads the table of docs/incidents.md with the incidents of the account: what macfleet says, by
-// incident.
-func accountRows(t *testing.T) map[string]string {
+// rowsOf reads a table of docs/incidents.md whose incidents concern no host: what macfleet says, by incident.
+func rowsOf(t *testing.T, heading string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/incidents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "## The account and the pool")
+	_, section, _ := strings.Cut(string(text), "## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := map[string]string{}
 	for line := range strings.Lines(section) {
@@ -66,7 +66,7 @@ func said(p *plan.Plan, err error) []string {
 // or three hosts says what docs/incidents.md says.
 func TestAccountIncidents(t *testing.T) {
 	t.Parallel()
-	rows := accountRows(t)
+	rows := rowsOf(t, "The account and the pool")
 	if len(rows) != len(sandbox.AccountIncidents()) {
 		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.AccountIncidents()))
 	}
@@ -83,19 +83,51 @@ func TestAccountIncidents(t *testing.T) {
 				t.Errorf("the fleet plans %+v", p.Runnable())
 			}
 			fewer := said(run(t, w, hostCore("production", 1)).Plan(t.Context()))
-			e := run(t, w, hostCore("production", 3))
-			p, err = e.Plan(t.Context())
+			p, err = run(t, w, hostCore("production", 3)).Plan(t.Context())
 			all := append(fewer, said(p, err)...)
-			if err == nil && strings.Contains(rows[incident.Name], "Apply") {
-				for _, f := range performed(t, e, p).Failures {
-					all = append(all, f.Err.Error())
-				}
-			}
 			for _, m := range regexp.MustCompile("`([a-z -_]+)`").FindAllStringSubmatch(rows[incident.Name], -1) {
 				if !strings.Contains(strings.Join(all, "\n"), m[1]) {
 					t.Errorf("it says %q, want %q", all, m[1])
 				}
 			}
 		})
+	}
+}
+
+// TestClusterAccessIncidents: without the right cluster, nothing is planned for a fleet of two, and no claim and no release
+// for one that wants one or three.
+func TestClusterAccessIncidents(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf(t, "The access to the cluster")
+	if len(rows) != len(sandbox.ClusterIncidents()) {
+		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.ClusterIncidents()))
+	}
+	for _, incident := range sandbox.ClusterIncidents() {
+		for _, wanted := range []string{"", uid} {
+			t.Run(incident.Name+wanted, func(t *testing.T) {
+				t.Parallel()
+				w, _ := world(t, 6)
+				converges(t, run(t, w, hostCore("production", 2)))
+				var engines []*engine.Engine // opened while the cluster answers
+				for _, n := range []int{2, 1, 3} {
+					e := run(t, w, hostCore("production", n))
+					e.Config.ClusterUID = wanted
+					engines = append(engines, e)
+				}
+				if err := w.Inject(sandbox.Cluster, incident.Name); err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range engines {
+					p, err := e.Plan(t.Context())
+					if err == nil && (len(p.Runnable()) > 0 || p.Summarise().Complete()) {
+						t.Errorf("it plans %+v", p.Runnable())
+					}
+					code := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(rows[incident.Name])[1]
+					if all := said(p, err); !strings.Contains(strings.Join(all, "\n"), code) {
+						t.Errorf("it says %q, want %s", all, code)
+					}
+				}
+			})
+		}
 	}
 }

@@ -461,24 +461,6 @@ func (e *Engine) Between(f func()) {
 	f()
 }
 
-// The providers that may not answer.
-const (
-	Scaleway   = "scaleway"
-	Kubernetes = "kubernetes"
-)
-
-// AwayError reports that a provider did not answer: what it holds is unknown, not missing.
-type AwayError struct {
-	Provider string
-	Err      error
-}
-
-// Error returns the underlying error's text.
-func (e *AwayError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *AwayError) Unwrap() error { return e.Err }
-
 // scrubError removes secrets from an error's text, which may quote a host or a provider.
 func (e *Engine) scrubError(err error) error {
 	if err == nil || e.Scrub == nil {

@@ -170,7 +170,7 @@ func TroubleOf(err error) *plan.Trouble {
 	case errors.As(err, &lost):
 		return lost.Trouble()
 	}
-	return nil
+	return plan.ProviderTrouble(err)
 }
 
 func (e *Entry) tell(x plan.Trouble) { e.Code, e.Text, e.Remedy = x.Code, x.Text, x.Remedy }

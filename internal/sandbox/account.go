@@ -23,30 +23,47 @@ func AccountIncidents() []Incident {
 	return all
 }
 
-// AccountOpen returns the account's incidents that are not healed yet.
-func (w *World) AccountOpen() ([]string, error) {
-	open, err := w.incidentsOf(Account)
-	return open.names(), err
+// places are the names that stand for something else than a host.
+var places = []string{Account, Cluster}
+
+// Places returns the incidents of the account and of the cluster that are not healed yet, by place.
+func (w *World) Places() (map[string][]string, error) {
+	out := make(map[string][]string)
+	for _, place := range places {
+		open, err := w.incidentsOf(place)
+		if err != nil {
+			return nil, err
+		}
+		if len(open) > 0 {
+			out[place] = open.names()
+		}
+	}
+	return out, nil
 }
 
-// target returns the server on which an incident is injected. The account has no server.
+// placed returns what stands for a place where a server is expected.
+func placed(name string) (cloud.Server, bool) {
+	return cloud.Server{ID: name, Name: name}, slices.Contains(places, name)
+}
+
+// target returns the server on which an incident is injected. A place has none.
 func (w *World) target(host string, t trouble) (cloud.Server, error) {
-	if (host == Account) == t.account {
-		if t.account {
-			return cloud.Server{ID: Account, Name: Account}, nil
-		}
+	place, is := placed(host)
+	switch {
+	case is && host == t.place:
+		return place, nil
+	case !is && t.place == "":
 		return w.find(host)
+	case t.place != "":
+		return cloud.Server{}, fmt.Errorf("%s is an incident of %s, not of %s; fix: macfleet sandbox inject %s %s", t.Name, t.place, host, t.place, t.Name)
 	}
-	if t.account {
-		return cloud.Server{}, fmt.Errorf("%s is an incident of the account, not of a host; fix: macfleet sandbox inject %s %s", t.Name, Account, t.Name)
-	}
-	return cloud.Server{}, fmt.Errorf("%s is an incident of a host, not of the account; macfleet sandbox list shows the hosts", t.Name)
+	return cloud.Server{}, fmt.Errorf("%s is an incident of a host, not of %s; macfleet sandbox list shows the hosts", t.Name, host)
 }
 
 // on adapts an incident of a host to one of the account: the world chooses the host.
 func on(choose func(*World, []cloud.Server) (cloud.Server, error), t trouble) trouble {
 	whole := t
-	whole.account = true
+	whole.place = Account
 	whole.remember = func(ctx context.Context, v *victim) error {
 		all, err := v.world.cloud.Servers()
 		if err != nil {

@@ -1,12 +1,16 @@
 package sandbox_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/cloud"
@@ -19,7 +23,7 @@ func (p *patient) injectAccount(incident string) {
 			p.Fatal(err)
 		}
 	}
-	if got, err := p.world.AccountOpen(); err != nil || !slices.Equal(got, []string{incident}) {
+	if got, err := p.world.Places(); err != nil || !slices.Equal(got[sandbox.Account], []string{incident}) {
 		p.Errorf("open are %q, %v, want %q", got, err, incident)
 	}
 }
@@ -31,7 +35,7 @@ func (p *patient) healAccount() {
 			p.Fatal(err)
 		}
 	}
-	if got, err := p.world.AccountOpen(); err != nil || len(got) > 0 {
+	if got, err := p.world.Places(); err != nil || len(got) > 0 {
 		p.Errorf("after healing are open %q, %v", got, err)
 	}
 }
@@ -66,7 +70,7 @@ func scalewayOf(t testing.TB, w *sandbox.World) *applesilicon.API {
 func TestAccountIncidents(t *testing.T) {
 	t.Parallel()
 	all := map[string]string{ // a part of what the list of servers shows
-		"revoked-key": "does not exist", "read-only-key": "acme-pool-01", "iam-project-missing": "acme-pool-01", "rate-limited": "429",
+		"revoked-key": "does not exist", "read-only-key": "acme-pool-01", "iam-project-missing": "acme-pool-01", "wrong-project": "insufficient permissions", "rate-limited": "429",
 		"out-of-stock": "globex-ci-", "os-family-gone": "acme-pool-01", "stray-server": "ci-scratch", "unnamed-orphan": "as-wonderful-lamport",
 		"moved-project": "", "half-made-claim": "acme-pool-01", "dirty-pool-host": "acme-pool-01",
 	}
@@ -156,4 +160,52 @@ func TestReinstalledByHand(t *testing.T) {
 	}
 	p.heal("reinstalled-by-hand")
 	p.want("marker after healing", p.marker(), "")
+}
+
+// kubernetesOf is a client with the user's kubeconfig.
+func kubernetesOf(t testing.TB, w *sandbox.World) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: w.KubernetesURL()}, &http.Client{Transport: bearer(w.KubernetesToken())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// TestClusterIncidents: the user's requests fail or reach another cluster, and the world's cluster is the same after
+// healing.
+func TestClusterIncidents(t *testing.T) {
+	t.Parallel()
+	wanted := map[string]string{"revoked-kubeconfig": "Unauthorized", "wrong-cluster": "0e1f2a3b-0000-4000-8000-00000000000c"}
+	if got := sandbox.ClusterIncidents(); len(got) != len(wanted) {
+		t.Errorf("incidents of the cluster: %+v", got)
+	}
+	for name, want := range wanted {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := newWorld(t, 1)
+			reached := func() string {
+				ns, err := kubernetesOf(t, w).CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+				if err != nil {
+					return err.Error()
+				}
+				return string(ns.UID)
+			}
+			before := reached()
+			for range 2 {
+				if err := w.Inject(sandbox.Cluster, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := reached(); got != want || got == before {
+				t.Errorf("the kubeconfig reaches %q, want %q", got, want)
+			}
+			if err := w.Heal(sandbox.Cluster, name); err != nil {
+				t.Fatal(err)
+			}
+			if got := reached(); got != before {
+				t.Errorf("after healing it reaches %q, before %q", got, before)
+			}
+		})
+	}
 }

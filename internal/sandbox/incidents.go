@@ -179,8 +179,8 @@ func (w *World) Heal(host, incident string) error {
 	if err != nil {
 		return err
 	}
-	if host == Account {
-		all = map[string]history{Account: all[Account]}
+	if _, is := placed(host); is {
+		all = map[string]history{host: all[host]}
 	} else if host != "" {
 		server, err := w.find(host)
 		if err != nil {
@@ -201,8 +201,8 @@ func (w *World) healHost(ctx context.Context, id string, open history, incident 
 	if err != nil {
 		return err
 	}
-	if id == Account {
-		server, found = cloud.Server{ID: Account, Name: Account}, true
+	if place, is := placed(id); is {
+		server, found = place, true
 	}
 	for _, known := range slices.Backward(slices.Clone(open)) {
 		if incident != "" && known.Incident != incident {

@@ -33,7 +33,7 @@ func (w *World) Kubeconfig() ([]byte, error) {
 	w.secure.mu.Lock()
 	defer w.secure.mu.Unlock()
 	if w.secure.endpoint == nil {
-		if w.secure.endpoint, err = listenTLS(w.log.handler("kubernetes", w.kube), certificate); err != nil {
+		if w.secure.endpoint, err = listenTLS(w.log.handler("kubernetes", &front{world: w}), certificate); err != nil {
 			return nil, err
 		}
 	}

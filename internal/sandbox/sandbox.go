@@ -101,7 +101,7 @@ func load(dir string) (_ *World, err error) {
 	if w.scaleway, err = listen(w.log.handler("scaleway", w.cloud)); err != nil {
 		return nil, err
 	}
-	if w.kubernetes, err = listen(w.log.handler("kubernetes", w.kube)); err != nil {
+	if w.kubernetes, err = listen(w.log.handler("kubernetes", &front{world: w})); err != nil {
 		return nil, err
 	}
 	if w.runners, err = listen(w.log.handler("github", w.github)); err != nil {

@@ -23,6 +23,8 @@ const (
 	githubFolder    = "github"
 	macsFolder      = "macs"
 	incidentsFolder = "incidents"
+	accessFile      = "kubeconfig.json" // what the user's kubeconfig leads to, if not to the world's cluster
+	otherKubeFolder = "kubernetes-other"
 )
 
 // ArtifactsFolder holds the cache of artifacts that macfleet keeps in a world's folder.
@@ -32,7 +34,8 @@ const ArtifactsFolder = "artifacts"
 // removal can be repeated.
 func contents() []string {
 	return []string{
-		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, githubFolder, secretsFile, factoryFile,
+		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, accessFile, otherKubeFolder, githubFolder,
+		secretsFile, factoryFile,
 		accessLogFile, apiLock, changesLock, ignoreFile, settingsFile,
 	}
 }

@@ -19,25 +19,26 @@ func accountTroubles() []trouble {
 	return []trouble{
 		ofRights("revoked-key", "someone deleted the API key: every request is refused", map[string]string{"key": "revoked"}),
 		ofRights("read-only-key", "the API key lost the rights to change servers and SSH keys", map[string]string{"update": "denied", "ssh_keys": "read-only"}),
+		ofRights("wrong-project", "the API key belongs to another project, so lists of the project's servers are refused", map[string]string{"project": otherProject}),
 		ofRights("iam-project-missing", "the API key belongs to one project, so lists of SSH keys without the project are refused", map[string]string{"scope": "project"}),
 		{
-			Incident: Incident{"rate-limited", "the provider refuses the next five requests with status 429 and Retry-After"}, account: true,
+			Incident: Incident{"rate-limited", "the provider refuses the next five requests with status 429 and Retry-After"}, place: Account,
 			remember: nothing, cause: limitRate, lasts: rateLimited, cure: func(_ context.Context, v *victim) error { return v.world.cloud.Recover() },
 		},
 		{
-			Incident: Incident{"out-of-stock", "another team took the servers of the pool, and the provider has none in stock"}, account: true,
+			Incident: Incident{"out-of-stock", "another team took the servers of the pool, and the provider has none in stock"}, place: Account,
 			remember: rememberStock, cause: takeAll, lasts: allTaken, cure: restock,
 		},
 		{
-			Incident: Incident{"os-family-gone", "the catalogue no longer has the macOS family of the pool"}, account: true,
+			Incident: Incident{"os-family-gone", "the catalogue no longer has the macOS family of the pool"}, place: Account,
 			remember: nothing, cause: dropFamily, lasts: familyGone, cure: restoreFamily,
 		},
 		{
-			Incident: Incident{"stray-server", "someone ordered a server of the project for another purpose"}, account: true,
+			Incident: Incident{"stray-server", "someone ordered a server of the project for another purpose"}, place: Account,
 			remember: nothing, cause: addStray("ci-scratch"), lasts: strayThere, cure: removeStray,
 		},
 		{
-			Incident: Incident{"unnamed-orphan", "a server has the name that the provider gave it, and the marker of a fleet's host"}, account: true,
+			Incident: Incident{"unnamed-orphan", "a server has the name that the provider gave it, and the marker of a fleet's host"}, place: Account,
 			remember: nothing, cause: addUnnamed, lasts: strayThere, cure: removeStray,
 		},
 		on(firstMember, trouble{
@@ -59,7 +60,7 @@ func accountTroubles() []trouble {
 func ofRights(name, summary string, lost map[string]string) trouble {
 	change := func(v *victim, do func(lacking map[string]string)) error { return v.world.cloud.Rights(do) }
 	return trouble{
-		Incident: Incident{name, summary}, account: true, remember: nothing,
+		Incident: Incident{name, summary}, place: Account, remember: nothing,
 		cause: func(_ context.Context, v *victim) error {
 			return change(v, func(lacking map[string]string) {
 				for field, value := range lost {

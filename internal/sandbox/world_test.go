@@ -17,8 +17,6 @@ import (
 	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
@@ -88,10 +86,7 @@ func TestProviders(t *testing.T) {
 		server.Status != applesilicon.ServerStatusReady || !server.DeletableAt.Equal(server.CreatedAt.AddDate(0, 0, 1)) {
 		t.Errorf("server: %+v", server)
 	}
-	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: w.KubernetesURL()}, &http.Client{Transport: bearer(w.KubernetesToken())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := kubernetesOf(t, w)
 	system, err := client.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	if err != nil || system.UID != cluster {
 		t.Errorf("kube-system: %v %v", system, err)

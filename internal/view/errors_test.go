@@ -212,7 +212,8 @@ func TestEveryTroubleIsShown(t *testing.T) {
 func unshown() []string {
 	return []string{"unknown-host-key", "known-hosts", // they become jump-failed
 		"unread",                                                                // a step's answer: the pictures of plans show it
-		"api-key-rejected", "api-key-expires", "right-missing", "wrong-project", // of doctor account
+		"api-key-rejected", "api-key-expires", "right-missing", "wrong-project", // of doctor account, and of errors
+		"rate-limited", "provider-away", "kubeconfig-rejected", // of errors
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 

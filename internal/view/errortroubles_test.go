@@ -113,6 +113,12 @@ func troubles() []trouble {
 			s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA"}}
 			s.snap.Servers = s.snap.Servers[1:]
 		}},
+		{"moved-project", func(s *scene) {
+			s.snap.Pins = []plan.Pin{{ServerID: memberID, Name: memberOf, Key: "ssh-ed25519 AAAA"}}
+			s.snap.Servers = s.snap.Servers[1:]
+			s.snap.Account = &inventory.Account{Project: "5d6e8f70-0000-4000-8000-000000000001", Holds: []inventory.Holding{
+				{Zone: "fr-par-1", Project: "5eed0000-0000-4000-8000-000000000009", Servers: 1, IDs: []string{memberID}}}}
+		}},
 		{"pool-too-small", func(s *scene) { s.wants(3); s.offers(inventory.LowStock) }},
 		{"out-of-stock", func(s *scene) { s.wants(3); s.offers(inventory.NoStock) }},
 		{"server-on-the-way", func(s *scene) { s.wants(2); s.snap.Servers[1].Status, s.snap.Servers[1].Delivered = "starting", false }},

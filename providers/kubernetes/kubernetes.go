@@ -29,6 +29,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
@@ -198,11 +199,14 @@ func wrap(err *error, format string, args ...any) {
 	}
 }
 
+var codeKubeconfigRejected = plan.NewCode("kubeconfig-rejected", plan.NotDrift, "the cluster rejects the credentials of the kubeconfig: they were revoked or have expired",
+	"renew the kubeconfig's credentials, then run the command again")
+
 // explain adds what a person can do to the errors whose cause is known.
 func explain(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w; the API server rejected the kubeconfig's credentials; fix: renew them", err)
+		return fmt.Errorf("%w: %w", err, codeKubeconfigRejected.Trouble("the API server rejects the kubeconfig's credentials"))
 	case apierrors.IsForbidden(err) && ownDenied(err):
 		return fmt.Errorf("%w; macfleet's own account lacks this permission, for example after an update of macfleet; fix: macfleet init cluster, as a cluster administrator", err)
 	case apierrors.IsForbidden(err):

@@ -96,7 +96,8 @@ func (c *Client) pages(ctx context.Context, zone scw.Zone, project *string) (fou
 // key of one project may not look beyond it.
 func (c *Client) Elsewhere(ctx context.Context) inventory.Account {
 	account := inventory.Account{Project: c.project}
-	held := make(map[inventory.Holding]int)
+	type place struct{ zone, project string }
+	held := make(map[place][]string)
 	var unread []string
 	for _, zone := range c.known {
 		ours := slices.Contains(c.zones, zone)
@@ -113,13 +114,14 @@ func (c *Client) Elsewhere(ctx context.Context) inventory.Account {
 		}
 		for _, s := range found {
 			if !ours || s.ProjectID != c.project {
-				held[inventory.Holding{Zone: string(zone), Project: s.ProjectID}]++
+				at := place{string(zone), s.ProjectID}
+				held[at] = append(held[at], s.ID)
 			}
 		}
 	}
-	for h, n := range held {
-		h.Servers = n
-		account.Holds = append(account.Holds, h)
+	for at, ids := range held {
+		slices.Sort(ids)
+		account.Holds = append(account.Holds, inventory.Holding{Zone: at.zone, Project: at.project, Servers: len(ids), IDs: ids})
 	}
 	slices.SortFunc(account.Holds, func(a, b inventory.Holding) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Project, b.Project))
