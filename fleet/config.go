@@ -65,7 +65,10 @@ type Kubernetes struct {
 	// PodNamespaces are where Pods for the hosts run, at least one: a kubelet may read Secrets, issue tokens
 	// and run Pods only there.
 	PodNamespaces []string `hcl:"pod_namespaces,optional" is:"pod_namespace" least:"1"`
-	CAPI          *CAPI    // nil: macfleet does not connect the Cluster API
+	// IgnoreFieldManagers are controllers that may write to the hosts' Nodes next to macfleet, by the names that the
+	// cluster records.
+	IgnoreFieldManagers []string `hcl:"ignore_field_managers,optional" is:"field_manager"`
+	CAPI                *CAPI    // nil: macfleet does not connect the Cluster API
 }
 
 // AgentNamespace returns the namespace of the hosts' accounts, next to macfleet's. It holds nothing else:

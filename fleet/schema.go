@@ -115,6 +115,7 @@ func (Kubernetes) Describe() map[string]Description {
 		"proxy_url":             {Text: "Proxy through which hosts reach the API server: http, https or socks5, without a password.", Example: `"http://proxy.acme.dev:3128"`},
 		"namespace":             {Text: "Namespace of macfleet's own objects. The hosts' accounts are in a second one, with the suffix -agents.", Default: `"macfleet"`, Example: `"macfleet"`},
 		"label_prefix":          {Text: "Domain of macfleet's labels and annotations on Nodes.", Default: `"macfleet.dev"`, Example: `"macs.acme.dev"`},
+		"ignore_field_managers": {Text: "Controllers that may write to the hosts' Nodes next to macfleet (`foreign-field-manager`), as `managedFields` names them.", Default: `[]`, Example: `["acme-node-operator"]`},
 		"pod_namespaces":        {Text: "Namespaces in which Pods for the hosts run; kubelets have rights only there.", Default: `["default"]`, Example: `["ci"]`},
 	}
 }
@@ -200,6 +201,7 @@ func (Guardrails) Describe() map[string]Description {
 		"max_hosts":     {Text: "Hosts that one run may change; without it, any number.", Unit: "hosts", Example: `20`},
 		"max_disrupted": {Text: "Ready hosts of a fleet that one run may drain, reboot or wipe: a number or a share; without it, any number.", Example: `"25%"`},
 		"max_wipes":     {Text: "Hosts that one run may wipe.", Unit: "hosts", Default: `1`, Example: `1`},
+		"ignore_jobs":   {Text: "Labels of launchd jobs that may control hosts next to macfleet (`foreign-job`); `*` stands for any text.", Default: `[]`, Example: `["com.buildkite.*"]`},
 		"windows":       {Text: "When hosts may be drained, rebooted or wiped; without it, at any time.", Example: `["Mon-Fri 22:00-06:00 Europe/Paris"]`},
 	}
 }

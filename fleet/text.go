@@ -26,8 +26,11 @@ var kinds = map[string]func(text string) string{
 		is(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`, "the label of a launchd job must be 1 to 128 letters, digits, dots, hyphens and underscores, and start with a letter or digit"),
 		not(`^(?i)com\.apple\.`, "jobs that start with com.apple are reserved for macOS"),
 		not(`^(?i)dev\.macfleet\.`, "this is one of macfleet's own jobs")),
-	"network": CheckNetwork,
-	"note":    checkNote,
+	"job_pattern": is(`^[A-Za-z0-9*][A-Za-z0-9._*-]{0,127}$`, "it must be the label of a launchd job: 1 to 128 letters, digits, dots, hyphens, underscores and *, and start with a letter or digit"),
+	"network":     CheckNetwork,
+	// Who wrote a field, as the API server records it.
+	"field_manager": is(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`, "it must be 1 to 128 letters, digits, dots, hyphens, underscores and slashes, as kubectl get node NAME --show-managed-fields prints it"),
+	"note":          checkNote,
 	// The name of the configuration, or of an environment.
 	"owner": is(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, "it must be lower-case letters, digits and hyphens, and start and end with a letter or digit"),
 	// The name of a fleet or a group.

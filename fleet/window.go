@@ -172,8 +172,10 @@ func (s Share) Of(n int) int {
 // Guardrails limit what a single run may do; the rest is deferred. Repairs of hosts that are not Ready are
 // never deferred.
 type Guardrails struct {
-	MaxHosts     int      `hcl:"max_hosts,optional" least:"1" max:"100000"` // hosts that one run changes; 0: any number
-	MaxDisrupted Share    `hcl:"max_disrupted,optional"`                    // of a fleet's Ready hosts: how many one run drains, reboots or wipes; zero: any number
-	MaxWipes     int      `hcl:"max_wipes,optional" least:"1" max:"100000"` // hosts that one run wipes; 0: one
-	Windows      []Window // when hosts may be drained, rebooted or wiped; none: always
+	MaxHosts     int   `hcl:"max_hosts,optional" least:"1" max:"100000"` // hosts that one run changes; 0: any number
+	MaxDisrupted Share `hcl:"max_disrupted,optional"`                    // of a fleet's Ready hosts: how many one run drains, reboots or wipes; zero: any number
+	MaxWipes     int   `hcl:"max_wipes,optional" least:"1" max:"100000"` // hosts that one run wipes; 0: one
+	// IgnoreJobs are labels of launchd jobs that may control hosts next to macfleet, as patterns of path.Match.
+	IgnoreJobs []string `hcl:"ignore_jobs,optional" is:"job_pattern"`
+	Windows    []Window // when hosts may be drained, rebooted or wiped; none: always
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ func identity() []question {
 		{id: "host.serial", Command: own("serial", plan.Login)},
 		{id: "host.os-version", Command: own("os-version", plan.Login)},
 		{id: left, Command: own("left", plan.Login)},
+		{id: jobs, Command: own("jobs", plan.Login)},
 	}
 }
 
@@ -34,6 +36,11 @@ func identify(seen *plan.HostSeen) {
 	seen.Serial = fromText(seen.Facts.Get("host.serial"), parseSerial)
 	seen.OSVersion = fromText(seen.Facts.Get("host.os-version"), parseVersion)
 	enterLeft(seen)
+	seen.Jobs = fromText(seen.Facts.Get(jobs), parseJobs)
+	if all, ok := seen.Jobs.Get(); ok && len(all) == 0 {
+		seen.Jobs = inventory.Absent[[]plan.Job]()
+	}
+	delete(seen.Facts, jobs) // of most jobs, nothing is kept
 }
 
 // fromFile parses the answer of a script that prints one of macfleet's files.
@@ -125,6 +132,43 @@ func enterLeft(seen *plan.HostSeen) {
 	if u, ok := parseUndone(undone.String()); ok {
 		seen.Undone = &u
 	}
+}
+
+// jobs is the probe for launchd jobs of other systems.
+const jobs = "host.jobs"
+
+// parseJobs parses the answer of jobs.sh, and keeps the jobs of systems that control Macs. A job that is disabled and not
+// loaded stays away, so it is not kept.
+func parseJobs(text string) ([]plan.Job, error) {
+	var all []plan.Job
+	disabled, loaded := make(map[string]bool), make(map[string]bool)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		kind, rest, _ := strings.Cut(line, " ")
+		_, value, _ := strings.Cut(line, " = ")
+		switch kind {
+		case "job":
+			all, loaded[rest] = append(all, plan.Job{Target: rest, Loaded: true}), true
+		case "file":
+			all = append(all, plan.Job{Target: rest})
+		case "disabled":
+			disabled[rest] = true
+		case "path", "program":
+			if len(all) == 0 {
+				return nil, fmt.Errorf("unexpected line %q", line)
+			}
+			if j := &all[len(all)-1]; kind == "path" {
+				j.Path = value
+			} else {
+				j.Program = value
+			}
+		default:
+			return nil, fmt.Errorf("unexpected line %q", line)
+		}
+	}
+	return plan.Controlling(slices.DeleteFunc(all, func(j plan.Job) bool {
+		return !j.Loaded && (loaded[j.Target] || disabled[j.Target])
+	})), nil
 }
 
 // parseArmed parses the remaining seconds and the step of an unconfirmed change. A passed deadline, or one in the far

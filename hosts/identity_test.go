@@ -13,6 +13,23 @@ const (
 	markerText = `{"configuration":"acme","environment":"prod","name":"acme-prod-runners-mini-1","server_id":"id-1"}` + "\n"
 	claimText  = `{"configuration":"acme","environment":"prod","name":"acme-prod-runners-mini-1","server_id":"id-1","nonce":"n"}` + "\n"
 	ioregText  = "+-o J473AP  <class IOPlatformExpertDevice>\n    {\n      \"model\" = <\"Mac14,3\">\n      \"IOPlatformSerialNumber\" = \"C07ACME001\"\n    }\n"
+	// A loaded job keeps no second entry for its file; one that is disabled stays away, unless it is still loaded.
+	jobsText = `job system/org.cirruslabs.orchard.worker
+path = /Library/LaunchDaemons/org.cirruslabs.orchard.worker.plist
+program = /opt/homebrew/bin/orchard
+job system/com.tailscale.tailscaled
+program = /usr/local/bin/tailscaled
+job system/dev.acme.pull
+program = /usr/local/bin/ansible-pull
+disabled system/dev.acme.pull
+disabled system/com.chef.chef-client
+file system/org.cirruslabs.orchard.worker
+path = /Library/LaunchDaemons/org.cirruslabs.orchard.worker.plist
+file system/com.chef.chef-client
+path = /Library/LaunchDaemons/com.chef.chef-client.plist
+file gui/501/gitlab-runner
+path = /Users/m1/Library/LaunchAgents/gitlab-runner.plist
+`
 )
 
 func acmeMarker() plan.Marker {
@@ -81,6 +98,7 @@ func TestIdentify(t *testing.T) {
 			got := plan.HostSeen{Facts: tt.facts}
 			identify(&got)
 			tt.want.Facts = tt.facts
+			tt.want.Jobs = inventory.Unread[[]plan.Job]("the probe host.jobs did not run")
 			if diff := cmp.Diff(tt.want, got, whole); diff != "" {
 				t.Errorf("seen (-want +got):\n%s", diff)
 			}
@@ -94,6 +112,7 @@ func TestIdentityParsers(t *testing.T) {
 		return func(s string) (any, error) { return parse(s) }
 	}
 	claim := func(s string) (any, error) { return parseClaim(s) }
+	jobs := func(s string) (any, error) { return parseJobs(s) }
 	tests := []struct {
 		name  string
 		parse func(string) (any, error)
@@ -117,6 +136,14 @@ func TestIdentityParsers(t *testing.T) {
 		{"claim without name", claim, `{"configuration":"acme","server_id":"1"}`, nil},
 		{"claim without server", claim, `{"configuration":"acme","name":"acme-1"}`, nil},
 		{"two claims", claim, claimText + claimText, nil},
+		{"jobs", jobs, jobsText, []plan.Job{
+			{Target: "system/org.cirruslabs.orchard.worker", Path: "/Library/LaunchDaemons/org.cirruslabs.orchard.worker.plist", Program: "/opt/homebrew/bin/orchard", Loaded: true},
+			{Target: "system/dev.acme.pull", Program: "/usr/local/bin/ansible-pull", Loaded: true},
+			{Target: "gui/501/gitlab-runner", Path: "/Users/m1/Library/LaunchAgents/gitlab-runner.plist"},
+		}},
+		{"no jobs", jobs, "", []plan.Job(nil)},
+		{"jobs that cannot be understood", jobs, "job system/a\nstate running\n", nil},
+		{"a path without a job", jobs, "path = /a\n", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

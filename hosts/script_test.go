@@ -123,7 +123,7 @@ func TestDataErrorHidesTheArgument(t *testing.T) {
 func TestScriptsAreSound(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]scriptlint.Kind{
-		"file.sh": scriptlint.Probe, "left.sh": scriptlint.Probe, "password-check.sh": scriptlint.Change,
+		"file.sh": scriptlint.Probe, "left.sh": scriptlint.Probe, "jobs.sh": scriptlint.Probe, "password-check.sh": scriptlint.Change,
 		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
 		"claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
 		"undo-arm.sh": scriptlint.Change, "undo-change.sh": scriptlint.Change, "undo-confirm.sh": scriptlint.Change, "undo-drop.sh": scriptlint.Change,
@@ -166,7 +166,7 @@ func TestIdentityAsksOnlyByProbes(t *testing.T) {
 			t.Error(fault)
 		}
 	}
-	want := []string{"host.marker", "host.claim", "host.serial", "host.os-version", "host.left"}
+	want := []string{"host.marker", "host.claim", "host.serial", "host.os-version", "host.left", "host.jobs"}
 	if !slices.Equal(ids, want) {
 		t.Errorf("identity asks %q, want %q", ids, want)
 	}

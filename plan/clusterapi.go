@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,11 @@ var (
 	codePodNamespaceNotListed = NewCode("pod-namespace-not-listed", Warning, "Pods of a namespace that pod_namespaces does not list are on the Macs",
 		"add their namespace to pod_namespaces and run macfleet init cluster, or keep these Pods off the Macs")
 )
+
+// controlled returns why a host that another system controls must not be changed, or nil.
+func (c *computation) controlled(h *Host) *Trouble {
+	return cmp.Or(c.ownedByClusterAPI(h), c.otherController(h), c.foreignWriter(h), ForeignJob(c.cfg, h.Seen.Jobs, h.Spec.Spec))
+}
 
 // ownedByClusterAPI returns why a host that the Cluster API manages must not be changed, or nil. Two
 // controllers of one Mac run two kubelets, which delete each other's virtual machines. With a capi block, the

@@ -249,10 +249,13 @@ func (c *computation) work(d *draft) {
 	if h.Unknown = h.WrongKey(); h.Unknown != nil {
 		return
 	}
-	if h.Refused = cmp.Or(MarkerForbids(c.cfg, h), c.ownedByClusterAPI(h), c.otherController(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
+	if h.Refused = cmp.Or(MarkerForbids(c.cfg, h), c.controlled(h), c.cluster.misjoined(h), c.cluster.unclaimable(h)); h.Refused != nil {
 		return
 	}
 	h.Compared = true
+	if why := h.Seen.Jobs.Why(); why != "" {
+		h.Unread = append(h.Unread, StepUnread{Unread: Unread{Probe: "host.jobs", Why: why}})
+	}
 	d.actions = append(d.actions, c.pin(h)...)
 	marker, marked := h.Seen.Marker.Get()
 	if !marked {

@@ -363,7 +363,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 		h.Unknown = t
 		return t
 	}
-	if t := cmp.Or(MarkerForbids(c.cfg, h), c.ownedByClusterAPI(h), c.cluster.misjoined(h)); t != nil {
+	if t := cmp.Or(MarkerForbids(c.cfg, h), c.controlled(h), c.cluster.misjoined(h)); t != nil {
 		return t
 	}
 	h.Compared = true

@@ -79,6 +79,8 @@ type HostSeen struct {
 	Undone    *Undone                `json:"undone,omitempty"`  // the change that the host rolled back last; nil: none, or a later one was confirmed
 	Armed     *Armed                 `json:"armed,omitempty"`   // the change that the host is about to roll back; nil: none
 	Entered   *Entered               `json:"entered,omitempty"` // the run that entered it last; nil: none
+	// Jobs are launchd jobs of other systems that control Macs; unread without a reason: they were not read.
+	Jobs inventory.Seen[[]Job] `json:"jobs,omitzero"`
 	// Diagnosis is the provider's look at a server that does not answer; nil: none was made, or it could not be
 	// read.
 	Diagnosis       *inventory.Diagnosis `json:"diagnosis,omitempty"`

@@ -91,6 +91,7 @@ func TestScripts(t *testing.T) {
 			"shows":      shows,
 			"arm":        arm,
 			"addsecret":  addsecret,
+			"doprinted":  doPrinted,
 
 			"nopasswords": nopasswords,
 			"applied":     applied,

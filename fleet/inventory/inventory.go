@@ -74,10 +74,20 @@ type Node struct {
 	// Machine is the Machine of the Cluster API that its annotations name, as NAMESPACE/NAME, in whatever cluster that
 	// is; empty: none.
 	Machine string `json:"machine,omitempty"`
+	// Writers are controllers that write fields of the Node which macfleet relies on, by name; without macfleet, the
+	// kubelet, Kubernetes' own controllers, people, and those that are paused for this Node.
+	Writers []Writer `json:"writers,omitempty"`
 	// Repairs are the failed repairs in its annotation; nil: none.
 	Repairs *Repairs `json:"repairs,omitempty"`
 	// HostKey is its annotation with the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.
 	HostKey string `json:"host_key,omitempty"`
+}
+
+// Writer is a program that wrote fields of a Node, as the cluster recorded it.
+type Writer struct {
+	Name   string   `json:"name"`
+	Fields []string `json:"fields"` // for example spec.taints, sorted
+	Pause  string   `json:"pause"`  // how to pause it for this Node, a command if one is known
 }
 
 // Hold is a person's "do not change this host until …". It is stored in the host's marker and as an

@@ -43,7 +43,7 @@ func incidents(t *testing.T) []incident {
 	ofNode := false
 	for line := range strings.Lines(string(text)) {
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			ofNode = slices.ContainsFunc([]string{"Kubelet", "Node", "Cluster API"}, func(of string) bool { return strings.Contains(heading, of) })
+			ofNode = slices.ContainsFunc([]string{"Kubelet", "Node", "Cluster API", "Other controllers"}, func(of string) bool { return strings.Contains(heading, of) })
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 4 || !strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {

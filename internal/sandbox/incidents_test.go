@@ -110,7 +110,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "stock-lines-missing", "pf-conf-emptied", "flushed-pf-anchor", "unreferenced-anchor", "fail2ban-reloads-pf", "pf-reference-missing",
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
 		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "labels-overwritten", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
-		"owned-by-cluster-api", "machine-not-bound",
+		"owned-by-cluster-api", "machine-not-bound", "foreign-job", "foreign-field-manager",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "disk-full", "swapped-host",
 		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "stuck-in-locking", "reinstalled-by-hand", "server-error", "session-screen-locked", "tart-leftover"}

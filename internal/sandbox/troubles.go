@@ -72,7 +72,7 @@ func troubles() []trouble {
 			remember: rememberSettings(nameSettings), cause: breakSettings(nameSettings), lasts: settingsBroken(nameSettings), cure: restoreSettings(nameSettings),
 		},
 	}
-	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), kubeletTroubles(), pinTroubles(),
+	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), controllerTroubles(), kubeletTroubles(), pinTroubles(),
 		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles())
 }
 

@@ -225,6 +225,18 @@ func troubles() []trouble {
 		{"other-controller", func(s *scene) {
 			s.joins(func(_ *inventory.Cluster, n *inventory.Node) { n.Machine = "macs/" + memberOf })
 		}},
+		{"foreign-field-manager", func(s *scene) {
+			s.joins(func(_ *inventory.Cluster, n *inventory.Node) {
+				n.Writers = []inventory.Writer{{Name: "cluster-autoscaler", Fields: []string{"spec.taints"},
+					Pause: "kubectl annotate node " + n.Name + " cluster-autoscaler.kubernetes.io/scale-down-disabled=true"}}
+			})
+		}},
+		{"foreign-job", func(s *scene) {
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Jobs = inventory.Present([]plan.Job{{Target: "system/org.cirruslabs.orchard.worker", Loaded: true,
+					Path: "/Library/LaunchDaemons/org.cirruslabs.orchard.worker.plist"}})
+			})
+		}},
 		{"machine-not-bound", func(s *scene) {
 			s.joins(func(c *inventory.Cluster, n *inventory.Node) {
 				c.Machines = inventory.Present([]inventory.Machine{s.machine()})

@@ -198,6 +198,7 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	if name := n.Annotations[capiGroup+"/machine"]; name != "" {
 		out.Machine = cmp.Or(n.Annotations[capiGroup+"/cluster-namespace"], metav1.NamespaceDefault) + "/" + name
 	}
+	out.Writers = c.writersOf(n)
 	out.Repairs = repairsIn(n.Annotations[c.label(repairsNote)])
 	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),

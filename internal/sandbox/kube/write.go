@@ -175,7 +175,10 @@ func (k *kind) restore(wanted, present *object, sub string) {
 			set(wanted, value, "metadata", name)
 		}
 	}
-	wanted.SetManagedFields(nil)
+	// The record of who wrote which field is kept, and may be edited. The simulator itself adds nothing to it.
+	if len(wanted.GetManagedFields()) == 0 {
+		wanted.SetManagedFields(present.GetManagedFields())
+	}
 	if !k.status {
 		return
 	}
