@@ -206,7 +206,8 @@ func (m *macs) reinstall(machine *mac.Machine, server cloud.Server, down time.Du
 	if err := machine.Reinstall(own.machine(server, m.settings), down); err != nil || m.outside == nil {
 		return err
 	}
-	return m.outside(server).Kubelets(nil)
+	around := m.outside(server)
+	return errors.Join(around.Kubelets(nil), around.Runners.Report(nil))
 }
 
 // machine returns the values of the Mac of a server.

@@ -77,8 +77,10 @@ func load(dir string) (_ *World, err error) {
 		AccessKey: own.AccessKey, SecretKey: own.SecretKey, ProjectID: own.ProjectID, OrganizationID: organizationID,
 		Zones: own.Zones, SSHUser: own.SSHUser, Keys: []string{own.SSHPublicKey}, Lock: lock,
 		Changed: func(server cloud.Server) error { _, err := w.macs.get(server); return err },
-		Deleted: func(server cloud.Server) error { return w.agents.replace(server, nil) },
-		Health:  w.health,
+		Deleted: func(server cloud.Server) error {
+			return errors.Join(w.agents.replace(server, nil), w.github.For(server.ID).Report(nil))
+		},
+		Health: w.health,
 	})
 	if err != nil {
 		return nil, err

@@ -34,13 +34,17 @@ type Runner struct {
 	Created       time.Time `json:"created"`
 	Seen          time.Time `json:"seen"` // the last contact of a listener that has ended
 
-	// Left is when a session expires whose listener was killed.
+	// Former are labels that an entry had which this one replaced. Jobs that ask for them still reach the runner.
+	Former []string `json:"former_labels,omitempty"`
+	// Left is when a session expires whose listener was killed, on its Mac's clock.
 	Left time.Time `json:"left,omitzero"`
 	// Status and Busy replace what GitHub knows of the listener, "" if nothing does.
 	Status string `json:"status,omitempty"` // online or offline
 	Busy   string `json:"busy,omitempty"`   // yes or no
 	// Conflict makes GitHub answer each listener that another one has the session.
 	Conflict bool `json:"conflict,omitempty"`
+	// ClockOff makes GitHub answer each listener that its clock is wrong.
+	ClockOff bool `json:"clock_off,omitempty"`
 }
 
 // readOnly are the labels that each runner on these Macs has, unless it was registered without them.

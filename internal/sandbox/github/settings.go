@@ -35,9 +35,19 @@ type Settings struct {
 	Missing []string `json:"missing,omitempty"`
 	// Moved are new names of organizations and repositories by their old ones.
 	Moved map[string]string `json:"moved,omitempty"`
+	// Flow is the protocol of new registrations: classic (the default) or v2.
+	Flow string `json:"flow,omitempty"`
+	// Replaced says which id a replaced entry has: kept (the default) or new.
+	Replaced string `json:"replaced,omitempty"`
 	// NextID is the id of the next runner; 0 = 21.
 	NextID int64 `json:"next_id,omitempty"`
 }
+
+// Values of settings.
+const (
+	flowV2        = "v2"
+	replacedByNew = "new"
+)
 
 // Installation is an account where the App is installed.
 type Installation struct {
@@ -117,8 +127,10 @@ func (a *API) settings() (Settings, error) {
 			return own, fmt.Errorf("%s: %s: %w; use a duration such as 3s", a.path(settingsFile), name, err)
 		}
 	}
-	if t := own.Tokens; t != "" && t != stateless && t != opaque {
-		return own, fmt.Errorf("%s: tokens: %q is neither %s nor %s", a.path(settingsFile), t, stateless, opaque)
+	for name, choice := range map[string][3]string{"tokens": {own.Tokens, stateless, opaque}, "flow": {own.Flow, "classic", flowV2}, "replaced": {own.Replaced, "kept", replacedByNew}} {
+		if choice[0] != "" && choice[0] != choice[1] && choice[0] != choice[2] {
+			return own, fmt.Errorf("%s: %s: %q is neither %s nor %s", a.path(settingsFile), name, choice[0], choice[1], choice[2])
+		}
 	}
 	return own, nil
 }

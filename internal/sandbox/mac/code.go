@@ -14,6 +14,10 @@ func (p *proc) runCode(name string, head []byte) int {
 			return exitTerminated
 		}
 		return p.tart(name, head)
+	case codeValue(head, "program") == listenerProgram:
+		return p.runListener(name, head)
+	case codeValue(head, "program") == nodeProgram:
+		return p.runNode(name, head)
 	case isKubelet(name, head) && p.under == nil:
 		return p.unmodelled("a kubelet that launchd has not started")
 	case strings.Join(p.args(), " ") == "--version" && codeValue(head, "version") != "":

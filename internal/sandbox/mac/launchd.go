@@ -23,6 +23,7 @@ type manager struct {
 	Login    int               `json:"login_pid,omitempty"` // of loginwindow, after a kickstart
 	Fresh    map[string]string `json:"fresh,omitempty"`     // files that were refused as too new, with their stamps
 	Halt     *halt             `json:"halt,omitempty"`
+	Cut      []int             `json:"cut,omitempty"` // pids of listeners that were killed before they closed their sessions
 }
 
 // halt is a machine that is restarting.
@@ -56,6 +57,8 @@ type job struct {
 	Tart    string         `json:"tart,omitempty"`    // the program with which that kubelet runs virtual machines
 	Home    string         `json:"home,omitempty"`    // the folder of that kubelet's virtual machines
 	Swept   time.Time      `json:"swept,omitzero"`    // its last collection of virtual machines without a Pod
+
+	Runner *listener `json:"runner,omitempty"` // the process, if it is GitHub's runner
 }
 
 // ending is how a process ended: by itself or by a signal.
@@ -115,13 +118,17 @@ var launchdRecord = inMemory("launchd")
 // clone returns a copy that may be changed. A job's description never changes.
 func (m *manager) clone() *manager {
 	c := *m
-	c.Unloaded = slices.Clone(m.Unloaded)
+	c.Unloaded, c.Cut = slices.Clone(m.Unloaded), slices.Clone(m.Cut)
 	c.Jobs, c.Fresh = maps.Clone(m.Jobs), maps.Clone(m.Fresh)
 	for target, j := range c.Jobs {
 		one := *j
 		if one.Kubelet != nil {
 			kubelet := *one.Kubelet
 			one.Kubelet = &kubelet
+		}
+		if one.Runner != nil {
+			runner := *one.Runner
+			one.Runner = &runner
 		}
 		c.Jobs[target] = &one
 	}
@@ -143,7 +150,7 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 			return err
 		}
 	}
-	return v.announce(m)
+	return errors.Join(v.announce(m), v.reportRunners(m))
 }
 
 // pending returns the jobs without the machine's lock, or nil if none was ever loaded. Every read of

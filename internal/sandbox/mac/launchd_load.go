@@ -151,6 +151,7 @@ func (v *visit) unload(m *manager, now time.Time, d domain, label string) error 
 	if drain != manualExitTimeout { // otherwise launchd waits as its manual says
 		drain = min(drain, j.About.ExitWithin)
 	}
+	m.cutOff(j)
 	j.Due, j.Gone = time.Time{}, now.Add(drain)
 	if code := v.codeSwitched(bootoutSwitch); code != 0 {
 		return launchCode(code)
@@ -181,6 +182,7 @@ func (v *visit) kick(m *manager, now time.Time, d domain, label string, kill boo
 	if err := v.endsWith(j); err != nil {
 		return err
 	}
+	m.cutOff(j)
 	j.end(ending{Signal: 15}, now)
 	if j.Off {
 		return nil // launchd accepts the request and starts nothing

@@ -42,7 +42,7 @@ func (m *Machine) idle() (bool, error) {
 	}
 	now := time.Now().Add(m.ahead())
 	held.catchUp(now)
-	return !held.anything(now) && !(held.hasKubelet() && m.hasPods()), nil
+	return !held.anything(now) && !held.hasListener(now) && !(held.hasKubelet() && m.hasPods()), nil
 }
 
 // hasKubelet reports whether a kubelet runs.
@@ -115,7 +115,7 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 			return false, err
 		}
 	}
-	if err := errors.Join(s.tend(ctx), s.collect()); err != nil {
+	if err := errors.Join(s.tend(ctx), s.collect(), s.tendRunners(ctx)); err != nil {
 		return false, err
 	}
 	held, err := s.machine.pending()

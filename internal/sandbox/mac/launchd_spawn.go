@@ -32,6 +32,8 @@ type launch struct {
 	waits  bool         // it waits for a folder that is not empty, and checks again after each sleep
 	wakes  atomic.Int64 // nanoseconds of the sleep at which a waiting one was left
 	stays  atomic.Bool  // it is a daemon
+
+	listener *listener // it is the service of GitHub's runner, with this listener
 }
 
 // asleep returns how long a job has slept; nothing else sleeps in virtual time.
@@ -81,7 +83,7 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	}
 	due := j.Due
 	j.Runs++
-	j.Kubelet = nil
+	j.Kubelet, j.Runner = nil, nil
 	j.PID, j.Started, j.Ends, j.Due, j.Stuck = m.newPID(), now, time.Time{}, time.Time{}, false
 	l := &launch{target: j.target(), pid: j.PID, waits: len(j.About.Queue) > 0}
 	err := v.prepare(l, j)
@@ -121,7 +123,10 @@ func (v *visit) startCode(l *launch, j *job, due, now time.Time) (script bool, e
 		return false, nil
 	}
 	head, err := v.code(n)
-	if err == nil && isKubelet(n.path, head) {
+	switch {
+	case err == nil && len(head) == 0: // the kernel cannot run an empty file
+		j.dies(ending{Code: exitConfig}, 0, due, now)
+	case err == nil && isKubelet(n.path, head):
 		v.startKubelet(l, j, head, due, now)
 	}
 	return false, err
@@ -245,6 +250,10 @@ func (s *session) runJob(ctx context.Context, l *launch) error {
 			if d := time.Duration(l.wakes.Load()); d > 0 && !j.leaving() {
 				j.PID, j.Due = 0, now.Add(l.asleep()+d) // the next start, which is all that a loop does
 				return nil
+			}
+			if stays && l.listener != nil {
+				j.Runner = l.listener
+				j.Runner.Node, j.Runner.PID, j.Runner.Started = m.newPID(), m.newPID(), s.machine.real(now)
 			}
 			if !stays || j.leaving() {
 				j.Exit, j.Ends = how, now.Add(l.asleep())

@@ -21,6 +21,8 @@ type Outside struct {
 	Kubelets func([]agent.Kubelet) error
 	// Pods returns the Pods of a kubelet's Node. It fails if the cluster refuses the kubelet.
 	Pods func(agent.Kubelet) ([]agent.Pod, error)
+	// Runners is GitHub's service for runners; nil = the machine does not reach it.
+	Runners agent.Runners
 	// MayHavePods is a fast check whether Pods can return any.
 	MayHavePods func() bool
 }

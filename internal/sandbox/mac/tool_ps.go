@@ -52,7 +52,7 @@ func (v *visit) processes() ([]process, error) {
 		if j.About.Label == loginwindowLabel && j.Domain == "system" {
 			one.args = append(slices.Clone(one.args), "console")
 		}
-		all = append(all, one)
+		all = append(append(all, one), j.listenerProcesses(one.uid)...)
 	}
 	guests, err := v.guests()
 	if err != nil {

@@ -1,0 +1,427 @@
+package sandbox_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/github"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// builder is a Mac with GitHub's runner in ~/actions-runner.
+type builder struct {
+	testing.TB
+	world   *sandbox.World
+	dir     string
+	id      string
+	machine *mac.Machine
+	github  *onGitHub
+}
+
+const (
+	runnerRoot = "/Users/m1/actions-runner"
+	runnerJob  = "gui/501/actions.runner.acme.builder-1"
+	runnerLog  = "/Users/m1/Library/Logs/runner.log"
+)
+
+// newBuilder returns a Mac with an unpacked runner and a session at its screen.
+func newBuilder(t testing.TB, version string) *builder {
+	t.Helper()
+	w, dir := newWorld(t, 1)
+	b := &builder{TB: t, world: w, dir: dir, id: hosts(t, w)[0].ID, github: gitHub(t, w)}
+	b.machine = mustMac(t, w, b.id)
+	if err := b.machine.LogIn(); err != nil {
+		t.Fatal(err)
+	}
+	b.sh("mkdir -p "+runnerRoot+" Library/Logs && cd "+runnerRoot+" && curl -fsSL -o /tmp/r.tar.gz "+mac.RunnerArchive(version)+" && tar -xzf /tmp/r.tar.gz", 0)
+	return b
+}
+
+func mustMac(t testing.TB, w *sandbox.World, id string) *mac.Machine {
+	t.Helper()
+	machine, err := w.Mac(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine
+}
+
+// sh runs a script as the login user in its home, compares the exit status and returns the output.
+func (b *builder) sh(script string, status int) string {
+	b.Helper()
+	result, err := b.machine.Run(b.Context(), "m1", script)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if result.Exit != status {
+		b.Fatalf("%s: status %d, want %d: %s%s", script, result.Exit, status, result.Stdout, result.Stderr)
+	}
+	return string(result.Stdout)
+}
+
+// token returns a registration token, or one to remove with.
+func (b *builder) token(kind string) string {
+	b.Helper()
+	var made struct{ Token string }
+	b.github.ask("POST /orgs/acme/actions/runners/"+kind+"-token", "", 201, &made)
+	return made.Token
+}
+
+// config runs config.sh, with the token in its environment.
+func (b *builder) config(status int, args string) string {
+	b.Helper()
+	return b.sh("cd "+runnerRoot+" && ACTIONS_RUNNER_INPUT_TOKEN="+b.token("registration")+" ACTIONS_RUNNER_INPUT_UNATTENDED=true "+
+		"./config.sh --url https://github.com/acme --name builder-1 "+args, status)
+}
+
+// start loads the runner's agent into the session at the screen.
+func (b *builder) start(keys string) {
+	b.Helper()
+	plist := `<?xml version="1.0" encoding="UTF-8"?>
+<plist version="1.0"><dict><key>Label</key><string>actions.runner.acme.builder-1</string><key>RunAtLoad</key><true/>
+<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict><key>ProcessType</key><string>Interactive</string><key>SessionCreate</key><true/>
+<key>WorkingDirectory</key><string>` + runnerRoot + `</string><key>StandardOutPath</key><string>` + runnerLog + `</string>
+<key>ProgramArguments</key><array><string>` + runnerRoot + `/runsvc.sh</string></array>` + keys + `</dict></plist>`
+	if err := b.machine.WriteFile("/Users/m1/Library/LaunchAgents/runner.plist", []byte(plist), 501, 20, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	b.sh("cp "+runnerRoot+"/bin/runsvc.sh "+runnerRoot+"/ && launchctl bootstrap gui/501 /Users/m1/Library/LaunchAgents/runner.plist", 0)
+	b.settle()
+}
+
+// settle lets what is due happen.
+func (b *builder) settle() {
+	b.Helper()
+	if err := b.machine.Settle(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// later lets time pass on the Mac.
+func (b *builder) later(d time.Duration) {
+	b.Helper()
+	if err := b.machine.Advance(d); err != nil {
+		b.Fatal(err)
+	}
+	b.settle()
+}
+
+// entry is a runner as GitHub's API shows it.
+type entry struct {
+	ID      int64
+	Name    string
+	Status  string
+	Busy    bool
+	Version string
+	Labels  []struct{ Name, Type string }
+}
+
+func (b *builder) entries() []entry {
+	b.Helper()
+	var list struct{ Runners []entry }
+	b.github.ask("GET /orgs/acme/actions/runners", "", 200, &list)
+	return list.Runners
+}
+
+// one returns the only entry.
+func (b *builder) one() entry {
+	b.Helper()
+	all := b.entries()
+	if len(all) != 1 {
+		b.Fatalf("%d runners, want 1: %+v", len(all), all)
+	}
+	return all[0]
+}
+
+func (b *builder) expect(status string, busy bool) {
+	b.Helper()
+	if r := b.one(); r.Status != status || r.Busy != busy {
+		b.Errorf("the runner is %s and busy is %v, want %s and %v", r.Status, r.Busy, status, busy)
+	}
+}
+
+// log reports whether the job's output contains a text.
+func (b *builder) log(text string) {
+	b.Helper()
+	data, err := b.machine.ReadFile(runnerLog)
+	if err != nil || !strings.Contains(string(data), text) {
+		b.Errorf("the log lacks %q (%v):\n%s", text, err, data)
+	}
+}
+
+// job returns launchd's lines about the runner's job.
+func (b *builder) job(line string) bool {
+	b.Helper()
+	return strings.Contains(b.sh("launchctl print "+runnerJob, 0), line)
+}
+
+// TestRunnerLives follows a runner from its registration to its removal.
+func TestRunnerLives(t *testing.T) {
+	t.Parallel()
+	b := newBuilder(t, "2.337.0")
+	if got := strings.TrimSpace(b.sh(runnerRoot+"/bin/Runner.Listener --version", 0)); got != "2.337.0" {
+		t.Errorf("the version is %q", got)
+	}
+	if said := b.config(0, "--labels xcode,MacOS"); !strings.Contains(said, "√ Settings Saved") {
+		t.Errorf("config.sh printed %q", said)
+	}
+	b.expect("offline", false)
+	b.start("")
+	b.log("Listening for Jobs")
+	b.expect("online", false)
+	if r := b.one(); r.Version != "2.337.0" || len(r.Labels) != 4 || r.Labels[3].Name != "xcode" {
+		t.Errorf("the entry: %+v", r)
+	}
+	if left := b.sh("ls -A "+runnerRoot+"/_diag", 0); !strings.HasPrefix(left, "Runner_") {
+		t.Errorf("_diag has %q", left)
+	}
+	if err := b.machine.StartWork("build"); err != nil {
+		t.Fatal(err)
+	}
+	b.expect("online", true)
+	b.sh("pgrep -f '"+runnerRoot+"/bin/Runner.Worker spawnclient'", 0)
+	b.github.ask(fmt.Sprintf("DELETE /orgs/acme/actions/runners/%d", b.one().ID), "", 422, nil)
+	if err := b.machine.FinishWork(); err != nil {
+		t.Fatal(err)
+	}
+	b.sh("pgrep -f Runner.Worker", 1)
+	b.sh("launchctl bootout "+runnerJob, 0)
+	b.expect("offline", false)
+	b.sh("cd "+runnerRoot+" && ./config.sh remove --token "+b.token("remove"), 0)
+	if all := b.entries(); len(all) != 0 {
+		t.Errorf("after the removal: %+v", all)
+	}
+	if left := b.sh("ls -A "+runnerRoot, 0); strings.Contains(left, ".runner\n") || strings.Contains(left, ".credentials") {
+		t.Errorf("after the removal the folder has %s", left)
+	}
+}
+
+// TestConfigRefuses checks what config.sh refuses, each with its only exit code.
+func TestConfigRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBuilder(t, "2.337.0")
+	if err := b.world.GitHub().Put(github.Runner{ID: 7, Scope: "acme", Name: "taken", Group: 1, Client: "other", Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	root := "cd " + runnerRoot + " && "
+	refused := func(command, says string) {
+		t.Helper()
+		if said := b.sh(root+command, 1); !strings.Contains(said, says) {
+			t.Errorf("%s printed %q, want %q", command, said, says)
+		}
+	}
+	const config = "./config.sh --unattended --url https://github.com/acme "
+	refused(config+"--token wrong", "NotFound")
+	refused(config+"--token "+b.token("remove"), "NotFound")
+	refused("./config.sh --unattended --url https://github.com/acme/app --token "+b.token("registration"), "NotFound")
+	refused(config+"--name taken --token "+b.token("registration"), "A runner exists with the same name")
+	refused(config+"--runnergroup fence --token "+b.token("registration"), `Could not find any self-hosted runner group named "fence"`)
+	b.sh(root+"ACTIONS_RUNNER_INPUT_UNATTENDED=1 ./config.sh --url https://github.com/acme --token x", 64) // only the word true counts
+	refused("./config.sh --unattended", "Invalid configuration provided for url")
+	if all := b.entries(); len(all) != 1 {
+		t.Errorf("a refusal made an entry: %+v", all)
+	}
+	if result, err := b.machine.Run(t.Context(), "root", root+config+"--token x"); err != nil || result.Exit != 1 || !strings.Contains(string(result.Stdout), "Must not run with sudo") {
+		t.Errorf("as root: %+v (%v)", result, err)
+	}
+	if said := b.config(0, "--fancy"); !strings.Contains(said, "Unrecognized command-line input arguments: 'fancy'") {
+		t.Errorf("an unknown argument: %s", said)
+	}
+	refused(config+"--token x", "already configured")
+	old := newBuilder(t, "2.334.0")
+	if said := old.config(1, ""); !strings.Contains(said, "can no longer register") {
+		t.Errorf("an old version: %s", said)
+	}
+}
+
+// TestRunnerFiles checks the form of the files and the half states that a killed config.sh leaves, each of which a new
+// registration that replaces the entry repairs.
+func TestRunnerFiles(t *testing.T) {
+	t.Parallel()
+	b := newBuilder(t, "2.337.0")
+	states := [][]string{}
+	for n := 0; n < 40; n++ {
+		b.sh("cd "+runnerRoot+" && rm -f .env .runner .credentials svc.sh .credentials_rsaparams", 0)
+		for _, r := range b.entries() {
+			b.github.ask(fmt.Sprintf("DELETE /orgs/acme/actions/runners/%d", r.ID), "", 204, nil)
+		}
+		b.machine.InterruptAfter(n, mac.Killed)
+		_, _, err := exec(t.Context(), b.world, signer(t, b.world), host(t, b.world, b.id).Address, "cd "+runnerRoot+" && ./config.sh --unattended --url https://github.com/acme --name builder-1 --token "+b.token("registration"))
+		if !b.machine.Interrupted() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		var state []string
+		for name := range strings.SplitSeq(b.sh("ls -A "+runnerRoot, 0), "\n") {
+			if strings.HasPrefix(name, ".credentials") || name == ".runner" || name == "svc.sh" {
+				state = append(state, name)
+			}
+		}
+		if len(b.entries()) > 0 {
+			state = append(state, "entry")
+		}
+		if len(states) == 0 || !slices.Equal(states[len(states)-1], state) {
+			states = append(states, state)
+		}
+	}
+	want := [][]string{nil, {".credentials_rsaparams"}, {".credentials_rsaparams", "entry"}, {".credentials", ".credentials_rsaparams", "entry"},
+		{".credentials", ".credentials_rsaparams", ".runner", "entry"}}
+	if fmt.Sprint(states) != fmt.Sprint(want) {
+		t.Errorf("the states are %v, want %v", states, want)
+	}
+	id := b.one().ID
+	b.sh("cd "+runnerRoot+" && rm -f .runner .credentials svc.sh", 0)
+	b.config(1, "")
+	b.config(0, "--replace")
+	data, err := os.ReadFile(filepath.Join(b.dir, "macs", b.id, "root", runnerRoot, ".runner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings struct {
+		ID  int64  `json:"agentId"`
+		URL string `json:"gitHubUrl"`
+	}
+	rest, hasMark := strings.CutPrefix(string(data), "\ufeff")
+	if err := json.Unmarshal([]byte(rest), &settings); err != nil || !hasMark || settings.ID != id || settings.URL != "https://github.com/acme" {
+		t.Errorf(".runner: %s (%v)", data, err)
+	}
+	if mode := b.sh("stat -f %Lp "+runnerRoot+"/.credentials_rsaparams "+runnerRoot+"/.credentials", 0); mode != "600\n644\n" {
+		t.Errorf("the modes are %q", mode)
+	}
+}
+
+// TestRunnerStops checks why a listener stops: for good, with exit code 0 of the job, and with the reason in its log.
+func TestRunnerStops(t *testing.T) {
+	t.Parallel()
+	b := newBuilder(t, "2.337.0")
+	b.config(0, "--disableupdate")
+	b.start("")
+	stopped := func(says string) {
+		t.Helper()
+		b.log(says)
+		if !b.job("last exit code = 0") || b.job("state = running") {
+			t.Errorf("%s: the job did not stop with 0: %s", says, b.sh("launchctl print "+runnerJob, 0))
+		}
+		b.later(time.Minute)
+		if b.job("state = running") {
+			t.Errorf("%s: launchd started it again", says)
+		}
+	}
+	again := func() {
+		t.Helper()
+		b.sh("rm -f "+runnerLog+" && launchctl kickstart "+runnerJob, 0)
+		b.settle()
+	}
+	edit := func(change func(*github.Runner)) {
+		t.Helper()
+		if found, err := b.world.GitHub().Edit(b.one().ID, change); err != nil || !found {
+			t.Fatal(found, err)
+		}
+	}
+	for _, code := range []int{0, 1, 5} {
+		if err := b.machine.EndListener(code); err != nil {
+			t.Fatal(err)
+		}
+		stopped("stop the service, no retry needed")
+		again()
+	}
+	for _, code := range []int{2, 3, 4, 6} {
+		if err := b.machine.EndListener(code); err != nil {
+			t.Fatal(err)
+		}
+		b.expect("offline", false)
+		b.later(6 * time.Second)
+		b.expect("online", false)
+	}
+	edit(func(r *github.Runner) { r.Conflict = true })
+	b.later(time.Minute)
+	b.log("A session for this runner already exists.")
+	b.expect("offline", false)
+	b.later(2 * time.Minute)
+	b.later(2 * time.Minute)
+	stopped("Stop retry on SessionConflictException")
+	edit(func(r *github.Runner) { r.Conflict, r.ClockOff = false, true })
+	again()
+	b.log("clock may be out of sync")
+	b.later(31 * time.Minute)
+	stopped("clock may be out of sync")
+	edit(func(r *github.Runner) { r.ClockOff = false })
+	ended := func(until time.Time) {
+		t.Helper()
+		if err := b.world.GitHub().SetReleases(func(all []github.Release) []github.Release { all[0].RunsUntil = until; return all }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended(time.Now())
+	again()
+	stopped("Runner version v2.337.0 is deprecated and cannot receive messages.")
+	ended(time.Time{})
+	again()
+	b.expect("online", false)
+	if err := b.world.GitHub().Delete(b.one().ID); err != nil {
+		t.Fatal(err)
+	}
+	b.later(time.Minute)
+	stopped("The runner registration has been deleted from the server, please re-configure")
+	again()
+	stopped("Failed to create a session. The runner registration has been deleted")
+	b.sh("cd "+runnerRoot+" && ./config.sh remove --local", 0)
+	again()
+	stopped("Not configured. Run config.(sh/cmd) to configure the runner.")
+}
+
+// TestSessionLeft checks that a listener that launchd kills leaves its session for four minutes, and that a longer
+// ExitTimeOut prevents it.
+func TestSessionLeft(t *testing.T) {
+	t.Parallel()
+	for keys, want := range map[string]string{"": "offline", "<key>ExitTimeOut</key><integer>60</integer>": "online"} {
+		b := newBuilder(t, "2.337.0")
+		b.config(0, "--disableupdate")
+		b.start(keys)
+		b.sh("launchctl kickstart -k "+runnerJob, 0)
+		b.settle()
+		b.expect(want, false)
+		b.later(3*time.Minute + 30*time.Second)
+		b.later(31 * time.Second)
+		b.expect("online", false)
+	}
+}
+
+// TestSelfUpdate checks that a listener updates itself by links to folders of the version, and that a broken update is
+// noticed only at the next start.
+func TestSelfUpdate(t *testing.T) {
+	t.Parallel()
+	b := newBuilder(t, "2.336.0")
+	b.config(0, "")
+	b.start("")
+	if r := b.one(); r.Version != "2.336.0" {
+		t.Fatalf("the entry: %+v", r)
+	}
+	b.later(2 * time.Minute)
+	b.later(10 * time.Second)
+	if r := b.one(); r.Version != "2.337.0" || r.Status != "online" {
+		t.Errorf("after the update: %+v", r)
+	}
+	if to := b.sh("readlink "+runnerRoot+"/bin && ls -d "+runnerRoot+"/bin.2.336.0", 0); to != runnerRoot+"/bin.2.337.0\n"+runnerRoot+"/bin.2.336.0\n" {
+		t.Errorf("bin is a link to %q", to)
+	}
+	if err := b.machine.UpdateRunner(t.Context(), "2.337.0", true); err != nil {
+		t.Fatal(err)
+	}
+	b.expect("online", false)
+	b.sh("test -f "+runnerRoot+"/runsvc.sh && test ! -s "+runnerRoot+"/runsvc.sh && launchctl kickstart -k "+runnerJob, 0)
+	b.settle()
+	b.expect("offline", false)
+	if !b.job("78") {
+		t.Errorf("the job: %s", b.sh("launchctl print "+runnerJob, 0))
+	}
+}
