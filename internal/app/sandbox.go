@@ -152,7 +152,7 @@ func SandboxList(env *Env) error {
 // for. Any other word is unchanged: the world knows ids and former names, too.
 func simulated(w *sandbox.World, text string) (string, error) {
 	all, err := w.Hosts()
-	if err != nil || text == sandbox.Account || text == sandbox.Cluster {
+	if err != nil || text == sandbox.Account || text == sandbox.Cluster || text == sandbox.GitHubAccount {
 		return text, err
 	}
 	names := mapped(all, func(h sandbox.Host) string { return h.Name })

@@ -24,7 +24,7 @@ func AccountIncidents() []Incident {
 }
 
 // places are the names that stand for something else than a host.
-var places = []string{Account, Cluster}
+var places = []string{Account, Cluster, GitHubAccount}
 
 // Places returns the incidents of the account and of the cluster that are not healed yet, by place.
 func (w *World) Places() (map[string][]string, error) {

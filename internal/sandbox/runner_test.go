@@ -35,7 +35,13 @@ const (
 func newBuilder(t testing.TB, version string) *builder {
 	t.Helper()
 	w, dir := newWorld(t, 1)
-	b := &builder{TB: t, world: w, dir: dir, id: hosts(t, w)[0].ID, github: gitHub(t, w)}
+	return builderOn(t, w, dir, hosts(t, w)[0].ID, version)
+}
+
+// builderOn makes a builder of one of a world's Macs.
+func builderOn(t testing.TB, w *sandbox.World, dir, id, version string) *builder {
+	t.Helper()
+	b := &builder{TB: t, world: w, dir: dir, id: id, github: gitHub(t, w)}
 	b.machine = mustMac(t, w, b.id)
 	if err := b.machine.LogIn(); err != nil {
 		t.Fatal(err)

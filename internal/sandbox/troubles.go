@@ -24,7 +24,7 @@ const (
 // trouble is how an incident is caused and cured.
 type trouble struct {
 	Incident
-	place string // Account or Cluster, if it affects no host that is named
+	place string // Account, Cluster or GitHubAccount, if it affects no host that is named
 	// remember records what the cure needs; it changes nothing.
 	remember func(context.Context, *victim) error
 	cause    func(context.Context, *victim) error
@@ -113,7 +113,7 @@ func wireTroubles() []trouble {
 
 func troubleOf(incident string) (trouble, error) {
 	known := map[string]trouble{}
-	for _, t := range slices.Concat(troubles(), accountTroubles(), kubeconfigTroubles()) {
+	for _, t := range slices.Concat(troubles(), accountTroubles(), kubeconfigTroubles(), runnerTroubles()) {
 		known[t.Name] = t
 	}
 	if t, ok := known[cmp.Or(otherNames()[incident], incident)]; ok {

@@ -205,7 +205,7 @@ func (a *API) standing(version string, now time.Time) (deprecated bool, newest s
 			newest = r.Version
 		}
 		if r.Version == version {
-			deprecated = !r.RunsUntil.IsZero() && !now.Before(r.RunsUntil)
+			deprecated = r.Refused || !r.RunsUntil.IsZero() && !now.Before(r.RunsUntil)
 		}
 	}
 	return deprecated, cmp.Or(newest, version), err

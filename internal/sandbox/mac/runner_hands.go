@@ -19,11 +19,12 @@ type RunnerState struct {
 	ID     int64  // in .runner
 	Client string // in .credentials
 
-	Target  string // of the job that runs it; "" = none does
-	Version string // of the listener that runs
-	Job     string // the workflow's job that it runs; "" = none
-	State   agent.Verdict
-	PID     int // of the listener; 0 = none runs
+	Target    string // of the job that runs it; "" = none does
+	Version   string // of the listener that runs
+	Installed string // the version of the program in bin
+	Job       string // the workflow's job that it runs; "" = none
+	State     agent.Verdict
+	PID       int // of the listener; 0 = none runs
 }
 
 // ErrNoRunner is returned for a machine without GitHub's runner.
@@ -51,6 +52,7 @@ func (m *Machine) Runner() (state RunnerState, err error) {
 				return err
 			}
 		}
+		state.Installed = v.programVersion(state.Root+"/bin/"+listenerProgram, "")
 		return nil
 	})
 	if err == nil {
@@ -152,7 +154,7 @@ func (m *Machine) UpdateRunner(ctx context.Context, version string, broken bool)
 		return err
 	}
 	defer s.close()
-	one := listening{target: state.Target, user: s.loginUser(), listener: listener{Root: state.Root, Runner: agent.Runner{Version: state.Version}}}
+	one := listening{target: state.Target, user: s.loginUser(), listener: listener{Root: state.Root, Runner: agent.Runner{Version: state.Installed}}}
 	return s.updateRunner(ctx, one, version, broken)
 }
 

@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/macfleet/macfleet/internal/sandbox/cloud"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
+// rememberSecond records the second host, and the registration that it has.
+func rememberSecond(ctx context.Context, v *victim) error {
+	if err := rememberEntry(ctx, v); err != nil {
+		return err
+	}
+	all, err := v.world.cloud.Servers()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b cloud.Server) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	for _, server := range all {
+		machine, err := v.world.macs.get(server)
+		if err != nil {
+			return err
+		}
+		state, err := machine.Runner()
+		if server.ID == v.server.ID || errors.Is(err, mac.ErrNoRunner) || err == nil && state.Target == "" {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		v.record.Server = server.ID
+		v.record.Settings["second root"], v.record.Settings["second job"] = state.Root, state.Target
+		return v.eachFile(machine, func(name string, data []byte) error {
+			v.record.Settings["second "+name] = string(data)
+			return nil
+		})
+	}
+	return errors.New("no other host has a runner; fix: apply a fleet with two hosts with github_runner first")
+}
+
+// eachFile reads the files of the second host's registration.
+func (v *victim) eachFile(second *mac.Machine, do func(name string, data []byte) error) error {
+	for _, name := range runnerFiles() {
+		data, err := second.ReadFile(v.record.Settings["second root"] + "/" + name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := do(name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// second returns the second host's Mac, or nil if its server is gone.
+func (v *victim) second() (*mac.Machine, error) {
+	server, found, err := v.world.cloud.Server(v.record.Server)
+	if err != nil || !found {
+		return nil, err
+	}
+	return v.world.macs.get(server)
+}
+
+// copyRegistration copies the host's registration to the second host, and restarts its runner.
+func copyRegistration(ctx context.Context, v *victim) error {
+	own, err := v.machine()
+	if err != nil {
+		return err
+	}
+	return v.register(ctx, func(name string) ([]byte, error) { return own.ReadFile(v.record.Settings["root"] + "/" + name) })
+}
+
+// register writes the files of the second host's registration, and restarts its runner.
+func (v *victim) register(ctx context.Context, content func(name string) ([]byte, error)) error {
+	second, err := v.second()
+	if err != nil || second == nil {
+		return err
+	}
+	for _, name := range runnerFiles() {
+		data, err := content(name)
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o644)
+		if name == ".credentials_rsaparams" {
+			mode = 0o600
+		}
+		if err := second.WriteFile(v.record.Settings["second root"]+"/"+name, data, 501, 20, mode); err != nil {
+			return err
+		}
+	}
+	job, ok, err := second.Job(v.record.Settings["second job"])
+	if err != nil || !ok {
+		return err
+	}
+	if job.PID != 0 {
+		err = second.RestartJob(v.record.Settings["second job"])
+	}
+	return settled(ctx, second, err)
+}
+
+func registrationCopied(_ context.Context, v *victim) (bool, error) {
+	own, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	second, err := v.second()
+	if err != nil || second == nil {
+		return false, err
+	}
+	mine, err := own.ReadFile(v.record.Settings["root"] + "/.runner")
+	if err != nil {
+		return false, nil
+	}
+	theirs, err := second.ReadFile(v.record.Settings["second root"] + "/.runner")
+	return err == nil && bytes.Equal(mine, theirs), nil
+}
+
+func restoreSecond(ctx context.Context, v *victim) error {
+	copied, err := registrationCopied(ctx, v)
+	if err != nil || !copied {
+		return err
+	}
+	if err := v.register(ctx, func(name string) ([]byte, error) { return []byte(v.record.Settings["second "+name]), nil }); err != nil {
+		return err
+	}
+	second, err := v.second()
+	if err != nil || second == nil {
+		return err
+	}
+	job, ok, err := second.Job(v.record.Settings["second job"])
+	if err != nil || !ok || job.PID != 0 {
+		return err
+	}
+	return settled(ctx, second, second.RestartJob(v.record.Settings["second job"]))
+}
