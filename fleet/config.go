@@ -78,13 +78,13 @@ func AgentNamespace(own string) string { return own + "-agents" }
 // PodNamespaceFault says why a namespace cannot be among PodNamespaces, or "": root on one host can read its
 // Secrets and issue tokens of its accounts.
 func (c *Config) PodNamespaceFault(ns string) string {
-	ref := c.SSH.PrivateKey
+	holds := func(ref secret.Ref) bool { return ref.Scheme == secret.Kubernetes && ref.Parts()[0] == ns }
 	switch k := c.Kubernetes; {
 	case CheckPodNamespace(ns) != "":
 		return CheckPodNamespace(ns)
 	case k != nil && (ns == k.Namespace || ns == AgentNamespace(k.Namespace)):
 		return "it is macfleet's namespace"
-	case ref.Scheme == secret.Kubernetes && ref.Parts()[0] == ns:
+	case holds(c.SSH.PrivateKey), holds(c.SSH.PreviousPrivateKey):
 		return "it has the hosts' SSH key"
 	}
 	return ""
@@ -106,9 +106,11 @@ type CAPI struct {
 
 // SSH is how hosts are reached.
 type SSH struct {
-	User       string     `hcl:"user,optional" is:"user"`         // login user on every host
-	PrivateKey secret.Ref `hcl:"private_key,optional"`            // the one key that is offered; zero: the user's own keys
-	Via        []string   `hcl:"via,optional" is:"via" least:"1"` // "tailscale", "public": paths in order of preference
+	User       string     `hcl:"user,optional" is:"user"` // login user on every host
+	PrivateKey secret.Ref `hcl:"private_key,optional"`    // the one key that is offered; zero: the user's own keys
+	// PreviousPrivateKey is offered to hosts that do not accept PrivateKey yet; zero: the key is not being rotated.
+	PreviousPrivateKey secret.Ref `hcl:"previous_private_key,optional"`
+	Via                []string   `hcl:"via,optional" is:"via" least:"1"` // "tailscale", "public": paths in order of preference
 	// HostKeys are fingerprints of host keys, by the name or the id of the server.
 	HostKeys map[string]string `hcl:"host_keys,optional" is:"host_key"`
 	Timeouts Timeouts          `hcl:"timeouts,block"`

@@ -132,11 +132,12 @@ func (CAPI) Describe() map[string]Description {
 // Describe describes how hosts are reached.
 func (SSH) Describe() map[string]Description {
 	return map[string]Description{
-		"":            {Text: "How hosts are reached."},
-		"user":        {Text: "Login user on every host.", Default: `"m1"`, Example: `"m1"`},
-		"private_key": {Text: "The one private key that macfleet offers; without it, your own keys.", Example: `secret("k8s://macfleet/fleet-ssh/id_ed25519")`},
-		"via":         {Text: "Paths to a host, in order of preference: \"tailscale\", \"public\".", Default: `["public"]`, Example: `["tailscale", "public"]`},
-		"host_keys":   {Text: "Fingerprints of host keys, by the name or id of the server.", Example: `{ "acme-legacy-01" = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU" }`},
+		"":                     {Text: "How hosts are reached."},
+		"user":                 {Text: "Login user on every host.", Default: `"m1"`, Example: `"m1"`},
+		"private_key":          {Text: "The one private key that macfleet offers; without it, your own keys.", Example: `secret("k8s://macfleet/fleet-ssh/id_ed25519")`},
+		"previous_private_key": {Text: "The private key before a rotation, which hosts accept until all accept private_key.", Example: `secret("k8s://macfleet/fleet-ssh-old/id_ed25519")`},
+		"via":                  {Text: "Paths to a host, in order of preference: \"tailscale\", \"public\".", Default: `["public"]`, Example: `["tailscale", "public"]`},
+		"host_keys":            {Text: "Fingerprints of host keys, by the name or id of the server.", Example: `{ "acme-legacy-01" = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU" }`},
 	}
 }
 

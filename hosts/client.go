@@ -60,6 +60,7 @@ type Options struct {
 	User      string     // login user
 	Key       ssh.Signer // the configuration's key; nil: none
 	KeySource string     // source of Key, for messages
+	Previous  ssh.Signer // offered after Key to hosts that do not accept that one yet; nil: none
 	Dial      Dial
 	Deadlines Deadlines
 	Prologue  string // precedes every script

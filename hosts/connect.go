@@ -26,6 +26,7 @@ type Target struct {
 	// From is the id of a run whose lock on the host is taken over; empty: none.
 	From string
 
+	offer offer   // which of the fleet's keys the login offers
 	shown *string // receives the shown key and stops the login; nil: the key is compared
 	any   bool    // request all key types
 }
@@ -44,7 +45,8 @@ type Conn struct {
 	via     string // the path's name
 	path    string // for display, with why earlier paths failed
 	ssh     *ssh.Client
-	key     ssh.PublicKey
+	key     ssh.PublicKey      // the host's
+	used    ssh.PublicKey      // the person's or the fleet's, which the host accepted
 	stop    context.CancelFunc // ends the keepalives
 	ended   <-chan struct{}    // closed: the connection is gone
 	marker  string             // the host's marker as last read or written; empty: unknown
@@ -73,11 +75,17 @@ func (c *Client) along(ctx context.Context, t Target, paths ...string) (*Conn, e
 		again.Host = t.name()
 		return nil, &again
 	}
-	conn, failed := c.connect(ctx, t, paths)
-	if failed == nil {
-		return conn, nil
+	if t.offer == anyKey {
+		t.offer = turn.offer
 	}
-	if failed.Code == codeKeyNotInstalled {
+	conn, failed := c.connect(ctx, t, paths)
+	switch {
+	case failed == nil:
+		if p := c.opts.Previous; p != nil && t.offer == anyKey && same(p.PublicKey(), conn.used) == nil {
+			turn.offer = previousKey // a key that is refused at each login would get this address banned
+		}
+		return conn, nil
+	case failed.Code == codeKeyNotInstalled && t.offer != currentKey: // the previous key may still work
 		turn.refused = failed
 	}
 	return nil, failed
@@ -206,6 +214,7 @@ type turns struct{ all sync.Map } // a *turn by the host's id
 type turn struct {
 	busy    chan struct{} // held during a connection attempt
 	refused *Error        // guarded by busy
+	offer   offer         // what later logins offer; guarded by busy
 }
 
 // take waits for the host's turn, or returns an error if ctx ends first.
@@ -219,6 +228,14 @@ func (t *turns) take(ctx context.Context, id string) (*turn, error) {
 func (t *turns) forgive(ctx context.Context, id string) {
 	if turn, err := t.take(ctx, id); err == nil {
 		turn.refused = nil
+		turn.give()
+	}
+}
+
+// prefer sets what later logins to a host offer.
+func (t *turns) prefer(ctx context.Context, id string, o offer) {
+	if turn, err := t.take(ctx, id); err == nil {
+		turn.offer = o
 		turn.give()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ type Exec struct {
 // ones. Its mark is new each time. The error is about the probes: a script that is too long, an
 // argument with a NUL byte.
 func (c *Client) Exec(probes []plan.Probe) (Exec, error) {
-	_, sent, err := c.send("", observation(probes), c.opts.Deadlines.Question)
+	_, sent, err := c.send("", c.observation(probes), c.opts.Deadlines.Question)
 	return sent, err
 }
 
@@ -51,8 +52,8 @@ func (c *Client) send(fence string, questions []question, each time.Duration) (m
 }
 
 // observation returns the questions of a full observation.
-func observation(probes []plan.Probe) []question {
-	return append(identity(), questionsOf(probes)...)
+func (c *Client) observation(probes []plan.Probe) []question {
+	return slices.Concat(identity(), c.rotating(), questionsOf(probes))
 }
 
 func questionsOf(probes []plan.Probe) (out []question) {
@@ -67,13 +68,14 @@ func questionsOf(probes []plan.Probe) (out []question) {
 // Trouble.
 func (c *Conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	seen := plan.HostSeen{Key: keyText(c.key), Fingerprint: ssh.FingerprintSHA256(c.key), Pinned: c.target.Trust.Pin != nil, Path: c.path}
-	r, lost := c.exchange(ctx, observation(probes), c.client.opts.Deadlines.Question, 0)
+	r, lost := c.exchange(ctx, c.client.observation(probes), c.client.opts.Deadlines.Question, 0)
 	if lost != nil {
 		seen.Trouble = lost.Trouble()
 		return seen
 	}
 	seen.Root, seen.Facts = r.root, r.facts
 	identify(&seen)
+	c.enterKeys(&seen)
 	c.marker = ""
 	if a, ok := seen.Facts.Get("host.marker").Get(); ok && a.Exit == 0 {
 		c.marker = asCompared(a.Stdout)

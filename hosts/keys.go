@@ -26,9 +26,10 @@ import (
 
 // loginKey is the key offered to a machine, and its source.
 type loginKey struct {
-	signer ssh.Signer
-	source string // "secret k8s://…", "~/.ssh/id_acme (IdentityFile)", `agent key "…"`
-	other  string // how to choose another key
+	signer   ssh.Signer
+	previous ssh.Signer // offered after signer; nil: none
+	source   string     // "secret k8s://…", "~/.ssh/id_acme (IdentityFile)", `agent key "…"`
+	other    string     // how to choose another key
 }
 
 // fingerprint identifies the key in messages.
@@ -45,7 +46,7 @@ func (t Target) keyless(remedy, format string, args ...any) *Error {
 // configuration's key, an IdentityFile for all machines, the agent's only key. For a jump host,
 // the configuration's key comes last.
 func (c *Client) keyFor(t Target, s sshconfig.Settings, jump bool) (loginKey, *Error) {
-	fleets := loginKey{signer: c.opts.Key, source: c.opts.KeySource, other: "set an IdentityFile for this machine in ~/.ssh/config"}
+	fleets := loginKey{signer: c.opts.Key, previous: c.opts.Previous, source: c.opts.KeySource, other: "set an IdentityFile for this machine in ~/.ssh/config"}
 	if k, err := c.firstKey(t, s, s.Own); k.signer != nil || err != nil {
 		return k, err
 	}

@@ -36,7 +36,7 @@ func TestEnterLeft(t *testing.T) {
 		seen.Facts = nil
 		if diff := cmp.Diff(c.want, seen, cmp.Comparer(func(a, b inventory.Seen[string]) bool { return true }),
 			cmp.Comparer(func(a, b inventory.Seen[plan.Marker]) bool { return true }), cmp.Comparer(func(a, b inventory.Seen[plan.Claim]) bool { return true }),
-			cmp.Comparer(func(a, b inventory.Seen[[]plan.Job]) bool { return true })); diff != "" {
+			cmp.Comparer(func(a, b inventory.Seen[[]plan.Job]) bool { return true }), cmp.Comparer(func(a, b inventory.Seen[[]string]) bool { return true })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

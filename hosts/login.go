@@ -76,7 +76,7 @@ func (c *Conn) handshake(ctx context.Context, to endpoint, offered *bool) error 
 		User: to.user,
 		Auth: []ssh.AuthMethod{ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
 			*offered = true
-			return []ssh.Signer{to.key.signer}, nil
+			return to.key.signers(to.target.offer, &c.used), nil
 		})},
 		HostKeyAlgorithms: to.algorithms,
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
@@ -186,8 +186,7 @@ func (c *Client) loginError(to endpoint, shown ssh.PublicKey, offered bool, err 
 		e.Remedy = "unlock the ssh agent and confirm the signature, then run the command again"
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		e.Code, e.Phase = codeKeyNotInstalled, Authorising
-		e.Err = fmt.Errorf("the host refused the key %s (%s) for user %s (tried once, not again)",
-			to.key.fingerprint(), to.key.source, to.user)
+		e.Err = fmt.Errorf("the host refused the key %s for user %s (tried once, not again)", to.key.offered(to.target.offer), to.user)
 		e.Remedy = to.install()
 	case errors.As(err, &gone):
 		e.Remedy = "run the command again in a minute: sshd rejects new connections while too many logins are in progress (MaxStartups)"

@@ -105,7 +105,7 @@ func TestClaimAndMarker(t *testing.T) {
 		}
 		seen = conn.Observe(within(t), nil)
 		want := plan.HostSeen{Path: Public, Marker: inventory.Present(marker), Claim: inventory.Present(ours), Serial: inventory.Present("C07ACME001"),
-			OSVersion: inventory.Present("26.3"), Jobs: inventory.Unread[[]plan.Job]("exit code 1: launchctl does not print its jobs"), Root: true, Key: seen.Key, Fingerprint: seen.Fingerprint, Facts: seen.Facts}
+			OSVersion: inventory.Present("26.3"), Jobs: inventory.Unread[[]plan.Job]("exit code 1: launchctl does not print its jobs"), Root: true, Key: seen.Key, Fingerprint: seen.Fingerprint, LoginKey: seen.LoginKey, Facts: seen.Facts}
 		if diff := cmp.Diff(want, seen, whole); diff != "" {
 			t.Errorf("seen (-want +got):\n%s", diff)
 		}

@@ -124,7 +124,7 @@ func TestScriptsAreSound(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]scriptlint.Kind{
 		"file.sh": scriptlint.Probe, "left.sh": scriptlint.Probe, "jobs.sh": scriptlint.Probe, "password-check.sh": scriptlint.Change,
-		"serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
+		"keys-look.sh": scriptlint.Probe, "key-add.sh": scriptlint.Change, "key-drop.sh": scriptlint.Change, "serial.sh": scriptlint.Probe, "os-version.sh": scriptlint.Probe,
 		"claim-create.sh": scriptlint.Change, "claim-drop.sh": scriptlint.Change, "marker-write.sh": scriptlint.Change,
 		"undo-arm.sh": scriptlint.Change, "undo-change.sh": scriptlint.Change, "undo-confirm.sh": scriptlint.Change, "undo-drop.sh": scriptlint.Change,
 		"undo-now.sh": scriptlint.Change, "undo-run.sh": scriptlint.Change, "undo-state.sh": scriptlint.Probe, "artifact-look.sh": scriptlint.Probe, "artifact-push.sh": scriptlint.Change,

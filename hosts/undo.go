@@ -87,9 +87,10 @@ func (c *Conn) guard(step plan.StepID, ch plan.Change) (*guarded, error) {
 	return g, err
 }
 
-// same returns the target of this connection with its key pinned.
+// same returns the target of this connection with its host key pinned.
 func (c *Conn) same() Target {
 	t := c.target
+	t.offer = anyKey
 	t.Trust = plan.Trust{Pin: &plan.Pin{Name: t.name(), ServerID: t.Server.ID, Key: keyText(c.key)}}
 	return t
 }

@@ -56,7 +56,7 @@ func (p *Plan) approvalOf(a Action, key string) string {
 
 // onHost reports whether an action changes the host itself.
 func (k Kind) onHost() bool {
-	return k.OfStep() || k == ClaimServer || k == CreateMarker || k == PinHost
+	return k.OfStep() || k == ClaimServer || k == CreateMarker || k == PinHost || k == AuthorizeKey || k == RetireKey
 }
 
 // approval collects the input of a digest. Each text is preceded by its length, so that none runs into the

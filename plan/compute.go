@@ -52,6 +52,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.needs = c.assign(sel)
 	c.leaves = c.leaving(c.needs)
 	c.unstaged()
+	c.plan.KeyRotation = c.keyRotation()
 	c.plan.Cluster, c.plan.Healthy = c.cluster.read, c.healthy()
 	c.whichCluster()
 	c.keys = c.trusts()
@@ -266,6 +267,7 @@ func (c *computation) work(d *draft) {
 	if marked && h.moves(marker) {
 		d.actions = append(d.actions, h.moved(marker))
 	}
+	d.actions = append(d.actions, c.authorizeKey(h)...)
 	at := len(d.actions)
 	c.wantNewToken(h)
 	w := c.compareSteps(d, marker)
@@ -279,6 +281,7 @@ func (c *computation) work(d *draft) {
 	d.actions = h.drainFormer(w.node, d.actions)
 	d.actions = append(d.actions, c.notJoining(h, d.actions)...)
 	d.actions = append(d.actions, c.leavesBehind(h, d.actions, w.node)...)
+	d.actions = append(d.actions, c.retireKey(h)...)
 	c.cluster.unprepared(h, d.actions, w.node)
 	d.node = w.node
 	refuseTokens(d.actions, w.node)

@@ -60,8 +60,16 @@ func boolean(b bool) int {
 }
 
 // Missing reports whether the key that is offered first is known not to be in the project.
-func (k Keyring) Missing() bool {
-	return len(k.Ours) > 0 && !k.Registered.IsUnread() && len(k.Find(k.Ours[0])) == 0
+func (k Keyring) Missing() bool { return len(k.Ours) > 0 && len(k.lacking(1)) > 0 }
+
+// lacking returns which of the first n of our keys are known not to be in the project.
+func (k Keyring) lacking(n int) (out []FleetKey) {
+	for _, key := range k.Ours[:min(n, len(k.Ours))] {
+		if !k.Registered.IsUnread() && len(k.Find(key)) == 0 {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // Trouble returns why no server may be installed; nil: the project has the key, or apply can register it.
@@ -87,12 +95,16 @@ func (p *Plan) Installs() bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind.Installs() })
 }
 
+// NeedsKeyring reports whether a plan depends on the SSH keys of the project: it installs a server, or the key is being
+// rotated.
+func (p *Plan) NeedsKeyring() bool { return p.KeyRotation != nil || p.Installs() }
+
 // fleetKey makes sure that the project has the fleet's key before a server is installed: by an action, or by
 // refusing what installs, with all else of that host. A snapshot without a keyring decides nothing here; apply
 // checks again.
 func (c *computation) fleetKey() {
 	ring := c.snap.Keyring
-	if ring == nil || !c.plan.Installs() {
+	if ring == nil || !c.plan.NeedsKeyring() {
 		return
 	}
 	if t := ring.Trouble(); t != nil {
@@ -107,9 +119,18 @@ func (c *computation) fleetKey() {
 		}
 		return
 	}
-	runs := slices.ContainsFunc(c.plan.Actions, func(a Action) bool { return a.Kind.Installs() && a.Runs() })
-	if runs && ring.Missing() {
-		c.plan.Actions = slices.Insert(c.plan.Actions, 0, ring.register())
+	wanted := 0 // how many of our keys the project must have
+	if slices.ContainsFunc(c.plan.Actions, func(a Action) bool { return a.Kind.Installs() && a.Runs() }) {
+		wanted = 1
+	}
+	if r := c.plan.KeyRotation; r != nil && !c.plan.Narrowed {
+		wanted = 1
+		if !r.Complete() {
+			wanted = 2 // a reboot through the provider replaces what it has put on a host, which may have no other key
+		}
+	}
+	if lacking := ring.lacking(wanted); len(lacking) > 0 {
+		c.plan.Actions = slices.Insert(c.plan.Actions, 0, registering(lacking))
 	}
 }
 
@@ -119,9 +140,12 @@ func KeyNotRegistered(key FleetKey) *Trouble {
 		"register it in the provider's console: "+key.Public+"; an apply that installs a server registers it, too")
 }
 
-// register returns the action that registers the key that is offered first.
-func (k Keyring) register() Action {
-	return Action{Kind: RegisterKey, Origin: pending,
-		Reason: Reason{codeKeyNotRegistered, "servers are installed with the project's SSH keys, and the fleet's is not among them"},
-		Fields: []Field{{"ssh key", "not registered", k.Ours[0].Fingerprint}}}
+// registering returns the action that registers keys.
+func registering(keys []FleetKey) Action {
+	a := Action{Kind: RegisterKey, Origin: pending,
+		Reason: Reason{codeKeyNotRegistered, "servers are installed with the project's SSH keys, and the fleet's is not among them"}}
+	for _, key := range keys {
+		a.Fields = append(a.Fields, Field{"ssh key", "not registered", key.Fingerprint})
+	}
+	return a
 }

@@ -35,6 +35,8 @@ const (
 	RemoveObject    Kind = "surplus"     // delete an object of the cluster itself that macfleet made and no longer needs
 	RegisterKey     Kind = "ssh-key"     // register the fleet's SSH key in the provider's project; it has no host
 	OrderServer     Kind = "order"       // rent a server from the provider, under a name of the pool; it has no host yet
+	AuthorizeKey    Kind = "new-key"     // add the fleet's new SSH key on the host, and verify it by a login
+	RetireKey       Kind = "old-key"     // remove the fleet's previous SSH key from the host
 	AwaitNode       Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
 	RunStep         Kind = "step"        // run a step's changes and verify them
 	RemoveStep      Kind = "remove"      // remove what a step made, and verify it
@@ -65,9 +67,9 @@ func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
-	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey, OrderServer:
+	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey, OrderServer, AuthorizeKey:
 		return Create
-	case ReinstallServer, ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject:
+	case ReinstallServer, ReleaseServer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject, RetireKey:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
@@ -302,6 +304,7 @@ type Plan struct {
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
 	WhatIf       []WhatIf             `json:"what_if,omitempty"`          // groups with other numbers of servers than configured: the plan cannot be applied
 	Forecast     *Forecast            `json:"forecast,omitempty"`         // how long an apply takes; null: nothing to do
+	KeyRotation  *KeyRotation         `json:"key_rotation,omitempty"`     // of the fleet's SSH key; null: none is in progress
 	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
 	// Left and Stay are ids of servers whose stored stage means nothing any more: those that are released, and
 	// members that stay.

@@ -47,7 +47,7 @@ func Rebooting(h Host, actions []Action, session StepID, ring *Keyring) []Action
 		return []Action{a}
 	}
 	if a.Refusal = cmp.Or(a.Refusal, ring.Trouble()); a.Refusal == nil && ring.Missing() {
-		return []Action{ring.register(), a}
+		return []Action{registering(ring.Ours[:1]), a}
 	}
 	return []Action{a}
 }

@@ -25,6 +25,8 @@ type Snapshot struct {
 	Keyring *Keyring `json:"keyring,omitempty"`
 	// RenameRight says whether the API key may rename servers; nil: no action needs it, so it was not requested.
 	RenameRight *RenameRight `json:"rename_right,omitempty"`
+	// FleetKeys are the new and the previous key while the fleet's SSH key is rotated; else empty.
+	FleetKeys []FleetKey `json:"fleet_keys,omitempty"`
 	// Remembered are pins that this machine saw once and that are not stored any more.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in
@@ -70,6 +72,10 @@ type HostSeen struct {
 	Fingerprint string    `json:"fingerprint"` // of the host key, SHA256:…
 	Pinned      bool      `json:"pinned"`      // the key was pinned before
 	Root        bool      `json:"root"`        // passwordless sudo works
+	// LoginKey is the fingerprint of the SSH key that the host accepted, SHA256:…; empty: unknown.
+	LoginKey string `json:"login_key,omitempty"`
+	// Lists are the fingerprints of the fleet's keys that the files list which sshd reads; it is read only while the key is rotated.
+	Lists inventory.Seen[[]string] `json:"lists_keys,omitzero"`
 
 	Serial    inventory.Seen[string] `json:"serial"`
 	OSVersion inventory.Seen[string] `json:"os_version"` // for example 26.3

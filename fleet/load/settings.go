@@ -92,8 +92,17 @@ func owners(name string, environments []string) []fleet.Owner {
 // ssh reads how hosts are reached.
 func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kubernetes) fleet.SSH {
 	b := decodeOnly(l, blocks, sc, sshBlock{SSH: fleet.SSH{User: "m1", Via: []string{"public"}}})
-	if ref := b.PrivateKey; k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
-		l.fault(b.Place.at("private_key"), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so root on one host could read the key to all hosts there. Keep it in %s, or remove %[1]s from pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
+	if !b.PreviousPrivateKey.IsZero() && b.PrivateKey == b.PreviousPrivateKey {
+		l.fault(b.Place.at("previous_private_key"), "No new key", "The arguments %q and %q name the same key. The first is the new one, the second the one before the rotation.", "private_key", "previous_private_key")
 	}
+	l.keyNamespace(b, k, "private_key", b.PrivateKey)
+	l.keyNamespace(b, k, "previous_private_key", b.PreviousPrivateKey)
 	return b.SSH
+}
+
+// keyNamespace refuses a key in a namespace whose Secrets hosts can read.
+func (l *loader) keyNamespace(b sshBlock, k *fleet.Kubernetes, name string, ref secret.Ref) {
+	if k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
+		l.fault(b.Place.at(name), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so root on one host could read the key to all hosts there. Keep it in %s, or remove %[1]s from pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
+	}
 }

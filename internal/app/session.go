@@ -346,40 +346,66 @@ func (s *session) client(ctx context.Context) (*hosts.Client, []plan.FleetKey, e
 	return hosts.New(o), keys, nil
 }
 
-// fleetKeys are the public halves of the keys that every host must accept.
-func fleetKeys(o hosts.Options) []plan.FleetKey {
-	if o.Key == nil {
-		return nil
+// fleetKeys are the public halves of the keys that hosts accept, the present one first.
+func fleetKeys(o hosts.Options) (out []plan.FleetKey) {
+	if o.Key != nil {
+		out = append(out, hosts.FleetKey(o.Key))
 	}
-	return []plan.FleetKey{hosts.FleetKey(o.Key)}
+	if o.Previous != nil {
+		out = append(out, hosts.FleetKey(o.Previous))
+	}
+	return out
 }
 
-// fleetKey resolves the configuration's private key. Without one a sandbox has its own, else the person's count.
-func (s *session) fleetKey(ctx context.Context, o *hosts.Options) error {
-	ref, text := s.config.SSH.PrivateKey, ""
-	var err error
+// fleetKey resolves the configuration's private keys. Without one a sandbox has its own, else the person's count.
+func (s *session) fleetKey(ctx context.Context, o *hosts.Options) (err error) {
+	ref, previous := s.config.SSH.PrivateKey, s.config.SSH.PreviousPrivateKey
+	text := ""
 	switch {
 	case !ref.IsZero():
-		value, rerr := s.resolver().Resolve(ctx, ref)
-		switch {
-		case rerr != nil && ref.Scheme == secret.Kubernetes && kubernetes.Unanswered(rerr):
-			return &engine.AwayError{Provider: engine.Kubernetes, Err: fmt.Errorf("ssh private_key: %w", rerr)}
-		case rerr != nil:
-			return fmt.Errorf("ssh private_key: %w", rerr)
-		}
-		text, o.KeySource = value.Reveal(), "secret "+ref.String()
+		o.KeySource = "secret " + ref.String()
+		text, err = s.privateKey(ctx, "private_key", ref)
 	case s.world != nil:
-		if text, err = s.world.SSHKey(); err != nil {
-			return fmt.Errorf("ssh key of the sandbox: %w", err)
-		}
 		o.KeySource = "the sandbox's own key"
+		if text, err = s.world.SSHKey(); err != nil {
+			err = fmt.Errorf("ssh key of the sandbox: %w", err)
+		}
+	case !previous.IsZero():
+		return errors.New("ssh: previous_private_key is set without private_key; fix: set private_key to the new key")
 	default:
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if o.Key, err = hosts.ParsePrivateKey(text); err != nil {
 		return fmt.Errorf("ssh private_key: %s: %w", o.KeySource, err)
 	}
+	if previous.IsZero() {
+		return nil
+	}
+	if text, err = s.privateKey(ctx, "previous_private_key", previous); err != nil {
+		return err
+	}
+	if o.Previous, err = hosts.ParsePrivateKey(text); err != nil {
+		return fmt.Errorf("ssh previous_private_key: secret %s: %w", previous, err)
+	}
+	if key := hosts.FleetKey(o.Key); key == hosts.FleetKey(o.Previous) {
+		return fmt.Errorf("ssh: private_key and previous_private_key are the same key %s; fix: set private_key to the new key, or remove previous_private_key", key.Fingerprint)
+	}
 	return nil
+}
+
+// privateKey resolves an argument of the ssh block.
+func (s *session) privateKey(ctx context.Context, name string, ref secret.Ref) (string, error) {
+	value, err := s.resolver().Resolve(ctx, ref)
+	switch {
+	case err != nil && ref.Scheme == secret.Kubernetes && kubernetes.Unanswered(err):
+		return "", &engine.AwayError{Provider: engine.Kubernetes, Err: fmt.Errorf("ssh %s: %w", name, err)}
+	case err != nil:
+		return "", fmt.Errorf("ssh %s: %w", name, err)
+	}
+	return value.Reveal(), nil
 }
 
 // readSSHConfig asks ssh for the person's ssh configuration, or that of the file named

@@ -127,7 +127,7 @@ func TestExamineTroubles(t *testing.T) {
 		"connection-lost":   "answers problem",
 		// These come after an observation, so they end none.
 		"newer-run": nothing, "host-locked": nothing, "run-not-noted": nothing,
-		"rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
+		"new-key-refused": nothing, "previous-key-needed": nothing, "rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
 		"unknown-host-key": nothing, "known-hosts": nothing, // they become jump-failed
 		"disk-full": nothing, "download-failed": nothing, "wrong-artifact": nothing,
 	}

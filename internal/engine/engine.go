@@ -132,6 +132,9 @@ func (e *Engine) Compute(ctx context.Context, snap plan.Snapshot) *plan.Plan {
 // already executed, or nil.
 func (e *Engine) judge(ctx context.Context, p, performed *plan.Plan, started time.Time) *plan.Plan {
 	e.refuseChanged(ctx, p)
+	if performed != nil {
+		p.RetireKeysLater()
+	}
 	if e.Approved != nil {
 		e.Approved.Restrict(p, e.Steps)
 	}
@@ -308,6 +311,9 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	started := e.Now()
 	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Former: e.Former, Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
 		Hosts: make(map[string]plan.HostSeen)}
+	if len(e.FleetKeys) > 1 {
+		snap.FleetKeys = e.FleetKeys
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		if snap.Servers, err = e.Servers.List(gctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -51,30 +52,51 @@ func (e *Engine) Keyring(ctx context.Context) *plan.Keyring {
 	return ring
 }
 
-// readKeys adds the project's SSH keys to the snapshot if a plan installs servers.
+// readKeys adds the project's SSH keys to the snapshot if a plan depends on them.
 func (e *Engine) readKeys(ctx context.Context, snap *plan.Snapshot, p *plan.Plan) (read bool, err error) {
-	if snap.Keyring != nil || !p.Installs() {
+	if snap.Keyring != nil || !p.NeedsKeyring() {
 		return false, nil
 	}
 	snap.Keyring = e.Keyring(ctx)
 	return snap.Keyring != nil, context.Cause(ctx)
 }
 
-// registerKey registers the fleet's key that the plan showed.
+// registerKey registers the fleet's keys that the plan showed.
 func (e *Engine) registerKey(ctx context.Context, a plan.Action) error {
 	provider, has := e.Servers.(SSHKeys)
 	if !has {
 		return errors.New("the provider has no SSH keys")
 	}
-	i := slices.IndexFunc(e.FleetKeys, func(k plan.FleetKey) bool {
-		return slices.ContainsFunc(a.Fields, func(f plan.Field) bool { return f.After == k.Fingerprint })
-	})
-	if i < 0 {
-		return errors.New("the fleet's SSH key is not the one of the plan; plan again")
+	for _, f := range a.Fields {
+		i := slices.IndexFunc(e.FleetKeys, func(k plan.FleetKey) bool { return f.After == k.Fingerprint })
+		if i < 0 {
+			return errors.New("the fleet's SSH key is not the one of the plan; plan again")
+		}
+		if _, err := provider.RegisterKey(ctx, keyName(e.Config.Owner), e.FleetKeys[i].Public); err != nil {
+			return err
+		}
 	}
-	_, err := provider.RegisterKey(ctx, "macfleet "+e.Config.Owner.String(), e.FleetKeys[i].Public)
+	return nil
+}
+
+// rotateKey adds the new key to the host, or removes the previous one from it. Both verify the new key by a login.
+func (w *worker) rotateKey(ctx context.Context, a plan.Action) error {
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	var task Task = AuthorizeKey{Comment: keyName(w.engine.Config.Owner)}
+	if a.Kind == plan.RetireKey {
+		task = RetireKey{}
+	}
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	_, err := w.conn.Do(ctx, task)
 	return err
 }
+
+// keyName is what the fleet's key is called in the project and on hosts.
+func keyName(o fleet.Owner) string { return "macfleet " + o.String() }
 
 // checkKey returns an error unless the project has the fleet's key: a server that is installed without it would lock
 // macfleet out. The keys are read once in a run.

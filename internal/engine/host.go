@@ -89,6 +89,13 @@ type TryPassword struct {
 	At         time.Time
 }
 
+// AuthorizeKey adds the fleet's public key to the host under a comment, and verifies it by a login that offers no
+// other key.
+type AuthorizeKey struct{ Comment string }
+
+// RetireKey removes the previous public key from the host, over a login that offers only the fleet's key.
+type RetireKey struct{}
+
 // PruneArtifacts deletes artifacts that no receipt on the host names.
 type PruneArtifacts struct{}
 
@@ -98,6 +105,8 @@ func (DropClaim) task()      {}
 func (WriteMarker) task()    {}
 func (TryPassword) task()    {}
 func (PruneArtifacts) task() {}
+func (AuthorizeKey) task()   {}
+func (RetireKey) task()      {}
 
 // passwordBusy is how long one try can keep a host busy (plan.ErrPasswordBusy): the lock of a
 // killed run expires after 70 s, slightly more than a script's time limit.

@@ -84,6 +84,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.engine.renamePins(map[string]string{s.ID: a.Host})
 	case plan.CreateMarker:
 		return w.mark(ctx)
+	case plan.AuthorizeKey, plan.RetireKey:
+		return w.rotateKey(ctx, a)
 	case plan.RebootServer:
 		return w.reboot(ctx, a)
 	case plan.RunStep, plan.RemoveStep:

@@ -72,6 +72,10 @@ func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err erro
 		if err == nil {
 			err = h.CheckPassword(ctx, t.Password, t.Seal, t.Remembered, t.At)
 		}
+	case engine.AuthorizeKey:
+		err = h.Conn.AuthorizeKey(ctx, t.Comment)
+	case engine.RetireKey:
+		err = h.Conn.RetireKey(ctx)
 	case engine.PruneArtifacts:
 		err = h.Conn.PruneArtifacts(ctx)
 	default:

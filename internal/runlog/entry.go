@@ -122,9 +122,10 @@ type Host struct {
 	Fleet    string    `json:"fleet"`
 	Group    string    `json:"group"`
 	ServerID string    `json:"server_id"`
-	Member   bool      `json:"member"`           // false: it will be claimed
-	Ready    string    `json:"ready"`            // True, False or Unknown of its Node; "-": it has none or it was not read
-	Trouble  plan.Code `json:"trouble,omitzero"` // the code of why it could not be read or must not be changed
+	Member   bool      `json:"member"`              // false: it will be claimed
+	Ready    string    `json:"ready"`               // True, False or Unknown of its Node; "-": it has none or it was not read
+	LoginKey string    `json:"login_key,omitempty"` // fingerprint of the SSH key that the host accepted; empty: unknown
+	Trouble  plan.Code `json:"trouble,omitzero"`    // the code of why it could not be read or must not be changed
 }
 
 // Action is one action of a plan.
@@ -215,6 +216,7 @@ func PlanOf(p *plan.Plan) Plan {
 		if n, ok := h.Node.Get(); ok {
 			x.Ready = string(n.Ready)
 		}
+		x.LoginKey = h.Seen.LoginKey
 		if t := cmp.Or(h.Unknown, h.Refused); t != nil {
 			x.Trouble = t.Code
 		}

@@ -106,8 +106,12 @@ func fill(dir string, seed Seed) error {
 	if err != nil {
 		return err
 	}
+	second, _, err := newKey()
+	if err != nil {
+		return err
+	}
 	cluster := kube.Seed{ClusterUID: seed.ClusterUID, CreatedAt: firstOrder()}
-	secrets := map[string]string{}
+	secrets := map[string]string{secondKeyRef: second}
 	if strings.HasPrefix(seed.SSHKeyRef, kubernetesScheme) {
 		namespace, name, key, err := splitKubernetes(seed.SSHKeyRef)
 		if err != nil {

@@ -104,7 +104,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		}
 	}
 	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
-		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-not-installed", "address-banned",
+		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-not-installed", "key-half-rotated", "address-banned",
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
 		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",
 		"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "pf-conf-reset-by-update", "stock-lines-missing", "pf-conf-emptied", "flushed-pf-anchor", "unreferenced-anchor", "fail2ban-reloads-pf", "pf-reference-missing",

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"golang.org/x/crypto/ssh"
 )
 
 // loginNoise is a start-up file that prints, as people's files do. zsh reads it for every command over
@@ -110,6 +113,45 @@ func dropKeys(_ context.Context, v *victim) error {
 		}
 	}
 	return nil
+}
+
+// secondKey returns the line of the sandbox's second key.
+func (v *victim) secondKey() (string, error) {
+	text, err := v.world.Secret(secondKeyRef)
+	if err != nil {
+		return "", err
+	}
+	second, err := ssh.ParsePrivateKey([]byte(text))
+	if err != nil {
+		return "", fmt.Errorf("secret %s: %w", secondKeyRef, err)
+	}
+	return string(ssh.MarshalAuthorizedKey(second.PublicKey())), nil
+}
+
+// swapKeys puts the second key in the place of the fleet's.
+func swapKeys(_ context.Context, v *victim) error {
+	line, err := v.secondKey()
+	for name, before := range v.record.Settings {
+		if err == nil {
+			err = v.writeLogin(name, []byte(line+v.withoutKey(before)), 0o600)
+		}
+	}
+	return err
+}
+
+// unswapKeys removes the second key, and restores the fleet's.
+func unswapKeys(ctx context.Context, v *victim) error {
+	line, err := v.secondKey()
+	for name := range v.record.Settings {
+		var data []byte
+		if err == nil {
+			data, err = v.readLogin(name)
+		}
+		if err == nil {
+			err = v.writeLogin(name, bytes.ReplaceAll(data, []byte(line), nil), 0o600)
+		}
+	}
+	return errors.Join(err, restoreKeys(ctx, v))
 }
 
 func (v *victim) withoutKey(text string) string {

@@ -30,6 +30,7 @@ type Rented struct{ ID, Name, Type string }
 
 const (
 	defaultHosts     = 16
+	secondKeyRef     = "file://second_ssh_key" // of a key that no Mac accepts at first, to rotate to
 	defaultKeyRef    = "k8s://macfleet/fleet-ssh/id_ed25519"
 	defaultProjectID = "5eed0000-0000-4000-8000-000000000001"
 	defaultCluster   = "5eed0000-0000-4000-8000-000000000002"

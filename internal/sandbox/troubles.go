@@ -104,6 +104,10 @@ func wireTroubles() []trouble {
 			remember: rememberKeys, cause: dropKeys, lasts: keysDropped, cure: restoreKeys,
 		},
 		{
+			Incident: Incident{"key-half-rotated", "the host accepts only the sandbox's second key, as if a rotation of the fleet's key had not reached it"},
+			remember: rememberKeys, cause: swapKeys, lasts: keysDropped, cure: unswapKeys,
+		},
+		{
 			Incident: Incident{"address-banned", "fail2ban on the host bans this machine's address: connections time out, and the host runs"},
 			remember: nothing, cause: onMac(func(m *mac.Machine) error { return m.SetBanned(true) }), lasts: banned,
 			cure: onMac(func(m *mac.Machine) error { return m.SetBanned(false) }),

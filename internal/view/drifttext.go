@@ -24,6 +24,7 @@ func (t *Text) Drift(p *plan.Plan, r drift.Report, exit int) {
 	t.since(r)
 	d.ignored()
 	t.held(p, false)
+	t.keyRotation(p)
 	if n := p.Summarise().Pending; n > 0 {
 		t.sayf("Config changes, not drift: %s. Details: macfleet plan", count(n, "difference"))
 	}

@@ -102,6 +102,13 @@ func troubles() []trouble {
 		{"fleet-keys-unread", func(s *scene) {
 			s.erases(plan.Keyring{Ours: fleetKeys, Registered: inventory.Unread[[]inventory.SSHKey]("permission denied: Scaleway denies \"list ssh_key\"")})
 		}},
+		{"previous-key-kept", func(s *scene) {
+			previous := plan.FleetKey{Public: "ssh-ed25519 AAAAprevious", Fingerprint: "SHA256:previous"}
+			s.snap.FleetKeys = []plan.FleetKey{fleetKeys[0], previous}
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.LoginKey, h.Lists = previous.Fingerprint, inventory.Present([]string{previous.Fingerprint})
+			})
+		}},
 		{"host-down", func(s *scene) {
 			s.unanswered(&inventory.Diagnosis{Text: "server down, port 22 closed, VNC port closed, agent down", Actions: []string{"reboot"}, Detailed: true})
 		}},

@@ -155,6 +155,7 @@ func (t *Text) Hosts(p *plan.Plan, o HostsOptions) {
 	c := p.Coverage() // each row says itself what of it was not compared
 	c.NotCompared, c.Partly = nil, nil
 	t.uncovered(c)
+	t.keyRotation(p)
 	t.Table(table, "SERVER", "OS", "PATH", "ZONE", "TYPE", "GROUP", "KEY-SINCE", "TOKEN-AGE", "ADDRESS", "PODS", "FLEET", "NODE")
 	t.absent(p)
 	t.styled(0, "", t.faint.Render("-o wide|json|yaml|name  --sort-by COLUMN  -w (watch)  macfleet explain HOST"))

@@ -32,6 +32,7 @@ func (t *Text) planned(p *plan.Plan, o PlanForm) {
 	if s.Finished() && s.Deferred == 0 {
 		t.uncovered(p.Coverage())
 		t.Say(noChanges(p, s))
+		t.keyRotation(p)
 		if rows := foldFindings(findingsOf(p, o.Config)); !o.Full && len(rows) > 0 {
 			t.planRows(p, rows)
 		} else if o.Full {
@@ -42,6 +43,7 @@ func (t *Text) planned(p *plan.Plan, o PlanForm) {
 		return
 	}
 	t.planHeading(p)
+	t.keyRotation(p)
 	if o.Full {
 		t.fullPlan(p)
 		return
