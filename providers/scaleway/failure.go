@@ -100,7 +100,7 @@ var kinds = map[string]inventory.Class{"permissions_denied": inventory.Denied, "
 
 // statuses are the classes of HTTP statuses, for answers in JSON whose type says nothing.
 var statuses = map[int]inventory.Class{http.StatusBadRequest: inventory.InvalidRequest, http.StatusUnauthorized: inventory.Unauthenticated,
-	http.StatusForbidden: inventory.Denied, http.StatusNotFound: inventory.NotFound, http.StatusGone: inventory.Expired,
+	http.StatusForbidden: inventory.Denied, http.StatusNotFound: inventory.NotFound, http.StatusConflict: inventory.Transient, http.StatusGone: inventory.Expired,
 	http.StatusPreconditionFailed: inventory.Precondition, http.StatusUnprocessableEntity: inventory.InvalidRequest,
 	http.StatusLocked: inventory.Locked, http.StatusTooManyRequests: inventory.RateLimited}
 
@@ -154,7 +154,7 @@ func (c *Client) unknownType(of subject, err error, t *transport.Trail) (invento
 	case class == inventory.NotFound:
 		return class, missingText("what was requested")
 	case class == inventory.Transient:
-		return class, transientText("server", "")
+		return class, transientText("server ("+said+")", "")
 	case class == inventory.Locked:
 		return class, lockedText("server")
 	case class == inventory.OutOfStock:
