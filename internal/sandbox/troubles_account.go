@@ -23,7 +23,11 @@ func accountTroubles() []trouble {
 		ofRights("iam-project-missing", "the API key belongs to one project, so lists of SSH keys without the project are refused", map[string]string{"scope": "project"}),
 		{
 			Incident: Incident{"rate-limited", "the provider refuses the next five requests with status 429 and Retry-After"}, place: Account,
-			remember: nothing, cause: limitRate, lasts: rateLimited, cure: func(_ context.Context, v *victim) error { return v.world.cloud.Recover() },
+			remember: nothing, cause: limitRate, lasts: failing("429"), cure: func(_ context.Context, v *victim) error { return v.world.cloud.Recover() },
+		},
+		{
+			Incident: Incident{"order-answer-lost", "the provider does the next order, reinstallation or reboot, and its answer is cut off"}, place: Account,
+			remember: nothing, cause: cutAnswer, lasts: failing("cut"), cure: func(_ context.Context, v *victim) error { return v.world.cloud.Recover() },
 		},
 		{
 			Incident: Incident{"out-of-stock", "another team took the servers of the pool, and the provider has none in stock"}, place: Account,
@@ -92,9 +96,16 @@ func limitRate(_ context.Context, v *victim) error {
 	return v.world.cloud.Fail(cloud.Fault{Requests: 5, Answer: "429", RetryAfter: "1"})
 }
 
-func rateLimited(_ context.Context, v *victim) (bool, error) {
-	left, err := v.world.cloud.Faults()
-	return len(left) > 0, err
+func cutAnswer(_ context.Context, v *victim) error {
+	return v.world.cloud.Fail(cloud.Fault{Requests: 1, Only: "POST /apple-silicon", Answer: "cut"})
+}
+
+// failing reports whether requests will get an answer.
+func failing(answer string) func(context.Context, *victim) (bool, error) {
+	return func(_ context.Context, v *victim) (bool, error) {
+		left, err := v.world.cloud.Faults()
+		return slices.ContainsFunc(left, func(f cloud.Fault) bool { return f.Answer == answer }), err
+	}
 }
 
 // takenBy is the beginning of the names that another team gives to the servers that it takes.
