@@ -116,7 +116,7 @@ func (to endpoint) install() string {
 	if to.byHand != "" {
 		return "add the public key to ~/.ssh/authorized_keys of " + to.user + " on the host, or " + to.key.other
 	}
-	return "reboot the server in the Scaleway console, which installs the project's SSH keys; or add the key with the login password: " +
+	return "reboot the server, which installs the project's SSH keys (a member: macfleet reboot " + to.target.name() + "); or add the key with the login password: " +
 		to.seed() + "; or " + to.key.other
 }
 
@@ -136,7 +136,7 @@ func (to endpoint) seed() string {
 // dialError returns why a machine could not be dialled.
 func (c *Client) dialError(ctx context.Context, to endpoint, err error) *Error {
 	e := to.target.fails(plan.CodeUnreachable, Dialing, err,
-		"check the server in the Scaleway console; reboot it there as a last resort")
+		"check the server in the Scaleway console; as a last resort, for a member: macfleet reboot "+to.target.name())
 	if to.byHand != "" {
 		e.Remedy = "check that it runs: " + to.byHand
 	}

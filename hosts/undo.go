@@ -173,7 +173,7 @@ func (c *Conn) become(other *Conn) {
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) }
 
 var codeCutOff = plan.NewCode("cut-off", plan.Critical, "unknown whether a change is active: the host is unreachable on all paths",
-	"reboot the Mac: an unconfirmed change is also undone at boot")
+	"macfleet reboot NAME: an unconfirmed change is also undone at boot")
 
 // reach opens new connections over the paths that lack one. The error says why one failed.
 func (g *guarded) reach(ctx context.Context) error {
@@ -333,9 +333,10 @@ func (g *guarded) rolledBack(u plan.Undone) error {
 
 // cutOff returns the error for a change whose state is unknown.
 func (g *guarded) cutOff(err error) error {
-	remedy := "reboot the Mac in the Scaleway console: an unconfirmed change is also undone at boot"
+	reboot := "macfleet reboot " + g.target.name()
+	remedy := reboot + ": an unconfirmed change is also undone at boot"
 	if g.change.Guard.Restore == nil {
-		remedy = "reboot the Mac in the Scaleway console: the change does not survive a reboot"
+		remedy = reboot + ": the change does not survive a reboot"
 	}
 	return g.target.fails(codeCutOff, Undoing, fmt.Errorf("%s: unknown whether the change is active: %w", g.step, err), remedy)
 }

@@ -202,7 +202,7 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 	ch := n.guardedChange("touch " + n.State + "/cut.public " + n.State + "/cut.tailscale")
 	err := conn.RunGuarded(within(t), "vm_firewall", ch)
 	wantError(t, err, "cut-off", Undoing, "unknown whether the change is active: no new connection over tailscale: acme-1: the line is cut; no new connection over public")
-	if remedy := asError(t, err).Remedy; !strings.Contains(remedy, "reboot the Mac") {
+	if remedy := asError(t, err).Remedy; !strings.Contains(remedy, "macfleet reboot acme-1: ") {
 		t.Errorf("remedy %q", remedy)
 	}
 	conn.Close()

@@ -18,8 +18,8 @@ var (
 	codeWrongType       = NewCode("wrong-type", NotDrift, "the server's type differs from the group's")
 	codeWrongOS         = NewCode("wrong-os", NotDrift, "the host runs a different macOS family than configured",
 		"reinstall the host with the configured family, or change os of the fleet")
-	codeReplaceNotPossible = NewCode("replace-not-possible", NotDrift, "the server does not fit its group, and replacing servers is not supported",
-		"restore the type or os of the group; to replace the server by hand: reinstall it, rename it into the pool, then macfleet apply")
+	codeReplaceNotPossible = NewCode("replace-not-possible", NotDrift, "the server does not fit its group, and an apply replaces no server by itself",
+		"macfleet replace NAME, or restore the type or os of the group")
 )
 
 // mark returns the action that writes the claim and the marker on the host.
@@ -63,7 +63,7 @@ func replaceRefused(h *Host, f fleet.Fleet, g fleet.Group) []Action {
 		return nil
 	}
 	a.Disruption = Wipe
-	a.Refusal = codeReplaceNotPossible.Trouble(fmt.Sprintf("replacing servers is not supported in macfleet %s (no drain and reinstall)", fleet.Version))
+	a.Refusal = codeReplaceNotPossible.Trouble(a.Reason.Text+", and an apply replaces no server by itself", "macfleet replace "+h.Name+", or restore the type or os of the group")
 	return []Action{a}
 }
 

@@ -12,9 +12,9 @@ import (
 // The codes of hosts that do not answer, where more is known than that.
 var (
 	CodeHostDown = NewCode("host-down", Critical, "the host does not answer, and the provider's diagnostic says that it does not run",
-		"reboot the server in the provider's console")
+		"macfleet reboot NAME")
 	CodePortUnreachable = NewCode("ssh-port-unreachable", Critical, "the host runs, and its SSH port does not answer",
-		"allow the SSH port from this machine; if the host bans this machine's address, a reboot through the provider ends the ban")
+		"allow the SSH port from this machine; if the host bans this machine's address, macfleet reboot NAME ends the ban")
 )
 
 // NoAnswer reports whether the trouble is that no SSH server answers, for whatever reason.
@@ -76,19 +76,28 @@ func (h *Host) conclude(t *Trouble, d inventory.Diagnosis, of fleet.Vendor) {
 		t.Code = CodePortUnreachable
 		t.Remedy = h.openPort(of)
 		if d.Detailed && !d.SSH {
-			t.Remedy = "enable Remote Login over VNC, or reboot the server in " + of.Console()
+			t.Remedy = "enable Remote Login over VNC, or: " + h.restart(of)
 		}
 	case d.Detailed:
 		t.Code = CodeHostDown
-		t.Remedy = "reboot the server in " + of.Console()
+		t.Remedy = h.restart(of)
 		if len(d.Actions) > 0 && !slices.Contains(d.Actions, "reboot") {
 			t.Remedy = fmt.Sprintf("ask the support of %s (its diagnostic offers: %s)", of.Name, strings.Join(d.Actions, ", "))
 		}
 	}
 }
 
+// restart says how a person restarts the host's server. The command refuses while work may run on the host; it takes
+// members only.
+func (h *Host) restart(of fleet.Vendor) string {
+	if h.Member {
+		return "macfleet reboot " + h.Name
+	}
+	return "reboot the server in " + of.Console()
+}
+
 // openPort says how the SSH port of a running host is reached again.
 func (h *Host) openPort(of fleet.Vendor) string {
-	return "allow the SSH port from this machine, or add another path to via of the ssh block; if the host bans this machine's address, reboot it in " +
-		of.Console() + ", which ends the ban"
+	return "allow the SSH port from this machine, or add another path to via of the ssh block; if the host bans this machine's address, a reboot ends the ban: " +
+		h.restart(of)
 }

@@ -30,13 +30,13 @@ func TestDiagnosed(t *testing.T) {
 		untried bool // the provider is worth asking
 	}{
 		"nothing is known":         {want: "unreachable", untried: true},
-		"its Node is Ready":        {node: node(inventory.Ready, server.ProviderID()), want: "ssh-port-unreachable", text: "its Node is Ready", remedy: "ends the ban"},
+		"its Node is Ready":        {node: node(inventory.Ready, server.ProviderID()), want: "ssh-port-unreachable", text: "its Node is Ready", remedy: "ends the ban: macfleet reboot acme-runners-1"},
 		"another server's Node":    {node: node(inventory.Ready, "other"), want: "unreachable", untried: true},
 		"its Node is not Ready":    {node: node(inventory.NotReady, server.ProviderID()), want: "unreachable", untried: true},
 		"a diagnostic of all well": {found: &inventory.Diagnosis{Healthy: true, Text: "no details"}, want: "ssh-port-unreachable", text: "Scaleway's diagnostic: no details"},
 		"port 22 is open there":    {found: &inventory.Diagnosis{Detailed: true, Alive: true, SSH: true}, want: "ssh-port-unreachable", remedy: "allow the SSH port"},
-		"port 22 is closed there":  {found: &inventory.Diagnosis{Detailed: true, Alive: true}, want: "ssh-port-unreachable", remedy: "Remote Login over VNC"},
-		"it does not run":          {found: &inventory.Diagnosis{Detailed: true, Actions: []string{"reboot"}}, want: "host-down", remedy: "reboot the server"},
+		"port 22 is closed there":  {found: &inventory.Diagnosis{Detailed: true, Alive: true}, want: "ssh-port-unreachable", remedy: "Remote Login over VNC, or: macfleet reboot acme-runners-1"},
+		"it does not run":          {found: &inventory.Diagnosis{Detailed: true, Actions: []string{"reboot"}}, want: "host-down", remedy: "macfleet reboot acme-runners-1"},
 		"no reboot is offered":     {found: &inventory.Diagnosis{Detailed: true, Actions: []string{"reinstall"}}, want: "host-down", remedy: "offers: reinstall"},
 		"unwell without details":   {found: &inventory.Diagnosis{Text: "no route"}, want: "unreachable", text: "diagnostic: no route"},
 		"diagnostic unread":        {unread: "denied", want: "unreachable", text: "could not be read: denied"},
@@ -49,7 +49,7 @@ func TestDiagnosed(t *testing.T) {
 			if tc.code != "" {
 				_ = code.UnmarshalText([]byte(tc.code))
 			}
-			h := plan.Host{Server: server, Member: true, Node: tc.node, Seen: plan.HostSeen{Trouble: code.Trouble("dial: i/o timeout", "by hand"), Diagnosis: tc.found, DiagnosisUnread: tc.unread}}
+			h := plan.Host{Server: server, Name: "acme-runners-1", Member: true, Node: tc.node, Seen: plan.HostSeen{Trouble: code.Trouble("dial: i/o timeout", "by hand"), Diagnosis: tc.found, DiagnosisUnread: tc.unread}}
 			if tc.status != "" {
 				h.Server.Status = tc.status
 			}

@@ -152,7 +152,7 @@ func (h *Host) offerReboot() {
 		return
 	}
 	offered := *t
-	rest := t.Remedy
+	rest := strings.TrimSuffix(t.Remedy, ", or: macfleet reboot "+h.Name)
 	switch {
 	case h.LacksKey():
 		offered.Remedy = "macfleet reboot " + h.Name + " (installs the project's SSH keys)"
@@ -162,7 +162,7 @@ func (h *Host) offerReboot() {
 	default:
 		offered.Remedy = "macfleet reboot " + h.Name + " (its Node has no Pods)"
 	}
-	if rest != "" && !strings.HasPrefix(rest, "reboot the server ") {
+	if rest != "" && rest != "macfleet reboot "+h.Name {
 		offered.Remedy += "; or " + rest
 	}
 	h.Unknown = &offered

@@ -17,7 +17,7 @@ var (
 		"delete unused images on the host (tart prune --older-than 7), then run the command again")
 	CodeNoGUISession = NewCode("no-gui-session", Critical, "the login user has no GUI session",
 		"macfleet apply (auto_login opens the session), or log in over VNC")
-	CodeUnreachable = NewCode("unreachable", Critical, "no SSH server answers at the host's address", "check that the machine runs; if it does not answer, reboot it in the provider's console")
+	CodeUnreachable = NewCode("unreachable", Critical, "no SSH server answers at the host's address", "macfleet doctor NAME; if the machine does not run: macfleet reboot NAME")
 )
 
 // StepID names one concern on a host. It is the name of its block.

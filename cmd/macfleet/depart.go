@@ -36,8 +36,11 @@ or its id. To release a member, lower replicas or use macfleet replace.
 
 An unmanaged server must have no marker, claim, Node or running work, and
 macfleet checks that again right before it erases the server. A terminal asks
-for the name; without one, pass --auto-approve. A later apply finishes an
-interrupted release.
+for the name; without one, pass --auto-approve. macfleet sees virtual machines
+and jobs of Tart and Packer only; other work is lost.
+
+An interrupted release is continued by running it again. Once the server is
+being erased, a later apply finishes it. --cancel keeps the server until then.
 
 Exit codes: 0 released and verified, 1 error or not approved, 3 not released.`,
 		Example: `  macfleet release acme-production-old-m2-0bccd

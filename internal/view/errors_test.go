@@ -108,7 +108,7 @@ func applyTroubles() []*hosts.Error {
 		{Host: memberOf, Code: plantest.Code("undo-armed"), Phase: hosts.Undoing, Err: errors.New("a change of vm_firewall is not confirmed yet; the host undoes it within 42s"),
 			Remedy: "run macfleet plan in a minute: what is not confirmed by then is as it was before"},
 		{Host: memberOf, Code: plantest.Code("cut-off"), Phase: hosts.Undoing, Err: errors.New("vm_firewall: unknown whether the change is active: no answer within 6m0s"),
-			Remedy: "reboot the Mac in the Scaleway console: an unconfirmed change is also undone at boot"},
+			Remedy: "macfleet reboot acme-production-runners-m2-0a1b2: an unconfirmed change is also undone at boot"},
 		{Host: memberOf, Code: plantest.Code("rolled-back"), Phase: hosts.Undoing, Err: errors.New("vm_firewall was undone: no confirmation within 60 s"),
 			Remedy: "the host is unchanged; fix what the change does to its connections, then run macfleet plan"},
 		{Host: memberOf, Code: plantest.Code("no-gui-session"), Phase: hosts.Talking, Err: errors.New("no gui session of m1: Could not find domain for user gui: 501"),

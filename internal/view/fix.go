@@ -18,7 +18,8 @@ var (
 	ofKubectl  = regexp.MustCompile(`kubectl [^;:,]*\b` + anyName + `\b`)
 	bySelector = regexp.MustCompile(`(macfleet (?:hold|unhold|quarantine|unquarantine|cordon(?: --undo)?)) ` + anyName)
 	manyHosts  = regexp.MustCompile(`(macfleet hosts forget-key) ` + anyName)
-	oneHost    = regexp.MustCompile(`(macfleet (?:doctor|explain|restart)) ` + anyName)
+	oneHost    = regexp.MustCompile(`macfleet (?:doctor|explain|restart|reboot|replace(?: --cancel)?) ` + anyName + `(?: --force-busy ` + anyName + `)?`)
+	wholeName  = regexp.MustCompile(`macfleet release ` + anyName)
 )
 
 // fixForAll is a fix as it works for several hosts: anyName in it is replaced by their names. fleetName is the fleet whose hosts
@@ -44,6 +45,14 @@ func fixForAll(fix string, names plan.Names, hosts []string, fleetName string) s
 		others = true
 		return all[0]
 	}
+	first := func(all []string) func(string) string {
+		return func(found string) string {
+			others = others || len(hosts) > 1
+			return strings.ReplaceAll(found, anyName, all[0])
+		}
+	}
+	fix = oneHost.ReplaceAllStringFunc(fix, first(short))
+	fix = wholeName.ReplaceAllStringFunc(fix, first(hosts))
 	fix = applyOn.ReplaceAllStringFunc(fix, func(found string) string {
 		if few || fleetName != "" || strings.HasSuffix(found, " -") { // another flag may ask for a selection
 			return selectOn.ReplaceAllLiteralString(found, on)
@@ -60,10 +69,6 @@ func fixForAll(fix string, names plan.Names, hosts []string, fleetName string) s
 		return strings.ReplaceAll(found, anyName, oneByOne(short))
 	})
 	fix = manyHosts.ReplaceAllStringFunc(fix, func(found string) string { return strings.ReplaceAll(found, anyName, oneByOne(short)) })
-	fix = oneHost.ReplaceAllStringFunc(fix, func(found string) string {
-		others = others || len(hosts) > 1
-		return strings.ReplaceAll(found, anyName, short[0])
-	})
 	fix = strings.ReplaceAll(fix, anyName, joinedUpTo(short, mostSelected))
 	return fix + given(others, "; the same for the other %s", count(len(hosts)-1, "host"))
 }

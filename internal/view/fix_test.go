@@ -29,6 +29,10 @@ func TestFixesOfSeveralHostsCanBePasted(t *testing.T) {
 		{"macfleet unhold NAME", "runners", 4, "macfleet unhold fleet=runners"},
 		{"kubectl uncordon NAME; macfleet cordon --undo NAME", "", 2, "kubectl uncordon " + all[0] + " " + all[1] + "; macfleet cordon --undo 00001 00002"},
 		{"macfleet doctor NAME", "", 2, "macfleet doctor 00001; the same for the other 1 host"},
+		{"macfleet replace NAME, or wait", "", 2, "macfleet replace 00001, or wait; the same for the other 1 host"},
+		{"macfleet replace --cancel NAME", "", 2, "macfleet replace --cancel 00001; the same for the other 1 host"},
+		{"macfleet reboot NAME --force-busy NAME", "runners", 4, "macfleet reboot 00001 --force-busy 00001; the same for the other 3 hosts"},
+		{"macfleet release NAME", "", 2, "macfleet release " + all[0] + "; the same for the other 1 host"},
 		{"look at NAME", "", 4, "look at 00001, 00002, 00003, 00004"},
 		{"wait", "", 4, "wait"},
 	} {
