@@ -202,6 +202,7 @@ type rival struct {
 	what   string // for display
 	end    string // the command that stops it
 	pid    int    // of a process without a job
+	stops  bool   // its virtual machines may end with it
 }
 
 // rivals finds every other kubelet: jobs that run its program under any label, property
@@ -217,7 +218,7 @@ func (s kubeletState) rivals() []rival {
 			continue
 		}
 		end := "sudo launchctl bootout " + j.target + kit.Choose(j.path == "", "", " && sudo rm "+j.path)
-		out = append(out, rival{target: j.target, path: j.path, what: "the job " + j.target, end: end})
+		out = append(out, rival{target: j.target, path: j.path, what: "the job " + j.target, end: end, stops: j.pid != 0 && !j.abandons})
 		paths[j.path], pids[j.pid] = true, true
 	}
 	for _, path := range s.plists {

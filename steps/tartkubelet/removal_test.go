@@ -10,6 +10,29 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
+// TestTakenOverJobIsDrained: virtual machines may end with a job that is taken over, like with the kubelet's own, unless
+// its property list says that they survive.
+func TestTakenOverJobIsDrained(t *testing.T) {
+	t.Parallel()
+	const job = "\tprogram = /usr/local/bin/tart-kubelet\n"
+	for _, test := range []struct {
+		page, brief string
+		want        plan.Disruption
+	}{
+		{job + "\tpid = 77\n", "second-kubelet run kick, busy", plan.Drain},
+		{job + "\tpid = 77\n\tchildren = survive\n", "second-kubelet run kick", plan.Restart},
+		{job, "second-kubelet run kick", plan.Restart}, // it does not run
+	} {
+		c := newKubeletCase()
+		c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": test.page}
+		c.mac.Work = "78 run ci-a\n"
+		f := c.finding(t)
+		if got := f.Changes[len(f.Changes)-1].Disruption; stepstest.Brief(f) != test.brief || got != test.want {
+			t.Errorf("%q: %s, %s; want %s, %s", test.page, stepstest.Brief(f), got, test.brief, test.want)
+		}
+	}
+}
+
 // TestKubeletBuilderNoMore lists what the garbage collection will delete.
 func TestKubeletBuilderNoMore(t *testing.T) {
 	t.Parallel()

@@ -55,6 +55,7 @@ type otherJob struct {
 	target, path, program string
 	pid                   int
 	keepsMachines         bool // it runs with --disable-vm-gc
+	abandons              bool // its child processes survive it
 }
 
 // kubeletProcess is a process of a tart-kubelet.
@@ -149,6 +150,8 @@ func (s *kubeletState) other(p kit.Part) {
 			j.pid, _ = strconv.Atoi(value) // 0: unknown
 		case "gc":
 			j.keepsMachines = value == "off"
+		case "children":
+			j.abandons = value == "survive"
 		}
 	}
 	s.others = append(s.others, j)

@@ -263,13 +263,15 @@ func (d *kubeletDiff) collectsAgain() bool {
 // deletesMachines reports whether the garbage collection would delete virtual machines in use.
 func (d *kubeletDiff) deletesMachines() bool { return d.collectsAgain() && len(d.seen.work) > 0 }
 
-// stopsMachines reports whether the changes may boot out a job whose virtual machines end with it. launchctl does not show
+// stopsMachines reports whether the changes may boot out a job whose virtual machines end with it: the kubelet's own, or
+// one that it takes over. launchctl does not show
 // AbandonProcessGroup, so the job's file decides. Whether a machine runs now does not matter: a Pod may start before the
 // apply.
 func (d *kubeletDiff) stopsMachines() bool {
 	s := d.seen
 	runs := s.loaded && s.service.PID != 0 && d.condition == (plan.Reason{})
-	return runs && d.way() != "kick" && !s.abandons(!d.jobSettings[2].Differs())
+	return runs && d.way() != "kick" && !s.abandons(!d.jobSettings[2].Differs()) ||
+		slices.ContainsFunc(d.taken, func(r rival) bool { return r.stops })
 }
 
 // unbacked returns the local virtual machines without a Pod, except the kubelet's base

@@ -95,15 +95,28 @@ $said
 EOF
 say "disabled 0"
 
+# abandons reports whether a property list lets the job's child processes outlive it.
+abandons() {
+  [ -f "$1" ] || return 1
+  text=''
+  while IFS= read -r line || [ -n "$line" ]; do
+    text="$text${line#"${line%%[!$tab ]*}"}"
+  done <"$1"
+  case $text in *'<key>AbandonProcessGroup</key><true/>'*) return 0 ;; esac
+  return 1
+}
 # other prints other launchd jobs that involve the same program.
 other() {
   said=$(launchctl print "$1" 2>/dev/null </dev/null) || return 0
   case $said in *tart-kubelet*) ;; *) return 0 ;; esac
+  from=''
   while IFS= read -r line; do
     case $line in "${tab}path = "* | "${tab}program = "* | "${tab}pid = "*) printf '%s\n' "$line" ;; esac
+    case $line in "${tab}path = "*) from=${line#"${tab}path = "} ;; esac
   done <<EOF
 $said
 EOF
+  if abandons "$from"; then echo "${tab}children = survive"; fi
   case $said in *--disable-vm-gc*) echo "${tab}gc = off" ;; esac
   say "other 0 $1"
 }
