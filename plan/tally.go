@@ -12,6 +12,7 @@ const (
 	Blocked        Verdict = "blocked"         // it has changes to make, and a rule refuses all of them
 	HeldBack       Verdict = "held"            // it has changes to make, and a person holds the host
 	ToAdd          Verdict = "to_add"          // it is claimed from the pool
+	ToAdopt        Verdict = "to_adopt"        // it is taken over under its present name
 	ToFix          Verdict = "to_fix"          // it drifted, and this run changes it
 	ToUpdate       Verdict = "to_update"       // its configuration changed, and this run changes it
 	ToRemove       Verdict = "to_remove"       // it leaves its group, and its server goes back to the pool
@@ -21,7 +22,9 @@ const (
 )
 
 // Changes reports whether the run changes the host.
-func (v Verdict) Changes() bool { return v == ToAdd || v == ToFix || v == ToUpdate || v == ToRemove }
+func (v Verdict) Changes() bool {
+	return v == ToAdd || v == ToAdopt || v == ToFix || v == ToUpdate || v == ToRemove
+}
 
 // Verdict returns what the plan says of the host, given its actions.
 func (h *Host) Verdict(actions []Action) Verdict {
@@ -39,6 +42,8 @@ func (h *Host) Verdict(actions []Action) Verdict {
 		return HeldBack
 	case has(func(a Action) bool { return a.Runs() && a.Kind == ClaimServer }):
 		return ToAdd
+	case has(func(a Action) bool { return a.Runs() && a.Reason.Code == CodeAdopted }):
+		return ToAdopt
 	case has(Action.Runs) && h.Drifted(actions):
 		return ToFix
 	case has(Action.Runs):
@@ -65,6 +70,7 @@ func (h *Host) Drifted(actions []Action) bool {
 type Tally struct {
 	Hosts          int `json:"hosts"` // members, hosts to add, and servers that vanished; the sum of the counts below
 	ToAdd          int `json:"to_add"`
+	ToAdopt        int `json:"to_adopt,omitempty"`
 	ToFix          int `json:"to_fix"`
 	ToUpdate       int `json:"to_update"`
 	ToRemove       int `json:"to_remove"`
@@ -130,6 +136,8 @@ func (t *Tally) of(v Verdict) *int {
 	switch v {
 	case ToAdd:
 		return &t.ToAdd
+	case ToAdopt:
+		return &t.ToAdopt
 	case ToFix:
 		return &t.ToFix
 	case ToUpdate:
@@ -153,4 +161,4 @@ func (t *Tally) of(v Verdict) *int {
 }
 
 // ToChange counts the hosts that the run changes.
-func (t Tally) ToChange() int { return t.ToAdd + t.ToFix + t.ToUpdate + t.ToRemove }
+func (t Tally) ToChange() int { return t.ToAdd + t.ToAdopt + t.ToFix + t.ToUpdate + t.ToRemove }

@@ -99,7 +99,7 @@ func stateAfter(h *plan.Host, actions []plan.Action) (State, plan.Trouble) {
 		return StateRefused, refusal(h, actions)
 	case plan.HeldBack:
 		return StateHeld, refusal(h, actions)
-	case plan.ToAdd, plan.ToFix, plan.ToUpdate, plan.ToRemove:
+	case plan.ToAdd, plan.ToAdopt, plan.ToFix, plan.ToUpdate, plan.ToRemove:
 		return StateNotConverged, toChange(actions)
 	case plan.LeftForLater:
 		for _, a := range actions {

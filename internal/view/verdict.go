@@ -15,7 +15,7 @@ func tallyOf(p *plan.Plan) tally { return tally{p.Tally()} }
 
 // String is the verdict of a plan: how many hosts there are, and how they are.
 func (t tally) String() string {
-	states := listed(", ", some(t.ToAdd, "to add"), some(t.ToFix, "to fix"), some(t.ToUpdate, "to update"), some(t.ToRemove, "to remove"), t.rest(), t.inSync())
+	states := listed(", ", some(t.ToAdd, "to add"), some(t.ToAdopt, "to adopt"), some(t.ToFix, "to fix"), some(t.ToUpdate, "to update"), some(t.ToRemove, "to remove"), t.rest(), t.inSync())
 	return listed("; ", count(t.Hosts, "host")+given(t.Hosts > 0, ": %s", states), t.others())
 }
 
