@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -188,16 +189,18 @@ func TestRunnerLives(t *testing.T) {
 	if left := b.sh("ls -A "+runnerRoot+"/_diag", 0); !strings.HasPrefix(left, "Runner_") {
 		t.Errorf("_diag has %q", left)
 	}
-	if err := b.machine.StartWork("build"); err != nil {
+	if _, err := b.world.RunJob("acme/app", "build", "self-hosted", "Xcode"); err != nil {
 		t.Fatal(err)
 	}
 	b.expect("online", true)
+	b.log("Running job: build")
 	b.sh("pgrep -f '"+runnerRoot+"/bin/Runner.Worker spawnclient'", 0)
 	b.github.ask(fmt.Sprintf("DELETE /orgs/acme/actions/runners/%d", b.one().ID), "", 422, nil)
-	if err := b.machine.FinishWork(); err != nil {
+	if err := b.world.FinishJob(b.id); err != nil {
 		t.Fatal(err)
 	}
 	b.sh("pgrep -f Runner.Worker", 1)
+	b.log("Job build completed with result: Succeeded")
 	b.sh("launchctl bootout "+runnerJob, 0)
 	b.expect("offline", false)
 	b.sh("cd "+runnerRoot+" && ./config.sh remove --token "+b.token("remove"), 0)
@@ -429,5 +432,54 @@ func TestSelfUpdate(t *testing.T) {
 	b.expect("offline", false)
 	if !b.job("78") {
 		t.Errorf("the job: %s", b.sh("launchctl print "+runnerJob, 0))
+	}
+}
+
+// TestJobsFindRunners checks which jobs a runner gets: custom labels do not fence it, a group without repositories does,
+// and the labels of a replaced entry still count.
+func TestJobsFindRunners(t *testing.T) {
+	t.Parallel()
+	b := newBuilder(t, "2.337.0")
+	b.config(0, "--labels old")
+	b.sh("cd "+runnerRoot+" && ./config.sh remove --local", 0)
+	b.config(0, "--labels xcode --replace")
+	b.start("")
+	if err := b.world.GitHub().Set(func(s *github.Settings) {
+		s.Groups = []github.Group{{ID: 1, Name: "Default", Visibility: "all"}, {ID: 5, Name: "fence", Visibility: "selected"}, {ID: 6, Name: "app", Visibility: "selected", Repositories: []string{"app"}}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	path := fmt.Sprintf("/orgs/acme/actions/runners/%d", b.one().ID)
+	gets := func(want bool, repository string, labels ...string) {
+		t.Helper()
+		_, err := b.world.RunJob(repository, "build", labels...)
+		if want != (err == nil) || err != nil && !errors.Is(err, sandbox.ErrWaits) {
+			t.Errorf("%s with %q: %v", repository, labels, err)
+		}
+		if err := b.world.FinishJob(b.id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gets(true, "acme/app", "self-hosted", "macos", "XCODE")
+	gets(true, "acme/app", "old")
+	gets(false, "acme/app", "linux")
+	gets(false, "globex/app", "xcode")
+	b.github.ask("DELETE "+path+"/labels", "", 200, nil)
+	gets(false, "acme/app", "xcode")
+	gets(true, "acme/app", "self-hosted", "macOS")
+	group := func(id int) {
+		t.Helper()
+		b.github.ask(fmt.Sprintf("PUT /orgs/acme/actions/runner-groups/%d/runners/%d", id, b.one().ID), "", 204, nil)
+	}
+	group(5)
+	gets(false, "acme/app", "self-hosted")
+	group(6)
+	gets(true, "acme/app", "self-hosted")
+	gets(false, "acme/web", "self-hosted")
+	if _, err := b.world.RunJob("acme/app", "first"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.world.RunJob("acme/app", "second"); !errors.Is(err, sandbox.ErrWaits) {
+		t.Errorf("a busy runner got a second job: %v", err)
 	}
 }

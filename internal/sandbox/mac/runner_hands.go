@@ -104,26 +104,30 @@ func (v *visit) runnerFolder() (string, error) {
 
 // StartWork starts a workflow's job on the machine's runner, which must have a session.
 func (m *Machine) StartWork(name string) error {
-	return m.changeRunner(func(held *manager, j *job, _ time.Time) error {
+	return m.changeRunner(func(v *visit, held *manager, j *job, now time.Time) error {
 		if !j.Runner.Listening {
 			return errors.New("its listener has no session")
 		}
-		j.Runner.Job, j.Runner.Worker = name, held.newPID()
-		return nil
+		j.Runner.Runner.Job, j.Runner.Worker = name, held.newPID()
+		return v.logRunner(j, clockText(now)+": Running job: "+name)
 	})
 }
 
 // FinishWork ends the workflow's job on the machine's runner. None is not an error.
 func (m *Machine) FinishWork() error {
-	return m.changeRunner(func(_ *manager, j *job, _ time.Time) error {
-		j.Runner.Job, j.Runner.Worker = "", 0
-		return nil
+	return m.changeRunner(func(v *visit, _ *manager, j *job, now time.Time) error {
+		name := j.Runner.Runner.Job
+		if name == "" {
+			return nil
+		}
+		j.Runner.Runner.Job, j.Runner.Worker = "", 0
+		return v.logRunner(j, clockText(now)+": Job "+name+" completed with result: Succeeded")
 	})
 }
 
 // PollRunner lets the listener contact GitHub at the next read of the machine, as if its present poll had ended.
 func (m *Machine) PollRunner() error {
-	return m.changeRunner(func(_ *manager, j *job, _ time.Time) error {
+	return m.changeRunner(func(_ *visit, _ *manager, j *job, _ time.Time) error {
 		j.Runner.Polled = time.Time{}
 		return nil
 	})
@@ -158,7 +162,13 @@ func (m *Machine) UpdateRunner(ctx context.Context, version string, broken bool)
 	return s.updateRunner(ctx, one, version, broken)
 }
 
-func (m *Machine) changeRunner(change func(*manager, *job, time.Time) error) error {
+// logRunner adds lines to the output of a runner's job.
+func (v *visit) logRunner(j *job, lines ...string) error {
+	who, _ := v.session.jobUser(j)
+	return v.logListener(j, who, lines)
+}
+
+func (m *Machine) changeRunner(change func(*visit, *manager, *job, time.Time) error) error {
 	state, err := m.Runner()
 	if err != nil {
 		return err
@@ -169,7 +179,7 @@ func (m *Machine) changeRunner(change func(*manager, *job, time.Time) error) err
 			if !ok || j.listens() == nil {
 				return errors.New("no listener runs")
 			}
-			return change(held, j, now)
+			return change(v, held, j, now)
 		})
 	})
 	if err != nil {
