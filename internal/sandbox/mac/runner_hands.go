@@ -133,6 +133,25 @@ func (m *Machine) PollRunner() error {
 	})
 }
 
+// MigrateRunner refreshes the runner's settings and credentials, as GitHub does with a running listener: it writes copies
+// with the same identity, which the listener prefers.
+func (m *Machine) MigrateRunner() error {
+	state, err := m.Runner()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{runnerFile, credentialsFile} {
+		data, err := m.ReadFile(state.Root + "/" + name)
+		if err != nil {
+			return err
+		}
+		if err := m.WriteFile(state.Root+"/"+name+migratedSuffix, data, loginUID, staff, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EndListener ends the listener with an exit code. The service starts it again, or stops for good.
 func (m *Machine) EndListener(code int) error {
 	state, err := m.Runner()
