@@ -1,5 +1,5 @@
-// Package sandbox is a simulated world to try macfleet in: Mac minis, the provider that rents them out
-// and a Kubernetes cluster, reached with the real clients over loopback. All of its state is in one
+// Package sandbox is a simulated world to try macfleet in: Mac minis, the provider that rents them out,
+// a Kubernetes cluster and GitHub, reached with the real clients over loopback. All of its state is in one
 // folder of files that a person may edit. There is no daemon: each process that opens the folder
 // serves the same world.
 package sandbox
