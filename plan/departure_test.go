@@ -260,20 +260,54 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplaceWaitsForADeferredClaim: the run claims nothing, so the host stays.
+// TestReplaceWaitsForADeferredClaim: the host that is replaced uses up the limit, so the run claims nothing, and the host stays.
 func TestReplaceWaitsForADeferredClaim(t *testing.T) {
 	t.Parallel()
 	w := leaver()
 	w.cfg.Fleets[0].Groups[0].Replicas = 3
 	w.free(4)
+	begun := w.hosts[serverID(3)]
+	begun.Pending = []plan.StepID{"alpha"} // by an earlier run, so it goes first
+	w.hosts[serverID(3)], w.snap.Hosts[serverID(3)] = begun, begun
 	if got := w.departs(t, "macos/00003", true); got != "" {
 		t.Fatal(got)
 	}
 	p := w.plan(t)
 	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 1}, Now: time.Unix(0, 0)}, w.steps, nil)
-	claims := slices.Contains(of(p, 4), "claim")
-	leaves := slices.Contains(of(p, 3), "reinstall")
-	if leaves && !claims {
-		t.Errorf("the host leaves without a claim: %v, %v", of(p, 3), of(p, 4))
+	for _, n := range []int{3, 4} {
+		got := of(p, n)
+		if len(got) == 0 || slices.ContainsFunc(got, func(a string) bool { return !strings.HasSuffix(a, " ~too-many-hosts") }) {
+			t.Errorf("host %d: %q, which should all be deferred", n, got)
+		}
+	}
+}
+
+// TestWipesOfARunCount: a server that the same run has released counts against max_wipes when another one should leave since.
+func TestWipesOfARunCount(t *testing.T) {
+	t.Parallel()
+	w := leaver()
+	first := w.plan(t)
+	b := plan.Bounds{Now: time.Unix(0, 0)}
+	first.Defer(b, w.steps, nil)
+	for _, a := range first.Actions {
+		if h, _ := first.HostByServer(a.ServerID); a.Kind == plan.ReleaseServer {
+			w.release(h, a)
+		}
+	}
+	w.cfg.Fleets[0].Groups[0].Replicas = 1
+	then := w.compute()
+	then.Defer(b, w.steps, first)
+	wiped, deferred := 0, 0
+	for _, a := range then.Actions {
+		switch {
+		case a.Kind != plan.ReinstallServer:
+		case a.Runs():
+			wiped++
+		case a.Deferral != nil && a.Deferral.Code.String() == "too-many-wipes":
+			deferred++
+		}
+	}
+	if wiped != 0 || deferred != 1 {
+		t.Errorf("%d wiped and %d deferred, want 0 and 1: %v", wiped, deferred, lines(then))
 	}
 }
