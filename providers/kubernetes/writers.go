@@ -39,7 +39,7 @@ func (c *Client) writersOf(n *corev1.Node) []inventory.Writer {
 	var out []inventory.Writer
 	for i, m := range n.ManagedFields {
 		pause, known := pauses[m.Manager]
-		if m.FieldsV1 == nil || m.Subresource != "" || isFamiliar(m.Manager) || known && n.Annotations[pause] == "true" {
+		if m.FieldsV1 == nil || isFamiliar(m.Manager) || known && n.Annotations[pause] == "true" {
 			continue
 		}
 		w := inventory.Writer{Name: m.Manager, Fields: c.reliedOn(m.FieldsV1.GetRawBytes()), Pause: fmt.Sprintf("kubectl annotate node %s %s=true", n.Name, pause)}
