@@ -90,6 +90,7 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHos
 		t.newShortages(before, r.After)
 		t.notReady(r, names)
 		t.newWarnings(before, r.After)
+		t.keyRotation(r.After)
 	}
 	if r.Lost != nil {
 		t.Say(r.Lost.Error() + ". Running actions were finished, no other was started.")
