@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until the host's virtual machines are idle",
+	codeWaitsForIdle = NewCode("waits-for-idle", Notice, "the change waits until the host is idle",
 		"run macfleet apply again when they have finished")
 	codeLeftCordoned = NewCode("left-cordoned", Warning, "an unfinished apply left the Node cordoned")
 )
@@ -58,7 +58,7 @@ func (h *Host) evicted() []inventory.Pod {
 func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	force := "to stop that work: macfleet apply --force-busy " + h.Name
 	no := func(with, remedy string) *Trouble {
-		return codeWaitsForIdle.Trouble(string(step)+" waits until the virtual machines are idle; running now: "+with, remedy+"; "+force)
+		return codeWaitsForIdle.Trouble(string(step)+" waits until the host is idle; running now: "+with, remedy+"; "+force)
 	}
 	pods := h.evicted()
 	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })

@@ -153,14 +153,16 @@ func TestIdleBuilder(t *testing.T) {
 	// A busy machine needs a while for one check, and only what was seen is given.
 	e.Run, e.Drain = thisRun(), engine.Drain{Within: 3 * time.Second, Every: 5 * time.Millisecond}
 	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
-	if err := w.Inject(host, "push-in-progress"); err != nil {
-		t.Fatal(err)
-	}
-	if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
-		t.Errorf("under a push it says %q", said)
-	}
-	if err := w.Heal(host, "push-in-progress"); err != nil {
-		t.Fatal(err)
+	for _, work := range []string{"push-in-progress", "job-running"} {
+		if err := w.Inject(host, work); err != nil {
+			t.Fatal(err)
+		}
+		if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
+			t.Errorf("under %s it says %q", work, said)
+		}
+		if err := w.Heal(host, work); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tc := range []struct {
 		runners engine.Idle

@@ -27,6 +27,10 @@ func vmTroubles() []trouble {
 			remember: nothing, cause: onMac(startPush), lasts: pushRuns, cure: onMac(endPush),
 		},
 		{
+			Incident: Incident{"job-running", "a job of a GitHub runner runs on the host, outside any virtual machine"},
+			remember: nothing, cause: onMac((*mac.Machine).StartCIJob), lasts: jobRuns, cure: onMac((*mac.Machine).EndCIJobs),
+		},
+		{
 			Incident: Incident{"disk-full", "only 20 MB are free on the host's disk"},
 			remember: nothing, cause: onMac(fillDisk), lasts: diskFull, cure: emptyDisk,
 		},
@@ -68,6 +72,14 @@ func endPush(m *mac.Machine) error {
 		return err
 	}
 	return m.RemoveVM(pushedVM)
+}
+
+func jobRuns(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	return machine.HasCIJob()
 }
 
 func fillDisk(m *mac.Machine) error { return m.SetFree(nearlyFull) }

@@ -9,13 +9,18 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Working is a process that runs, builds or transfers a virtual machine.
+// Working is a process that runs, builds or transfers a virtual machine, or another build.
 type Working struct{ pid, does, machine string }
 
 // String formats the process for display.
 func (w Working) String() string {
-	if w.does == "packer" {
+	switch w.does {
+	case "packer":
 		return "packer " + w.machine + " (pid " + w.pid + ")"
+	case "Runner.Worker":
+		return "a job of a GitHub runner (pid " + w.pid + ")"
+	case "xcodebuild":
+		return "xcodebuild (pid " + w.pid + ")"
 	}
 	return "tart " + w.does + " " + w.machine + " (pid " + w.pid + ")"
 }

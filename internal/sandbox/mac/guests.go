@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 )
 
-// guest is a process of tart that runs by itself: a running virtual machine, or a push. It outlives
+// guest is a process that runs by itself: a running virtual machine, a push, or a CI job. It outlives
 // the process that started it, but not its user's session.
 type guest struct {
 	PID        int       `json:"pid"`
@@ -23,7 +23,8 @@ type guest struct {
 	Ends       time.Time `json:"ends,omitzero"`  // when a push finishes
 	ResultRead bool      `json:"told,omitempty"` // whether the result of a finished push was read
 	Failure    string    `json:"failure,omitempty"`
-	Pod        *podOf    `json:"pod,omitempty"` // whose virtual machine it is, if the cluster has the Pod
+	CIJob      bool      `json:"ci_job,omitempty"` // it is neither, but a job of a CI agent
+	Pod        *podOf    `json:"pod,omitempty"`    // whose virtual machine it is, if the cluster has the Pod
 }
 
 // podOf names a Pod.
@@ -35,7 +36,7 @@ type podOf struct {
 // pushBroken is the result of a push whose virtual machine was deleted meanwhile.
 const pushBroken = `The file "nvram.bin" doesn't exist`
 
-func (g guest) runs() bool   { return g.Ref == "" }
+func (g guest) runs() bool   { return g.Ref == "" && !g.CIJob }
 func (g guest) pushes() bool { return g.Ref != "" && !g.ResultRead }
 
 var guestsRecord = inMemory("guests")
