@@ -52,9 +52,9 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 			forced = append(forced, names.Short(h.Name)+given(len(busy) > 0, " (%s)", plan.TaskTexts(busy)))
 		}
 	}
-	parts := mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })
+	inFleets := listed(", ", mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })...)
 	keys := len(engine.Unpinned(p))
-	what := listed(" and ", given(total > 0, "change %s (%s)", count(total, "host"), listed(", ", parts...)),
+	what := listed(" and ", given(total > 0, "change %s", count(total, "host")+given(inFleets != "", " (%s)", inFleets)),
 		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(len(p.Purchases()) > 0, "order %s", count(len(p.Purchases()), "server")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
 	shares := listed("; ", mapped(fleets, func(f fleet.Fleet) string {
 		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
