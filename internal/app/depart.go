@@ -59,9 +59,9 @@ func depart(ctx context.Context, env *Env, o DepartOptions, d plan.Departure) er
 func (env *Env) departing(p *plan.Plan, d *plan.Departure, approved bool, question string) error {
 	if !d.Replace {
 		if h, known := p.HostByServer(d.ServerID); known && h.Unowned {
-			env.errText().Say("No one is known to own " + d.Name + ". macfleet saw no virtual machine and no job of Tart or Packer there; other work, such as xcodebuild, is unknown and would be lost.")
+			env.errText().Say("No one is known to own " + d.Name + ". macfleet saw no virtual machine and no job of Tart, Packer, Xcode or a GitHub runner there; other work is unknown and would be lost.")
 		}
-		return env.askFor(approved, question+" "+d.Name+" is erased and returned to the pool.", d.Name)
+		return env.askFor(approved, question+" The erased server returns to the pool.", d.Name)
 	}
 	if len(p.Runnable()) == 0 {
 		question = d.Name + " is not replaced now. Store that it is replaced as soon as its group has another server?"
