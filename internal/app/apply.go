@@ -97,7 +97,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 
 // toApply says what an apply is about, before anything is read.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
-	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred}
+	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred, asksRight: true}
 	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
 	n.Passwords = o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))

@@ -36,7 +36,7 @@ func depart(ctx context.Context, env *Env, o DepartOptions, d plan.Departure) er
 		return err
 	}
 	env.ending = &view.Ending{}
-	n := need{bounds: &Bounds{AnyTime: o.AnyTime}, drain: DefaultDrain, full: o.Full, failOnDeferred: true}
+	n := need{bounds: &Bounds{AnyTime: o.AnyTime}, drain: DefaultDrain, full: o.Full, failOnDeferred: true, asksRight: true}
 	return env.with(ctx, n, func(looking context.Context, s *session) error {
 		s.limit(0)
 		s.engine.Selection.Departs = &d

@@ -89,7 +89,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 }
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
-	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds}
+	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds, asksRight: true}
 	if !env.gave("allow-order") { // what may be approved
 		n.bounds.Orders = plan.AnyOrders
 	}

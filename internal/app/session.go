@@ -47,6 +47,7 @@ type need struct {
 	watching       bool                    // a provider that is away is part of the answer
 	bounds         *Bounds                 // of plan and apply
 	full           bool                    // the plan is shown with every host, step and field
+	asksRight      bool                    // a plan that renames servers asks first whether the API key may
 	failOnDeferred bool                    // a run that leaves something for a later one exits 3
 	drain          time.Duration           // of one host; 0: the default
 	approved       *approval               // the plan file that is applied; nil: none
@@ -206,7 +207,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
 		Selection: sel, Former: s.former(), Met: s.met, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub, FleetKeys: keys,
 		Stop: env.stop, Now: time.Now, Emit: s.event, Timing: env.outlook(s.config.Owner).Timing,
-		Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
+		AsksRight: s.asksRight, Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
 		Artifacts: env.artifactStore(s.world),
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 			return steps.Input(steps.InputFor(in), value)

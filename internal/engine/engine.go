@@ -106,7 +106,12 @@ type Engine struct {
 	// Locked says who holds the lock; nil: there is no lock.
 	Locked func(context.Context) (*plan.Lock, error)
 
+	// AsksRight says that a plan which would rename a server is preceded by the question whether the API key may do
+	// it. The question is a write that changes nothing, so what only looks does not ask.
+	AsksRight bool
+
 	renaming  renameRight
+	right     *plan.RenameRight // the answer of this run; nil: it is unknown
 	keys      keyCheck
 	diagnosed diagnoses
 	emitting  sync.Mutex
@@ -168,7 +173,8 @@ func (e *Engine) observe(ctx context.Context, performed *plan.Plan) (plan.Snapsh
 	if err != nil {
 		return snap, nil, err
 	}
-	p, err := e.complete(ctx, &snap, e.Selection)
+	snap.RenameRight = e.right
+	p, err := e.complete(ctx, &snap, e.Selection, e.AsksRight && performed == nil)
 	if err != nil {
 		return snap, nil, err
 	}
@@ -188,7 +194,7 @@ func (e *Engine) ObserveHost(ctx context.Context, name string) (plan.Snapshot, e
 	if err != nil {
 		return snap, err
 	}
-	_, err = e.complete(ctx, &snap, sel)
+	_, err = e.complete(ctx, &snap, sel, false)
 	return snap, err
 }
 
@@ -224,7 +230,7 @@ func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (
 	if err != nil {
 		return server, snap, nil, err
 	}
-	p, err := e.complete(ctx, &snap, sel)
+	p, err := e.complete(ctx, &snap, sel, false)
 	if err == nil {
 		p = e.judge(ctx, p, nil, e.Now())
 	}
@@ -232,9 +238,9 @@ func (e *Engine) Examine(ctx context.Context, name string, more ...plan.Probe) (
 }
 
 // complete observes the selected hosts, computes their plan, and looks up the passwords it
-// needs. A candidate without a password is replaced by another one. It terminates, because
+// needs, and whether the API key may rename servers if asksRight is set. A candidate without a password is replaced by another one. It terminates, because
 // each round observes new hosts or finds new passwords.
-func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Selection) (*plan.Plan, error) {
+func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Selection, asksRight bool) (*plan.Plan, error) {
 	var p *plan.Plan
 	var again map[string]bool
 	for more := true; more; {
@@ -266,9 +272,11 @@ func (e *Engine) complete(ctx context.Context, snap *plan.Snapshot, sel plan.Sel
 		if err != nil {
 			return nil, err
 		}
-		denied, err := e.readRenameRight(ctx, snap, p)
-		if err != nil {
-			return nil, err
+		denied := false
+		if asksRight {
+			if denied, err = e.readRenameRight(ctx, snap, p); err != nil {
+				return nil, err
+			}
 		}
 		if more = keys || denied; more {
 			p = nil

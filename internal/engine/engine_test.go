@@ -97,7 +97,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &engine.Engine{Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
+	return &engine.Engine{AsksRight: true, Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
 		Hosts:     overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
 		Passwords: scalewayPasswords{servers}, Input: input,
 		Pins: hosts.KnownHosts{Path: filepath.Join(folderOf(t, w), "known_hosts-"+c.Environment)}, Parallelism: 8,

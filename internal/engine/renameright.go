@@ -33,7 +33,7 @@ func (e *Engine) checkRename(ctx context.Context, s inventory.Server) error {
 }
 
 // readRenameRight adds to the snapshot whether the API key may rename servers, if the plan renames any. It is known
-// before a person approves the plan.
+// before a person approves the plan, and is never requested after the run.
 func (e *Engine) readRenameRight(ctx context.Context, snap *plan.Snapshot, p *plan.Plan) (denied bool, err error) {
 	s, renames := p.Renamed()
 	if snap.RenameRight != nil || !renames {
@@ -53,5 +53,6 @@ func (e *Engine) readRenameRight(ctx context.Context, snap *plan.Snapshot, p *pl
 	default:
 		snap.RenameRight = &plan.RenameRight{}
 	}
+	e.right = snap.RenameRight
 	return snap.RenameRight.Denied != "", nil
 }

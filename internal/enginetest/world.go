@@ -113,7 +113,7 @@ func (w *World) With(name string) *World {
 
 // Engine returns an engine in this world, as a new process.
 func (w *World) Engine() *engine.Engine {
-	return &engine.Engine{Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
+	return &engine.Engine{AsksRight: true, Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
 		FleetKeys: []plan.FleetKey{FleetKey}, Passwords: passwords{}, Artifacts: shelf{}, Input: func(_ engine.InputFor, v secret.Value) (secret.Value, error) { return v, nil },
 		Parallelism: 8, Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
