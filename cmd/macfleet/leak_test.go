@@ -12,18 +12,16 @@ import (
 // keyline VARIABLE FILE sets a variable to a line from the middle of the private
 // key among a world's secrets.
 func keyline(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: keyline VARIABLE FILE")
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: keyline VARIABLE FILE REFERENCE")
 	}
 	var secrets map[string]string
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &secrets))
-	for _, text := range secrets {
-		if lines := strings.Split(text, "\n"); len(lines) > 4 {
-			ts.Setenv(args[0], lines[2])
-			return
-		}
+	lines := strings.Split(secrets[args[2]], "\n")
+	if len(lines) <= 4 {
+		ts.Fatalf("%s holds no key %s", args[1], args[2])
 	}
-	ts.Fatalf("%s holds no key", args[1])
+	ts.Setenv(args[0], lines[2])
 }
 
 // rename OLD NEW gives a simulated server another name.

@@ -195,7 +195,7 @@ func TestExamineWords(t *testing.T) {
 		{"before the host key", "connection", "not checked: the host key is not trusted", "", trouble("damaged-pin")},
 		{"without a key", "connection", "not checked: login failed", "", trouble("no-key")},
 		{"clock", "clock", "less than a minute off", "", func(*world, *plan.HostSeen) {}},
-		{"another macOS", "macos", "15.7 (Sequoia); fleet macos wants Tahoe", "restore the type or os of the group; to replace the server by hand: reinstall it, rename it into the pool, then macfleet apply",
+		{"another macOS", "macos", "15.7 (Sequoia); fleet macos wants Tahoe", "macfleet replace acme-prod-macos-m2-00001, or restore the type or os of the group",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
 		{"root", "step alpha", "not compared: alpha.get: needs root", plan.MissingSudo().Remedy, unread("needs root")},
 		{"hung", "step alpha", "not compared: alpha.get: timed out and was stopped",

@@ -43,6 +43,13 @@ func said(p *plan.Plan, err error) []string {
 			out = append(out, a.Refusal.Code.String())
 		}
 	}
+	for _, h := range p.Hosts {
+		for _, t := range []*plan.Trouble{h.Unknown, h.Refused} {
+			if t != nil {
+				out = append(out, t.Code.String())
+			}
+		}
+	}
 	for _, r := range p.Rejected {
 		out = append(out, r.Trouble.Code.String())
 	}

@@ -96,7 +96,7 @@ func TestNodeSeen(t *testing.T) {
 		c.setReady(t, name(t, "4"), corev1.ConditionFalse)
 		seen := nodesOf(t, client)
 		want := inventory.Node{Name: node.Name, UID: node.UID, Ready: inventory.Ready, Labels: seen[3].Labels,
-			Capacity: inventory.Capacity{CPU: 8, Memory: 14 << 30, Pods: 3}, Taints: seen[3].Taints, Conditions: seen[3].Conditions}
+			Capacity: inventory.Capacity{CPU: 8, Memory: 14 << 30, Pods: 3}, Taints: seen[3].Taints, Conditions: seen[3].Conditions, Writers: seen[3].Writers}
 		if diff := cmp.Diff(want, seen[3], cmp.AllowUnexported(want.Taints)); diff != "" || seen[3].Labels["acme.dev/fleet"] != "runners" {
 			t.Errorf("%s, labels %v", diff, seen[3].Labels)
 		}

@@ -38,7 +38,7 @@ func TestWritersOf(t *testing.T) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mini-1", Annotations: map[string]string{test.paused: "true"}}}
 		if test.manager != "" {
 			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"},
-				{Manager: test.manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(test.fields)}}}
+				{Manager: test.manager, FieldsV1: metav1.NewFieldsV1(test.fields)}}
 		}
 		if diff := cmp.Diff(test.want, c.writersOf(n)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

@@ -57,9 +57,12 @@ type Registered struct {
 
 // What GitHub answers a runner that registers or removes itself.
 var (
-	ErrToken   = errors.New("Http response code: NotFound from 'POST https://api.github.com/actions/runner-registration'")
+	//lint:ignore ST1005 as the runner prints it
+	ErrToken = errors.New("Http response code: NotFound from 'POST https://api.github.com/actions/runner-registration'")
+	//lint:ignore ST1005 likewise
 	ErrTaken   = errors.New("A runner exists with the same name")
 	ErrVersion = errors.New("this version of the runner can no longer register")
+	//lint:ignore ST1005 likewise
 	ErrUnknown = errors.New("Does not exist. Skipping Removing runner from the server")
 )
 

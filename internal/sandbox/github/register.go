@@ -126,6 +126,7 @@ func (s Settings) groupNamed(name string) (Group, error) {
 			return g, nil
 		}
 	}
+	//lint:ignore ST1005 as the runner prints it
 	return Group{}, fmt.Errorf("Could not find any self-hosted runner group named %q.", name)
 }
 
