@@ -17,7 +17,7 @@ if [ "$stays" != yes ]; then
 fi
 for file in "$dir/authorized_keys" "$dir/scw_authorized_keys"; do
   [ -e "$file" ] || continue
-  want= has=
+  want='' has=''
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in
     '#'*) ;;

@@ -100,7 +100,7 @@ abandons() {
   [ -f "$1" ] || return 1
   text=''
   while IFS= read -r line || [ -n "$line" ]; do
-    text="$text${line#"${line%%[!$tab ]*}"}"
+    text="$text${line#"${line%%[!"$tab" ]*}"}"
   done <"$1"
   case $text in *'<key>AbandonProcessGroup</key><true/>'*) return 0 ;; esac
   return 1
