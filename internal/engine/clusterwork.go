@@ -14,15 +14,9 @@ import (
 // errNoCluster reports a plan that needs a cluster, in a configuration without one.
 var errNoCluster = errors.New("the configuration has no cluster")
 
-// inCluster performs an action on the host's objects in the cluster, or one without a host. It needs no
+// inCluster performs an action on the host's objects in the cluster, or on the cluster's own. It needs no
 // connection to the host.
 func (w *worker) inCluster(ctx context.Context, a plan.Action) error {
-	switch a.Kind {
-	case plan.RegisterKey:
-		return w.engine.registerKey(ctx, a)
-	case plan.OrderServer:
-		return w.engine.order(ctx, *a.Purchase)
-	}
 	cluster := w.engine.Cluster
 	if cluster == nil {
 		return errNoCluster

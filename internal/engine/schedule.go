@@ -58,10 +58,7 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 	e.renaming, e.keys = newRenameRight(), newKeyCheck()
 	var kept Result
 	if len(work) > 0 && work[0][0].OfCluster() {
-		kept = e.perform(ctx, "", work[0], nil, func(ctx context.Context, a plan.Action) error {
-			w := &worker{engine: e, host: plan.Host{Name: a.Host}}
-			return w.inCluster(ctx, a)
-		})
+		kept = e.perform(ctx, "", work[0], nil, e.withoutHost)
 		work = work[1:]
 	}
 	s := e.schedule(p, work)
@@ -72,6 +69,18 @@ func (e *Engine) execute(ctx context.Context, p *plan.Plan) Result {
 		s.sum.Failures = append(s.sum.Failures, s.jobs[actions[0].ServerID].failed...)
 	}
 	return s.sum
+}
+
+// withoutHost performs an action that belongs to no host of the plan: in the provider's project, or in the cluster.
+func (e *Engine) withoutHost(ctx context.Context, a plan.Action) error {
+	switch a.Kind {
+	case plan.RegisterKey:
+		return e.registerKey(ctx, a)
+	case plan.OrderServer:
+		return e.order(ctx, *a.Purchase)
+	}
+	w := &worker{engine: e, host: plan.Host{Name: a.Host}}
+	return w.inCluster(ctx, a)
 }
 
 // run ends when no host is in progress and none can start any more.
