@@ -85,9 +85,13 @@ func knownMembers(r *register, snap Snapshot) map[string]knownAs {
 	for _, n := range nodes {
 		add(n.ServerID(), n.Name, byNode)
 	}
-	for _, p := range byAge(snap.Pins) {
+	pins, final := byAge(snap.Pins), make(map[string]bool)
+	for _, p := range pins {
+		final[p.ServerID] = p.Stage.Final()
+	}
+	for _, p := range pins {
 		// Another run may have won the claim that pinned it, or have claimed it after its release.
-		if !p.Unfinished && !p.Stage.Final() {
+		if !p.Unfinished && !p.Stage.Final() && !final[p.ServerID] {
 			add(p.ServerID, p.Name, byPin)
 		}
 	}

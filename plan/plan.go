@@ -307,7 +307,7 @@ type Plan struct {
 	KeyRotation  *KeyRotation         `json:"key_rotation,omitempty"`     // of the fleet's SSH key; null: none is in progress
 	Doubts       []Trouble            `json:"doubts,omitempty"`           // about the configuration as a whole
 	// Left and Stay are ids of servers whose stored stage means nothing any more: those that are released, and
-	// members that stay.
+	// hosts of this plan that stay.
 	Left []string `json:"released_servers,omitempty"`
 	Stay []string `json:"kept_servers,omitempty"`
 }

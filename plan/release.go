@@ -44,6 +44,15 @@ func Stages() []Stage { return []Stage{Replaced, Leaving, Wiping, Wiped} }
 // about to be, empty.
 func (s Stage) Final() bool { return s == Wiping || s == Wiped }
 
+// Keep returns a pin without its stage if its server stays after all, under the name that its host has in the plan: the name in
+// the pin of an unfinished release decides nothing, and must not decide once the stage is gone.
+func (p *Plan) Keep(pin Pin) Pin {
+	if h, ok := p.HostByServer(pin.ServerID); ok && slices.Contains(p.Stay, pin.ServerID) {
+		pin.Stage, pin.Name = Stays, h.Name
+	}
+	return pin
+}
+
 // Reset says what a released server becomes.
 type Reset struct {
 	SystemID string `json:"system_id,omitempty"` // the operating system to install; empty: it is installed

@@ -228,3 +228,25 @@ func TestARenamedServerIsKept(t *testing.T) {
 	p := w.plan(t)
 	expect(t, "servers that stay", []string{serverID(3)}, p.Stay)
 }
+
+// TestAKeptServerIsWhatThePlanSaid: once the stage is gone, the name in the pin must not move the host to another group.
+func TestAKeptServerIsWhatThePlanSaid(t *testing.T) {
+	t.Parallel()
+	w := leaver()
+	w.pinned(3, plan.Wiping, "")
+	for i := range w.snap.Pins {
+		if w.snap.Pins[i].ServerID == serverID(3) {
+			w.snap.Pins[i].Name = "acme-prod-runners-m2-" + serverID(3)[:5]
+		}
+	}
+	w.change(3, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	w.snap.Servers[2].Name = "kept-by-hand"
+	want := w.cfg.HostName("macos", "m2", serverID(3)) // by its Node
+	for range 2 {
+		p := w.plan(t)
+		if h, ok := p.HostByServer(serverID(3)); !ok || h.Name != want {
+			t.Fatalf("the host is %q, want %s", h.Name, want)
+		}
+		w.settle(p)
+	}
+}

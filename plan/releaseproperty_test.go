@@ -42,16 +42,15 @@ func (w *world) podsOf(h plan.Host) []inventory.Pod {
 
 // settle forgets the stages that mean nothing any more, and those of servers that are claimed.
 func (w *world) settle(p *plan.Plan) {
-	left, stay := p.Left, slices.Clone(p.Stay)
+	left := p.Left
 	w.snap.Pins = slices.DeleteFunc(slices.Clone(w.snap.Pins), func(pin plan.Pin) bool { return slices.Contains(left, pin.ServerID) })
-	for _, a := range p.Actions {
-		if a.Kind == plan.ClaimServer {
-			stay = append(stay, a.ServerID)
-		}
-	}
 	for i := range w.snap.Pins {
-		if slices.Contains(stay, w.snap.Pins[i].ServerID) {
-			w.snap.Pins[i].Stage = plan.Stays
+		pin := &w.snap.Pins[i]
+		*pin = p.Keep(*pin)
+		for _, a := range p.Actions {
+			if a.Kind == plan.ClaimServer && a.ServerID == pin.ServerID {
+				pin.Stage, pin.Name = plan.Stays, a.Host
+			}
 		}
 	}
 }

@@ -418,13 +418,11 @@ func (e *Engine) forgetPins(ids ...string) error {
 
 // settleStages forgets what earlier runs stored of servers that left, and of those that stay after all.
 func (e *Engine) settleStages(p *plan.Plan) error {
-	if stay := p.Stay; len(stay) > 0 {
+	if len(p.Stay) > 0 {
 		if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
 			all = slices.Clone(all)
 			for i := range all {
-				if slices.Contains(stay, all[i].ServerID) {
-					all[i].Stage = plan.Stays
-				}
+				all[i] = p.Keep(all[i])
 			}
 			return all
 		}); err != nil {
