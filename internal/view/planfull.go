@@ -115,7 +115,7 @@ func planBlocks(h plan.Host, actions []plan.Action) []block {
 	for _, a := range actions {
 		if a.Kind != plan.ClaimServer {
 			rows := actionRows(h, a)
-			if a.Refusal != nil && a.Refusal == before { // the same is printed above
+			if a.Refusal != nil && before != nil && *a.Refusal == *before { // the same is printed above
 				rows = rows[:len(rows)-len(refusal(h, a))]
 			}
 			before = a.Refusal
