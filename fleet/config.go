@@ -20,6 +20,7 @@ type Config struct {
 	Kubernetes   *Kubernetes // nil: this configuration has no cluster
 	SSH          SSH
 	Artifacts    []Artifact // in the order of files and places
+	GitHubApps   []GitHubApp
 	Guardrails   Guardrails
 	Ignores      []Ignore // in the order of files and places
 	Fleets       []Fleet  // in the order of files and places

@@ -21,10 +21,6 @@ type Reserve struct {
 	Memory *string `hcl:"memory,optional" per:"fleet" default:"2Gi" is:"quantity"` // as Kubernetes writes it
 }
 
-// GithubRunner makes a host a builder: it builds virtual machine images next to its kubelet, so no Pod may
-// run there and no virtual machine is garbage.
-type GithubRunner struct{}
-
 // JoinsCluster reports whether the host becomes a Node.
 func (s Spec) JoinsCluster() bool { return s.TartKubelet != nil }
 

@@ -32,6 +32,7 @@ type Marker struct {
 	Hold          *inventory.Hold   `json:"hold,omitempty"` // a person's hold; nil: none
 	// Repairs are the failed repairs in a row; nil: none.
 	Repairs *inventory.Repairs `json:"repairs,omitempty"`
+	Fence   *Fence             `json:"fence,omitempty"` // nil: no run keeps new jobs away from the host's agent
 }
 
 // SudoersFile gives the login user root without a password. The step sudo writes it, and a failed claim

@@ -1,6 +1,10 @@
 package inventory
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Agent is a CI agent as its service lists it, for example a self-hosted runner of GitHub.
 type Agent struct {
@@ -22,6 +26,8 @@ type AgentGroup struct {
 	Name   string `json:"name"`
 	Public bool   `json:"public,omitempty"` // jobs of public repositories may run on it
 	All    bool   `json:"all,omitempty"`    // all repositories of the organization may use it
+	// Default says that agents join it which name no group.
+	Default bool `json:"default,omitempty"`
 }
 
 // AgentRelease is a version of an agent's program that its service offers for download.
@@ -35,4 +41,41 @@ type AgentRelease struct {
 type Sunset struct {
 	Running     time.Time `json:"running,omitzero"`     // from then on it gets no jobs
 	Registering time.Time `json:"registering,omitzero"` // from then on it cannot register
+}
+
+// AgentService is what a CI service lists of one scope, such as an organization at GitHub.
+type AgentService struct {
+	Agents []Agent `json:"agents,omitempty"` // all of the scope, by id
+	// Groups are those of the scope; absent: the scope has none.
+	Groups Seen[[]AgentGroup] `json:"groups,omitzero"`
+	// Newest is the newest program for these hosts; absent: the service offers none.
+	Newest Seen[AgentRelease] `json:"newest,omitzero"`
+	// Sunsets are when it stops accepting the versions that its agents have, by version; one without a date is missing.
+	Sunsets map[string]Sunset `json:"sunsets,omitempty"`
+	// ReadOnly says that the credentials can list agents but not change them.
+	ReadOnly bool `json:"read_only,omitempty"`
+}
+
+// Named returns the agents of a name, which services compare without regard to case.
+func (s AgentService) Named(name string) []Agent {
+	return slices.DeleteFunc(slices.Clone(s.Agents), func(a Agent) bool { return !strings.EqualFold(a.Name, name) })
+}
+
+// Agent returns the agent with an id.
+func (s AgentService) Agent(id string) (Agent, bool) {
+	i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.ID == id })
+	if i < 0 {
+		return Agent{}, false
+	}
+	return s.Agents[i], true
+}
+
+// GroupNamed returns the group of a name; the empty name is that of the default group.
+func (s AgentService) GroupNamed(name string) (AgentGroup, bool) {
+	groups, _ := s.Groups.Get()
+	i := slices.IndexFunc(groups, func(g AgentGroup) bool { return strings.EqualFold(g.Name, name) || name == "" && g.Default })
+	if i < 0 {
+		return AgentGroup{}, false
+	}
+	return groups[i], true
 }

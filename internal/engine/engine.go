@@ -91,6 +91,7 @@ type Engine struct {
 	Drain     Drain
 	Reboot    Reboot
 	Runners   Idle            // jobs on builders; nil: unknown
+	Agents    Agents          // nil: no CI agents are configured
 	Stop      context.Context // done: start no new action
 	Now       func() time.Time
 	Emit      func(Event) // never called concurrently

@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+// AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner of GitHub. What
+// happens on the host is the step's; what happens at the service is done by the engine.
+type AgentKeeper interface {
+	Step
+	// Agent returns the agent that the host should be; ok is false if it should be none.
+	Agent() (spec AgentSpec, ok bool)
+	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
+	// host that leaves, and has no changes if there is no agent.
+	Leave(View) Finding
+}
+
+// AgentSpec is the agent that a host should be.
+type AgentSpec struct {
+	Scope      string   // the web address where it registers
+	Name       string   // the host's name
+	Labels     []string // those that can be changed, sorted, in lower case
+	Group      string   // by name; empty: the default one
+	FenceGroup string   // by name: the group without repositories that keeps new jobs away; empty: its labels are taken off
+}
+
+// AgentVerb is what happens to an entry at a CI service.
+type AgentVerb string
+
+// The verbs.
+const (
+	Deregister AgentVerb = "deregister" // delete the entry
+	Restore    AgentVerb = "restore"    // give it the labels and the group that are configured
+)
+
+// AgentChange is a change at a CI service instead of on the host.
+type AgentChange struct {
+	Verb  AgentVerb       `json:"verb"`
+	Scope string          `json:"scope"`
+	Agent inventory.Agent `json:"agent"` // as it was listed
+}
+
+// ServiceSeen is what a CI service answered about one scope.
+type ServiceSeen struct {
+	// Trouble says why it could not be read; nil: it was.
+	Trouble *Trouble `json:"trouble,omitempty"`
+	inventory.AgentService
+}
+
+// Fence is what a run notes in a host's marker before it keeps new jobs away from the host's agent: an interrupted run is
+// told from a person who changed the agent's labels or group.
+type Fence struct {
+	Run   string    `json:"run"`
+	Epoch int64     `json:"epoch"`
+	At    time.Time `json:"at"`
+}
