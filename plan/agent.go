@@ -12,6 +12,9 @@ type AgentKeeper interface {
 	Step
 	// Agent returns the agent that the host should be; ok is false if it should be none.
 	Agent() (spec AgentSpec, ok bool)
+	// Entry returns where the host's agent is registered, and the id of its entry there, by what was read on the host; ok is
+	// false if it is not registered. The scope may be another one than the specification's.
+	Entry(Facts) (scope, id string, ok bool)
 	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
 	// host that leaves, and has no changes if there is no agent.
 	Leave(View) Finding

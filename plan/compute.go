@@ -60,6 +60,8 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.pinPlace()
 	c.orphans()
 	c.stranded()
+	c.agentsLeft()
+	c.services()
 	refuse(c.plan.Actions, c.doubt) // actions without a host
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	for _, f := range cfg.Fleets {
@@ -118,15 +120,16 @@ const roomForActions = 20
 // computation carries the inputs and the plan being built.
 type computation struct {
 	*census
-	stepsFor StepsFor
-	sel      Selection
-	keys     *trusts
-	needs    []need
-	leaves   map[string]bool // ids of servers that leave their groups
-	plan     *Plan
-	drafts   []draft           // of the plan's hosts, in their order
-	doubt    *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
-	rejected map[Rejected]bool // listed once, however many groups considered them
+	stepsFor    StepsFor
+	sel         Selection
+	keys        *trusts
+	needs       []need
+	leaves      map[string]bool // ids of servers that leave their groups
+	plan        *Plan
+	drafts      []draft           // of the plan's hosts, in their order
+	doubt       *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
+	serverNames map[string]bool   // of all servers and members; nil: not needed yet
+	rejected    map[Rejected]bool // listed once, however many groups considered them
 }
 
 // draft is a host of the plan before its steps were compared, with the actions that come before theirs.
@@ -180,6 +183,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
 	h.MovedFrom = c.sel.MovedFrom
 	h.trust = c.keys.of(p)
+	c.enterService(h)
 	h.Stage = p.stage
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -172,8 +173,9 @@ type Host struct {
 	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the applied plan file does not have the host, or has another key of it: nothing is
 	// written there, and no key is pinned.
-	Unapproved bool  `json:"unapproved,omitempty"`
-	Held       *Held `json:"held,omitempty"` // a person's hold, also an expired one; nil: none
+	Unapproved bool         `json:"unapproved,omitempty"`
+	Held       *Held        `json:"held,omitempty"`  // a person's hold, also an expired one; nil: none
+	Agent      *AgentStatus `json:"agent,omitempty"` // its CI agent as the service lists it; null: none, or unknown
 	// FailedRepairs are those in a row, and whether it is quarantined; nil: none.
 	FailedRepairs *inventory.Repairs `json:"failed_repairs,omitempty"`
 	Unknown       *Trouble           `json:"unknown,omitempty"` // it could not be read
@@ -192,6 +194,9 @@ type Host struct {
 	markerLost bool // someone removed its marker
 	noSession  bool // no user is logged in at its screen
 	vms        inventory.Seen[[]string]
+	servers    map[string]bool // names of all servers and members
+	taken      time.Time       // when the lists were read
+	fence      *Fence          // an earlier run kept new jobs away from its agent
 }
 
 // MarkerStale reports whether the marker lacks something that is known now: the record of a step that is in

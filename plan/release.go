@@ -216,7 +216,7 @@ func (c *computation) leave(d *draft) {
 		if h.Name != h.Server.Name { // its name and its marker must agree before it is erased
 			add(RenameServer, code, why, Field{"name", h.Server.Name, h.Name})
 		}
-		c.vacate(h, add, code, why)
+		trouble = cmp.Or(trouble, c.vacate(h, add, code, why))
 	}
 	if h.Stage != Wiped {
 		a := add(ReinstallServer, code, why, Field{"disk", h.Server.OSFamily + ", set up", cmp.Or(reset.System, h.Server.OSFamily) + ", empty"})
@@ -294,7 +294,7 @@ func (c *computation) whyLeaves(h *Host) (Code, string) {
 
 // vacate adds what takes a host out of the cluster. Its Node goes after its kubelet's identity, without which no kubelet
 // can register it again.
-func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Action, code Code, why string) {
+func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Action, code Code, why string) (refused *Trouble) {
 	n, isNode := h.Node.Get()
 	if isNode && h.Drainable() {
 		a := add(DrainNode, code, why, Field{"Node", n.Name, ""})
@@ -303,6 +303,7 @@ func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Ac
 			a.Refusal = h.waits("the release", a.Busy)
 		}
 	}
+	refused = c.retire(h, add, code, why)
 	if i, ok := h.Identity.Get(); ok {
 		add(RevokeHost, code, why, identityFields(i, true, Field{Before: "present"})...)
 	}
@@ -317,6 +318,7 @@ func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Ac
 			a.Refusal = deleteNode(h, n, true).Refusal
 		}
 	}
+	return refused
 }
 
 // work returns the work that runs on a host as its steps read it.

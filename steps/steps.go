@@ -11,6 +11,7 @@ import (
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/autologin"
+	"github.com/macfleet/macfleet/steps/githubrunner"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/tartkubelet"
 	"github.com/macfleet/macfleet/steps/vmfirewall"
@@ -35,7 +36,7 @@ func For(h fleet.Host) []plan.Step {
 		vmfirewall.New(h),
 		tart{desired: h.Spec.Tart},
 		tartkubelet.New(h),
-		githubRunner{desired: h.Spec.GithubRunner, joins: h.Spec.JoinsCluster()},
+		githubrunner.New(h),
 	}
 }
 

@@ -37,6 +37,26 @@ func (j Job) Program() string {
 	return j.Arguments[0]
 }
 
+// Agent is the property list of a job in a user's session, limited to the keys that macfleet's jobs use.
+type Agent struct {
+	Label       string            `plist:"Label"`
+	Arguments   []string          `plist:"ProgramArguments"`
+	User        string            `plist:"UserName"` // as svc.sh of GitHub's runner writes it; launchd ignores it here
+	Folder      string            `plist:"WorkingDirectory"`
+	Environment map[string]string `plist:"EnvironmentVariables"`
+	RunAtLoad   bool              `plist:"RunAtLoad"`
+	KeepAlive   map[string]bool   `plist:"KeepAlive"`          // conditions under which launchd restarts it
+	ExitTimeOut int               `plist:"ExitTimeOut"`        // seconds from SIGTERM to SIGKILL
+	Limits      map[string]int    `plist:"SoftResourceLimits"` // for example NumberOfFiles
+	ProcessType string            `plist:"ProcessType"`
+	Session     bool              `plist:"SessionCreate"` // it gets a security session, with keychains of its own
+	Stdout      string            `plist:"StandardOutPath"`
+	Stderr      string            `plist:"StandardErrorPath"`
+}
+
+// AgentPlist renders a job of a user's session, as Plist does.
+func AgentPlist(a Agent) string { return render(reflect.ValueOf(a)) }
+
 const (
 	head = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -48,11 +68,13 @@ const (
 
 // Plist renders a job: keys in the order of its fields, values escaped, empty ones omitted.
 // Equal jobs give equal bytes.
-func Plist(j Job) string {
+func Plist(j Job) string { return render(reflect.ValueOf(j)) }
+
+func render(job reflect.Value) string {
 	var b strings.Builder
 	b.Grow(usualSize)
 	b.WriteString(head)
-	for field, value := range reflect.ValueOf(j).Fields() {
+	for field, value := range job.Fields() {
 		if value.IsZero() || value.Kind() == reflect.Map && value.Len() == 0 {
 			continue
 		}
@@ -61,7 +83,7 @@ func Plist(j Job) string {
 		case string:
 			element(&b, "\t<string>", v, "</string>\n")
 		case bool:
-			b.WriteString("\t<true/>\n")
+			b.WriteString("\t" + boolean(v) + "\n")
 		case int:
 			b.WriteString("\t<integer>" + strconv.Itoa(v) + "</integer>\n")
 		case []string:
@@ -71,16 +93,32 @@ func Plist(j Job) string {
 			}
 			b.WriteString("\t</array>\n")
 		case map[string]string:
-			b.WriteString("\t<dict>\n")
-			for _, name := range slices.Sorted(maps.Keys(v)) {
-				element(&b, "\t\t<key>", name, "</key>\n")
-				element(&b, "\t\t<string>", v[name], "</string>\n")
-			}
-			b.WriteString("\t</dict>\n")
+			dictionary(&b, v, func(text string) { element(&b, "\t\t<string>", text, "</string>\n") })
+		case map[string]bool:
+			dictionary(&b, v, func(is bool) { b.WriteString("\t\t" + boolean(is) + "\n") })
+		case map[string]int:
+			dictionary(&b, v, func(n int) { b.WriteString("\t\t<integer>" + strconv.Itoa(n) + "</integer>\n") })
 		}
 	}
 	b.WriteString(tail)
 	return b.String()
+}
+
+func boolean(is bool) string {
+	if is {
+		return "<true/>"
+	}
+	return "<false/>"
+}
+
+// dictionary writes the entries of a map in the order of their keys.
+func dictionary[V any](b *strings.Builder, all map[string]V, value func(V)) {
+	b.WriteString("\t<dict>\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		element(b, "\t\t<key>", name, "</key>\n")
+		value(all[name])
+	}
+	b.WriteString("\t</dict>\n")
 }
 
 // usualSize is the initial buffer size for an agent's property list.

@@ -21,6 +21,7 @@ type Service struct {
 	PID         int    // 0: no process
 	Runs        int    // starts since it was loaded
 	Throttle    int    // minimum seconds between two starts
+	ExitTimeout int    // seconds from SIGTERM to SIGKILL; 0: not shown
 	LastExit    string // of the last process: "(never exited)", "0", "78: EX_CONFIG", "Killed: 9"
 	LastReason  string // the kernel's reason for that exit, such as OS_REASON_CODESIGNING
 	Properties  []string
@@ -124,7 +125,7 @@ func (s *Service) fields() map[string]any {
 	return map[string]any{
 		"state": &s.State, "program": &s.Program, "username": &s.User, "stdout path": &s.Stdout, "stderr path": &s.Stderr,
 		"last exit code": &s.LastExit, "last terminating signal": &s.LastExit, "last exit reason": &s.LastReason,
-		"pid": &s.PID, "runs": &s.Runs, "minimum runtime": &s.Throttle, "properties": &s.Properties,
+		"pid": &s.PID, "runs": &s.Runs, "minimum runtime": &s.Throttle, "exit timeout": &s.ExitTimeout, "properties": &s.Properties,
 	}
 }
 

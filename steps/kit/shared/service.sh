@@ -20,7 +20,8 @@ refused() {
 }
 
 # leave takes the service $1 out of launchd. Its label is free only when print says that it is gone: bootout returns
-# before that, and what is loaded in between is refused and gone. launchd may give the process 20 s to end.
+# before that, and what is loaded in between is refused and gone. launchd may give the process 20 s to end; $2 is how many
+# seconds to wait for a job that gets more.
 leave() {
   look "$1"
   tries=0
@@ -28,7 +29,7 @@ leave() {
   while [ "$code" != 113 ] && [ "$code" != 112 ] && [ "$code" != 125 ]; do
     look "$1"
     tries=$((tries + 1))
-    [ "$tries" -lt 31 ] || { echo "launchd does not unload $1" >&2; exit 1; }
+    [ "$tries" -lt "${2:-31}" ] || { echo "launchd does not unload $1" >&2; exit 1; }
     case $code in 112 | 113 | 125) ;; *) sleep 1 ;; esac
   done
 }

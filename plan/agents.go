@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+)
+
+var (
+	codeRunnerLeftOver = NewCode("runner-left-over", Notice, "a CI service lists an offline agent whose host is gone")
+	codeAgentUnknown   = NewCode("agent-unknown", NotDrift, "the CI service cannot be read, so it is unknown whether a job runs on a host that leaves",
+		"macfleet doctor github shows why; run macfleet apply again when the service answers")
+)
+
+// AgentStatus is a host's CI agent as its service lists it.
+type AgentStatus struct {
+	Scope  string `json:"scope"`
+	Fenced bool   `json:"fenced,omitempty"` // a run keeps new jobs away
+	inventory.Agent
+}
+
+// keeper returns the step that makes a host an agent; ok is false if there is none.
+func keeper(all []Step) (k AgentKeeper, ok bool) {
+	for _, s := range all {
+		if k, ok = s.(AgentKeeper); ok {
+			return k, true
+		}
+	}
+	return nil, false
+}
+
+// enterService gives a host what the CI service of its agent said. A host that should be no agent any more has the one where
+// macfleet registered it.
+func (c *computation) enterService(h *Host) {
+	if len(c.snap.Services) == 0 {
+		return
+	}
+	k, ok := keeper(c.stepsFor(h.Spec))
+	if !ok {
+		return
+	}
+	h.servers, h.taken = c.names(), c.snap.Taken
+	spec, wanted := k.Agent()
+	scope, id, registered := k.Entry(h.Seen.Facts)
+	if wanted {
+		scope = spec.Scope
+	}
+	service, known := c.snap.Services[scope]
+	if !known {
+		return
+	}
+	h.Service = &service
+	m, _ := h.Seen.Marker.Get()
+	if f := m.Fence; f != nil && !(c.snap.Lock != nil && c.snap.Lock.Alive && c.snap.Lock.Run.ID == f.Run) {
+		h.fence = f
+	}
+	a, listed := service.Agent(id)
+	if !listed || !registered {
+		named := service.Named(h.Name)
+		if listed = len(named) > 0; listed {
+			a = named[0]
+		}
+	}
+	if listed {
+		h.Agent = &AgentStatus{Scope: scope, Fenced: m.Fence != nil, Agent: a}
+	}
+}
+
+// names returns the names of all servers and members.
+func (c *computation) names() map[string]bool {
+	if c.servers == nil || c.serverNames != nil {
+		return c.serverNames
+	}
+	c.serverNames = make(map[string]bool, len(c.servers))
+	for i := range c.servers {
+		c.serverNames[c.servers[i].name], c.serverNames[c.servers[i].server.Name] = true, true
+	}
+	return c.serverNames
+}
+
+// Fenceable reports whether a run can keep new jobs away from the host's agent, so that the work on it comes to an end.
+func (h *Host) Fenceable() bool {
+	return h.Agent != nil && h.Service != nil && h.Service.Trouble == nil && !h.Service.ReadOnly
+}
+
+// services warns of CI services that could not be read, once each.
+func (c *computation) services() {
+	for _, scope := range slices.Sorted(maps.Keys(c.snap.Services)) {
+		if t := c.snap.Services[scope].Trouble; t != nil {
+			about := *t
+			about.Text = scope + ": " + t.Text
+			c.plan.Warnings = append(c.plan.Warnings, about)
+		}
+	}
+}
+
+// agentsLeft deletes entries of agents whose hosts are gone: offline ones under names of this configuration that no server
+// has. A host that does not answer may be one of them, so then nothing is deleted.
+func (c *computation) agentsLeft() {
+	if c.plan.Narrowed || slices.ContainsFunc(c.servers, c.silent) {
+		return
+	}
+	spoken := c.mentioned()
+	for _, scope := range slices.Sorted(maps.Keys(c.snap.Services)) {
+		service := c.snap.Services[scope]
+		if service.Trouble != nil || service.ReadOnly {
+			continue
+		}
+		for _, a := range service.Agents {
+			if _, ours := c.cfg.Parse(a.Name); !ours || a.Online || a.Busy || spoken[a.Name] || c.names()[a.Name] {
+				continue
+			}
+			c.plan.Actions = append(c.plan.Actions, Action{Kind: ForgetAgent, Host: a.Name, Was: a.Name, Origin: drifted,
+				Reason: Reason{codeRunnerLeftOver, scope + " lists the offline agent " + a.Name + ", and no server has this name"},
+				Fields: []Field{{"entry", "id " + a.ID, "none"}},
+				Changes: []Change{{Reason: Reason{codeRunnerLeftOver, "no server is called " + a.Name}, Removes: true,
+					Agent: &AgentChange{Verb: Deregister, Scope: scope, Agent: a}, Fields: []Field{{"entry", "id " + a.ID, "none"}}}}})
+		}
+	}
+}
+
+// silent reports whether a member was not read.
+func (c *computation) silent(p placed) bool {
+	if p.role != member && p.role != orphan {
+		return p.role == gone
+	}
+	seen, asked := c.snap.Hosts[p.server.ID]
+	return !asked || seen.Trouble != nil
+}
+
+// retire adds what ends the agent of a host that leaves. What the host cannot say decides the service alone.
+func (c *computation) retire(h *Host, add func(Kind, Code, string, ...Field) *Action, code Code, why string) *Trouble {
+	k, ok := keeper(c.stepsFor(h.Spec))
+	if !ok {
+		return nil
+	}
+	_, wanted := k.Agent()
+	if wanted && !h.ForceBusy && (h.Service == nil || h.Service.Trouble != nil) {
+		text := "it is unknown whether a job runs on the host"
+		if h.Service != nil {
+			text += ": " + h.Service.Trouble.Text
+		}
+		return codeAgentUnknown.Trouble(text)
+	}
+	changes, busy := c.leaveChanges(h, k)
+	if len(changes) == 0 {
+		return nil
+	}
+	a := add(RetireAgent, code, why, fieldsOf(changes)...)
+	a.Step, a.Changes, a.Busy, a.Forced = k.ID(), changes, busy, h.ForceBusy
+	a.Disruption = Drain
+	return nil
+}
+
+// leaveChanges returns the changes that end a host's agent. A host that does not answer has only its entry deleted.
+func (c *computation) leaveChanges(h *Host, k AgentKeeper) ([]Change, []Task) {
+	if h.Seen.Trouble == nil {
+		f := k.Leave(h.View(k.ID()))
+		f.readable()
+		return f.Changes, f.Busy
+	}
+	var out []Change
+	if h.Service != nil && h.Service.Trouble == nil {
+		spec, _ := k.Agent()
+		for _, a := range h.Service.Named(h.Name) {
+			if !a.Online {
+				out = append(out, Change{Reason: Reason{codeRunnerLeftOver, "the host is released and does not answer"}, Removes: true,
+					Agent:  &AgentChange{Verb: Deregister, Scope: spec.Scope, Agent: a},
+					Fields: []Field{{"entry", strings.TrimSpace(a.Name + ", id " + a.ID), "none"}}})
+			}
+		}
+	}
+	return out, nil
+}

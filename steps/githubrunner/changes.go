@@ -1,0 +1,286 @@
+package githubrunner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
+)
+
+// work is what has to be done, and why.
+type work struct {
+	install  plan.Reason // the programs; zero: not
+	register plan.Reason // deregister and register; zero: not
+	start    plan.Reason // write the job and start the runner; zero: not
+	way      string      // how: load, kick or keep
+	restore  plan.Reason // give the entry its labels and group; zero: not
+}
+
+func (d *diff) finding() plan.Finding {
+	all := d.settings()
+	f := plan.Finding{Facts: kit.Facts(all), Warnings: d.warnings()}
+	w := d.work(all)
+	if w == (work{}) {
+		f.Refused = d.refusal(w)
+		return f
+	}
+	byName := make(map[string]kit.Setting, len(all))
+	for _, s := range all {
+		byName[s.Name] = s
+	}
+	f.Changes = d.changes(w, byName)
+	if slices.ContainsFunc(f.Changes, func(c plan.Change) bool { return c.Disruption == plan.Drain }) {
+		f.Busy = kit.Tasks(d.seen.work)
+		f.Warnings = append(f.Warnings, d.weak()...)
+	}
+	f.Refused = d.refusal(w)
+	return f
+}
+
+// work decides what has to be done.
+func (d *diff) work(all []kit.Setting) (w work) {
+	differs := func(names ...string) bool {
+		return slices.ContainsFunc(all, func(s kit.Setting) bool { return slices.Contains(names, s.Name) && s.Differs() })
+	}
+	_, w.install = d.program()
+	_, w.register = d.registration()
+	_, process := d.process()
+	switch {
+	case w.install != (plan.Reason{}), w.register != (plan.Reason{}):
+		w.start, w.way = cmp.Or(w.register, w.install), "load"
+	case differs(nameLoaded, nameFile):
+		w.start, w.way = plan.Reason{Code: codeJobEdited, Text: "the runner's job differs: " + shown(all, nameLoaded, nameFile)}, "load"
+		if !d.loads {
+			w.start = process
+		}
+	case process != (plan.Reason{}):
+		w.start, w.way = process, "kick"
+	case differs(namePath):
+		w.start, w.way = plan.Reason{Code: codeJobEdited, Text: "the search path of jobs is " + d.at.path}, "kick"
+	case d.entry != nil && !d.entry.Online:
+		w.start, w.way = plan.Reason{Code: codeOffline, Text: "GitHub shows the runner " + d.entry.Name + " as offline, although it runs on the host"}, "kick"
+	case differs(nameService):
+		w.start, w.way = plan.Reason{Code: codeJobEdited, Text: d.root + "/runsvc.sh is " + d.script()}, "keep"
+	case d.view.Pending:
+		w.start, w.way = plan.Reason{Code: plan.CodeUnfinished, Text: "an earlier run started this change and did not finish it"}, "keep"
+	}
+	switch {
+	case w.register != (plan.Reason{}): // a new registration has all of it
+	case d.view.Fence != nil:
+		w.restore = plan.Reason{Code: codeFenceLeft, Text: "run " + d.view.Fence.Run + " kept new jobs away from the runner at " + d.view.Fence.At.UTC().Format("2006-01-02 15:04 UTC") + " and did not finish"}
+	case differs(nameLabels, nameGroup):
+		w.restore = plan.Reason{Code: codeLabelsEdited, Text: "at GitHub: " + shown(all, nameLabels, nameGroup)}
+	}
+	return w
+}
+
+// shown lists the settings of these names that differ.
+func shown(all []kit.Setting, names ...string) string {
+	var out []string
+	for _, s := range all {
+		if s.Differs() && slices.Contains(names, s.Name) {
+			out = append(out, s.Name+": "+s.Seen)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// changes renders the work. The runner is stopped before its entry is deleted, so that it takes no job in between.
+func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
+	g, user, forced := d.step, d.step.host.User, kit.Forced(d.view)
+	fields := func(names ...string) (f []plan.Field) {
+		for _, name := range names {
+			if s, compared := all[name]; compared {
+				f = append(f, kit.Fields(s)...)
+			}
+		}
+		return f
+	}
+	add := func(r plan.Reason, c plan.Change) {
+		if len(c.Fields) > 0 {
+			c.Reason = r
+			out = append(out, c)
+		}
+	}
+	running := plan.Field{Name: nameProcess, Before: kit.Choose(d.runs(), "running", "none"), After: kit.Choose(d.runs(), "stopped", "none")}
+	if w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half()) {
+		args := []string{user, d.root, forced, d.label}
+		for _, label := range d.seen.labels(d.root, "") {
+			if label != d.label {
+				args = append(args, "-"+label)
+			}
+		}
+		c := plan.Change{Disruption: d.disruption(), Fields: []plan.Field{running}, Command: scripts.Command("github_runner-stop", plan.Root, args...)}
+		if !d.runs() {
+			c.Fields = []plan.Field{{Name: "registration on the host", Before: all[nameRegistration].Seen, After: "none"}}
+		}
+		add(w.register, c)
+	}
+	if w.install != (plan.Reason{}) {
+		a, _ := d.goal()
+		c := plan.Change{Disruption: d.disruption(), Fields: fields(nameProgram), Command: scripts.Command("github_runner-install", plan.Root,
+			user, d.root, a.HostPath(), a.Version, forced, d.label), Delivery: &plan.Delivery{Artifact: a, Space: space}}
+		for i := range c.Fields {
+			c.Fields[i].After = a.Version
+		}
+		if d.seen.free != kit.UnknownSpace {
+			c.Delivery.Free = inventory.Present(d.seen.free)
+		}
+		add(w.install, c)
+	}
+	if w.register != (plan.Reason{}) {
+		for _, e := range d.obsolete() {
+			add(w.register, plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: g.desired.Scope(), Agent: e},
+				Fields: []plan.Field{{Name: "entry at GitHub", Before: e.Name + ", id " + e.ID, After: "none"}}})
+		}
+		add(w.register, plan.Change{Input: plan.Registration, Fields: fields(nameRegistration, nameLabels, nameDefaults, nameGroup, nameWork),
+			Command: scripts.Command("github_runner-register", plan.Login, d.root, g.desired.Scope(), g.host.Name, strings.Join(g.desired.OwnLabels(), ","),
+				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))})
+	}
+	if w.start != (plan.Reason{}) {
+		c := plan.Change{Disruption: d.startDisruption(w), Fields: fields(nameLoaded, nameFile, nameService, namePath, nameProcess, nameOnline, nameEarlier),
+			Command: scripts.Command("github_runner-job", plan.Root, user, d.root, d.label, d.plist, w.way, searchPath, g.desired.Scope(), d.made(w), forced)}
+		if len(c.Fields) == 0 || w.way != "keep" && d.runs() && !all[nameProcess].Differs() {
+			c.Fields = append(c.Fields, plan.Field{Name: nameProcess, Before: running.Before, After: kit.Choose(d.runs(), "restarted", "running")})
+		}
+		add(w.start, c)
+	}
+	if w.restore != (plan.Reason{}) && d.entry != nil {
+		add(w.restore, plan.Change{Agent: &plan.AgentChange{Verb: plan.Restore, Scope: g.desired.Scope(), Agent: *d.entry}, Fields: fields(nameLabels, nameGroup, nameFence)})
+	}
+	return out
+}
+
+// space is what an installation needs on the disk: the archive and its unpacked files.
+const space = 1 << 30
+
+// made says whether macfleet installed the programs: only then it deletes the folder when the runner is removed.
+func (d *diff) made(w work) string {
+	return kit.Choose(d.seen.receipt.made || w.install.Code == codeMissing, "made", "")
+}
+
+// obsolete returns the entries that a new registration replaces: those of the host's name, and the one that the host's files
+// name, unless it is another host's.
+func (d *diff) obsolete() []inventory.Agent {
+	out := d.service.Named(d.step.host.Name)
+	own := d.at.settings
+	if d.entry != nil && own.at(d.step.desired.Scope()) && !strings.EqualFold(d.entry.Name, d.step.host.Name) && !d.view.Servers[d.entry.Name] {
+		out = append(out, *d.entry)
+	}
+	return out
+}
+
+// works reports whether the runner may have a job: it runs, GitHub knows it, and no other has its session.
+func (d *diff) works() bool {
+	return d.runs() && d.entry != nil && d.said != saidConflict && d.said != saidRefused || len(d.seen.work) > 0
+}
+
+// disruption is the class of a change that stops the runner.
+func (d *diff) disruption() plan.Disruption {
+	switch {
+	case d.works():
+		return plan.Drain
+	case d.runs():
+		return plan.Restart
+	}
+	return plan.NoDisruption
+}
+
+// startDisruption is the class of the change that starts the runner. An earlier change of the same step has stopped it.
+func (d *diff) startDisruption(w work) plan.Disruption {
+	if w.way == "keep" || w.register != (plan.Reason{}) || w.install != (plan.Reason{}) {
+		return plan.NoDisruption
+	}
+	return d.disruption()
+}
+
+// refusal returns why nothing may be changed, or nil.
+func (d *diff) refusal(w work) *plan.Trouble {
+	g := d.step.desired
+	group, known := d.wantedGroup()
+	switch {
+	case d.public() != kit.Choose(*g.AllowPublicRepositories, "allowed", "refused"):
+		return codePublic.Trouble("the runner group " + group.Name + " serves public repositories: whoever opens a pull request there could run code on the host")
+	case value(g.RunnerGroup) != "" && !known && !d.service.Groups.IsUnread():
+		return codeGroupMissing.Trouble("GitHub has no runner group " + value(g.RunnerGroup))
+	case w == (work{}):
+		return nil
+	case d.said == saidClock:
+		return codeClock.Trouble("GitHub refuses the runner's session: the host's clock differs by more than five minutes")
+	}
+	if w.register != (plan.Reason{}) {
+		for _, e := range d.obsolete() {
+			if e.Online && e.Busy && (d.entry == nil || e.ID != d.entry.ID) {
+				return codeNameInUse.Trouble(fmt.Sprintf("another machine runs a job as %s (id %s)", e.Name, e.ID))
+			}
+		}
+	}
+	if w.install != (plan.Reason{}) {
+		a, better := d.goal()
+		switch {
+		case !better && d.at.version != "":
+			return codeNewestRefused.Trouble(fmt.Sprintf("%s; the newest one that GitHub offers is %s, so nothing is installed", w.install.Text, cmp.Or(a.Version, "unknown")))
+		case a.SHA256 == "" || !better:
+			return codeArchiveUnknown.Trouble("macfleet cannot verify an archive of runner " + cmp.Or(a.Version, "of any version") + ": GitHub tells no SHA-256 of it")
+		case d.seen.free != kit.UnknownSpace && d.seen.free < space:
+			return kit.DiskFull(d.seen.free, space)
+		}
+	}
+	if d.service.ReadOnly && (w.register != (plan.Reason{}) || w.restore != (plan.Reason{}) || d.disruption() == plan.Drain) {
+		return codeReadOnly.Trouble("macfleet may list the runners of " + g.Scope() + " but not change them")
+	}
+	if !d.seen.session && d.step.host.Spec.AutoLogin == nil && w.start != (plan.Reason{}) {
+		return plan.CodeNoGUISession.Trouble(d.step.host.User + " is not logged in at the host's screen, so launchd cannot start the runner")
+	}
+	return nil
+}
+
+// warnings are what is worth knowing and no difference.
+func (d *diff) warnings() (out []plan.Trouble) {
+	jobs := slices.ContainsFunc(kit.Tasks(d.seen.work), func(t plan.Task) bool { return strings.Contains(t.Text, "job of a GitHub runner") })
+	switch {
+	case d.entry == nil:
+	case jobs && !d.entry.Busy:
+		out = append(out, *codeBusyUnseen.Trouble("a job runs on the host, and GitHub shows the runner as idle"))
+	case !jobs && d.entry.Busy:
+		out = append(out, *codeBusyStuck.Trouble("GitHub shows the runner as busy, and no job runs on the host"))
+	}
+	if others := d.seen.others(d.root, d.label); len(others) > 0 {
+		out = append(out, *codeSecond.Trouble("another runner is loaded on the host: " + strings.Join(others, ", ")))
+	}
+	if name := value(d.step.desired.FenceGroup); name != "" && !d.service.Groups.IsUnread() {
+		if _, there := d.service.GroupNamed(name); !there {
+			out = append(out, *codeGroupMissing.Trouble("GitHub has no runner group " + name + " for fence_group"))
+		}
+	}
+	return out
+}
+
+// weak warns where a fence does not keep all jobs away.
+func (d *diff) weak() []plan.Trouble {
+	if value(d.step.desired.FenceGroup) != "" || d.entry == nil {
+		return nil
+	}
+	switch {
+	case len(d.entry.Fixed) > 0:
+		return []plan.Trouble{*codeFenceWeak.Trouble("macfleet takes the runner's labels off while it waits, but jobs for " + strings.Join(d.entry.Fixed, ", ") + " still reach it")}
+	case value(d.step.desired.RunnerGroup) != "":
+		return []plan.Trouble{*codeFenceWeak.Trouble("macfleet takes the runner's labels off while it waits, but jobs for its group still reach it")}
+	}
+	return nil
+}
+
+// Restart restarts the runner's job.
+func (g githubRunner) Restart(v plan.View) plan.Change {
+	r := &kit.Reader{Facts: v.Facts}
+	seen := read(r, kit.AnsweredProbe(v.Facts, g.stateID()))
+	at := seen.chosen(g.label(), g.desired.Scope())
+	label, text := g.job(at.root)
+	return plan.Change{Disruption: plan.Drain, Fields: []plan.Field{{Name: nameProcess, Before: "running", After: "restarted"}},
+		Command: scripts.Command("github_runner-job", plan.Root, g.host.User, at.root, label, text, "kick", searchPath, g.desired.Scope(),
+			kit.Choose(seen.receipt.made, "made", ""), kit.Forced(v))}
+}
