@@ -45,7 +45,7 @@ type AgentChange struct {
 	Agent inventory.Agent `json:"agent"` // as it was listed
 }
 
-// ServiceSeen is what a CI service answered about one scope.
+// ServiceSeen is what a CI service answered about one scope. A step gets the entries of its host alone.
 type ServiceSeen struct {
 	// Trouble says why it could not be read; nil: it was.
 	Trouble *Trouble `json:"trouble,omitempty"`

@@ -47,18 +47,18 @@ func (c *computation) enterService(h *Host) {
 	if wanted {
 		scope = spec.Scope
 	}
-	service, known := c.snap.Services[scope]
+	service, known := c.service(scope)
 	if !known {
 		return
 	}
-	h.Service = &service
+	h.Service = service.of(id, h.Name)
 	m, _ := h.Seen.Marker.Get()
 	if f := m.Fence; f != nil && !(c.snap.Lock != nil && c.snap.Lock.Alive && c.snap.Lock.Run.ID == f.Run) {
 		h.fence = f
 	}
-	a, listed := service.Agent(id)
+	a, listed := service.byID[id]
 	if !listed || !registered {
-		named := service.Named(h.Name)
+		named := service.byName[strings.ToLower(h.Name)]
 		if listed = len(named) > 0; listed {
 			a = named[0]
 		}
@@ -66,6 +66,44 @@ func (c *computation) enterService(h *Host) {
 	if listed {
 		h.Agent = &AgentStatus{Scope: scope, Fenced: m.Fence != nil, Agent: a}
 	}
+}
+
+// indexed is a CI service with its agents by id, and by name in lower case: services ignore the case of names.
+type indexed struct {
+	ServiceSeen
+	byID   map[string]inventory.Agent
+	byName map[string][]inventory.Agent
+}
+
+// service returns the CI service of a scope.
+func (c *computation) service(scope string) (*indexed, bool) {
+	if s, is := c.byScope[scope]; is {
+		return s, true
+	}
+	seen, known := c.snap.Services[scope]
+	if !known {
+		return nil, false
+	}
+	s := &indexed{seen, make(map[string]inventory.Agent, len(seen.Agents)), make(map[string][]inventory.Agent, len(seen.Agents))}
+	for _, a := range seen.Agents {
+		name := strings.ToLower(a.Name)
+		s.byID[a.ID], s.byName[name] = a, append(s.byName[name], a)
+	}
+	if c.byScope == nil {
+		c.byScope = make(map[string]*indexed)
+	}
+	c.byScope[scope] = s
+	return s, true
+}
+
+// of returns what the service said that concerns one host: the entries with its name, and the one of its registration.
+func (s *indexed) of(id, name string) *ServiceSeen {
+	out := s.ServiceSeen
+	out.Agents = slices.Clone(s.byName[strings.ToLower(name)])
+	if a, listed := s.byID[id]; listed && !strings.EqualFold(a.Name, name) {
+		out.Agents = append(out.Agents, a)
+	}
+	return &out
 }
 
 // names returns the names of all servers and members.

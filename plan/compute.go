@@ -126,10 +126,11 @@ type computation struct {
 	needs       []need
 	leaves      map[string]bool // ids of servers that leave their groups
 	plan        *Plan
-	drafts      []draft           // of the plan's hosts, in their order
-	doubt       *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
-	serverNames map[string]bool   // of all servers and members; nil: not needed yet
-	rejected    map[Rejected]bool // listed once, however many groups considered them
+	drafts      []draft             // of the plan's hosts, in their order
+	doubt       *Trouble            // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
+	byScope     map[string]*indexed // CI services that hosts needed
+	serverNames map[string]bool     // of all servers and members; nil: not needed yet
+	rejected    map[Rejected]bool   // listed once, however many groups considered them
 }
 
 // draft is a host of the plan before its steps were compared, with the actions that come before theirs.

@@ -13,8 +13,8 @@ import (
 // nothing to restart.
 func TestRestartNeedsAJob(t *testing.T) {
 	t.Parallel()
-	const kubelet, power = plan.StepID("tart_kubelet"), plan.StepID("power")
-	if jobs := steps.Jobs(); !slices.Equal(jobs, []plan.StepID{kubelet}) {
+	const kubelet, power, runner = plan.StepID("tart_kubelet"), plan.StepID("power"), plan.StepID("github_runner")
+	if jobs := steps.Jobs(); !slices.Equal(jobs, []plan.StepID{kubelet, runner}) {
 		t.Errorf("the jobs are %q", jobs)
 	}
 	wanted := fleet.Host{User: "m1", Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}.WithDefaults()}
@@ -24,6 +24,7 @@ func TestRestartNeedsAJob(t *testing.T) {
 		ok   bool
 	}{
 		{wanted, kubelet, true},
+		{wanted, runner, false},
 		{wanted, power, false},
 		{fleet.Host{User: "m1"}, kubelet, false},
 	} {

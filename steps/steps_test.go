@@ -22,7 +22,7 @@ const name = stepstest.Name
 
 // everything wants every step.
 var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
-	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: &fleet.GithubRunner{}}
+	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner()}
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
 // nothing for a host on which it was never verified, whatever the host answers.
@@ -114,6 +114,9 @@ func TestScripts(t *testing.T) {
 	unverified.Unverified = true
 	facts = stepstest.With(facts, map[string]plan.Answer{"tart.state": unverified.Answer()})
 	lint(stepstest.Step(t, "tart", whole).Diff(stepstest.View(stepstest.Host(whole), facts)))
+	deleted := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
+	deleted.Service = stepstest.Unlisted()
+	lint(stepstest.Step(t, "github_runner", whole).Diff(deleted))
 	shared := written(t, "kit/shared/*.sh", "scripts/shared/*.sh", "*/scripts/shared/*.sh")
 	wanted := make(map[string]bool)
 	for name, text := range written(t, "scripts/*.sh", "*/scripts/*.sh") {

@@ -28,7 +28,7 @@ func TestDigestsStay(t *testing.T) {
 	slices.Sort(lines)
 	want := strings.TrimSpace(`
 auto_login sha256:2624bcb66bb1 sha256:2624bcb66bb1
-github_runner sha256:665bc046deab sha256:665bc046deab
+github_runner sha256:1538be81cea9 sha256:1538be81cea9
 hostname sha256:2dc1a3996cad sha256:2dc1a3996cad
 power sha256:13ac5b736c1e sha256:13ac5b736c1e
 sudo sha256:28b30b86d4e3 sha256:28b30b86d4e3

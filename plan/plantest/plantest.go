@@ -40,12 +40,16 @@ func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 	var nodes []inventory.Node
 	var identities []inventory.Identity
 	var pods []inventory.Pod
+	github := *stepstest.Unlisted()
 	for i := range n {
 		m := newMember(cfg, i)
 		seen := m.seen(f, existing, stepsFor)
 		snap.Servers = append(snap.Servers, m.server)
 		snap.Pins = append(snap.Pins, plan.Pin{ServerID: m.server.ID, Name: m.server.Name, Key: seen.Key, Since: m.server.Created})
 		snap.Hosts[m.server.ID] = seen
+		if f.settled {
+			github.Agents = append(github.Agents, stepstest.Service(m.server.Name).Agents...)
+		}
 		if !f.joined {
 			continue
 		}
@@ -54,6 +58,7 @@ func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 			pods = append(pods, inventory.Pod{Namespace: "ci", Name: "job-" + m.server.ID[:5], Node: m.server.Name, Phase: "Running"})
 		}
 	}
+	snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: github}
 	snap.Nodes = inventory.Present(nodes)
 	snap.Cluster = inventory.Present(inventory.Cluster{Pods: inventory.Present(pods), Identities: inventory.Present(identities),
 		Join: inventory.Present(stepstest.Join()), Objects: inventory.Present([]inventory.Object(nil)), Machines: inventory.Absent[[]inventory.Machine]()})
@@ -64,7 +69,7 @@ func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 func config(n int) *fleet.Config {
 	spec := fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
 		Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()},
-		GithubRunner: &fleet.GithubRunner{}}.WithBuiltIn().WithDefaults()
+		GithubRunner: stepstest.GithubRunner()}.WithBuiltIn().WithDefaults()
 	cfg := &fleet.Config{
 		Owner:      fleet.Owner{Name: "acme", Environment: "prod"},
 		Scaleway:   fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-"},

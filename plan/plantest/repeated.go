@@ -55,7 +55,9 @@ func repeated(of fleet.Host) (existing []plan.Step, stepsFor plan.StepsFor) {
 		real := steps.For(h)
 		out := make([]plan.Step, Steps)
 		for i := range out {
-			out[i] = repetition{real[order[i]], &all[i]}
+			if out[i] = real[order[i]]; all[i].probes != nil {
+				out[i] = repetition{out[i], &all[i]}
+			}
 		}
 		return out
 	}
@@ -107,9 +109,6 @@ func (r repetition) ID() plan.StepID { return r.names.id }
 // Probes are the real step's under different names.
 func (r repetition) Probes() []plan.Probe {
 	out := r.Step.Probes()
-	if r.names.probes == nil {
-		return out
-	}
 	for i := range out {
 		out[i].ID = r.names.probes[out[i].ID]
 	}
@@ -118,9 +117,6 @@ func (r repetition) Probes() []plan.Probe {
 
 // Diff lets the real step read the repetition's own facts.
 func (r repetition) Diff(v plan.View) plan.Finding {
-	if r.names.probes == nil {
-		return r.Step.Diff(v)
-	}
 	// What a repetition itself costs must not enter a measurement.
 	facts, ok := r.names.facts.Get().(plan.Facts)
 	if !ok {

@@ -260,7 +260,8 @@ func (d *diff) public() string {
 }
 
 func (d *diff) loaded() string {
-	want := launchd.Job{Arguments: []string{d.root + "/runsvc.sh"}, Stdout: "/Users/" + d.step.host.User + "/Library/Logs/" + d.label + "/stdout.log"}
+	logs := "/Users/" + d.step.host.User + "/Library/Logs/" + d.label
+	want := launchd.Job{Arguments: []string{d.root + "/runsvc.sh"}, Stdout: logs + "/stdout.log", Stderr: logs + "/stderr.log"}
 	differs := d.job
 	differs.User = ""
 	switch {

@@ -150,7 +150,7 @@ func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Findi
 
 // notRead is the finding if GitHub could not be asked: nothing about the runner is a difference then.
 func notRead(why string) plan.Finding {
-	return plan.Finding{Unread: []plan.Unread{{Probe: "github_runner.github", Why: why}}}
+	return plan.Finding{Unread: []plan.Unread{{Probe: "GitHub", Why: why}}}
 }
 
 // Leave ends the runner of a host that leaves.

@@ -16,9 +16,8 @@ type state struct {
 	receipt  receipt
 	lists    []list
 	folders  []folder
-	jobs     map[string]bool            // labels of runners that are loaded in the user's session; true: with a process
 	session  bool                       // the login user is logged in at the screen
-	services map[string]launchd.Service // those jobs
+	services map[string]launchd.Service // jobs of runners that are loaded in the user's session, by label
 	logs     map[string][]string        // lines that say what their listeners do, the oldest first
 	work     []kit.Working
 	workRead bool
@@ -92,7 +91,7 @@ func (f folder) half() bool {
 
 // read parses the answer of the probe.
 func read(r *kit.Reader, id string) state {
-	s := state{jobs: make(map[string]bool), services: make(map[string]launchd.Service), logs: make(map[string][]string), free: kit.UnknownSpace}
+	s := state{services: make(map[string]launchd.Service), logs: make(map[string][]string), free: kit.UnknownSpace}
 	r.Parts(id, s.part)
 	return s
 }
@@ -171,11 +170,8 @@ func versionIn(p kit.Part) string {
 func (s *state) domain(p kit.Part) error {
 	for _, line := range p.Lines() {
 		words := strings.Fields(line)
-		switch {
-		case len(words) == 2 && words[0] == "session":
+		if len(words) == 2 && words[0] == "session" {
 			s.session = words[1] == "Aqua"
-		case len(words) == 3 && words[0] == "job":
-			s.jobs[words[2]] = words[1] != "0" && words[1] != "-"
 		}
 	}
 	s.session = s.session && p.Exit == 0

@@ -29,6 +29,7 @@ func FactoryFacts() plan.Facts {
 		"tart.state":              inventory.Present(Tart{FreeKB: 400_000_000}.Answer()),
 		"tart_kubelet.state/m1":   inventory.Present(FactoryKubelet().Answer()),
 		"tart_kubelet.background": inventory.Present(plan.Answer{}),
+		"github_runner.state/m1":  inventory.Present(FactoryRunner().Answer()),
 	}
 }
 
@@ -58,6 +59,7 @@ func SettledFacts(name string) plan.Facts {
 		"tart.state":              inventory.Present(SettledTart().Answer()),
 		"tart_kubelet.state/m1":   inventory.Present(SettledKubelet(name).Answer()),
 		"tart_kubelet.background": inventory.Present(plan.Answer{Stdout: SettledKubelet(name).Background}),
+		"github_runner.state/m1":  inventory.Present(SettledRunner(name, RunnerPlist(name)).Answer()),
 	}
 }
 

@@ -130,7 +130,7 @@ func TestEveryFieldReachesTheKubelet(t *testing.T) {
 				walk(path+"."+v.Type().Field(i).Name, func(h *fleet.Host) reflect.Value { return reflect.Indirect(at(h)).Field(i) })
 			}
 			return
-		case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 && v.Type() != reflect.TypeFor[*fleet.Artifact]():
+		case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct && path != ".Spec.GithubRunner" && v.Type() != reflect.TypeFor[*fleet.Artifact]():
 			for i := range v.Elem().NumField() {
 				walk(path+"."+v.Elem().Type().Field(i).Name, func(h *fleet.Host) reflect.Value { return at(h).Elem().Field(i) })
 			}

@@ -15,7 +15,7 @@ set -- --unattended --replace --url "$url" --name "$name" --work "$folder"
 [ -z "$group" ] || set -- "$@" --runnergroup "$group"
 [ -z "$bare" ] || set -- "$@" --no-default-labels
 code=0
-said=$(ACTIONS_RUNNER_INPUT_TOKEN=$token ./config.sh "$@" 2>&1 </dev/null) || code=$?
+said=$(ACTIONS_RUNNER_INPUT_TOKEN=$token /bin/sh -c 'exec ./config.sh "$@"' sh "$@" 2>&1 </dev/null) || code=$?
 if [ "$code" = 0 ] && ! [ -s .runner ]; then
   code=1
 fi

@@ -4,13 +4,13 @@
 user=$1
 home=/Users/$user
 folder=$home/actions-runner
-list_processes
-show_work
-say "work $code"
 if [ "$2" = traces ] && [ ! -e "$receipts/github_runner.receipt" ] && [ ! -e /etc/macfleet/pending/github_runner ]; then
   say end
   exit
 fi
+list_processes
+show_work
+say "work $code"
 
 recorded=''
 if [ -f "$receipts/github_runner.receipt" ]; then
@@ -120,7 +120,6 @@ while read -r one two three _; do
   case $one:$two:$three in
     session:=:*) printf 'session %s\n' "$three" ;;
     *:actions.runner.*)
-      printf 'job %s %s\n' "$one" "$three"
       case "$newline$labels" in *"$newline$three$newline"*) ;; *) labels="$labels$three$newline" ;; esac
       ;;
   esac

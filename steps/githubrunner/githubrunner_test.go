@@ -1,0 +1,335 @@
+package githubrunner_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+const (
+	step   plan.StepID = "github_runner"
+	label              = "actions.runner.acme." + stepstest.Name
+	root               = "/Users/m1/actions-runner"
+	worker             = "812 Runner.Worker\n"
+)
+
+// scene is a builder in sync, and what is changed of it.
+type scene struct {
+	runner stepstest.Runner
+	spec   fleet.GithubRunner
+	view   plan.View
+}
+
+func newScene() *scene {
+	s := &scene{runner: stepstest.SettledRunner(stepstest.Name, stepstest.RunnerPlist(stepstest.Name)), spec: *stepstest.GithubRunner()}
+	s.view = stepstest.View(stepstest.Host(fleet.Spec{}), nil)
+	s.view.Service, s.view.Servers = stepstest.Service(stepstest.Name), map[string]bool{stepstest.Name: true, "acme-prod-macos-m2-fffff": true}
+	s.view.Taken = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	return s
+}
+
+func (s *scene) find(t *testing.T) plan.Finding {
+	t.Helper()
+	s.view.Host = stepstest.Host(fleet.Spec{GithubRunner: &s.spec, AutoLogin: &fleet.AutoLogin{}})
+	s.view.Facts = plan.Facts{"github_runner.state/m1": inventory.Present(s.runner.Answer())}
+	f := stepstest.StepOf(t, step, s.view.Host).Diff(s.view)
+	stepstest.Sound(t, step, s.view, f)
+	return f
+}
+
+// agent is the entry at GitHub.
+func (s *scene) agent() *inventory.Agent { return &s.view.Service.Agents[0] }
+
+// stopped lets the listener end with the code 0 after it has said something.
+func (s *scene) stopped(line string) {
+	s.runner.Job = stepstest.StoppedJob(label, root, "0")
+	s.runner.Log += line + "\n"
+	s.agent().Online = false
+}
+
+func (s *scene) settings(old, fresh string) {
+	s.runner.Settings = strings.Replace(s.runner.Settings, old, fresh, 1)
+}
+
+// old makes the runner an old version, and GitHub's answer about it.
+func (s *scene) old(version string, until time.Time) {
+	s.runner.Version = version
+	s.view.Service.Sunsets = map[string]inventory.Sunset{version: {Running: until}}
+}
+
+func text(s string) *string { return &s }
+
+// brief shows changes as code, script or verb, and class; then what refuses them, and warnings.
+func brief(f plan.Finding) string {
+	var out []string
+	for _, c := range f.Changes {
+		what := strings.TrimPrefix(c.Command.Name, "github_runner-")
+		if c.Agent != nil {
+			what = string(c.Agent.Verb) + " " + c.Agent.Agent.ID
+		}
+		if what == "job" {
+			what += " " + c.Command.Args[4]
+		}
+		if c.Disruption != plan.NoDisruption {
+			what += " (" + c.Disruption.String() + ")"
+		}
+		out = append(out, c.Reason.Code.String()+": "+what)
+	}
+	if len(f.Busy) > 0 {
+		out = append(out, "busy")
+	}
+	if f.Refused != nil {
+		out = append(out, "refused "+f.Refused.Code.String())
+	}
+	for _, w := range f.Warnings {
+		out = append(out, "warns "+w.Code.String())
+	}
+	for _, u := range f.Unread {
+		out = append(out, "unread "+u.Probe+": "+u.Why)
+	}
+	return strings.Join(out, "\n")
+}
+
+// again is what a new registration takes.
+func again(code string, way ...string) string {
+	stop := code + ": stop"
+	if len(way) > 0 && way[0] != "" {
+		stop += " (" + way[0] + ")"
+	}
+	return stop + "\n" + code + ": deregister 21\n" + code + ": register\n" + code + ": job load"
+}
+
+// TestFindings: what was seen of a builder in the three places, and what follows.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	const other = "acme-prod-macos-m2-fffff"
+	at := func(days int) time.Time { return time.Date(2026, 11, 20+days, 12, 0, 0, 0, time.UTC) }
+	gone := func(s *scene) { s.view.Service.Agents = nil }
+	for name, tc := range map[string]struct {
+		seen func(*scene)
+		want string
+	}{
+		"in sync":           {func(*scene) {}, ""},
+		"updated by itself": {func(s *scene) { s.runner.Version = "2.338.0" }, ""},
+		"newer than offered": {func(s *scene) {
+			s.runner.Version, s.view.Service.Newest = "2.999.0", inventory.Absent[inventory.AgentRelease]()
+		}, ""},
+		"refreshed by GitHub": {func(s *scene) {
+			s.runner.Files[".runner_migrated"], s.runner.Files[".credentials_migrated"] = 300, 260
+		}, ""},
+		"labels in another case": {func(s *scene) {
+			s.spec.Labels, s.agent().Labels = []string{"Tart", "self-hosted", "macOS"}, []string{"tart"}
+		}, ""},
+		"nothing": {func(s *scene) { s.runner = stepstest.FactoryRunner(); gone(s) },
+			"runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load"},
+		"an entry of a former host": {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.agent().Online = false },
+			"runner-missing: install\nrunner-not-registered: deregister 21\nrunner-not-registered: register\nrunner-not-registered: job load"},
+		"half registered": {func(s *scene) {
+			delete(s.runner.Files, ".runner")
+			s.runner.Settings, s.runner.Job, s.agent().Online = "", "", false
+		}, again("runner-half-registered")},
+		"only a key": {func(s *scene) {
+			s.runner.Settings, s.runner.Job, s.runner.Label = "", "", ""
+			s.runner.Files = map[string]int64{".credentials_rsaparams": 1700, "bin/runsvc.sh": 590, "bin/Runner.Listener": 1}
+			gone(s)
+		}, "runner-half-registered: stop\nrunner-half-registered: register\nrunner-half-registered: job load"},
+		"deregistered": {func(s *scene) {
+			s.stopped("Failed to create a session. The runner registration has been deleted from the server, please re-configure.")
+			gone(s)
+		},
+			"runner-deregistered: stop\nrunner-deregistered: register\nrunner-deregistered: job load"},
+		"deregistered, not noticed yet": {gone, "runner-deregistered: stop (restart)\nrunner-deregistered: register\nrunner-deregistered: job load"},
+		"replaced elsewhere": {func(s *scene) { s.agent().ID = "21"; s.settings(`"agentId": 21`, `"agentId": 9`); s.stopped("x") },
+			again("runner-stale-registration")},
+		"replaced elsewhere, busy there": {func(s *scene) { s.settings(`"agentId": 21`, `"agentId": 9`); s.agent().Busy = true },
+			again("runner-stale-registration", "restart") + "\nrefused runner-name-in-use"},
+		"another host's": {func(s *scene) {
+			s.settings(stepstest.Name, other)
+			s.agent().Name = other
+		}, "runner-on-two-hosts: stop (drain)\nrunner-on-two-hosts: register\nrunner-on-two-hosts: job load\nwarns fence-weak"},
+		"by hand under another name": {func(s *scene) {
+			s.settings(stepstest.Name, "mini-7")
+			s.agent().Name = "mini-7"
+		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
+		"at another organization": {func(s *scene) { s.settings("https://github.com/acme", "https://github.com/globex"); gone(s) },
+			"runner-scope-differs: stop (restart)\nrunner-scope-differs: register\nrunner-scope-differs: job load"},
+		"below min_version": {func(s *scene) { s.runner.Version = "2.330.0"; s.spec.MinVersion = text("2.336.0") },
+			"runner-below-floor: install (drain)\nrunner-below-floor: job load\nwarns fence-weak"},
+		"refused by GitHub": {func(s *scene) {
+			s.old("2.334.0", at(-10))
+			s.stopped("An error occurred: Runner version v2.334.0 is deprecated and cannot receive messages.")
+		}, "runner-below-floor: install\nrunner-below-floor: job load"},
+		"expires soon":          {func(s *scene) { s.old("2.336.0", at(3)) }, "runner-version-expires: install (drain)\nrunner-version-expires: job load\nwarns fence-weak"},
+		"expires later":         {func(s *scene) { s.old("2.336.0", at(20)) }, ""},
+		"newest expires soon":   {func(s *scene) { s.old("2.337.0", at(3)) }, ""},
+		"the newest is refused": {func(s *scene) { s.stopped("Runner version v2.337.0 is deprecated and cannot receive messages.") }, "runner-below-floor: install\nrunner-below-floor: job load\nrefused newest-version-refused"},
+		"update broken":         {func(s *scene) { s.runner.Files["runsvc.sh"], s.runner.Files["bin/runsvc.sh"] = 0, 0 }, "runner-update-broken: install (drain)\nrunner-update-broken: job load\nwarns fence-weak"},
+		"runsvc.sh empty":       {func(s *scene) { s.runner.Files["runsvc.sh"] = 0 }, "runner-job-edited: job keep"},
+		"stopped itself": {func(s *scene) {
+			s.stopped("Runner listener exit with terminated error, stop the service, no retry needed.")
+		}, "runner-stopped-itself: job kick"},
+		"crashed": {func(s *scene) {
+			s.runner.Job = stepstest.StoppedJob(label, root, "78: EX_CONFIG")
+			s.agent().Online = false
+		}, "runner-crashed: job kick"},
+		"not loaded": {func(s *scene) { s.runner.Job = ""; s.agent().Online = false }, "runner-not-loaded: job load"},
+		"in conflict": {func(s *scene) {
+			s.runner.Log += "A session for this runner already exists.\n"
+			s.agent().Online = false
+		}, again("runner-session-conflict", "restart")},
+		"stopped in conflict":    {func(s *scene) { s.stopped("Stop retry on SessionConflictException after retried for 240 seconds.") }, again("runner-session-conflict")},
+		"a conflict that passed": {func(s *scene) { s.runner.Log = "A session for this runner already exists.\n" + s.runner.Log }, ""},
+		"clock": {func(s *scene) {
+			s.stopped("The local machine's clock may be out of sync with the server time by more than five minutes.")
+		}, "runner-stopped-itself: job kick\nrefused runner-clock-off"},
+		"offline":            {func(s *scene) { s.agent().Online = false }, "runner-offline: job kick (drain)\nwarns fence-weak"},
+		"offline with a job": {func(s *scene) { s.agent().Online, s.runner.Work = false, worker }, "runner-offline: job kick (drain)\nbusy\nwarns busy-false-while-running\nwarns fence-weak"},
+		"labels edited":      {func(s *scene) { s.agent().Labels = []string{"edited-by-hand"} }, "labels-edited: restore 21"},
+		"fence left": {func(s *scene) {
+			s.spec.Labels, s.view.Fence = []string{"tart"}, &plan.Fence{Run: "20261120-1", At: at(-1)}
+		},
+			"fence-left-by-run: restore 21"},
+		"fence left, nothing moved": {func(s *scene) { s.view.Fence = &plan.Fence{Run: "20261120-1", At: at(-1)} }, "fence-left-by-run: restore 21"},
+		"fenced by this run":        {func(s *scene) { s.spec.Labels, s.view.Fenced = []string{"tart"}, true }, ""},
+		"default labels": {func(s *scene) {
+			off := false
+			s.spec.DefaultLabels, s.spec.Labels, s.agent().Labels = &off, []string{"tart"}, []string{"tart"}
+		},
+			again("runner-options-differ", "drain") + "\nwarns fence-weak"},
+		"work folder":     {func(s *scene) { s.spec.WorkFolder = text("/opt/work") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
+		"search path":     {func(s *scene) { s.runner.Path = "/usr/bin:/bin\n" }, "runner-job-edited: job kick (drain)\nwarns fence-weak"},
+		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: job load (drain)\nwarns fence-weak"},
+		"svc.sh's timeout": {func(s *scene) {
+			s.runner.Job = strings.Replace(s.runner.Job, "exit timeout = 60", "exit timeout = 5", 1)
+		}, "runner-job-edited: job load (drain)\nwarns fence-weak"},
+		"busy, unseen": {func(s *scene) { s.runner.Work = worker }, "warns busy-false-while-running"},
+		"busy":         {func(s *scene) { s.runner.Work, s.agent().Busy = worker, true }, ""},
+		"busy-stuck":   {func(s *scene) { s.agent().Busy = true }, "warns busy-stuck"},
+		"group": {func(s *scene) {
+			s.spec.RunnerGroup = text("bakers")
+			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true}, {ID: "4", Name: "Bakers"}})
+		}, "labels-edited: restore 21"},
+		"no such group": {func(s *scene) { s.spec.RunnerGroup = text("bakers") }, "refused runner-group-missing"},
+		"groups unread": {func(s *scene) { s.view.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("502") }, ""},
+		"public": {func(s *scene) {
+			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: true}})
+		}, "refused runner-public"},
+		"public, allowed": {func(s *scene) {
+			yes := true
+			s.spec.AllowPublicRepositories = &yes
+			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: true}})
+		}, ""},
+		"no fence group":     {func(s *scene) { s.spec.FenceGroup = text("parked") }, "warns runner-group-missing"},
+		"read-only":          {func(s *scene) { s.view.Service.ReadOnly, s.agent().Labels = true, []string{"edited-by-hand"} }, "labels-edited: restore 21\nrefused runner-read-only"},
+		"read-only, in sync": {func(s *scene) { s.view.Service.ReadOnly = true }, ""},
+		"unfinished":         {func(s *scene) { s.view.Pending = true }, "unfinished: job keep"},
+		"no session":         {func(s *scene) { s.runner.NoSession, s.runner.Job, s.agent().Online = true, "", false }, "runner-not-loaded: job load"},
+		"disk full":          {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.runner.FreeBlocks = 1000; gone(s) }, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused disk-full"},
+		"no digest": {func(s *scene) {
+			s.runner = stepstest.FactoryRunner()
+			gone(s)
+			s.spec.Version = text("2.330.0")
+		}, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-archive-unknown"},
+		"GitHub unread": {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread GitHub: disk-full: no answer"},
+		"not asked":     {func(s *scene) { s.view.Service = nil }, "unread GitHub: it was not read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			tc.seen(s)
+			f := s.find(t)
+			if got := brief(f); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestBuilderWithoutAScope: a block without an organization or repository keeps the record that earlier versions wrote.
+func TestBuilderWithoutAScope(t *testing.T) {
+	t.Parallel()
+	spec := fleet.Spec{GithubRunner: &fleet.GithubRunner{}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}}
+	if d := plan.DigestOf(stepstest.WantedBy(t, step, spec), "Pods=\"none\"\n"); d.Wanted != d.Facts || !strings.HasPrefix(d.Wanted, "sha256:665bc046deab") {
+		t.Errorf("the record is %+v", d)
+	}
+}
+
+// TestJob: the stock shape, without which the runner's own update breaks.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
+	changes := s.find(t).Changes
+	job := changes[len(changes)-1].Command.Args[3]
+	for _, part := range []string{
+		"<key>Label</key>\n\t<string>" + label + "</string>",
+		"<key>ProgramArguments</key>\n\t<array>\n\t\t<string>" + root + "/runsvc.sh</string>\n\t</array>",
+		"<key>WorkingDirectory</key>\n\t<string>" + root + "</string>",
+		"<key>KeepAlive</key>\n\t<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>",
+		"<key>ExitTimeOut</key>\n\t<integer>60</integer>",
+		"<key>SoftResourceLimits</key>\n\t<dict>\n\t\t<key>NumberOfFiles</key>",
+		"<key>SessionCreate</key>\n\t<true/>", "<key>ACTIONS_RUNNER_SVC</key>",
+	} {
+		if !strings.Contains(job, part) {
+			t.Errorf("the job lacks %q:\n%s", part, job)
+		}
+	}
+}
+
+// TestRegistrationArguments: what config.sh gets, and never the token.
+func TestRegistrationArguments(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	off := false
+	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
+	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup = []string{"Tart", "bare-metal"}, &off, text("bakers")
+	s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true}, {ID: "4", Name: "bakers"}})
+	for _, c := range s.find(t).Changes {
+		if c.Command.Name != "github_runner-register" {
+			continue
+		}
+		stepstest.Expect(t, "arguments", []string{root, stepstest.RunnerScope, stepstest.Name, "bare-metal,tart", "bakers", "_work", "bare"}, c.Command.Args)
+		if c.Input != plan.Registration || c.Command.As != plan.Login {
+			t.Errorf("input %q as %s", c.Input, c.Command.As)
+		}
+		return
+	}
+	t.Error("nothing registers the runner")
+}
+
+// TestLeave: the runner of a host that leaves, or that should have none any more.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.find(t)
+	leave := func() plan.Finding {
+		s.view.Facts = plan.Facts{"github_runner.state/m1": inventory.Present(s.runner.Answer())}
+		keeper, ok := stepstest.StepOf(t, step, s.view.Host).(plan.AgentKeeper)
+		if !ok {
+			t.Fatal("the step keeps no agent")
+		}
+		return keeper.Leave(s.view)
+	}
+	const whole = "runner-not-wanted: remove (drain)\nrunner-not-wanted: deregister 21\nrunner-not-wanted: forget"
+	if got := brief(leave()); got != whole {
+		t.Errorf("got\n%s\nwant\n%s", got, whole)
+	}
+	s.view.Host.Spec.GithubRunner = nil
+	s.view.Facts = plan.Facts{"github_runner.traces/m1": inventory.Present(s.runner.Answer())}
+	if got := brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)); got != whole {
+		t.Errorf("without the block:\n%s\nwant\n%s", got, whole)
+	}
+	s.view.Service = nil
+	if got := brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)); got != "runner-not-wanted: remove (drain)\nrunner-not-wanted: forget\nwarns runner-entry-stays" {
+		t.Errorf("without credentials:\n%s", got)
+	}
+	s.runner.Receipt = ""
+	if got := brief(leave()); got != "" {
+		t.Errorf("a runner that somebody else set up: %s", got)
+	}
+}
