@@ -18,6 +18,7 @@ import (
 type hostColumn struct {
 	head  string
 	wide  bool // only in the wide table
+	agent bool // only where a host is a CI agent
 	cell  func(HostRow) string
 	order func(a, b HostRow) int // nil: by the cells' text
 }
@@ -58,6 +59,11 @@ func tableOfHosts(names plan.Names) []hostColumn {
 			return or(given(!r.KeySince.IsZero(), "%s", r.KeySince.UTC().Format(time.DateOnly)))
 		}},
 		{head: "TOKEN-AGE", wide: true, cell: HostRow.tokenAge, order: func(a, b HostRow) int { return cmp.Compare(days(a), days(b)) }},
+		{head: "RUNNER", wide: true, agent: true, cell: HostRow.agent},
+		{head: "RUNNER-VERSION", wide: true, agent: true, cell: func(r HostRow) string { return or(r.listed().Version) }},
+		{head: "RUNNER-LABELS", wide: true, agent: true, cell: func(r HostRow) string {
+			return or(strings.Join(slices.Concat(r.listed().Labels, r.listed().Fixed), ","))
+		}},
 		{head: "SERVER", wide: true, cell: func(r HostRow) string { return r.ServerID }},
 		{head: whyColumn, cell: func(r HostRow) string { return r.Why }},
 	}
@@ -119,6 +125,30 @@ func (r HostRow) pods() string {
 	}()
 }
 
+// listed is the host's CI agent; zero: none.
+func (r HostRow) listed() plan.AgentStatus {
+	if r.Agent == nil {
+		return plan.AgentStatus{}
+	}
+	return *r.Agent
+}
+
+// agent says what the CI service shows of the host's agent: its id, and what it does.
+func (r HostRow) agent() string {
+	switch a := r.listed(); {
+	case a.ID == "":
+		return "-"
+	case a.Fenced:
+		return a.ID + " fenced"
+	case !a.Online:
+		return a.ID + " offline"
+	case a.Busy:
+		return a.ID + " busy"
+	default:
+		return a.ID + " online"
+	}
+}
+
 func (r HostRow) tokenAge() string {
 	if r.Token == nil {
 		return "-"
@@ -164,12 +194,13 @@ func (t *Text) Hosts(p *plan.Plan, o HostsOptions) {
 // hostTable is the head and the cells, with reasons that fit.
 func (t *Text) hostTable(p *plan.Plan, rows []HostRow, names plan.Names, o HostsOptions) [][]string {
 	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsRunning != nil })
+	agents := slices.ContainsFunc(rows, func(r HostRow) bool { return r.Agent != nil })
 	var columns []hostColumn
 	for _, c := range tableOfHosts(names) {
 		if c.head == "HOST" && o.Wide {
 			c.cell = func(r HostRow) string { return r.Name }
 		}
-		if c.wide && !o.Wide || c.head == "PODS" && !pods || c.head == "NODE" && !p.Cluster {
+		if c.wide && !o.Wide || c.agent && !agents || c.head == "PODS" && !pods || c.head == "NODE" && !p.Cluster {
 			continue
 		}
 		columns = append(columns, c)

@@ -1,0 +1,116 @@
+package githubrunner_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// registration is the command that registers the runner of a scene.
+func (s *scene) registration(t *testing.T) plan.Command {
+	t.Helper()
+	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
+	for _, c := range s.find(t).Changes {
+		if c.Command.Name == "github_runner-register" {
+			return c.Command
+		}
+	}
+	t.Fatal("nothing registers the runner")
+	return plan.Command{}
+}
+
+// configScript stands for config.sh: it notes its arguments, where the token can be seen, and what it was told to answer.
+const configScript = `#!/bin/sh
+printf '%s\n' "$@" >"$STATE/arguments"
+printf '%s' "$ACTIONS_RUNNER_INPUT_TOKEN" >"$STATE/input"
+for list in /proc/[0-9]*/cmdline; do
+  tr '\000' ' ' <"$list" 2>/dev/null
+  echo
+done >"$STATE/processes"
+env >"$STATE/environment"
+tr '\000' '\n' <"/proc/$PPID/environ" >"$STATE/caller" 2>/dev/null
+[ ! -e "$STATE/fails" ] || { echo "A runner exists with the same name $ACTIONS_RUNNER_INPUT_TOKEN"; echo "Try again"; exit 1; }
+[ -e "$STATE/silent" ] || printf '{"agentId": 21}' >.runner
+`
+
+// TestTheTokenIsSeenInOnePlace registers with a planted token: it reaches config.sh by its environment, and no command line,
+// file or output has it.
+func TestTheTokenIsSeenInOnePlace(t *testing.T) {
+	t.Parallel()
+	const token = "AHBRTPLANTEDTOKEN"
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for _, failing := range []string{"", "fails", "silent"} {
+			m := scripttest.New(t, shell, "/Users")
+			m.Tool("sync", "exit 0")
+			m.Put("/Users/m1/actions-runner/x", "")
+			scripttest.Write(t, m.Path("/Users/m1/actions-runner/config.sh"), configScript, 0o755)
+			if failing != "" {
+				m.Set(failing, "")
+			}
+			s := newScene()
+			s.spec.Labels = []string{"tart", "bare-metal"}
+			c := s.registration(t)
+			for i, arg := range c.Args {
+				c.Args[i] = m.Here(arg)
+			}
+			a := m.Run(c, token+"\n")
+			if (a.Exit == 0) != (failing == "") || strings.Contains(a.Stdout+a.Stderr, token) {
+				t.Errorf("%q: exit code %d, %s%s", failing, a.Exit, a.Stdout, a.Stderr)
+			}
+			if failing == "fails" && !strings.Contains(a.Stderr, "Try again") {
+				t.Errorf("the output of config.sh is lost: %q", a.Stderr)
+			}
+			if got := m.Get("input"); got != token {
+				t.Errorf("config.sh got the token %q", got)
+			}
+			if !strings.Contains(m.Kept("processes"), "--unattended") {
+				t.Error("the process table was not read")
+			}
+			for _, place := range []string{"arguments", "processes", "caller"} {
+				if strings.Contains(m.Kept(place), token) {
+					t.Errorf("the token is in the %s:\n%s", place, m.Kept(place))
+				}
+			}
+			for name, text := range m.Files(m.Root) {
+				if strings.Contains(text, token) {
+					t.Errorf("the token is in %s", name)
+				}
+			}
+			want := "--unattended --replace --url https://github.com/acme --name " + stepstest.Name + " --work _work --labels bare-metal,tart"
+			if got := strings.Join(strings.Fields(m.Kept("arguments")), " "); got != want {
+				t.Errorf("config.sh got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// TestAnEmptyTokenRegistersNothing: a connection that was cut off leaves no half registration.
+func TestAnEmptyTokenRegistersNothing(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		m := scripttest.New(t, shell, "/Users")
+		scripttest.Write(t, m.Path("/Users/m1/actions-runner/config.sh"), configScript, 0o755)
+		c := newScene().registration(t)
+		c.Args[0] = m.Here(c.Args[0])
+		for _, input := range []string{"", "\n"} {
+			if a := m.Run(c, input); a.Exit == 0 || m.Kept("arguments") != "no file" {
+				t.Errorf("input %q: exit code %d, config.sh got %q", input, a.Exit, m.Kept("arguments"))
+			}
+		}
+	})
+}
+
+// TestRender: what the script reads, and that an error holds no part of the token.
+func TestRender(t *testing.T) {
+	t.Parallel()
+	reader, ok := stepstest.Step(t, step, fleet.Spec{GithubRunner: stepstest.GithubRunner()}).(interface {
+		Reads(plan.InputKind) bool
+	})
+	if !ok || !reader.Reads(plan.Registration) || reader.Reads(plan.Kubeconfig) {
+		t.Error("it reads other inputs than a registration")
+	}
+}
