@@ -68,8 +68,10 @@ func Incidents() []IncidentGroup {
 		return mapped(all, func(i sandbox.Incident) [2]string { return [2]string{i.Name, i.Summary} })
 	}
 	return []IncidentGroup{{"a host", rows(sandbox.Incidents())},
+		{"a host with GitHub's runner", rows(sandbox.RunnerIncidents())},
 		{"the account and the pool, with " + sandbox.Account + " as HOST", rows(sandbox.AccountIncidents())},
-		{"the access to the cluster, with " + sandbox.Cluster + " as HOST", rows(sandbox.ClusterIncidents())}}
+		{"the access to the cluster, with " + sandbox.Cluster + " as HOST", rows(sandbox.ClusterIncidents())},
+		{"the GitHub App and the runner's releases, with " + sandbox.GitHubAccount + " as HOST", rows(sandbox.GitHubIncidents())}}
 }
 
 // inWorld opens the world for a sandbox command. It needs a configuration only where it must be made.

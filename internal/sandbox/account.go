@@ -23,6 +23,24 @@ func AccountIncidents() []Incident {
 	return all
 }
 
+// RunnerIncidents returns the incidents of hosts on which GitHub's runner is registered.
+func RunnerIncidents() []Incident {
+	var all []Incident
+	for _, known := range runnerTroubles() {
+		all = append(all, known.Incident)
+	}
+	return all
+}
+
+// GitHubIncidents returns the incidents of the GitHub App and of the runner's releases.
+func GitHubIncidents() []Incident {
+	var all []Incident
+	for _, known := range gitHubTroubles() {
+		all = append(all, known.Incident)
+	}
+	return all
+}
+
 // places are the names that stand for something else than a host.
 var places = []string{Account, Cluster, GitHubAccount}
 

@@ -16,8 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
 
-// runnerTroubles are the incidents of GitHub's runner on a host, which must have one. They can be injected, and are
-// listed as soon as macfleet has a step for runners.
+// runnerTroubles are the incidents of GitHub's runner on a host, which must have one.
 func runnerTroubles() []trouble {
 	return []trouble{
 		{
@@ -34,8 +33,8 @@ func runnerTroubles() []trouble {
 			lasts: ofEntry(func(r github.Runner) bool { return r.Status != "" }), cure: editEntry(func(r *github.Runner) { r.Status = "" }),
 		},
 		{
-			Incident: Incident{"runner-on-two-hosts", "a second host with a runner has a copy of this host's registration: only one of them gets a session"},
-			remember: rememberSecond, cause: copyRegistration, lasts: registrationCopied, cure: restoreSecond,
+			Incident: Incident{"runner-on-two-hosts", "the host has a copy of another host's registration: only one of them gets a session"},
+			remember: rememberSecond, cause: copyRegistration, lasts: registrationCopied, cure: restoreOwn,
 		},
 		{
 			Incident: Incident{"runner-below-floor", "someone installed a version of the runner that GitHub no longer accepts: its listener stops for good"},
@@ -73,6 +72,12 @@ func runnerTroubles() []trouble {
 			remember: rememberEntry, cause: editEntry(func(r *github.Runner) { r.Labels = []string{editedLabel} }),
 			lasts: ofEntry(func(r github.Runner) bool { return slices.Contains(r.Labels, editedLabel) }), cure: restoreLabels,
 		},
+	}
+}
+
+// gitHubTroubles are the incidents of the App, and of the runner's releases.
+func gitHubTroubles() []trouble {
+	return []trouble{
 		{
 			Incident: Incident{"newest-version-refused", "an outage of GitHub refuses the runner's newest version"}, place: GitHubAccount,
 			remember: nothing, cause: refuseNewest(true), lasts: newestRefused, cure: refuseNewest(false),

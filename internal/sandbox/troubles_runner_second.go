@@ -12,7 +12,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// rememberSecond records the second host, and the registration that it has.
+// rememberSecond records the host's own registration, and a second host with a runner.
 func rememberSecond(ctx context.Context, v *victim) error {
 	if err := rememberEntry(ctx, v); err != nil {
 		return err
@@ -34,28 +34,21 @@ func rememberSecond(ctx context.Context, v *victim) error {
 		if err != nil {
 			return err
 		}
-		v.record.Server = server.ID
-		v.record.Settings["second root"], v.record.Settings["second job"] = state.Root, state.Target
-		return v.eachFile(machine, func(name string, data []byte) error {
-			v.record.Settings["second "+name] = string(data)
-			return nil
-		})
+		v.record.Server, v.record.Settings["second root"] = server.ID, state.Root
+		own, err := v.machine()
+		if err != nil {
+			return err
+		}
+		for _, name := range runnerFiles() {
+			data, err := own.ReadFile(v.record.Settings["root"] + "/" + name)
+			if err != nil {
+				return err
+			}
+			v.record.Settings["own "+name] = string(data)
+		}
+		return nil
 	}
 	return errors.New("no other host has a runner; fix: apply a fleet with two hosts with github_runner first")
-}
-
-// eachFile reads the files of the second host's registration.
-func (v *victim) eachFile(second *mac.Machine, do func(name string, data []byte) error) error {
-	for _, name := range runnerFiles() {
-		data, err := second.ReadFile(v.record.Settings["second root"] + "/" + name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := do(name, data); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // second returns the second host's Mac, or nil if its server is gone.
@@ -67,19 +60,21 @@ func (v *victim) second() (*mac.Machine, error) {
 	return v.world.macs.get(server)
 }
 
-// copyRegistration copies the host's registration to the second host, and restarts its runner.
+// copyRegistration gives the host the second host's registration, and restarts its runner.
 func copyRegistration(ctx context.Context, v *victim) error {
-	own, err := v.machine()
-	if err != nil {
-		return err
-	}
-	return v.register(ctx, func(name string) ([]byte, error) { return own.ReadFile(v.record.Settings["root"] + "/" + name) })
-}
-
-// register writes the files of the second host's registration, and restarts its runner.
-func (v *victim) register(ctx context.Context, content func(name string) ([]byte, error)) error {
 	second, err := v.second()
 	if err != nil || second == nil {
+		return err
+	}
+	return v.register(ctx, func(name string) ([]byte, error) {
+		return second.ReadFile(v.record.Settings["second root"] + "/" + name)
+	})
+}
+
+// register writes the files of the host's registration, and restarts its runner.
+func (v *victim) register(ctx context.Context, content func(name string) ([]byte, error)) error {
+	own, err := v.machine()
+	if err != nil {
 		return err
 	}
 	for _, name := range runnerFiles() {
@@ -91,18 +86,18 @@ func (v *victim) register(ctx context.Context, content func(name string) ([]byte
 		if name == ".credentials_rsaparams" {
 			mode = 0o600
 		}
-		if err := second.WriteFile(v.record.Settings["second root"]+"/"+name, data, 501, 20, mode); err != nil {
+		if err := own.WriteFile(v.record.Settings["root"]+"/"+name, data, 501, 20, mode); err != nil {
 			return err
 		}
 	}
-	job, ok, err := second.Job(v.record.Settings["second job"])
+	job, ok, err := own.Job(v.record.Settings["job"])
 	if err != nil || !ok {
 		return err
 	}
 	if job.PID != 0 {
-		err = second.RestartJob(v.record.Settings["second job"])
+		err = own.RestartJob(v.record.Settings["job"])
 	}
-	return settled(ctx, second, err)
+	return settled(ctx, own, err)
 }
 
 func registrationCopied(_ context.Context, v *victim) (bool, error) {
@@ -122,21 +117,14 @@ func registrationCopied(_ context.Context, v *victim) (bool, error) {
 	return err == nil && bytes.Equal(mine, theirs), nil
 }
 
-func restoreSecond(ctx context.Context, v *victim) error {
+// restoreOwn restores the host's registration, unless it was registered again since.
+func restoreOwn(ctx context.Context, v *victim) error {
 	copied, err := registrationCopied(ctx, v)
 	if err != nil || !copied {
 		return err
 	}
-	if err := v.register(ctx, func(name string) ([]byte, error) { return []byte(v.record.Settings["second "+name]), nil }); err != nil {
+	if err := v.register(ctx, func(name string) ([]byte, error) { return []byte(v.record.Settings["own "+name]), nil }); err != nil {
 		return err
 	}
-	second, err := v.second()
-	if err != nil || second == nil {
-		return err
-	}
-	job, ok, err := second.Job(v.record.Settings["second job"])
-	if err != nil || !ok || job.PID != 0 {
-		return err
-	}
-	return settled(ctx, second, second.RestartJob(v.record.Settings["second job"]))
+	return onRunner(startRunner)(ctx, v)
 }

@@ -168,7 +168,7 @@ func TestRunnerOnTwoHosts(t *testing.T) {
 	}
 	check("online", "online")
 	for range 2 {
-		if err := w.Inject(pair[0].id, incident); err != nil {
+		if err := w.Inject(pair[1].id, incident); err != nil {
 			t.Fatal(err)
 		}
 		check("online", "offline")

@@ -226,8 +226,12 @@ func (m Mac) Report(all []agent.Runner) error {
 			entry, ok := s.entry(l)
 			if l.Runs() {
 				known[m.id] = append(known[m.id], l)
-				if ok && l.Listening && entry.Version != l.Version {
+				fresh := !slices.ContainsFunc(s.listeners, l.SameRun)
+				if ok && l.Listening && (entry.Version != l.Version || fresh && entry.Status != "") {
 					entry.Version = l.Version
+					if fresh { // GitHub notices a new session, whatever it showed before
+						entry.Status = ""
+					}
 					err = a.put(entry)
 				}
 			} else if ok && entry.Seen.Before(l.Ended) {
