@@ -72,6 +72,12 @@ title 'All is well.'
 run 0 drift
 run 0 hosts --wait ready
 
+title 'Someone deletes a builder at GitHub: its runner stops for good, and no image is baked there.'
+inject builders 2 runner-deregistered
+run 2 drift --on fleet=builders
+run 0 apply --auto-approve
+run 0 plan
+
 title 'Three runners instead of nine: six servers are released. One run wipes one host, unless it may wipe more.'
 run 0 plan --var runners=3 --outside-windows
 run 0 apply --var runners=3 --outside-windows --max-wipes 6 --auto-approve

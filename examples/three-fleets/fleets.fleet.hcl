@@ -67,7 +67,8 @@ fleet "runners" {
   }
 }
 
-# A builder's kubelet keeps virtual machines that belong to no Pod: a bake runs there.
+# A builder bakes images of virtual machines: GitHub's runner takes jobs there, and its
+# kubelet keeps virtual machines that belong to no Pod.
 fleet "builders" {
   group "m2" {
     type     = "M2-L"
@@ -78,5 +79,10 @@ fleet "builders" {
     labels = { "acme.com/bakes-images" = "true" }
   }
 
-  github_runner {}
+  github_runner {
+    app          = github_app.builders
+    organization = "acme"
+    labels       = ["vm-image-builder-${env.name}"] # jobs of one environment never run in another
+    min_version  = "2.336.0"
+  }
 }

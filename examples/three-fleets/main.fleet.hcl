@@ -52,6 +52,13 @@ ssh {
   private_key = secret("k8s://macfleet/fleet-ssh/id_ed25519")
 }
 
+# An App that may manage the organization's self-hosted runners, and nothing else.
+github_app "builders" {
+  app_id          = secret("op://acme/BUILDERS/app-id")
+  installation_id = secret("op://acme/BUILDERS/installation-id")
+  private_key     = secret("op://acme/BUILDERS/private-key")
+}
+
 # Limits of one run, whatever its plan contains.
 guardrails {
   max_hosts = 20

@@ -50,5 +50,5 @@ var (
 	codeClock      = plan.NewCode("runner-clock-off", plan.Critical, "GitHub refuses the runner because the host's clock is wrong", "sudo sntp -sS time.apple.com on the host, then run macfleet apply again")
 	codeSecond     = plan.NewCode("second-runner", plan.Warning, "another runner's job is loaded on the host: its jobs compete with the builder's", "remove it on the host: ./svc.sh uninstall and ./config.sh remove in its folder")
 	codeBusyUnseen = plan.NewCode("busy-false-while-running", plan.Notice, "a job runs on the host, and GitHub shows its runner as idle", "nothing to do: macfleet waits for the job on the host, whatever GitHub shows")
-	codeBusyStuck  = plan.NewCode("busy-stuck", plan.Notice, "GitHub shows the runner as busy, and no job runs on the host", "if it stays so for minutes: cancel the job at GitHub, or macfleet restart github_runner NAME")
+	codeBusyStuck  = plan.NewCode("busy-stuck", plan.Notice, "GitHub shows the runner as busy, and no job runs on the host", "nothing to do while no change needs an idle host; then cancel the job at GitHub, or: macfleet apply --force-busy NAME")
 )
