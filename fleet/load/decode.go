@@ -73,6 +73,9 @@ func (l *loader) decode(block *hclsyntax.Block, sc *scope, target reflect.Value,
 	for _, m := range sh.members {
 		if attr := attrs[m.name]; attr != nil {
 			at.names[m.name] = attr.NameRange
+			if len(attr.Expr.Variables()) > 0 {
+				l.varies[attr.NameRange] = true
+			}
 			at.good[m.name] = l.assign(attr, sc, m.tag, target.FieldByIndex(m.index))
 		}
 	}
