@@ -111,7 +111,8 @@ var otherNames = map[string][]string{
 	"os_version": {"os"}, "image": {"os"}, "macos": {"os"}, "ami": {"os"},
 	"terraform": {"macfleet"}, "provider": {"scaleway"}, "input": {"variable"}, "local": {"locals"},
 	"pool": {"group"}, "node_pool": {"group"}, "server": {"host"}, "url": {"source", "organization"}, "path": {"source"}, "checksum": {"sha256"}, "digest": {"sha256"},
-	"org": {"organization"}, "repo": {"repository"}, "pat": {"token"}, "work_dir": {"work_folder"}, "work": {"work_folder"}, "ephemeral": {"mode"}, "client_id": {"app_id"},
+	"org": {"organization"}, "repo": {"repository"}, "pat": {"token"}, "work_dir": {"work_folder"}, "work": {"work_folder"}, "ephemeral": {"mode"}, "group": {"runner_group"},
+	"client_id": {"app_id"}, "id": {"app_id"}, "installation": {"installation_id"},
 	"username": {"user"}, "login": {"user"}, "key": {"private_key"}, "private_key_path": {"private_key"}, "region": {"zones"}, "zone": {"zones"},
 }
 

@@ -54,7 +54,7 @@ type Result struct {
 // first; Config is nil exactly when one of them is an error.
 func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
 	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, lines: map[fleet.Source]hcl.Range{},
-		maybe: map[string]bool{}, varies: map[hcl.Range]bool{}}
+		maybe: map[string]bool{}, args: map[hcl.Range]argument{}}
 	l.functions = l.budget.functions()
 	cfg := l.config(fsys)
 	diags := l.finish()
@@ -110,7 +110,7 @@ type loader struct {
 	files     map[string]*hcl.File
 	ends      map[string]hcl.Range       // of ignore blocks
 	lines     map[fleet.Source]hcl.Range // the range that a value of a step comes from
-	varies    map[hcl.Range]bool         // names of arguments whose values refer to something
+	args      map[hcl.Range]argument     // by the places of their names
 	functions map[string]function.Function
 	budget    budget
 	diags     hcl.Diagnostics

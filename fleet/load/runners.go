@@ -33,16 +33,21 @@ func (l *loader) runners(cfg *fleet.Config) {
 		b.groups()
 		b.versions()
 		b.jobs()
-		if l.diags.HasErrors() {
-			continue // a faulty value has no place in a comparison
+		if !b.good(deciding...) {
+			continue
 		}
 		if i := slices.IndexFunc(before, b.mixesWith); i >= 0 {
 			b.mixed(before[i])
 		}
-		b.everywhere(cfg)
-		before = append(before, b)
+		if of.Host == "" {
+			b.everywhere(cfg)
+			before = append(before, b)
+		}
 	}
 }
+
+// deciding are the arguments that decide which jobs a runner gets.
+var deciding = []string{"host", "organization", "repository", "labels", "default_labels", "runner_group"}
 
 // written reports whether a level has the argument, however faulty.
 func (b builder) written(name string) bool {
@@ -56,6 +61,11 @@ func (b builder) at(name string) hcl.Range {
 		return b.lines[b.of.Sources.Of(runner)]
 	}
 	return b.lines[b.of.Sources.Of(runner+"."+name)]
+}
+
+// good reports whether none of the arguments is faulty.
+func (b builder) good(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return b.written(name) && !b.args[b.at(name)].good })
 }
 
 // exclusive reports two arguments of which only one may be written.
@@ -124,7 +134,7 @@ func (b builder) versions() {
 		}
 	}
 	for _, name := range sortedKeys(parsed) {
-		if v := parsed[name]; b.Host != nil && cloud(*b.Host) && v.LessThan(oldest) {
+		if v := parsed[name]; b.good("host") && cloud(*b.Host) && v.LessThan(oldest) {
 			b.fault(b.at(name), "Version too old", "The argument %q is %s, and %s registers no runner older than %s. Write a newer version.", name, v, *b.Host, oldest)
 		}
 	}
@@ -141,12 +151,13 @@ func cloud(host string) bool { return host == "github.com" || strings.HasSuffix(
 
 // jobs checks which jobs the runner gets.
 func (b builder) jobs() {
-	standard := b.DefaultLabels != nil && *b.DefaultLabels
+	all := b.labels()
+	standard := func(label string) bool { return slices.Contains(fleet.DefaultRunnerLabels(), label) }
 	switch {
-	case len(b.OwnLabels()) > 0 || b.written("labels") && b.Labels == nil: // the second: they are faulty
-	case !standard:
+	case !b.good("labels", "default_labels"):
+	case len(all) == 0:
 		b.fault(b.at("default_labels"), missingArg, "A runner needs a label: with default_labels = false, write at least one in \"labels\".")
-	default:
+	case !slices.ContainsFunc(all, func(label string) bool { return !standard(label) }):
 		b.warn(b.at("labels"), "Only default labels", "The runner has only the labels that every runner for macOS has, so it gets every job with runs-on: self-hosted. Write another one, such as labels = [\"vm-image-builder\"].")
 	}
 	if b.AllowPublicRepositories != nil && *b.AllowPublicRepositories {
@@ -165,10 +176,15 @@ func (b builder) labels() []string {
 }
 
 // mixesWith reports whether jobs for a's hosts may run on b's, though they are meant for one of them. Groups of one fleet
-// whose labels come from one place are meant for the same jobs.
+// whose labels come from one place are meant for the same jobs, and so is a host that overrides nothing of this.
 func (b builder) mixesWith(a builder) bool {
-	same := a.of.Fleet == b.of.Fleet && (a.of.Host != "" || b.of.Host != "" || a.at("labels") == b.at("labels"))
-	return !same && strings.EqualFold(a.Scope(), b.Scope()) && strings.EqualFold(a.group(), b.group()) && slices.Equal(a.labels(), b.labels())
+	own := func(name string) bool { return b.of.Sources.Of(runner+"."+name).Level == fleet.InHost }
+	switch {
+	case b.of.Host != "" && !slices.ContainsFunc(deciding, own),
+		a.of.Fleet == b.of.Fleet && (a.of.Group == b.of.Group || a.at("labels") == b.at("labels")):
+		return false
+	}
+	return strings.EqualFold(a.Scope(), b.Scope()) && strings.EqualFold(a.group(), b.group()) && slices.Equal(a.labels(), b.labels())
 }
 
 func (b builder) mixed(a builder) {
@@ -183,13 +199,9 @@ func (b builder) mixed(a builder) {
 // nothing, because one environment is evaluated at a time.
 func (b builder) everywhere(cfg *fleet.Config) {
 	_, g, _ := cfg.Group(b.of.Fleet, b.of.Group)
-	if len(cfg.Environments) < 2 || b.of.Host != "" || g.Replicas == 0 || b.varies[b.lines[g.Sources.Of("replicas")]] {
+	varies := func(name string) bool { return b.written(name) && b.args[b.at(name)].varies }
+	if len(cfg.Environments) < 2 || g.Replicas == 0 || b.args[b.lines[g.Sources.Of("replicas")]].varies || slices.ContainsFunc(deciding, varies) {
 		return
-	}
-	for _, name := range []string{"host", "organization", "repository", "labels", "default_labels", "runner_group"} {
-		if b.written(name) && b.varies[b.at(name)] {
-			return
-		}
 	}
 	b.warn(b.at("labels"), "Same labels in all environments", "Every environment registers these runners at %s with the same labels, so jobs for one environment may run in another. Write the environment in a label or in runner_group, such as \"builder-${env.name}\".", b.Scope())
 }
