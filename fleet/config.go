@@ -88,6 +88,16 @@ func (c *Config) PodNamespaceFault(ns string) string {
 	case holds(c.SSH.PrivateKey), holds(c.SSH.PreviousPrivateKey):
 		return "it has the hosts' SSH key"
 	}
+	for _, a := range c.GitHubApps {
+		if holds(a.PrivateKey) || holds(a.PreviousPrivateKey) {
+			return "it has the key of " + a.String()
+		}
+	}
+	for _, of := range c.Specs() {
+		if r := of.Spec.GithubRunner; r != nil && r.Token != nil && holds(*r.Token) {
+			return "it has the token of the runners of fleet " + of.Fleet
+		}
+	}
 	return ""
 }
 

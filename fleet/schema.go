@@ -276,5 +276,33 @@ func (Reserve) Describe() map[string]Description {
 
 // Describe describes the step.
 func (GithubRunner) Describe() map[string]Description {
-	return map[string]Description{"": {Text: "The host is a builder: its kubelet deletes no virtual machines, and no Pods run on it except those of DaemonSets."}}
+	return map[string]Description{
+		"":                          {Text: "The host is a builder: only DaemonSets run Pods there. With organization or repository, macfleet registers GitHub's runner."},
+		"app":                       {Text: "GitHub App that registers the runner. A runner that macfleet registers needs app or token.", Example: "github_app.builders"},
+		"token":                     {Text: "In place of app: a personal access token that may manage runners.", Example: `secret("env://GITHUB_TOKEN")`},
+		"host":                      {Text: "Host name of GitHub's web pages: also a data residency host, or an Enterprise Server.", Example: `"github.acme.dev"`},
+		"organization":              {Text: "Organization whose jobs run on the host.", Example: `"acme"`},
+		"repository":                {Text: "In place of organization: the one repository whose jobs run on the host, as OWNER/NAME.", Example: `"acme/images"`},
+		"labels":                    {Text: "Labels for runs-on, in addition to those that GitHub sets; the case does not count.", Default: "[]", Example: `["vm-image-builder"]`},
+		"default_labels":            {Text: "Whether the runner also has GitHub's own labels: self-hosted, macOS and ARM64.", Example: "true"},
+		"runner_group":              {Text: "Runner group of the organization; without it, the default group.", Example: `"builders"`},
+		"work_folder":               {Text: "Folder for jobs, relative to the runner's own folder, or absolute.", Example: `"_work"`},
+		"min_version":               {Text: "Oldest version of the runner that is accepted. The runner updates itself.", Example: `"2.336.0"`},
+		"version":                   {Text: "Version to install; without it, the newest that GitHub offers. The runner updates itself afterwards.", Example: `"2.336.0"`},
+		"sha256":                    {Text: "Digest of the archive of version; without it, as GitHub publishes it.", Example: `"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`},
+		"fence_group":               {Text: "Runner group without repositories, for a runner whose host is being changed; without it, its labels are removed.", Example: `"parked"`},
+		"allow_public_repositories": {Text: "Allows workflows of public repositories to run on the host.", Example: "false"},
+		"mode":                      {Text: "\"persistent\": the runner stays registered after a job. No other mode exists yet.", Example: `"persistent"`},
+	}
+}
+
+// Describe describes an App that manages runners.
+func (GitHubApp) Describe() map[string]Description {
+	return map[string]Description{
+		"":                     {Text: "A GitHub App that may manage self-hosted runners, referred to as github_app.NAME.", Example: `"builders"`},
+		"app_id":               {Text: "Id of the App, or its client id.", Example: `"Iv23liExample01"`},
+		"installation_id":      {Text: "Id of the App's installation; without it, macfleet looks it up.", Example: `secret("op://acme/BUILDERS/installation-id")`},
+		"private_key":          {Text: "Private key of the App, as GitHub generates it (PEM).", Example: `secret("op://acme/BUILDERS/private-key")`},
+		"previous_private_key": {Text: "The App's private key before a rotation, used while GitHub does not accept private_key.", Example: `secret("op://acme/BUILDERS/old-private-key")`},
+	}
 }

@@ -6,8 +6,9 @@ package fleet
 // Pointers inside mark what was written, so that a fleet overrides its defaults
 // field by field; a list replaces. Every leaf says in its "per" tag whether all
 // hosts of a group share its value ("fleet") or each has its own ("host"); a
-// test walks the struct and shows that each reaches its step's rendering. The
-// tag "default" is the value of a leaf that the configuration does not set.
+// test walks the struct and shows that each reaches its step's rendering. A leaf
+// with "run" is for the run itself, such as a credential: hosts are not compared
+// with it. The tag "default" is the value of a leaf that the configuration does not set.
 type Spec struct {
 	Sudo         *Sudo         `hcl:"sudo,block"`
 	Hostname     *Hostname     `hcl:"hostname,block"`

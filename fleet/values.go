@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/macfleet/macfleet/internal/secret"
 )
 
 // Level is how close to a host a value was set. A closer one wins.
@@ -109,8 +111,11 @@ func written(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	if a, ok := v.Interface().(Artifact); ok {
-		return fmt.Sprintf("%s (%s)", a, a.Version)
+	switch x := v.Interface().(type) {
+	case Artifact:
+		return fmt.Sprintf("%s (%s)", x, x.Version)
+	case secret.Ref:
+		return fmt.Sprintf("secret(%q)", x)
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -99,15 +98,6 @@ func fileFault(path string) string {
 		return "it is a directory, and an artifact is one file"
 	}
 	return ""
-}
-
-// noArtifact reports a value where an artifact must be.
-func (l *loader) noArtifact(attr *hclsyntax.Attribute, sc *scope, val cty.Value) {
-	hint := ""
-	if val.Type() == cty.String && sc.values["artifact"][val.AsString()] != cty.NilVal {
-		hint = didYouMean("artifact." + val.AsString())
-	}
-	l.fault(attr.Expr.Range(), wrongType, "The argument %q must be an artifact, not %s. Write artifact.NAME with the name of an artifact block.%s", attr.Name, typeName(val.Type()), hint)
 }
 
 // locked reports the artifacts that a fleet uses and that have no digest.

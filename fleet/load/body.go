@@ -80,6 +80,11 @@ func (l *loader) strange(name string, at hcl.Range, block bool, sh shape) string
 		l.fault(at, summary, "%q is an argument, not a block: write it with an equals sign, %s = ….", name, name)
 		return name
 	}
+	if why, instead := notOffered(sh.name, name); why != "" {
+		l.suspect(instead)
+		l.fault(at, summary, "%s", why)
+		return instead
+	}
 	suggestion := fleet.Nearest(name, sh.names())
 	for _, meant := range otherNames[name] {
 		if suggestion == "" && sh.member(meant).name != "" {
@@ -105,8 +110,20 @@ var otherNames = map[string][]string{
 	"server_type": {"type"}, "instance_type": {"type"}, "machine_type": {"type"}, "model": {"type"}, "commercial_type": {"type"},
 	"os_version": {"os"}, "image": {"os"}, "macos": {"os"}, "ami": {"os"},
 	"terraform": {"macfleet"}, "provider": {"scaleway"}, "input": {"variable"}, "local": {"locals"},
-	"pool": {"group"}, "node_pool": {"group"}, "server": {"host"}, "url": {"source"}, "path": {"source"}, "checksum": {"sha256"}, "digest": {"sha256"},
+	"pool": {"group"}, "node_pool": {"group"}, "server": {"host"}, "url": {"source", "organization"}, "path": {"source"}, "checksum": {"sha256"}, "digest": {"sha256"},
+	"org": {"organization"}, "repo": {"repository"}, "pat": {"token"}, "work_dir": {"work_folder"}, "work": {"work_folder"}, "ephemeral": {"mode"}, "group": {"runner_group"},
+	"client_id": {"app_id"}, "id": {"app_id"}, "installation": {"installation_id"},
 	"username": {"user"}, "login": {"user"}, "key": {"private_key"}, "private_key_path": {"private_key"}, "region": {"zones"}, "zone": {"zones"},
+}
+
+// notOffered says why a block has no argument of a name that people expect, and which one to write in its place; "": they
+// expect no such argument.
+func notOffered(block, name string) (why, instead string) {
+	if block == runner && name == "enterprise" {
+		return "macfleet registers runners with an organization or a repository. Runners of an enterprise need a classic personal access token, " +
+			"and no GitHub App can manage them. Write organization, with a runner_group that the repositories may use.", "organization"
+	}
+	return "", ""
 }
 
 // labels reports whether a block has its one label, or none where none may be.

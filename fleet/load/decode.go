@@ -17,6 +17,12 @@ type place struct {
 	twice bool                 // another one has its name
 }
 
+// An argument is what is known of one that was decoded, also where its block is far.
+type argument struct {
+	good   bool // it has a value of the right type
+	varies bool // it refers to something, so it may have another value in another environment
+}
+
 // at returns the place of an argument's value, or the block's header.
 func (p place) at(name string) hcl.Range {
 	if attr := p.attrs[name]; attr != nil {
@@ -74,6 +80,7 @@ func (l *loader) decode(block *hclsyntax.Block, sc *scope, target reflect.Value,
 		if attr := attrs[m.name]; attr != nil {
 			at.names[m.name] = attr.NameRange
 			at.good[m.name] = l.assign(attr, sc, m.tag, target.FieldByIndex(m.index))
+			l.args[attr.NameRange] = argument{good: at.good[m.name], varies: len(attr.Expr.Variables()) > 0}
 		}
 	}
 	inner := map[string]hcl.Range{}

@@ -38,7 +38,7 @@ func decodeStep(t *testing.T, content string) (aStep, hcl.Diagnostics) {
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	l := &loader{files: map[string]*hcl.File{"x": file}, functions: new(budget).functions(), maybe: map[string]bool{}}
+	l := &loader{files: map[string]*hcl.File{"x": file}, functions: new(budget).functions(), maybe: map[string]bool{}, args: map[hcl.Range]argument{}}
 	var got aStep
 	l.decode(file.Body.(*hclsyntax.Body).Blocks[0], &scope{}, reflect.ValueOf(&got).Elem(), map[string]hcl.Range{})
 	return got, l.finish()

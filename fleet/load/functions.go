@@ -56,7 +56,7 @@ func (b *budget) functions() map[string]function.Function {
 func (l *loader) calls(expr hclsyntax.Expression, use purpose) bool {
 	sound := true
 	allowed := map[*hclsyntax.FunctionCallExpr]bool{}
-	if use == asSecret {
+	if use == asSecret || use == asKnown {
 		secretCalls(expr, allowed)
 	}
 	_ = hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {

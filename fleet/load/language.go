@@ -19,6 +19,7 @@ type document struct {
 	Kubernetes   *kubernetesBlock   `hcl:"kubernetes,block"`
 	SSH          *sshBlock          `hcl:"ssh,block" says:"how hosts are reached"`
 	Artifacts    []artifactBlock    `hcl:"artifact,block"`
+	GitHubApps   []githubAppBlock   `hcl:"github_app,block"`
 	Guardrails   *guardrailsBlock   `hcl:"guardrails,block"`
 	Ignores      []ignoreBlock      `hcl:"ignore,block"`
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
@@ -75,6 +76,11 @@ type artifactBlock struct {
 	fleet.Artifact
 }
 
+type githubAppBlock struct {
+	Place place
+	fleet.GitHubApp
+}
+
 type ignoreBlock struct {
 	Place place
 	fleet.Ignore
@@ -129,11 +135,16 @@ type phrase struct {
 	detail  string // takes the argument's name, the text and why
 	empty   string // of a list with nothing in it: takes the argument's name
 	once    string // what may stand in a list only once
+	anyCase bool   // and in any case
 }
 
 const invalidValue = "Invalid value"
 
 var phrases = map[string]phrase{
+	"app_id": {wrong: because(func(text string) bool { return !appPattern.MatchString(text) }, "it has another form"), summary: "Invalid id",
+		detail: "The argument %[1]q must be the id of the App, only digits, or its client id, such as \"Iv23liExample01\". Both are on the page of the App's settings."},
+	"installation_id": {wrong: because(func(text string) bool { return !installationPattern.MatchString(text) }, "it has another form"), summary: "Invalid id",
+		detail: "The argument %[1]q must be only digits: those at the end of the address of the installation's settings. Leave it out to let macfleet look it up."},
 	"api_server": {wrong: apiServerFault, summary: "Invalid API server",
 		detail: "%[2]s cannot be the API server's address: %[3]s. Write it as hosts reach it, such as \"https://api.acme.dev:6443\"."},
 	"authority": {wrong: authorityFault, summary: "Invalid certificate authority",
@@ -151,12 +162,23 @@ var phrases = map[string]phrase{
 	"dns": {summary: "Invalid name", detail: "The argument %[1]q must not be %[2]s: %[3]s."},
 	"fetch": {wrong: oneOf(fleet.FetchHost, fleet.FetchPush), summary: "Invalid fetch",
 		detail: "The argument %[1]q must be \"host\" (each host downloads it) or \"push\" (macfleet uploads it), not %[3]s"},
+	"github_host": {wrong: githubHostFault, summary: "Invalid host", detail: "The argument %[1]q must be the host name of GitHub's web pages, such as \"github.com\": %[3]s"},
 	"host": {wrong: because(func(text string) bool { return !fleet.IsDNSLabel(text) },
 		"it becomes the name of a Node, so it must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit. Rename the server first")},
 	"identifier": {wrong: because(func(text string) bool { return !hclsyntax.ValidIdentifier(text) },
 		"it must be letters, digits, hyphens and underscores, and begin with a letter")},
 	"label_prefix": {wrong: labelPrefixFault, summary: "Invalid label prefix", detail: "%[2]s %[3]s."},
 	"namespace":    {wrong: namespaceFault, summary: "Invalid namespace", detail: "%[3]s."},
+	"organization": {wrong: organizationFault, summary: "Invalid organization", detail: "The argument %[1]q must be the name of an organization, such as \"acme\": %[3]s"},
+	"repository":   {wrong: repositoryFault, summary: "Invalid repository", detail: "The argument %[1]q must have the form OWNER/NAME, such as \"acme/images\": %[3]s"},
+	"runner_group": {wrong: groupFault, summary: "Invalid runner group", detail: "The argument %[1]q must not be %[2]s: %[3]s."},
+	"runner_label": {wrong: labelFault, summary: "Invalid label", once: "label", anyCase: true},
+	"runner_mode": {wrong: oneOf("persistent"), summary: "Invalid mode",
+		detail: "The argument %[1]q must be \"persistent\", not %[3]s A runner for one job needs a service that registers it again after each job, and macfleet does not run all the time."},
+	"runner_sha256": {wrong: func(text string) string { return fleet.CheckText("sha256", text) }, summary: invalidValue,
+		detail: "The argument %[1]q must be 64 digits, 0 to 9 and a to f, not %[2]s. Leave it out for the digest that GitHub publishes."},
+	"runner_version": {wrong: runnerVersionFault, summary: "Invalid version", detail: "The argument %[1]q must be a version of the runner, such as \"2.336.0\": %[3]s"},
+	"work_folder":    {wrong: workFolderFault, summary: "Invalid folder", detail: "The argument %[1]q must not be %[2]s: %[3]s."},
 	"order": {wrong: oneOf(fleet.ByName, fleet.ByIdle), summary: "Invalid order",
 		detail: "The argument %[1]q must be \"name\" or \"idle\" (those with the fewest Pods first), not %[2]s."},
 	"os": {wrong: familyFault, summary: "Invalid os", detail: "%[2]s %[3]s"},

@@ -54,7 +54,7 @@ type Result struct {
 // first; Config is nil exactly when one of them is an error.
 func Dir(fsys fs.FS, opts Options) (Result, hcl.Diagnostics) {
 	l := &loader{opts: opts, files: map[string]*hcl.File{}, ends: map[string]hcl.Range{}, lines: map[fleet.Source]hcl.Range{},
-		maybe: map[string]bool{}}
+		maybe: map[string]bool{}, args: map[hcl.Range]argument{}}
 	l.functions = l.budget.functions()
 	cfg := l.config(fsys)
 	diags := l.finish()
@@ -87,6 +87,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 
 	artifacts := decodeAll(l, blocks["artifact"], sc, artifactBlock{})
 	cfg.Artifacts = l.artifacts(artifacts, sc)
+	cfg.GitHubApps = l.githubApps(blocks["github_app"], sc, cfg.Kubernetes)
 	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
 	cfg.Ignores = l.ignores(blocks["ignore"], sc)
 	fleets := decodeAll(l, blocks["fleet"], sc, fleetBlock{Rollout: fleet.DefaultRollout()})
@@ -98,6 +99,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)
 	cfg.Moves = r.moves(decodeAll(l, blocks["moved"], sc, movedBlock{}))
 	l.joining(cfg)
+	l.runners(cfg)
 	l.locked(cfg, artifacts)
 	return cfg
 }
@@ -108,6 +110,7 @@ type loader struct {
 	files     map[string]*hcl.File
 	ends      map[string]hcl.Range       // of ignore blocks
 	lines     map[fleet.Source]hcl.Range // the range that a value of a step comes from
+	args      map[hcl.Range]argument     // by the places of their names
 	functions map[string]function.Function
 	budget    budget
 	diags     hcl.Diagnostics

@@ -13,7 +13,37 @@ import (
 )
 
 // roots are what references begin with.
-var roots = []string{"var", "local", "env", "artifact"}
+var roots = []string{"var", "local", "env", "artifact", "github_app"}
+
+// An object is a block that a reference gives as a whole, to an argument that takes nothing else.
+type object struct {
+	use purpose // of such an argument
+	one string  // the object in a sentence
+	in  string  // such an argument
+}
+
+// objects are the blocks of this kind, by their roots.
+var objects = map[string]object{
+	"artifact":   {asArtifact, "an artifact", "artifact in a tart_kubelet block"},
+	"github_app": {asApp, "a GitHub App", "app in a github_runner block"},
+}
+
+// noObject returns how a value is reported where an object of that root must be.
+func (l *loader) noObject(root string) func(*hclsyntax.Attribute, *scope, cty.Value) {
+	return func(attr *hclsyntax.Attribute, sc *scope, val cty.Value) {
+		hint := ""
+		if val.Type() == cty.String && sc.values[root][val.AsString()] != cty.NilVal {
+			hint = didYouMean(root + "." + val.AsString())
+		}
+		l.fault(attr.Expr.Range(), wrongType, "The argument %q must be %s, not %s. Write %s.NAME with the name of %s block.%s",
+			attr.Name, objects[root].one, typeName(val.Type()), root, article(root), hint)
+	}
+}
+
+// article puts "a" or "an" before the name of a block.
+func article(name string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(shape{name: name}.inside(), "in "), " block")
+}
 
 // reference reports whether a reference can be followed. It says why not,
 // unless what is missing may stand in a text that was not understood.
@@ -21,23 +51,28 @@ func (l *loader) reference(tr hcl.Traversal, sc *scope, use purpose) bool {
 	root, name, ok := split(tr)
 	at := tr[:min(2, len(tr))].SourceRange()
 	val, known := sc.values[root][name]
+	whole, isObject := objects[root]
 	switch {
 	case sc.closed != "":
 		l.fault(tr.SourceRange(), "Reference not possible", "A reference is not possible here, because %s.%s", sc.closed, quotesHint(tr))
-	case root == "artifact" && use != asArtifact:
-		l.fault(tr.SourceRange(), "Artifact not allowed here", "An artifact can only be the whole value of an argument that takes one, such as artifact in a tart_kubelet block.")
+	case isObject && use != whole.use:
+		_, kind, _ := strings.Cut(whole.one, " ")
+		l.fault(tr.SourceRange(), capital(kind)+" not allowed here", "%s can only be the whole value of an argument that takes one, such as %s.", capital(whole.one), whole.in)
 	case !slices.Contains(roots, root):
 		l.unknownRoot(tr, root)
 	case !ok:
 		l.fault(at, "Incomplete reference", "Name one: %s.NAME, for example %[1]s.%s.", root, example(root, sc))
-	case root == "artifact" && len(tr) > 2:
-		l.fault(tr.SourceRange(), "Reference not possible", "An artifact is referred to as a whole: write artifact.%s.", name)
+	case isObject && len(tr) > 2:
+		l.fault(tr.SourceRange(), "Reference not possible", "%s is referred to as a whole: write %s.%s.", capital(whole.one), root, name)
 	case known && val != cty.NilVal:
 		return true
 	case root == "env":
 		l.noEnv(at, name, sc)
 	case !l.mayStand(name):
-		what := map[string]string{"var": "variable", "local": "local", "artifact": "artifact"}[root]
+		what := root
+		if root == "var" {
+			what = "variable"
+		}
 		names := sortedKeys(sc.values[root])
 		help := offer(root+".", fleet.Nearest(name, names), names)
 		if len(names) == 0 && root != "local" {
@@ -47,6 +82,9 @@ func (l *loader) reference(tr hcl.Traversal, sc *scope, use purpose) bool {
 	}
 	return false
 }
+
+// capital begins a sentence with a text.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // split takes apart a reference such as var.runners or var["runners"].
 func split(tr hcl.Traversal) (root, name string, ok bool) {
@@ -78,7 +116,7 @@ func (l *loader) unknownRoot(tr hcl.Traversal, root string) {
 	}
 	help := didYouMean(suggestion)
 	if suggestion == "" {
-		help = " References begin with var, local, env or artifact." + quotesHint(tr)
+		help = " References begin with var, local, env, artifact or github_app." + quotesHint(tr)
 	}
 	l.fault(tr[:1].SourceRange(), "Unknown reference", "Nothing is named %s.%s", quoted(root), help)
 }
@@ -146,7 +184,9 @@ type purpose int
 const (
 	plain      purpose = iota
 	asSecret           // secret() may be called
+	asKnown            // secret() may be called, and any text is fine too
 	asArtifact         // artifact.NAME may be referred to
+	asApp              // github_app.NAME may be referred to
 )
 
 // eval evaluates an expression. A fault is reported and gives an unknown value,

@@ -59,6 +59,10 @@ func schemaType(m member) string {
 		return "secret"
 	case t == reflect.TypeFor[fleet.Artifact]():
 		return "artifact"
+	case t == reflect.TypeFor[fleet.GitHubApp]():
+		return "github_app"
+	case t == reflect.TypeFor[fleet.Known]():
+		return "string or secret"
 	case t == reflect.TypeFor[fleet.Share]():
 		return fmt.Sprintf("number, 1 to %d, or percentage", maxHosts)
 	case t == reflect.TypeFor[time.Duration]():

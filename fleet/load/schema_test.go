@@ -58,17 +58,20 @@ type chooser func(fleet.SchemaBlock, fleet.SchemaAttribute) string
 
 // whole gives every attribute the value of its example.
 func whole(_ fleet.SchemaBlock, a fleet.SchemaAttribute) string {
-	if a.Path == "fleet.group.types" {
-		return "" // type has the place
+	if alternatives[a.Path] != "" {
+		return "" // the other one has the place
 	}
 	return a.Example
 }
+
+// alternatives are attributes that cannot be written next to another one of their block.
+var alternatives = map[string]string{"fleet.group.types": "type", "defaults.github_runner.token": "app", "defaults.github_runner.repository": "organization"}
 
 // only gives the block at path what it must have and one attribute more, and all others everything.
 func only(path, name, value string) chooser {
 	return func(b fleet.SchemaBlock, a fleet.SchemaAttribute) string {
 		switch {
-		case path == "fleet.group" && name == "types" && a.Path == "fleet.group.type":
+		case b.Path == path && alternatives[path+"."+name] == a.Name:
 			return ""
 		case b.Path == path && a.Name == name:
 			return value
@@ -121,7 +124,8 @@ func examples(choose chooser) string {
 // needed reports whether a block cannot be read, or not as what its example shows, without an attribute.
 func needed(b fleet.SchemaBlock, a fleet.SchemaAttribute) bool {
 	switch b.Path + "." + a.Name {
-	case "fleet.group.type", "host.server_id", "host.environment", "host.group", "ignore.code", "artifact.sha256", "defaults.tart.artifact", "defaults.tart_kubelet.artifact", "variable.default":
+	case "fleet.group.type", "host.server_id", "host.environment", "host.group", "ignore.code", "artifact.sha256", "defaults.tart.artifact", "defaults.tart_kubelet.artifact", "variable.default",
+		"defaults.github_runner.app", "defaults.github_runner.organization", "defaults.github_runner.version":
 		return true
 	}
 	return a.Required

@@ -92,17 +92,25 @@ func owners(name string, environments []string) []fleet.Owner {
 // ssh reads how hosts are reached.
 func (l *loader) ssh(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kubernetes) fleet.SSH {
 	b := decodeOnly(l, blocks, sc, sshBlock{SSH: fleet.SSH{User: "m1", Via: []string{"public"}}})
-	if !b.PreviousPrivateKey.IsZero() && b.PrivateKey == b.PreviousPrivateKey {
-		l.fault(b.Place.at("previous_private_key"), "No new key", "The arguments %q and %q name the same key. The first is the new one, the second the one before the rotation.", "private_key", "previous_private_key")
-	}
-	l.keyNamespace(b, k, "private_key", b.PrivateKey)
-	l.keyNamespace(b, k, "previous_private_key", b.PreviousPrivateKey)
+	l.keys(b.Place, k, "key to all hosts", b.PrivateKey, b.PreviousPrivateKey)
 	return b.SSH
 }
 
-// keyNamespace refuses a key in a namespace whose Secrets hosts can read.
-func (l *loader) keyNamespace(b sshBlock, k *fleet.Kubernetes, name string, ref secret.Ref) {
+// keys checks a private key and the one before its rotation.
+func (l *loader) keys(at place, k *fleet.Kubernetes, what string, current, previous secret.Ref) {
+	if at.block == nil {
+		return
+	}
+	if !previous.IsZero() && current == previous {
+		l.fault(at.at("previous_private_key"), "No new key", "The arguments %q and %q name the same key. The first is the new one, the second the one before the rotation.", "private_key", "previous_private_key")
+	}
+	l.readable(at.at("private_key"), k, "Key", what, current)
+	l.readable(at.at("previous_private_key"), k, "Key", what, previous)
+}
+
+// readable refuses a secret in a namespace whose Secrets hosts can read.
+func (l *loader) readable(at hcl.Range, k *fleet.Kubernetes, kind, what string, ref secret.Ref) {
 	if k != nil && ref.Scheme == secret.Kubernetes && slices.Contains(k.PodNamespaces, ref.Parts()[0]) {
-		l.fault(b.Place.at(name), "Key readable by hosts", "Pods for the hosts run in the namespace %s, so root on one host could read the key to all hosts there. Keep it in %s, or remove %[1]s from pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), quoted(k.Namespace))
+		l.fault(at, kind+" readable by hosts", "Pods for the hosts run in the namespace %s, so root on one host could read the %s there. Keep it in %s, or remove %[1]s from pod_namespaces in the kubernetes block.", quoted(ref.Parts()[0]), what, quoted(k.Namespace))
 	}
 }

@@ -68,6 +68,9 @@ func (sh shape) member(name string) member {
 	return member{}
 }
 
+// members returns the arguments and blocks that a block may hold.
+func (m member) members() []member { return shapeOf(m.name, m.typ).members }
+
 // names returns all names that may stand in the block.
 func (sh shape) names() []string {
 	var all []string

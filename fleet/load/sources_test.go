@@ -139,7 +139,7 @@ func TestSourcesOfNestedBlocks(t *testing.T) {
 		Kubelet *kubelet `hcl:"kubelet,block"`
 	}
 	const text = "kubelet {\n  pods = 3\n  reserve {\n    memory = \"2Gi\"\n  }\n  mount \"a\" {}\n}\nother {}\n"
-	l := &loader{maybe: map[string]bool{}}
+	l := &loader{maybe: map[string]bool{}, args: map[hcl.Range]argument{}}
 	block := &hclsyntax.Block{Type: "group", Body: parsed(t, "a.fleet.hcl", []byte(text))}
 	at := l.decode(block, &scope{}, reflect.ValueOf(&spec{}).Elem(), nil)
 	got := map[string]int{}

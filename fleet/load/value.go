@@ -42,7 +42,11 @@ func (l *loader) assign(attr *hclsyntax.Attribute, sc *scope, tag reflect.Struct
 	case reflect.TypeFor[secret.Ref]():
 		return l.capsule(attr, sc, asSecret, secretType, field, l.noSecret)
 	case reflect.TypeFor[fleet.Artifact]():
-		return l.capsule(attr, sc, asArtifact, artifactType, field, l.noArtifact)
+		return l.capsule(attr, sc, asArtifact, artifactType, field, l.noObject("artifact"))
+	case reflect.TypeFor[fleet.GitHubApp]():
+		return l.capsule(attr, sc, asApp, appType, field, l.noObject("github_app"))
+	case reflect.TypeFor[fleet.Known]():
+		return l.known(attr, sc, tag, field)
 	}
 	if field.Kind() == reflect.Pointer {
 		value := reflect.New(field.Type().Elem())
@@ -215,7 +219,9 @@ func typeName(t cty.Type) string {
 	case t.IsPrimitiveType():
 		return primitives[t][0]
 	case t == artifactType:
-		return "an artifact"
+		return objects["artifact"].one
+	case t == appType:
+		return objects["github_app"].one
 	case t.IsCapsuleType():
 		return "a secret"
 	case (t.IsListType() || t.IsSetType()) && t.ElementType().IsPrimitiveType():
@@ -300,6 +306,10 @@ func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field r
 	p := phrases[kind]
 	each := func(at hcl.Range, text, verb string) {
 		if why := wrong(kind, text); why != "" {
+			if fleet.IsURL(text) && strings.Contains(text, "@") {
+				l.mask(at) // it may hold a password
+				text = "…"
+			}
 			l.fault(at, cmp.Or(p.summary, invalidValue), cmp.Or(p.detail, "The argument %[1]q must not "+verb+" %[2]s: %[3]s."), attr.Name, quoted(text), why)
 		}
 	}
@@ -314,9 +324,13 @@ func (l *loader) texts(attr *hclsyntax.Attribute, tag reflect.StructTag, field r
 		if least := bound(tag, "least", 0); len(value) < int(least) {
 			l.fault(attr.Expr.Range(), "Empty list", cmp.Or(p.empty, "The argument %q must contain at least %[2]d. Leave it out for the default."), attr.Name, least)
 		}
+		if most := bound(tag, "max", maxNumber); len(value) > int(most) {
+			l.fault(attr.Expr.Range(), "List too long", "The argument %q must contain at most %d elements.", attr.Name, most)
+		}
 		for i, text := range value {
 			at := elementRange(attr.Expr, i)
-			if p.once != "" && slices.Index(value, text) < i {
+			same := func(other string) bool { return other == text || p.anyCase && strings.EqualFold(other, text) }
+			if p.once != "" && slices.IndexFunc(value, same) < i {
 				l.fault(at, "Duplicate "+p.once, "The %s %q is listed twice. Remove one.", p.once, text)
 			} else {
 				each(at, text, "contain")

@@ -32,10 +32,16 @@ func (l *loader) joining(cfg *fleet.Config) {
 	}
 }
 
-// kubelet is the step that makes a host a Node.
-var kubelet = steps.members[slices.IndexFunc(steps.members, func(m member) bool {
-	return m.typ == reflect.TypeFor[fleet.TartKubelet]()
-})].name
+// The steps that need more than their own block.
+var (
+	kubelet = stepOf[fleet.TartKubelet]()  // makes a host a Node
+	runner  = stepOf[fleet.GithubRunner]() // makes it a builder
+)
+
+// stepOf returns the id of the step whose block is decoded into T.
+func stepOf[T any]() string {
+	return steps.members[slices.IndexFunc(steps.members, func(m member) bool { return m.typ == reflect.TypeFor[T]() })].name
+}
 
 // lengths checks that no server's name can become too long, under whichever
 // environment of the directory.
