@@ -15,6 +15,21 @@ type AgentKeeper interface {
 	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
 	// host that leaves, and has no changes if there is no agent.
 	Leave(View) Finding
+	// Entry returns the id of the entry at the service that the host's registration names; ok is false if there is none, or
+	// it could not be read.
+	Entry(Facts) (id string, ok bool)
+}
+
+// AgentStep returns the step that makes a host a CI agent, and that agent; ok is false if the host should be none.
+func AgentStep(all []Step) (k AgentKeeper, spec AgentSpec, ok bool) {
+	for _, s := range all {
+		if k, is := s.(AgentKeeper); is {
+			if spec, ok := k.Agent(); ok {
+				return k, spec, true
+			}
+		}
+	}
+	return nil, AgentSpec{}, false
 }
 
 // AgentSpec is the agent that a host should be.
@@ -55,4 +70,16 @@ type Fence struct {
 	Run   string    `json:"run"`
 	Epoch int64     `json:"epoch"`
 	At    time.Time `json:"at"`
+}
+
+// service returns what the CI service of a host's agent answered, or nil.
+func (c *computation) service(h *Host) *ServiceSeen {
+	if len(c.snap.Services) == 0 {
+		return nil
+	}
+	_, spec, _ := AgentStep(c.stepsFor(h.Spec))
+	if s, read := c.snap.Services[spec.Scope]; read {
+		return &s
+	}
+	return nil
 }

@@ -189,6 +189,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 // its actions.
 func (c *computation) finish(d *draft) {
 	h := d.host
+	h.Service = c.service(h)
 	if h.Leaves {
 		c.leave(d)
 		c.departing(d)

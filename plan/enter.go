@@ -95,7 +95,8 @@ func (h *Host) View(id StepID) View {
 	}
 	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, Root: h.Seen.Root,
 		Verified: proven, Pending: slices.Contains(h.Seen.Pending, id),
-		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At}
+		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At,
+		Service: h.Service, Fence: marker.Fence}
 }
 
 // needsRoot reports whether root could read everything that is unread.

@@ -66,7 +66,7 @@ func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	case h.Drainable() && alone >= 0 && !h.Spec.Spec.BuildsImages():
 		pod := pods[alone].Namespace + "/" + pods[alone].Name
 		return no("the Pod "+pod+", which no controller recreates elsewhere", fmt.Sprintf("run macfleet apply again when it has finished, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
-	case len(busy) == 0:
+	case len(busy) == 0, h.Service != nil && h.Service.Trouble == nil: // the run keeps new jobs away, and waits
 		return nil
 	case !h.Drainable() && h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent():
 		return no(TaskTexts(busy), "run macfleet apply again when they have finished (the Node is not Ready, so a drain cannot stop them)")
