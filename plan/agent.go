@@ -6,7 +6,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner of GitHub. What
+// AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner. What
 // happens on the host is the step's; what happens at the service is done by the engine.
 type AgentKeeper interface {
 	Step
@@ -65,7 +65,7 @@ type ServiceSeen struct {
 }
 
 // Fence is what a run notes in a host's marker before it keeps new jobs away from the host's agent: an interrupted run is
-// told from a person who changed the agent's labels or group.
+// distinguished from a person who changed the agent's labels or group.
 type Fence struct {
 	Run   string    `json:"run"`
 	Epoch int64     `json:"epoch"`

@@ -49,6 +49,9 @@ func (w *worker) drainFor(ctx context.Context, a plan.Action, step plan.Step) er
 	}
 	var trouble *plan.Trouble
 	switch {
+	case errors.As(err, &trouble) && trouble.Code == CodeRunnerBusyStuck:
+		trouble.Text = w.notStarted(a) + trouble.Text
+		return err
 	case errors.As(err, &trouble):
 		return err
 	case w.engine.Stop.Err() != nil:
@@ -74,12 +77,20 @@ func (w *worker) uncordonUnchanged(ctx context.Context, err error) error {
 }
 
 func (w *worker) notDrained(a plan.Action, err error) error {
-	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
-	if w.host.Leaves {
+	return &plan.Trouble{Code: CodeNotDrained, Text: w.notStarted(a) + err.Error(),
+		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + w.host.Name}
+}
+
+// notStarted names what was not started.
+func (w *worker) notStarted(a plan.Action) string {
+	what := cmp.Or(string(a.Step), "the move")
+	switch {
+	case w.host.Leaves:
 		what = "the release"
+	case a.Kind == plan.RebootServer:
+		what = "the restart"
 	}
-	return &plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
-		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + name}
+	return what + " not started: "
 }
 
 // drainHost drains the host's Node, if it has a working kubelet, and then waits until the host

@@ -23,35 +23,35 @@ var CodeRunnerBusyStuck = plan.NewCode("runner-busy-stuck", plan.Warning, "the C
 type fence struct {
 	spec  plan.AgentSpec
 	agent inventory.Agent // as it was before
-	sent  bool            // the service was asked, with or without an answer
+	sent  bool            // the fence was requested at the service, with or without an answer
 	idle  bool            // the host was found idle since
 }
 
-// LeftFenced is a host whose CI agent gets no new jobs after the run, or whose marker still says so. The next apply restores it.
+// LeftFenced is a host whose CI agent gets no new jobs after the run, or whose marker still notes the fence. The next apply restores it.
 type LeftFenced struct {
 	Host, Fleet string
 	Err         error
 }
 
-// agentFor returns the step that keeps the host's CI agent, and the agent. A host that leaves may have no place in the
-// configuration: then the action has the agent that it retires.
+// agentFor returns the step that keeps the host's CI agent, and the agent. A host that should be none any more, or that has no
+// place in the configuration, still has the agent that the action ends.
 func (w *worker) agentFor(a plan.Action) (plan.AgentKeeper, plan.AgentSpec, bool) {
 	all := w.engine.Steps(w.host.Spec)
-	k, spec, ok := plan.AgentStep(all)
-	if ok || a.Kind != plan.RetireAgent {
-		return k, spec, ok
+	if k, spec, ok := plan.AgentStep(all); ok {
+		return k, spec, true
 	}
 	for _, s := range all {
-		if keeper, is := s.(plan.AgentKeeper); is {
-			k = keeper
+		k, is := s.(plan.AgentKeeper)
+		i := slices.IndexFunc(a.Changes, func(c plan.Change) bool { return c.Agent != nil })
+		switch {
+		case is && i >= 0:
+			to := a.Changes[i].Agent
+			return k, plan.AgentSpec{Scope: to.Scope, Name: to.Agent.Name, Labels: to.Agent.Labels}, true
+		case is && a.Kind == plan.RetireAgent:
+			return k, plan.AgentSpec{}, true
 		}
 	}
-	for _, c := range a.Changes {
-		if c.Agent != nil {
-			spec = plan.AgentSpec{Scope: c.Agent.Scope, Name: c.Agent.Agent.Name, Labels: c.Agent.Agent.Labels}
-		}
-	}
-	return k, spec, k != nil
+	return nil, plan.AgentSpec{}, false
 }
 
 // fenceAgent prevents new jobs on the host, if it has an agent at the service. The marker notes it first, so that the next
@@ -116,13 +116,13 @@ func (w *worker) namesakes(spec plan.AgentSpec) (ids []string) {
 	return ids
 }
 
-// awaitIdle waits until the host is idle at two looks that are Drain.Quiet apart and the service reports no job at both: a
-// job that was assigned before the fence may still start. Work that starts in between restarts the wait. One look is enough
+// awaitIdle waits until the host is idle at two checks that are Drain.Quiet apart and the service reports no job at both: a
+// job that was assigned before the fence may still start. Work that starts in between restarts the wait. One check is enough
 // for a host without an agent, and for one that was idle since its fence.
 func (w *worker) awaitIdle(ctx context.Context, k plan.AgentKeeper, step plan.Step) error {
 	e := w.engine
 	quiet := cmp.Or(e.Drain.Quiet, DefaultQuiet)
-	var since time.Time // the end of the first look that found nothing; zero: the last one found something
+	var since time.Time // the end of the first check that found nothing; zero: the last one found something
 	if w.fence == nil || w.fence.idle {
 		since = e.Now().Add(-quiet)
 	}
@@ -155,7 +155,7 @@ func (w *worker) awaitIdle(ctx context.Context, k plan.AgentKeeper, step plan.St
 	}
 }
 
-// activity is what one look at a host and its CI service found.
+// activity is what one check of a host and its CI service found.
 type activity struct {
 	work     []string // on the host
 	reported string   // by the service, if nothing runs on the host
@@ -242,7 +242,7 @@ func (w *worker) hostWork(ctx context.Context, k plan.AgentKeeper, of plan.Step)
 	return slices.Compact(out), nil
 }
 
-// stillIdleAgent looks at the host once more, right before a change that would interrupt a job.
+// stillIdleAgent checks the host once more, right before a change that would interrupt a job.
 func (w *worker) stillIdleAgent(ctx context.Context, a plan.Action, c plan.Change) error {
 	deletes := c.Agent != nil && c.Agent.Verb == plan.Deregister
 	if !idles(a) || w.host.Unknown != nil || c.Disruption < plan.Restart && !deletes {

@@ -134,7 +134,7 @@ func TestIdleWithoutNode(t *testing.T) {
 	}
 }
 
-// TestIdleBuilder: a builder that macfleet registers nowhere is changed when nothing runs there.
+// TestIdleBuilder: a builder whose runner macfleet does not register is changed when nothing runs there.
 func TestIdleBuilder(t *testing.T) {
 	t.Parallel()
 	c := nodes(1)

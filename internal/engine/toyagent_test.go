@@ -17,8 +17,8 @@ import (
 // toyScope is where toy agents register.
 const toyScope = "https://ci.example.com/acme"
 
-// toyAgent is a CI agent that is not GitHub's: a step with a probe and four scripts. That the engine needs nothing more
-// shows what another service costs.
+// toyAgent is a CI agent that is not GitHub's: a step with a probe and four scripts. The engine requires no more of another
+// service.
 type toyAgent struct {
 	spec plan.AgentSpec
 	none bool // the host should be no agent
@@ -116,8 +116,12 @@ func (a toyAgent) Diff(v plan.View) plan.Finding {
 
 func (a toyAgent) Leave(v plan.View) plan.Finding {
 	f, id, runs := a.found(v)
+	f.Facts = ""
 	if runs {
 		f.Changes = append(f.Changes, a.do(enginetest.AgentStop, plan.Drain))
+	}
+	if v.Service == nil && id != "" {
+		f.Changes = append(f.Changes, a.at(plan.Deregister, inventory.Agent{ID: id, Name: a.spec.Name}))
 	}
 	if v.Service != nil {
 		for _, e := range v.Service.Agents {

@@ -453,7 +453,10 @@ func (w *worker) currentMarker() plan.Marker {
 		for id, d := range old.Steps {
 			m = m.With(id, d)
 		}
-		m.Hold, m.Repairs, m.Fence = w.standing(old.Hold), old.Repairs, old.Fence
+		m.Hold, m.Repairs = w.standing(old.Hold), old.Repairs
+		if _, _, agent := plan.AgentStep(w.engine.Steps(w.host.Spec)); agent {
+			m.Fence = old.Fence
+		}
 	}
 	for id, d := range w.host.Verified {
 		m = m.With(id, w.dated(d))

@@ -21,7 +21,7 @@ const connects = 5 * time.Second
 type Entry struct {
 	Scope string
 	inventory.Agent
-	Says *bool // what the service reports as busy; nil: the truth
+	Says *bool // what the service reports as busy; nil: the actual state
 }
 
 // Agent is the CI agent of a Mac.
