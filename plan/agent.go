@@ -6,7 +6,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
-// AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner of GitHub. What
+// AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner. What
 // happens on the host is the step's; what happens at the service is done by the engine.
 type AgentKeeper interface {
 	Step
@@ -18,6 +18,18 @@ type AgentKeeper interface {
 	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
 	// host that leaves, and has no changes if there is no agent.
 	Leave(View) Finding
+}
+
+// AgentStep returns the step that makes a host a CI agent, and that agent; ok is false if the host should be none.
+func AgentStep(all []Step) (k AgentKeeper, spec AgentSpec, ok bool) {
+	for _, s := range all {
+		if k, is := s.(AgentKeeper); is {
+			if spec, ok := k.Agent(); ok {
+				return k, spec, true
+			}
+		}
+	}
+	return nil, AgentSpec{}, false
 }
 
 // AgentSpec is the agent that a host should be.
@@ -53,7 +65,7 @@ type ServiceSeen struct {
 }
 
 // Fence is what a run notes in a host's marker before it keeps new jobs away from the host's agent: an interrupted run is
-// told from a person who changed the agent's labels or group.
+// distinguished from a person who changed the agent's labels or group.
 type Fence struct {
 	Run   string    `json:"run"`
 	Epoch int64     `json:"epoch"`

@@ -63,12 +63,10 @@ func (h *Host) waits(step StepID, busy []Task) *Trouble {
 	pods := h.evicted()
 	alone := slices.IndexFunc(pods, func(p inventory.Pod) bool { return p.Controller == "" })
 	switch {
-	case h.Spec.Spec.BuildsImages() && h.Fenceable(): // the run keeps new jobs away, and waits for the present one
-		return nil
 	case h.Drainable() && alone >= 0 && !h.Spec.Spec.BuildsImages():
 		pod := pods[alone].Namespace + "/" + pods[alone].Name
 		return no("the Pod "+pod+", which no controller recreates elsewhere", fmt.Sprintf("run macfleet apply again when it has finished, or delete it: kubectl -n %s delete pod %s", pods[alone].Namespace, pods[alone].Name))
-	case len(busy) == 0:
+	case len(busy) == 0, h.Fenceable(): // the run keeps new jobs away, and waits
 		return nil
 	case !h.Drainable() && h.Spec.Spec.JoinsCluster() && !h.Node.IsAbsent():
 		return no(TaskTexts(busy), "run macfleet apply again when they have finished (the Node is not Ready, so a drain cannot stop them)")

@@ -209,6 +209,9 @@ func (h Host) MarkerStale() bool {
 	if h.Server.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name }) {
 		return false // it has not moved yet
 	}
+	if m.Fence != nil && h.Service == nil { // the agent is gone that it was about
+		return true
+	}
 	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group || h.Cluster != nil && m.ClusterUID != h.Cluster.UID {
 		return true
 	}

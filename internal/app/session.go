@@ -207,7 +207,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	s.engine = &engine.Engine{Config: s.config, Steps: steps.For, Servers: servers, Hosts: overssh.Hosts{Client: s.hosts}, Pins: s.pins(acting),
 		Selection: sel, Former: s.former(), Met: s.met, Parallelism: env.Parallelism, Observers: env.ObserveParallelism, Watching: s.watching, Scrub: env.secrets.Scrub, FleetKeys: keys,
 		Stop: env.stop, Now: time.Now, Emit: s.event, Timing: env.outlook(s.config.Owner).Timing,
-		AsksRight: s.asksRight, Drain: engine.Drain{Within: s.drain}, Runners: engine.NoRunners{}, // no step registers one
+		AsksRight: s.asksRight, Drain: engine.Drain{Within: s.drain},
 		Artifacts: env.artifactStore(s.world),
 		Input: func(in engine.InputFor, value secret.Value) (secret.Value, error) {
 			return steps.Input(steps.InputFor(in), value)

@@ -24,6 +24,7 @@ type Result struct {
 	Lost         error          // why the lock was lost, which stops the run; nil: it was not lost
 	After        *plan.Plan     // observed afterwards; nil if that failed
 	LeftCordoned []LeftCordoned // hosts whose Nodes the run leaves cordoned
+	LeftFenced   []LeftFenced   // hosts whose CI agents the run leaves without new jobs
 	Quarantined  []Quarantined  // hosts that the run has quarantined
 
 	// Deferred is, for one host, the limit that left actions for a later run; nil: none.
@@ -44,7 +45,7 @@ type Failure struct {
 // Finished reports whether the run did everything it could: the plan made afterwards is
 // complete and holds at most deferred actions.
 func (r Result) Finished() bool {
-	if r.After == nil || len(r.Failures) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
+	if r.After == nil || len(r.Failures) > 0 || len(r.LeftFenced) > 0 || r.NotStarted+r.NotWaited > 0 || r.Lost != nil {
 		return false
 	}
 	return r.After.Summarise().Finished()
@@ -267,6 +268,9 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action, l
 	w.wanted = slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ClaimServer })
 	r := e.perform(ctx, h.Name, actions, w.inWindow, w.attempt)
 	w.undoStoppedClaim(ctx, &r)
+	if err := w.liftFence(ctx); err != nil {
+		r.LeftFenced = append(r.LeftFenced, LeftFenced{h.Name, h.Fleet, e.scrubError(err)})
+	}
 	r.cordoned, r.uncordoned = w.cordoned, w.uncordoned
 	step, ok := plan.NodeStep(e.Steps(h.Spec))
 	for i := range r.Failures {

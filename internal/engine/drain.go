@@ -17,42 +17,41 @@ import (
 var CodeNotDrained = plan.NewCode("not-drained", plan.Warning, "the host could not be drained in time",
 	"check what blocks the drain, allow more time (--drain-timeout), and apply again")
 
-// Idle reports whether work runs on a host.
-type Idle interface {
-	// Busy describes the work on a host; empty: none. An error means unknown, which counts as
-	// busy.
-	Busy(context.Context, plan.Host) ([]string, error)
-}
-
-// NoRunners is the Idle without registered runners: builders get work only on the host itself.
-type NoRunners struct{}
-
-// Busy returns nothing.
-func (NoRunners) Busy(context.Context, plan.Host) ([]string, error) { return nil, nil }
-
 // Drain holds the time limits of a drain. A zero field means the default.
 type Drain struct {
 	Within time.Duration // time for a host's Pods and virtual machines to end; 0 = DefaultDrain
 	Every  time.Duration // polling interval; 0 = DefaultEvery
+	Quiet  time.Duration // how long a host with a CI agent must be idle; 0 = DefaultQuiet
 }
 
-// DefaultDrain is the time for a host's Pods and virtual machines to end.
-const DefaultDrain = 10 * time.Minute
+// The defaults of Drain. A job that a CI service assigned starts within a minute.
+const (
+	DefaultDrain = 10 * time.Minute
+	DefaultQuiet = time.Minute
+)
+
+// idles reports whether the host must be idle before an action.
+func idles(a plan.Action) bool {
+	return !a.Forced && (a.Disruption >= plan.Drain || a.Kind == plan.RetireAgent)
+}
 
 // drainFor drains the host before an action that would hurt its running work.
 func (w *worker) drainFor(ctx context.Context, a plan.Action, step plan.Step) error {
-	if a.Disruption < plan.Drain || a.Forced {
+	if !idles(a) {
 		return nil
 	}
 	draining, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Drain.Within, DefaultDrain))
 	defer cancel()
 	defer context.AfterFunc(w.engine.Stop, cancel)()
-	err := w.drainHost(draining, step)
+	err := w.drainHost(draining, a, step)
 	if err == nil || ctx.Err() != nil { // after a second Ctrl-C the cordon stays for the next run
 		return err
 	}
 	var trouble *plan.Trouble
 	switch {
+	case errors.As(err, &trouble) && trouble.Code == CodeRunnerBusyStuck:
+		trouble.Text = w.notStarted(a) + trouble.Text
+		return err
 	case errors.As(err, &trouble):
 		return err
 	case w.engine.Stop.Err() != nil:
@@ -78,23 +77,40 @@ func (w *worker) uncordonUnchanged(ctx context.Context, err error) error {
 }
 
 func (w *worker) notDrained(a plan.Action, err error) error {
-	name, what := w.host.Name, cmp.Or(string(a.Step), "the move")
-	if w.host.Leaves {
+	return &plan.Trouble{Code: CodeNotDrained, Text: w.notStarted(a) + err.Error(),
+		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + w.host.Name}
+}
+
+// notStarted names what was not started.
+func (w *worker) notStarted(a plan.Action) string {
+	what := cmp.Or(string(a.Step), "the move")
+	switch {
+	case w.host.Leaves:
 		what = "the release"
+	case a.Kind == plan.RebootServer:
+		what = "the restart"
 	}
-	return &plan.Trouble{Code: CodeNotDrained, Text: fmt.Sprintf("%s not started: %s", what, err),
-		Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again; to lose the running work: macfleet apply --force-busy " + name}
+	return what + " not started: "
 }
 
 // drainHost drains the host's Node, if it has a working kubelet, and then waits until the host
 // itself shows no running work: a virtual machine ends a moment after its Pod.
-func (w *worker) drainHost(ctx context.Context, step plan.Step) error {
+func (w *worker) drainHost(ctx context.Context, a plan.Action, step plan.Step) error {
+	keeper, spec, agent := w.agentFor(a)
+	if agent {
+		if err := w.fenceAgent(ctx, keeper, spec); err != nil {
+			return err
+		}
+	}
 	_, moves := w.host.MovesFrom()
 	drains := w.host.Drainable() && w.engine.Cluster != nil
 	if drains || moves {
 		if err := w.drainNode(ctx, drains); err != nil {
 			return err
 		}
+	}
+	if agent {
+		return w.awaitIdle(ctx, keeper, step)
 	}
 	var last []string
 	for {
@@ -115,7 +131,7 @@ func (w *worker) drainHost(ctx context.Context, step plan.Step) error {
 	}
 }
 
-// busy collects the running work from all sources.
+// busy returns the running work in words.
 func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 	tasks, err := w.tasks(ctx, step)
 	if err != nil {
@@ -125,17 +141,7 @@ func (w *worker) busy(ctx context.Context, step plan.Step) ([]string, error) {
 	for _, t := range tasks {
 		out = append(out, t.Text)
 	}
-	if !w.host.Spec.Spec.BuildsImages() {
-		return out, nil
-	}
-	if w.engine.Runners == nil {
-		return append(out, "possibly a GitHub job (macfleet cannot ask GitHub)"), nil
-	}
-	jobs, err := w.engine.Runners.Busy(ctx, w.host)
-	if err != nil {
-		return nil, fmt.Errorf("unknown whether a GitHub job runs: %w", err)
-	}
-	return append(out, jobs...), nil
+	return out, nil
 }
 
 // tasks returns the work on the host that the changes of a step would interrupt, or all of it if the host leaves.
@@ -143,7 +149,7 @@ func (w *worker) tasks(ctx context.Context, step plan.Step) ([]plan.Task, error)
 	if w.host.Leaves {
 		return w.running(ctx)
 	}
-	f, err := w.probe(ctx, step, false)
+	f, err := w.probe(ctx, step)
 	return f.Busy, err
 }
 

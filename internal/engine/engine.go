@@ -90,7 +90,6 @@ type Engine struct {
 	Scrub     wire.Scrub // removes secrets from observations; nil: no secrets are known
 	Drain     Drain
 	Reboot    Reboot
-	Runners   Idle            // jobs on builders; nil: unknown
 	Agents    Agents          // nil: no CI agents are configured
 	Stop      context.Context // done: start no new action
 	Now       func() time.Time
@@ -348,6 +347,12 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 		}
 		return nil
 	})
+	if e.Agents != nil {
+		g.Go(func() error {
+			snap.Services = e.Agents.Observe(gctx)
+			return nil
+		})
+	}
 	if e.Cluster != nil {
 		g.Go(func() error {
 			nodes, cluster, err := e.observeCluster(gctx)
@@ -475,26 +480,3 @@ func (e *Engine) Between(f func()) {
 	defer e.emitting.Unlock()
 	f()
 }
-
-// scrubError removes secrets from an error's text, which may quote a host or a provider.
-func (e *Engine) scrubError(err error) error {
-	if err == nil || e.Scrub == nil {
-		return err
-	}
-	if text := e.Scrub(err.Error()); text != err.Error() {
-		return &scrubbedError{text, err}
-	}
-	return err
-}
-
-// scrubbedError is an error with its text replaced.
-type scrubbedError struct {
-	text  string
-	cause error
-}
-
-// Error returns the text without secrets.
-func (e *scrubbedError) Error() string { return e.text }
-
-// Unwrap returns the original error, only for errors.Is and errors.As.
-func (e *scrubbedError) Unwrap() error { return e.cause }

@@ -32,6 +32,9 @@ const (
 	Cordoning  EventType = "closing"  // its Node is about to be cordoned
 	Evicting   EventType = "evicting" // a Pod was evicted, is held or is gone, as What says
 	Uncordoned EventType = "opened"   // its Node was uncordoned
+	Fencing    EventType = "fencing"  // its CI agent is about to get no new jobs
+	Idling     EventType = "idling"   // the run waits for its CI agent, as Text says
+	Unfenced   EventType = "unfenced" // its CI agent may get jobs again
 
 	// An upload takes and releases one of the upload slots.
 	UploadStarts EventType = "upload-begins"
@@ -52,7 +55,7 @@ type Event struct {
 	Size     int64         `json:"-"`                    // of Sending: total
 	Count    int           `json:"count,omitempty"`      // of hosts about to be observed
 	Seconds  float64       `json:"seconds,omitempty"`    // how long it took
-	Text     string        `json:"text,omitempty"`       // of a failure, a trouble or a stop; of Evicting: what holds the Pod; of Installing: what the wait is for
+	Text     string        `json:"text,omitempty"`       // of a failure, a trouble or a stop; of Evicting: what holds the Pod; of Installing and Idling: what the wait is for
 	Fleet    string        `json:"fleet,omitempty"`      // of a host that starts or ends, or of a soaking canary
 	Lane     string        `json:"lane,omitempty"`       // of a host that starts or ends: repair, join, plain, disrupt
 	Wave     int           `json:"wave,omitempty"`       // of a host that starts or ends in the lane disrupt, from 1

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -135,16 +134,7 @@ func TestIdleWithoutNode(t *testing.T) {
 	}
 }
 
-// asked is what GitHub says of builders.
-type asked struct {
-	jobs []string
-	err  error
-}
-
-// Busy says it.
-func (a asked) Busy(context.Context, plan.Host) ([]string, error) { return a.jobs, a.err }
-
-// TestIdleBuilder: a builder is changed when nothing runs there and GitHub reports it.
+// TestIdleBuilder: a builder whose runner macfleet does not register is changed when nothing runs there.
 func TestIdleBuilder(t *testing.T) {
 	t.Parallel()
 	c := nodes(1)
@@ -164,18 +154,6 @@ func TestIdleBuilder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tc := range []struct {
-		runners engine.Idle
-		says    string
-	}{{nil, "cannot ask GitHub"}, {asked{jobs: []string{"job 12 of acme/app"}}, "job 12 of acme/app"}, {asked{err: errors.New("502")}, "unknown whether a GitHub job runs: 502"}} {
-		e.Runners = tc.runners
-		r := apply(t, e)
-		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), engine.CodeNotDrained.String()) || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
-			t.Errorf("%+v: %+v", tc, r.Failures)
-		}
-		isOpen(t, e, host, 0)
-	}
-	e.Runners = engine.NoRunners{}
 	converges(t, e)
 	isOpen(t, e, host, 0)
 }

@@ -26,9 +26,12 @@ func (w *worker) vacate(ctx context.Context, a plan.Action) error {
 	return w.drainFor(ctx, a, step)
 }
 
-// checkIdle checks again before a kubelet leaves its Node for another: a Pod that was bound
+// checkIdle checks again before a change of a host with a CI agent, and before a kubelet leaves its Node for another: a Pod that was bound
 // since the drain would be lost.
 func (w *worker) checkIdle(ctx context.Context, a plan.Action, c plan.Change) error {
+	if err := w.stillIdleAgent(ctx, a, c); err != nil {
+		return err
+	}
 	n, moves := w.host.MovesFrom()
 	if !moves || a.Forced || a.Disruption < plan.Drain || c.Disruption < plan.Restart {
 		return nil

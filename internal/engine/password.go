@@ -155,6 +155,8 @@ func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.V
 	switch {
 	case kind == plan.AutoLoginCheck:
 		return w.passwordIfKnown(ctx, kind)
+	case kind == plan.Registration:
+		return w.registration(ctx)
 	case kind.NeedsPassword():
 		value, err = w.givePassword(ctx)
 	case w.engine.Cluster == nil:

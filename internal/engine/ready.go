@@ -17,6 +17,7 @@ import (
 type Ready struct {
 	Within time.Duration // after the end of the work; 0 = DefaultWithin
 	Every  time.Duration // polling interval; 0 = DefaultEvery
+	Agent  time.Duration // until its service shows a CI agent that was started; 0 = DefaultAgent
 }
 
 // The defaults of Ready. A kubelet registers within seconds and reports Ready with its first

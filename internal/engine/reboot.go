@@ -73,8 +73,14 @@ func (w *worker) idleForReboot(ctx context.Context, a plan.Action) error {
 		return nil
 	}
 	step, makesNode := plan.NodeStep(w.engine.Steps(w.host.Spec))
+	_, _, agent := w.agentFor(a)
+	if agent && w.host.Unknown != nil {
+		if err := w.silentAgent(ctx, a); err != nil || w.engine.Cluster == nil {
+			return err
+		}
+	}
 	switch _, there := w.host.Node.Get(); {
-	case w.host.Unknown == nil && makesNode:
+	case w.host.Unknown == nil && (makesNode || agent):
 		if err := w.connect(ctx); err != nil {
 			return err
 		}
@@ -159,7 +165,7 @@ func (w *worker) readKubelet(ctx context.Context) error {
 		return err
 	}
 	if step, makesNode := plan.NodeStep(w.engine.Steps(w.host.Spec)); makesNode {
-		_, _ = w.probe(ctx, step, false) // what it finds is for the comparison at the end
+		_, _ = w.probe(ctx, step) // what it finds is for the comparison at the end
 	}
 	return nil
 }

@@ -157,6 +157,9 @@ func (w *worker) stillIdle(ctx context.Context, a plan.Action) error {
 	if a.Forced {
 		return nil
 	}
+	if _, _, agent := w.agentFor(a); agent {
+		return w.drainFor(ctx, a, nil)
+	}
 	busy, err := w.running(ctx)
 	if err == nil && len(busy) > 0 {
 		err = errors.New("running work: " + plan.TaskTexts(busy))
@@ -266,7 +269,7 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 		case err == nil && (now.Status == "error" || now.Status == "locked"):
 			return now, codeNotReinstalled.Trouble(fmt.Sprintf("the status of server %s is %s", s.Name, now.Status))
 		}
-		w.awaits("waiting for the reinstallation")
+		w.awaits(Installing, "waiting for the reinstallation")
 		if stopped := pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
 			if err == nil {
 				err = fmt.Errorf("its status is %s", now.Status)
@@ -277,10 +280,10 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 }
 
 // awaits emits what the run waits for, once for each wait: a reinstallation takes half an hour.
-func (w *worker) awaits(what string) {
+func (w *worker) awaits(as EventType, what string) {
 	if w.awaited != what {
 		w.awaited = what
-		w.engine.emit(Event{Type: Installing, Host: w.host.Name, Text: what})
+		w.engine.emit(Event{Type: as, Host: w.host.Name, Text: what})
 	}
 }
 
@@ -321,7 +324,7 @@ func (w *worker) erased(ctx context.Context, old string) (string, error) {
 		_, marked := seen.Marker.Get()
 		switch t := seen.Trouble; {
 		case t != nil && t.Code == plan.CodeUnreachable:
-			w.awaits("reinstalled, waiting for its host")
+			w.awaits(Installing, "reinstalled, waiting for its host")
 			if stopped := pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
 				return "", w.overdue(ctx, t)
 			}

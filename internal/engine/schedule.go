@@ -78,6 +78,8 @@ func (e *Engine) withoutHost(ctx context.Context, a plan.Action) error {
 		return e.registerKey(ctx, a)
 	case plan.OrderServer:
 		return e.order(ctx, *a.Purchase)
+	case plan.ForgetAgent:
+		return e.forgetAgent(ctx, a)
 	}
 	w := &worker{engine: e, host: plan.Host{Name: a.Host}}
 	return w.inCluster(ctx, a)
@@ -162,6 +164,7 @@ func (s *schedule) ended(ctx context.Context, w end) {
 	s.sum.Done += r.Done
 	s.sum.NotStarted += r.NotStarted
 	j.failed = append(j.failed, r.Failures...)
+	s.sum.LeftFenced = append(s.sum.LeftFenced, r.LeftFenced...)
 	if r.Deferred != nil && j.uncordon != nil { // uncordon after the deferred part is done in a later run
 		s.engine.emit(Event{Type: Deferred, Host: h.Name, Action: j.uncordon, Trouble: r.Deferred})
 		j.uncordon = nil

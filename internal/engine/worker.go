@@ -37,6 +37,9 @@ type worker struct {
 	left       func()        // called once the Node of a host that leaves is gone
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
+	fence     *fence // of its CI agent; nil: this run fenced none
+	// deregistered are the ids of entries that this run deleted at the CI service.
+	deregistered []string
 	// late are actions, and those that depend on them, whose maintenance window has closed.
 	late    []plan.Action
 	lateFor *plan.Trouble
@@ -92,6 +95,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.step(ctx, a)
 	case plan.DrainNode:
 		return w.vacate(ctx, a)
+	case plan.RetireAgent:
+		return w.retireAgent(ctx, a)
 	case plan.ReinstallServer:
 		return w.reinstall(ctx, a)
 	case plan.ReleaseServer:
@@ -270,16 +275,14 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	all := w.engine.Steps(w.host.Spec)
-	i := slices.IndexFunc(all, func(s plan.Step) bool { return s.ID() == a.Step })
-	if i < 0 {
+	step := w.stepOf(a)
+	if step == nil {
 		return fmt.Errorf("unknown step %q", a.Step)
 	}
-	step := all[i]
 	changes := a.Changes
 	if a.AfterRoot {
 		// Without root, the differences were not visible before.
-		f, err := w.probe(ctx, step, false)
+		f, err := w.probe(ctx, step)
 		if err != nil {
 			return err
 		}
@@ -295,7 +298,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 			return err
 		}
 	}
-	f, err := w.probe(ctx, step, true)
+	f, err := w.settled(ctx, step, step.Diff)
 	var refused *plan.Trouble
 	switch {
 	case errors.As(err, &refused) && w.unmarked():
@@ -319,9 +322,24 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	return nil
 }
 
-// probe runs a step's probes and evaluates the answers. done says that its changes were just
+// stepOf returns the step of an action, or nil.
+func (w *worker) stepOf(a plan.Action) plan.Step {
+	for _, s := range w.engine.Steps(w.host.Spec) {
+		if s.ID() == a.Step {
+			return s
+		}
+	}
+	return nil
+}
+
+// probe runs a step's probes and compares the answers.
+func (w *worker) probe(ctx context.Context, step plan.Step) (plan.Finding, error) {
+	return w.probeAs(ctx, step, false, step.Diff)
+}
+
+// probeAs runs a step's probes and judges the answers. done says that its changes were just
 // made. A refusal or an unread answer is an error.
-func (w *worker) probe(ctx context.Context, step plan.Step, done bool) (plan.Finding, error) {
+func (w *worker) probeAs(ctx context.Context, step plan.Step, done bool, judge func(plan.View) plan.Finding) (plan.Finding, error) {
 	facts, root, err := w.conn.Probe(ctx, step.Probes())
 	if err != nil {
 		return plan.Finding{}, err
@@ -333,7 +351,12 @@ func (w *worker) probe(ctx context.Context, step plan.Step, done bool) (plan.Fin
 		v.Pending = false
 		v.Node = inventory.Unread[inventory.Node]("read before the change; the run waits for it at its end")
 	}
-	f := step.Diff(v)
+	if k, is := step.(plan.AgentKeeper); is {
+		if err := w.viewAgent(ctx, k, &v, done); err != nil {
+			return plan.Finding{}, err
+		}
+	}
+	f := judge(v)
 	if !f.Kubelet.IsUnread() {
 		w.host.Kubelet = f.Kubelet // it may have changed since the plan
 	}
@@ -350,6 +373,9 @@ func (w *worker) probe(ctx context.Context, step plan.Step, done bool) (plan.Fin
 func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error {
 	if err := w.engine.checkLock(); err != nil {
 		return err
+	}
+	if c.Agent != nil {
+		return w.atService(ctx, a, c)
 	}
 	if c.Delivery != nil {
 		if err := w.deliver(ctx, *c.Delivery); err != nil {
@@ -390,6 +416,9 @@ func (w *worker) markVerified(ctx context.Context, step plan.Step, f plan.Findin
 		return nil
 	}
 	m := w.currentMarker()
+	if _, is := step.(plan.AgentKeeper); is && w.fence == nil {
+		m.Fence = nil // an earlier run's, which the step has restored
+	}
 	if wanted == "" {
 		m = m.Without(id)
 	} else {
@@ -425,6 +454,9 @@ func (w *worker) currentMarker() plan.Marker {
 			m = m.With(id, d)
 		}
 		m.Hold, m.Repairs = w.standing(old.Hold), old.Repairs
+		if _, _, agent := plan.AgentStep(w.engine.Steps(w.host.Spec)); agent {
+			m.Fence = old.Fence
+		}
 	}
 	for id, d := range w.host.Verified {
 		m = m.With(id, w.dated(d))

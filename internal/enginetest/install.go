@@ -22,6 +22,7 @@ func (m *Machine) erase() {
 	m.marker, m.claim, m.entered, m.refusals = "", nil, plan.Run{}, nil
 	m.key = fmt.Sprintf("ssh-ed25519 %s-%d", m.Server.ID, m.installs)
 	m.node, m.process, m.token = "", "", ""
+	m.Agent = Agent{}
 }
 
 // Owners are all to whom something shows that the machine belongs: its name, its marker and its claim. A name of the pool

@@ -28,6 +28,7 @@ type Machine struct {
 	Late     time.Duration     // added to the time until its kubelet's first heartbeat
 	Refuses  string            // a value that makes its kubelet exit at once
 	Silent   string            // a value with which its kubelet runs, but never reports to the cluster
+	Agent    Agent             // its CI agent
 
 	granted   string // which key of State gave root
 	pending   map[plan.StepID]bool
@@ -60,6 +61,7 @@ func (m *Machine) NodeName() string {
 func (m *Machine) Reboot() {
 	m.boots++
 	m.up = time.Now().Add(time.Minute)
+	m.Agent.Jobs, m.Agent.started = nil, m.up
 	if m.process != "" {
 		m.process, m.started = m.State[agentOf(m)], m.up
 	}
@@ -90,9 +92,9 @@ func (m *Machine) lasting() []string {
 			}
 			out = append(out, fmt.Sprintf("%s verified %s %s %s", m.Server.Name, id, d.Wanted, d.Facts))
 		}
-		out = append(out, fmt.Sprintf("%s is marked as %s of %s hold %v", m.Server.Name, mark.Name, mark.Owner(), mark.Hold))
+		out = append(out, fmt.Sprintf("%s is marked as %s of %s hold %v fence %t", m.Server.Name, mark.Name, mark.Owner(), mark.Hold, mark.Fence != nil))
 	}
-	return append(out, fmt.Sprintf("%s runs %q root %t artifacts %d claimed %t", m.Server.Name, m.process, m.Root, len(m.artifacts), m.claim != nil))
+	return append(out, fmt.Sprintf("%s runs %q root %t artifacts %d claimed %t agent %t %t", m.Server.Name, m.process, m.Root, len(m.artifacts), m.claim != nil, m.Agent.ID != "", m.Agent.Runs))
 }
 
 // Error is why a host could not be contacted, or refused a request.
@@ -285,6 +287,9 @@ const dead = "dead"
 // answer is "VALUE PROCESS STARTED NODE VM VM …".
 func (c *conn) answer(p plan.Probe) string {
 	m := c.machine
+	if p.Script == AgentState {
+		return m.agentState()
+	}
 	process := orNone(m.process)
 	if m.process == m.Refuses && m.Refuses != "" {
 		process = dead
@@ -368,7 +373,13 @@ func (c *conn) mark(t engine.WriteMarker) error {
 // change does what a step's script does: it notes that it started, writes the value, and starts the
 // process that runs from it.
 func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
+	if exit, known := c.agentChange(t, f); known {
+		return exit
+	}
 	w, m, args := c.world, c.machine, t.Change.Command.Args
+	if t.Change.Disruption >= plan.Drain {
+		w.interrupts(m, "changed", args[2] == "force")
+	}
 	key, value, force := args[0], args[1], args[2] == "force"
 	renamed := args[4] == "node" && args[5] != m.NodeName()
 	if working := w.podsOn(m.NodeName()); (t.Change.Disruption >= plan.Drain || renamed) && !force && len(working) > 0 {

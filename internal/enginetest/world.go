@@ -32,6 +32,7 @@ const (
 	OnHost          // a call of engine.Host or engine.Hosts
 	InCloud         // of engine.Servers
 	InCluster       // of engine.Cluster
+	InService       // of engine.Agents
 )
 
 // Call is a request of the engine.
@@ -55,7 +56,8 @@ type Fault struct {
 // World is everything that the engine talks to.
 type World struct {
 	Config   *fleet.Config
-	Things   func(fleet.Host) []Thing // the steps of a host
+	Things   func(fleet.Host) []Thing     // the steps of a host
+	More     func(fleet.Host) []plan.Step // further steps, after those; nil: none
 	Machines []*Machine
 	Deleted  []string // ids of servers that the provider deleted
 	// OnCall is called before each call, one at a time; nil: there are no faults.
@@ -68,6 +70,9 @@ type World struct {
 	Catalogue inventory.Catalogue
 	// Keys are the SSH keys of the provider's project.
 	Keys []inventory.SSHKey
+	// Scopes are those of the CI services, and Entries their agents.
+	Scopes  []string
+	Entries []Entry
 
 	asking     sync.Mutex  // OnCall
 	mu         *sync.Mutex // of the machines, which worlds may share
@@ -80,6 +85,8 @@ type World struct {
 	most       int // the most that were open at once
 	diffs      map[string]int
 	wrong      []string
+
+	registrations, tokens int
 }
 
 // New returns a world with servers in the pool, and a configuration with some fleets of a number of
@@ -113,7 +120,7 @@ func (w *World) With(name string) *World {
 
 // Engine returns an engine in this world, as a new process.
 func (w *World) Engine() *engine.Engine {
-	return &engine.Engine{AsksRight: true, Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
+	return &engine.Engine{AsksRight: true, Agents: services{w}, Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
 		FleetKeys: []plan.FleetKey{FleetKey}, Passwords: passwords{}, Artifacts: shelf{}, Input: func(_ engine.InputFor, v secret.Value) (secret.Value, error) { return v, nil },
 		Parallelism: 8, Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
@@ -208,6 +215,9 @@ func (w *World) Lasting() []string {
 	for name := range w.identities {
 		out = append(out, "identity "+name)
 	}
+	for _, e := range w.Entries {
+		out = append(out, fmt.Sprintf("entry %s at %s labels %q", e.Name, e.Scope, e.Labels))
+	}
 	for _, p := range w.pods {
 		out = append(out, "pod "+p.Name+" on "+p.Node)
 	}
@@ -279,6 +289,9 @@ func (w *World) steps(h fleet.Host) []plan.Step {
 	var out []plan.Step
 	for _, t := range w.Things(h) {
 		out = append(out, step{t, w})
+	}
+	if w.More != nil {
+		out = append(out, w.More(h)...)
 	}
 	return out
 }
@@ -356,6 +369,7 @@ func (c cloud) CheckRename(ctx context.Context, _, id string) error {
 func (c cloud) Reboot(ctx context.Context, _, id string) error {
 	return c.world.call(ctx, Call{InCloud, "reboot", id}, func() error {
 		m := c.world.Member(id)
+		c.world.interrupts(m, "rebooted", false)
 		m.Reboot()
 		m.Away, m.Silent = false, ""
 		return nil
@@ -386,6 +400,7 @@ func (c cloud) Reinstall(ctx context.Context, _, id, _ string) error {
 		case strings.HasPrefix(m.Server.Name, c.world.Config.Scaleway.PoolPrefix):
 			c.world.wrong = append(c.world.wrong, m.Server.Name+" was erased in the pool")
 		}
+		c.world.interrupts(m, "erased", false)
 		for owner := range m.Owners() {
 			if us := c.world.Config.Owner.String(); owner != us {
 				c.world.wrong = append(c.world.wrong, fmt.Sprintf("%s of %s was erased by %s", m.Server.Name, owner, us))

@@ -78,6 +78,7 @@ func (t *Text) Applied(before *plan.Plan, r engine.Result, left []runlog.LeftHos
 	t.leftHosts(r.Left, names)
 	t.leftOver(before, left, names)
 	t.closed(r.LeftCordoned, names)
+	t.fenced(r.LeftFenced, names)
 	t.quarantined(r.Quarantined, names)
 	if r.After != nil { // else the result could not be verified
 		t.unread(before.Coverage(), r.After.Coverage())
@@ -105,7 +106,8 @@ func (t *Text) unfinished(r engine.Result, left []runlog.LeftHost) {
 	if of(runlog.StateDeferred) == len(left) { // deferredTo reports these
 		hosts = ""
 	}
-	text := listed("; ", listed(", ", given(cluster, "work on the cluster failed"), hosts), given(len(r.LeftCordoned) > 0, "%s left cordoned", count(len(r.LeftCordoned), "host")))
+	text := listed("; ", listed(", ", given(cluster, "work on the cluster failed"), hosts), given(len(r.LeftCordoned) > 0, "%s left cordoned", count(len(r.LeftCordoned), "host")),
+		given(len(r.LeftFenced) > 0, "%s left fenced", count(len(r.LeftFenced), "host")))
 	if why, _ := stoppedBy(r); why != "" {
 		text = why + ": " + cmp.Or(text, "running actions were finished, no other was started")
 	}

@@ -43,6 +43,8 @@ func gateTroubles() []plan.Trouble {
 		"on the host: tart_kubelet: kubelet-crash-loop: crash-looping", Remedy: "kubectl describe node " + memberOf},
 		{Code: engine.CodeNotDrained, Text: "tart not started: drain node " + memberOf + ": pod ci/a: time was up while a disruption budget held it: The disruption budget web needs 1 healthy pods and has 1 currently",
 			Remedy: "check what blocks the drain, allow more time (--drain-timeout), and apply again"},
+		{Code: engine.CodeRunnerBusyStuck, Text: "tools not started: https://github.com/acme reports a job there, but the host was idle all the time",
+			Remedy: "check the job at the service; if none runs: macfleet apply --force-busy " + memberOf},
 		{Code: plantest.Code("artifact-unreadable"), Text: "artifact.tart_kubelet: open dist/tart-kubelet: permission denied; its source is \"dist/tart-kubelet\": make the file readable for macfleet's user",
 			Remedy: "make the file readable for macfleet's user, and run macfleet plan again"},
 		{Code: plantest.Code("artifact-changed"), Text: "artifact.tart_kubelet: dist/tart-kubelet has the SHA-256 " + strings.Repeat("0a", 32) + ", locked is " + strings.Repeat("0b", 32),

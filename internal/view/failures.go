@@ -139,6 +139,16 @@ func (t *Text) closed(all []engine.LeftCordoned, names plan.Names) {
 	t.below("fix", "macfleet apply resumes there and uncordons them when Ready")
 }
 
+// fenced names the hosts whose CI agents a run leaves without new jobs, and why.
+func (t *Text) fenced(all []engine.LeftFenced, names plan.Names) {
+	for _, f := range all {
+		t.line(2, markWaiting, fmt.Sprintf("%s  its CI agent may still be fenced and gets no jobs then: %v", names.Short(f.Host), f.Err))
+	}
+	if len(all) > 0 {
+		t.below("fix", "macfleet apply restores them")
+	}
+}
+
 // quarantined names the hosts that a run has quarantined.
 func (t *Text) quarantined(all []engine.Quarantined, names plan.Names) {
 	for _, q := range all {

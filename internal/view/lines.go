@@ -89,7 +89,8 @@ func (t *progress) heartbeat(now time.Time) string {
 
 // telling are the events that --verbose prints.
 var telling = map[engine.EventType]bool{engine.Done: true, engine.Failed: true, engine.NodeReady: true, engine.Soaking: true, engine.Cordoning: true,
-	engine.Evicting: true, engine.Uncordoned: true, engine.Deferred: true, engine.HostStarted: true, engine.Installing: true}
+	engine.Evicting: true, engine.Uncordoned: true, engine.Deferred: true, engine.HostStarted: true, engine.Installing: true,
+	engine.Fencing: true, engine.Idling: true, engine.Unfenced: true}
 
 // EventLine returns one event in one line, "" where it says nothing to a person.
 func EventLine(e engine.Event) string {
@@ -117,6 +118,9 @@ func EventLine(e engine.Event) string {
 		engine.HostEnded:   "finished",
 		engine.Cordoning:   "Node cordoned",
 		engine.Uncordoned:  "Node uncordoned",
+		engine.Fencing:     "CI agent fenced",
+		engine.Idling:      e.Text,
+		engine.Unfenced:    "CI agent may get jobs again",
 		engine.Evicting:    fmt.Sprintf("Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text)),
 	}[e.Type]
 	switch {

@@ -151,7 +151,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveWaits shows how long a host has waited for its reinstallation.
+// TestLiveWaits shows how long a host has waited for its reinstallation, and for its CI agent.
 func TestLiveWaits(t *testing.T) {
 	t.Parallel()
 	s := &screen{t: t, columns: 80, rows: 8}
@@ -174,6 +174,12 @@ func TestLiveWaits(t *testing.T) {
 	l.Say("")
 	if strings.Contains(at(), "12m00s") {
 		t.Errorf("still waits: %s", at())
+	}
+	event(engine.Idling, "waiting until the host is idle: bake")
+	now = now.Add(2 * time.Minute)
+	l.Say("")
+	if !strings.Contains(at(), "bake, 2m00s") {
+		t.Error(at())
 	}
 	l.Close()
 }

@@ -46,7 +46,8 @@ var (
 func pictures(t *testing.T) []picture {
 	t.Helper()
 	unproven := engine.Result{Done: 1, NotStarted: 1, LeftCordoned: []engine.LeftCordoned{{Host: memberOf, Fleet: "runners"}},
-		Lost: errors.New("lock-lost: the run stopped: the lock is lost: not renewed for 30s")}
+		LeftFenced: []engine.LeftFenced{{Host: memberOf, Fleet: "runners", Err: errors.New("lock-lost: the run stopped")}},
+		Lost:       errors.New("lock-lost: the run stopped: the lock is lost: not renewed for 30s")}
 	stopped := engine.Result{Done: 1, NotStarted: 2, Interrupted: true, After: everything()}
 	failed := engine.Result{Done: 1, NotStarted: 2, After: everything(),
 		Failures: []engine.Failure{{Action: power(member(2, "runners")), Err: errors.New("power-set-sleep failed with exit code 1: 'pmset' must be run as root...")}}}

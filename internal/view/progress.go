@@ -124,7 +124,12 @@ func (t *progress) acted(e engine.Event) *hostWork {
 		w.past("cordoned")
 	case engine.Evicting:
 		w.now = fmt.Sprintf("draining: Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text))
-	case engine.Installing:
+	case engine.Fencing:
+		begin("CI agent fenced")
+		w.past("CI agent fenced")
+	case engine.Unfenced:
+		w.past("CI agent may get jobs again")
+	case engine.Installing, engine.Idling:
 		begin(e.Text)
 		w.waits, w.since = e.Text, e.Time
 	case engine.Waiting:

@@ -74,6 +74,8 @@ type outcome struct {
 	Left     []engine.Left `json:"left,omitempty"`
 	// Closed are the hosts whose Nodes stay cordoned.
 	Closed []string `json:"closed,omitempty"`
+	// Fenced are the hosts whose CI agents get no new jobs.
+	Fenced []string `json:"fenced,omitempty"`
 }
 
 // NewStream returns a stream and prints its first line.
@@ -121,6 +123,7 @@ var streamed = map[engine.EventType]string{
 	engine.Waiting: "node_waiting", engine.NodeReady: "node_ready", engine.Sending: "artifact_progress",
 	engine.Installing: "server_waiting", engine.HostStarted: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
 	engine.Cordoning: "node_closing", engine.Evicting: "pod_evicting", engine.Uncordoned: "node_opened",
+	engine.Fencing: "agent_fencing", engine.Idling: "agent_waiting", engine.Unfenced: "agent_unfenced",
 	engine.Observing: "observe_start", engine.Observed: "observe_complete",
 }
 
@@ -163,7 +166,8 @@ func (s *Stream) Applied(r engine.Result) {
 // Outcome prints what a run came to.
 func (s *Stream) Outcome(r engine.Result) {
 	o := outcome{Done: r.Done, Failed: len(r.Failures), NotStarted: r.NotStarted, NotWaited: r.NotWaited, Interrupted: r.Interrupted,
-		Converged: r.Converged(), Left: r.Left, Closed: mapped(r.LeftCordoned, func(c engine.LeftCordoned) string { return c.Host })}
+		Converged: r.Converged(), Left: r.Left, Closed: mapped(r.LeftCordoned, func(c engine.LeftCordoned) string { return c.Host }),
+		Fenced: mapped(r.LeftFenced, func(f engine.LeftFenced) string { return f.Host })}
 	_, o.Stopped = stoppedBy(r)
 	if r.Lost != nil {
 		o.Lost = r.Lost.Error()

@@ -1,0 +1,326 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/wire"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// CodeRunnerBusyStuck is raised if only the CI service reports a job on a host that is idle.
+var CodeRunnerBusyStuck = plan.NewCode("runner-busy-stuck", plan.Warning, "the CI service reports a job on a host that is idle",
+	"check the job at the CI service; if none runs there: macfleet apply --force-busy NAME")
+
+// fence is the CI agent of a host while this run prevents new jobs on it. A service reports jobs late and sometimes wrongly,
+// so the host decides whether it is idle; the fence only makes that answer last.
+type fence struct {
+	spec  plan.AgentSpec
+	agent inventory.Agent // as it was before
+	sent  bool            // the fence was requested at the service, with or without an answer
+	idle  bool            // the host was found idle since
+}
+
+// LeftFenced is a host whose CI agent gets no new jobs after the run, or whose marker still notes the fence. The next apply restores it.
+type LeftFenced struct {
+	Host, Fleet string
+	Err         error
+}
+
+// agentFor returns the step that keeps the host's CI agent, and the agent. A host that should be none any more, or that has no
+// place in the configuration, still has the agent that the action ends.
+func (w *worker) agentFor(a plan.Action) (plan.AgentKeeper, plan.AgentSpec, bool) {
+	all := w.engine.Steps(w.host.Spec)
+	if k, spec, ok := plan.AgentStep(all); ok {
+		return k, spec, true
+	}
+	for _, s := range all {
+		k, is := s.(plan.AgentKeeper)
+		i := slices.IndexFunc(a.Changes, func(c plan.Change) bool { return c.Agent != nil })
+		switch {
+		case is && i >= 0:
+			to := a.Changes[i].Agent
+			return k, plan.AgentSpec{Scope: to.Scope, Name: to.Agent.Name, Labels: to.Agent.Labels}, true
+		case is && a.Kind == plan.RetireAgent:
+			return k, plan.AgentSpec{}, true
+		}
+	}
+	return nil, plan.AgentSpec{}, false
+}
+
+// fenceAgent prevents new jobs on the host, if it has an agent at the service. The marker notes it first, so that the next
+// run can tell an interrupted run from a person who changed the agent.
+func (w *worker) fenceAgent(ctx context.Context, k plan.AgentKeeper, spec plan.AgentSpec) error {
+	e := w.engine
+	if w.fence != nil || w.unmarked() || spec.Scope == "" {
+		return nil
+	}
+	agent, there, err := w.findAgent(ctx, k, spec)
+	if err != nil {
+		return fmt.Errorf("unknown whether the host has an agent at %s: %w", spec.Scope, err)
+	}
+	if !there {
+		return nil
+	}
+	e.emit(Event{Type: Fencing, Host: w.host.Name})
+	w.fence = &fence{spec: spec, agent: agent}
+	m := w.currentMarker()
+	m.Fence = &plan.Fence{Run: e.Run.ID, Epoch: e.Run.Epoch, At: e.Now().UTC().Truncate(time.Second)}
+	if err := w.writeMarker(ctx, m, ""); err != nil {
+		return err
+	}
+	if w.held != nil {
+		return w.held
+	}
+	if err := e.checkLock(); err != nil {
+		return err
+	}
+	w.fence.sent = true
+	return e.Agents.Fence(ctx, spec, agent)
+}
+
+// findAgent reads the entry of the host's agent again: the one that the host's registration names, or else one of its name.
+func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.AgentSpec) (inventory.Agent, bool, error) {
+	if w.engine.Agents == nil {
+		return inventory.Agent{}, false, errNoAgents
+	}
+	facts, _, err := w.conn.Probe(ctx, k.Probes())
+	if err != nil {
+		return inventory.Agent{}, false, err
+	}
+	var ids []string
+	if scope, id, ok := k.Entry(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(scope, spec.Scope) {
+		ids = append(ids, id)
+	}
+	for _, id := range append(ids, w.namesakes(spec)...) {
+		if agent, there, err := w.engine.agent(ctx, spec.Scope, id); err != nil || there {
+			return agent, there, err
+		}
+	}
+	return inventory.Agent{}, false, nil
+}
+
+// namesakes returns the ids of the listed agents with the host's name.
+func (w *worker) namesakes(spec plan.AgentSpec) (ids []string) {
+	if w.host.Service != nil {
+		for _, a := range w.host.Service.Named(spec.Name) {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// awaitIdle waits until the host is idle at two checks that are Drain.Quiet apart and the service reports no job at both: a
+// job that was assigned before the fence may still start. Work that starts in between restarts the wait. One check is enough
+// for a host without an agent, and for one that was idle since its fence.
+func (w *worker) awaitIdle(ctx context.Context, k plan.AgentKeeper, step plan.Step) error {
+	e := w.engine
+	quiet := cmp.Or(e.Drain.Quiet, DefaultQuiet)
+	var since time.Time // the end of the first check that found nothing; zero: the last one found something
+	if w.fence == nil || w.fence.idle {
+		since = e.Now().Add(-quiet)
+	}
+	var last activity
+	worked := false
+	for {
+		looked := e.Now()
+		counts := since.IsZero() || looked.Sub(since) >= quiet
+		now, err := w.look(ctx, k, step, counts)
+		switch {
+		case ctx.Err() != nil:
+			return w.notIdle(ctx, last, worked)
+		case err != nil:
+			return err
+		case now.text() != "":
+			since, last, worked = time.Time{}, now, worked || len(now.work) > 0
+			w.awaits(Idling, "waiting until the host is idle: "+now.text())
+		case since.IsZero():
+			since = e.Now()
+			w.awaits(Idling, fmt.Sprintf("idle; checking again in %s, because an assigned job may still start", quiet))
+		case counts:
+			if w.fence != nil {
+				w.fence.idle = true
+			}
+			return nil
+		}
+		if pause(ctx, cmp.Or(e.Drain.Every, quiet/4)) != nil {
+			return w.notIdle(ctx, last, worked)
+		}
+	}
+}
+
+// activity is what one check of a host and its CI service found.
+type activity struct {
+	work     []string // on the host
+	reported string   // by the service, if nothing runs on the host
+	job      bool     // the service reports a job; else its answer could not be read
+}
+
+func (a activity) text() string { return cmp.Or(strings.Join(a.work, ", "), a.reported) }
+
+// look reads what runs on the host. If that is nothing and ask is set, it asks the service too: the host decides.
+func (w *worker) look(ctx context.Context, k plan.AgentKeeper, step plan.Step, ask bool) (a activity, err error) {
+	if a.work, err = w.hostWork(ctx, k, step); err == nil && len(a.work) == 0 && ask {
+		a.job, a.reported = w.reportedJob(ctx)
+	}
+	return a, err
+}
+
+// notIdle says why a wait ended before the host was idle. worked says that work was found on the host itself.
+func (w *worker) notIdle(ctx context.Context, last activity, worked bool) error {
+	switch {
+	case w.engine.Stop.Err() != nil:
+		return ctx.Err()
+	case last.job && !worked:
+		return CodeRunnerBusyStuck.Trouble(last.reported+", but the host was idle all the time",
+			"check the job at the service; if none runs: macfleet apply --force-busy "+w.host.Name)
+	case last.text() == "":
+		return errors.New("timed out before the host was idle long enough")
+	}
+	return errors.New("timed out; still running: " + last.text())
+}
+
+// reportedJob returns whether the service reports a job of the host's agent, in words. An answer that cannot be read counts as
+// a job. The last state of an agent that is offline says nothing.
+func (w *worker) reportedJob(ctx context.Context) (job bool, text string) {
+	f := w.fence
+	if f == nil {
+		return false, ""
+	}
+	agent, there, err := w.engine.agent(ctx, f.spec.Scope, f.agent.ID)
+	switch {
+	case err != nil:
+		return false, fmt.Sprintf("unknown whether %s has a job there (%v)", f.spec.Scope, w.engine.scrubError(err))
+	case there && agent.Online && agent.Busy:
+		return true, f.spec.Scope + " reports a job there"
+	}
+	return false, ""
+}
+
+// hostWork reads what runs on the host, with all steps that read it and with that of the action, which may be nil. What
+// cannot be read counts as work.
+func (w *worker) hostWork(ctx context.Context, k plan.AgentKeeper, of plan.Step) ([]string, error) {
+	all := slices.DeleteFunc(w.engine.Steps(w.host.Spec), func(s plan.Step) bool {
+		_, reads := s.(plan.WorkReader)
+		return !reads && s.ID() != k.ID() && (of == nil || s.ID() != of.ID())
+	})
+	var probes []plan.Probe
+	for _, s := range all {
+		probes = append(probes, s.Probes()...)
+	}
+	if w.host.Asked {
+		probes = append(probes, plan.WorkProbes(all)...)
+	}
+	facts, root, err := w.conn.Probe(ctx, probes)
+	if err != nil {
+		return nil, err
+	}
+	facts = wire.Clean(w.engine.Scrub, facts)
+	var out []string
+	for _, s := range all {
+		v := w.host.View(s.ID())
+		v.Facts, v.Root, v.At, v.Fenced = facts, root, w.engine.Now().UTC(), true
+		f := s.Diff(v)
+		running, read := f.Running.Get()
+		switch {
+		case len(f.Unread) > 0:
+			out = append(out, fmt.Sprintf("unknown work (%s: %s)", f.Unread[0].Probe, f.Unread[0].Why))
+		case !read && s.ID() == k.ID():
+			out = append(out, "unknown work: "+f.Running.Why())
+		}
+		for _, t := range append(running, f.Busy...) {
+			out = append(out, t.Text)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// stillIdleAgent checks the host once more, right before a change that would interrupt a job.
+func (w *worker) stillIdleAgent(ctx context.Context, a plan.Action, c plan.Change) error {
+	deletes := c.Agent != nil && c.Agent.Verb == plan.Deregister
+	if !idles(a) || w.host.Unknown != nil || c.Disruption < plan.Restart && !deletes {
+		return nil
+	}
+	k, _, ok := w.agentFor(a)
+	if !ok {
+		return nil
+	}
+	busy, err := w.hostWork(ctx, k, w.stepOf(a))
+	if err == nil && len(busy) > 0 {
+		err = w.notDrained(a, errors.New("running work: "+strings.Join(busy, ", ")))
+	}
+	return err
+}
+
+// silentAgent returns an error if the agent of a host that does not answer may run a job.
+func (w *worker) silentAgent(ctx context.Context, a plan.Action) error {
+	_, spec, ok := w.agentFor(a)
+	if !ok || a.Forced {
+		return nil
+	}
+	for _, id := range w.namesakes(spec) {
+		agent, there, err := w.engine.agent(ctx, spec.Scope, id)
+		if err == nil && there && (agent.Online || agent.Busy) {
+			err = fmt.Errorf("the host does not answer, and %s lists its agent as online or busy", spec.Scope)
+		}
+		if err != nil {
+			return w.notDrained(a, err)
+		}
+	}
+	return nil
+}
+
+// liftFence lets the service give jobs to the host's agent again, and then removes the note from the marker. It is tried
+// even if the run was stopped, but not after a second Ctrl-C.
+func (w *worker) liftFence(ctx context.Context) error {
+	f := w.fence
+	if f == nil {
+		return nil
+	}
+	if err := cmp.Or(context.Cause(ctx), w.engine.checkLock()); err != nil {
+		return err
+	}
+	if f.sent {
+		now, there, err := w.engine.agent(ctx, f.spec.Scope, f.agent.ID)
+		if err == nil && there { // a new registration has its labels
+			err = w.engine.Agents.Unfence(ctx, f.spec, now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !w.host.Stage.Final() { // else its disk is erased
+		if err := w.clearFence(ctx); err != nil {
+			return err
+		}
+	}
+	w.fence = nil
+	w.engine.emit(Event{Type: Unfenced, Host: w.host.Name})
+	return nil
+}
+
+// clearFence removes the note from the marker, over a new connection if the old one broke. A hold does not prevent it.
+func (w *worker) clearFence(ctx context.Context) error {
+	w.holding = true
+	var err error
+	for range 2 {
+		if err = w.connect(ctx); err != nil {
+			return err
+		}
+		m := w.currentMarker()
+		m.Fence = nil
+		if err = w.writeMarker(ctx, m, ""); err == nil {
+			return nil
+		}
+		w.conn.Close(ctx)
+		w.conn = nil
+	}
+	return err
+}
