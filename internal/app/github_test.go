@@ -96,8 +96,9 @@ func TestGitHubClientInTheSandbox(t *testing.T) {
 	if ok(err); len(all) != 120 || all[119].ID != "120" || !slices.Equal(all[0].Labels, []string{"xcode"}) || len(all[0].Fixed) != 3 || all[0].Group != "1" {
 		t.Errorf("%d runners, the first is %+v", len(all), all[0])
 	}
-	groups, err := c.Groups(ctx)
-	if ok(err); len(groups) != 2 || !groups[0].All || groups[1].All {
+	seen, err := c.Groups(ctx)
+	groups, _ := seen.Get()
+	if ok(err); len(groups) != 2 || !groups[0].All || !groups[0].Default || groups[1].All || groups[1].Default {
 		t.Errorf("groups: %+v", groups)
 	}
 	ok(c.Label(ctx, "1", []string{"tart"}))
@@ -148,7 +149,7 @@ func TestGitHubRefusesTheClient(t *testing.T) {
 		"second key":             {func(s *sim.Settings) { s.RevokedKeys = []string{"github-app.pem"} }, []string{sandbox.GitHubKeyRef, second}, "", ""},
 		"another App":            {func(s *sim.Settings) { s.App = "4712" }, []string{sandbox.GitHubKeyRef}, inventory.Unauthenticated, "Integration not found"},
 		"not installed":          {func(s *sim.Settings) { s.Installations = []sim.Installation{{ID: 9, Account: "globex"}} }, []string{sandbox.GitHubKeyRef}, inventory.NotFound, "is not installed"},
-		"without the permission": {func(s *sim.Settings) { s.Installations = []sim.Installation{{ID: 9, Account: "acme"}} }, []string{sandbox.GitHubKeyRef}, inventory.InvalidRequest, "lacks the permission"},
+		"without the permission": {func(s *sim.Settings) { s.Installations = []sim.Installation{{ID: 9, Account: "acme"}} }, []string{sandbox.GitHubKeyRef}, inventory.Denied, "lacks the permission"},
 		"reads only": {func(s *sim.Settings) {
 			s.Installations = []sim.Installation{{ID: 9, Account: "acme", Permissions: reading}}
 		}, []string{sandbox.GitHubKeyRef}, inventory.Denied, "for reading only"},

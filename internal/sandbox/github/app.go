@@ -174,6 +174,30 @@ func (a *API) installation(c *call) (answer, *failure) {
 	if !ok {
 		return answer{}, notFound()
 	}
+	return c.shown(i), nil
+}
+
+// installationOf is an installation by its id. Where the App is installed everywhere, it names no account.
+func (a *API) installationOf(c *call) (answer, *failure) {
+	id, failed := c.number("id")
+	if failed != nil {
+		return answer{}, failed
+	}
+	if len(c.own.Installations) == 0 {
+		i := everywhere("")
+		i.ID = id
+		return c.shown(i), nil
+	}
+	for _, i := range c.own.Installations {
+		if i.ID == id {
+			return c.shown(i), nil
+		}
+	}
+	return answer{}, notFound()
+}
+
+// shown answers an installation.
+func (c *call) shown(i Installation) answer {
 	selection := "all"
 	if len(i.Repositories) > 0 {
 		selection = "selected"
@@ -183,7 +207,7 @@ func (a *API) installation(c *call) (answer, *failure) {
 	if i.Suspended {
 		out["suspended_at"] = c.now.Add(-time.Hour).UTC().Format(time.RFC3339)
 	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return answer{status: http.StatusOK, body: out}
 }
 
 // idOf returns a number that depends only on a text.

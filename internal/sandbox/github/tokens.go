@@ -35,6 +35,9 @@ const (
 	kindPersonal     = "personal"
 )
 
+// classicPrefix begins a personal access token whose scopes GitHub names in each answer.
+const classicPrefix = "ghp_"
+
 // hour is how long the tokens of GitHub live.
 const hour = time.Hour
 
@@ -212,7 +215,14 @@ func (a *API) asInstallation(serve func(*call) (answer, *failure)) func(*call) (
 		if failed := c.may(); failed != nil {
 			return answer{}, failed
 		}
-		return serve(c)
+		out, failed := serve(c)
+		if token.Kind == kindPersonal && strings.HasPrefix(bearer(c.r), classicPrefix) && failed == nil {
+			if out.header == nil {
+				out.header = http.Header{}
+			}
+			out.header.Set("X-OAuth-Scopes", "admin:org, repo")
+		}
+		return out, failed
 	}
 }
 
