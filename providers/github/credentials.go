@@ -4,6 +4,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,14 +81,40 @@ func (a App) parse() (parsed, map[string]error) {
 
 // JoinFaults returns the faults of an App's attributes as one error, in the order in which they are configured; nil: none.
 func JoinFaults(faults map[string]error) error {
-	var all []error
+	var all joined
+	var fixes []string
 	for _, attribute := range []string{AppID, InstallationID, PrivateKey, PreviousKey} {
 		if err := faults[attribute]; err != nil {
-			all = append(all, fmt.Errorf("%s: %w", attribute, err))
+			all.errs = append(all.errs, err)
+			text, fix, _ := strings.Cut(err.Error(), "; fix: ")
+			all.texts = append(all.texts, attribute+": "+text)
+			if fix != "" && !slices.Contains(fixes, fix) {
+				fixes = append(fixes, fix)
+			}
 		}
 	}
-	return errors.Join(all...)
+	if all.errs == nil {
+		return nil
+	}
+	if fixes == nil {
+		fixes = []string{"correct the App's values in the configuration, or what they refer to"}
+	}
+	all.fix = strings.Join(fixes, "; ")
+	return &all
 }
+
+// joined are several faults in one sentence, with all fixes at its end.
+type joined struct {
+	texts []string
+	fix   string
+	errs  []error
+}
+
+// Error returns all texts, and then all fixes.
+func (j *joined) Error() string { return strings.Join(j.texts, "; ") + "; fix: " + j.fix }
+
+// Unwrap returns the faults.
+func (j *joined) Unwrap() []error { return j.errs }
 
 // A JWT is valid for eight minutes, of which two have passed when it is made: GitHub accepts no more than ten, and a
 // clock may differ by a minute.

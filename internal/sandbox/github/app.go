@@ -2,6 +2,7 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -51,6 +52,19 @@ func (a *API) Key(name string) (string, error) {
 		return "", fmt.Errorf("the key of the sandbox's GitHub App: %w", err)
 	}
 	return string(data), nil
+}
+
+// IDs returns the id of the App and of its first installation. Where the settings leave them open, any will do.
+func (a *API) IDs() (app, installation string, err error) {
+	own, err := a.settings()
+	if err != nil {
+		return "", "", err
+	}
+	installation = "7"
+	if len(own.Installations) > 0 {
+		installation = strconv.FormatInt(own.Installations[0].ID, 10)
+	}
+	return cmp.Or(own.App, "4711"), installation, nil
 }
 
 // keys returns the App's keys that GitHub accepts.

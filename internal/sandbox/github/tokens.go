@@ -195,6 +195,21 @@ func random(n int) string {
 	return string(b)
 }
 
+// Personal returns a personal access token of an owner, which a name stands for. What it may do is in the settings.
+func (a *API) Personal(name string) (string, error) {
+	token := classicPrefix + digestOf(name)[:36]
+	own, err := a.settings()
+	if _, known := own.Personal[token]; known || err != nil {
+		return token, err
+	}
+	return token, a.Set(func(s *Settings) {
+		if s.Personal == nil {
+			s.Personal = make(map[string]string)
+		}
+		s.Personal[token] = "write"
+	})
+}
+
 // bearer returns the credential of a request.
 func bearer(r *http.Request) string {
 	kind, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
