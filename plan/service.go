@@ -15,7 +15,8 @@ var (
 		"correct the references in the configuration, or what they refer to")
 	codeRunnerRejected = NewCode("runner-credentials-rejected", NotDrift, "the CI service rejects the credentials: they are unknown, revoked or expired",
 		"create a key of the App or a token, and give it in the configuration")
-	codeRunnerRight = NewCode("runner-right-missing", NotDrift, "the credentials lack a right at the CI service that macfleet needs",
+	// CodeRunnerRight is also raised for credentials that can only list agents.
+	CodeRunnerRight = NewCode("runner-right-missing", NotDrift, "the credentials lack a right at the CI service that macfleet needs",
 		"grant the permission that the message names, then run the command again")
 	codeRunnerScope = NewCode("runner-scope-missing", NotDrift, "the CI service has no such organization, repository or installation, or does not show it to these credentials",
 		"correct the organization or repository in the configuration, or install the App there")
@@ -28,7 +29,7 @@ func ServiceTrouble(err error) *Trouble {
 	case inventory.Unauthenticated:
 		code = codeRunnerRejected
 	case inventory.Denied:
-		code = codeRunnerRight
+		code = CodeRunnerRight
 	case inventory.NotFound:
 		code = codeRunnerScope
 	case inventory.RateLimited:

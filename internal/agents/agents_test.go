@@ -117,7 +117,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// TestExtrasAreUnread: what else cannot be read is no failure of the scope.
+// TestExtrasAreUnread: what else cannot be read does not make the scope fail.
 func TestExtrasAreUnread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -74,7 +74,7 @@ func (a *Agents) app(ctx context.Context, of fleet.GitHubApp) (github.App, error
 		app.Keys = append(app.Keys, read(github.PreviousKey, of.PreviousPrivateKey))
 	}
 	faults := app.Faults()
-	maps.Copy(faults, unread) // a value that was not read is no value with a fault
+	maps.Copy(faults, unread) // why a value was not read counts, not that it is empty
 	return app, github.JoinFaults(faults)
 }
 

@@ -17,7 +17,7 @@ import (
 // of it is unread.
 func (a *Agents) Observe(ctx context.Context) map[string]plan.ServiceSeen {
 	seen := make([]plan.ServiceSeen, len(a.scopes))
-	together(len(a.scopes), func(i int) { seen[i] = a.observe(ctx, a.scopes[i]) })
+	together(len(a.scopes), func(i int) { seen[i] = a.Read(ctx, a.scopes[i].URL) })
 	out := make(map[string]plan.ServiceSeen, len(seen))
 	for i, s := range a.scopes {
 		out[s.URL] = seen[i]
@@ -25,15 +25,16 @@ func (a *Agents) Observe(ctx context.Context) map[string]plan.ServiceSeen {
 	return out
 }
 
-func (a *Agents) observe(ctx context.Context, s *scope) plan.ServiceSeen {
-	c, err := a.client(ctx, s)
+// Read is Observe for one scope.
+func (a *Agents) Read(ctx context.Context, scope string) plan.ServiceSeen {
+	_, c, err := a.in(ctx, scope)
 	if err != nil {
-		return plan.ServiceSeen{Trouble: trouble(err)}
+		return plan.ServiceSeen{Trouble: Trouble(err)}
 	}
 	var out plan.ServiceSeen
 	// First, because credentials that are rejected here would be rejected for the rest, too.
 	if out.Agents, err = c.Runners(ctx); err != nil {
-		return plan.ServiceSeen{Trouble: trouble(err)}
+		return plan.ServiceSeen{Trouble: Trouble(err)}
 	}
 	out.ReadOnly = c.ReadOnly()
 	versions := versionsOf(a.Config, out.Agents)
@@ -61,8 +62,8 @@ func (a *Agents) observe(ctx context.Context, s *scope) plan.ServiceSeen {
 	return out
 }
 
-// trouble returns why a scope was not read.
-func trouble(err error) *plan.Trouble {
+// Trouble returns why a scope could not be read.
+func Trouble(err error) *plan.Trouble {
 	if isCredentials(err) {
 		text, fix := plan.SplitFix(err)
 		return plan.CodeRunnerCredentials.Trouble(text, cmp.Or(fix, plan.CodeRunnerCredentials.Remedy()))

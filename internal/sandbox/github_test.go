@@ -138,7 +138,7 @@ func TestGitHubSecret(t *testing.T) {
 	const item = "op://acme/BUILDERS/"
 	first, err := w.Secret(sandbox.GitHubKeyRef)
 	if err != nil || secret("private_key", item+"private-key") != first {
-		t.Errorf("the key is another one (%v)", err)
+		t.Errorf("it is not the key of the App (%v)", err)
 	}
 	if second := secret("previous_private_key", item+"private-key"); second == first || !strings.HasPrefix(second, "-----BEGIN RSA PRIVATE KEY-----") {
 		t.Error("the previous key is the same, or no key")

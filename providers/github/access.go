@@ -55,10 +55,10 @@ func (c *Client) Access(ctx context.Context) (inventory.AgentAccess, error) {
 		return out, &inventory.ProviderError{Class: inventory.NotFound, Text: fmt.Sprintf("installation %s of the App %s is on %s, not on %s; fix: correct installation_id, or leave it out so that it is looked up",
 			out.Installation, c.app.issuer, at, c.scope.Organization)}
 	}
+	out.Level = levelOf(found.Permissions, key)
 	if found.SuspendedAt != nil {
 		return out, &inventory.ProviderError{Class: inventory.Denied, Text: "installation " + out.Installation + " of the App " + c.app.issuer + suspended}
 	}
-	out.Level = levelOf(found.Permissions, key)
 	if out.Level == "" {
 		return out, &inventory.ProviderError{Class: inventory.Denied, Text: "the App " + c.app.issuer + " lacks the permission " + name +
 			"; fix: grant it on the App's page, and let an owner of the organization accept the change"}
