@@ -27,6 +27,9 @@ func (s *session) agents(touches func(fleet.Specified) bool) (*agents.Agents, er
 // credential resolves an attribute of the credentials for a CI service. A simulated world knows what each must be.
 func (s *session) credential(ctx context.Context, attribute string, ref secret.Ref) (secret.Value, error) {
 	r := s.resolver()
+	if attribute == github.AppID || attribute == github.InstallationID {
+		r.Learn = nil // it is not a secret: a number in messages must not be masked
+	}
 	if s.world != nil {
 		r.World = func(ref string) (string, error) { return s.world.GitHubSecret(attribute, ref) }
 		r.Kubernetes = func(context.Context, string, string, string) (string, error) { return r.World(ref.String()) }

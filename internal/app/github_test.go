@@ -265,6 +265,9 @@ func TestGitHubTokensAreLearned(t *testing.T) {
 			t.Errorf("credential %d is not known", i)
 		}
 	}
+	if text := g.env.secrets.Scrub("App 4711"); text != "App 4711" || g.env.secrets.Short() {
+		t.Errorf("the App's id counts as a secret: %s", text)
+	}
 	if n := g.session.github.Requests(); n != 3 {
 		t.Errorf("%d requests are counted", n)
 	}

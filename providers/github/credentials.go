@@ -4,6 +4,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,10 @@ type parsed struct {
 	keys         []*rsa.PrivateKey
 }
 
+// issuers are ids and client ids of Apps. Both appear in messages, so that anything else, such as a client secret, must not
+// pass as one.
+var issuers = regexp.MustCompile(`^([0-9]{1,20}|Iv[0-9A-Za-z.]{8,40})$`)
+
 // The attributes of an App in a configuration. The keys are in the order in which they are tried.
 const (
 	AppID          = "app_id"
@@ -54,7 +59,7 @@ func (a App) Faults() map[string]error {
 func (a App) parse() (parsed, map[string]error) {
 	p := parsed{issuer: strings.TrimSpace(a.ID)}
 	faults := make(map[string]error)
-	if p.issuer == "" || strings.ContainsAny(p.issuer, " \t\n/") {
+	if !issuers.MatchString(p.issuer) {
 		faults[AppID] = errors.New("it is neither the id nor the client id of an App; fix: copy it from the App's page at GitHub")
 	}
 	if text := strings.TrimSpace(a.Installation); text != "" {

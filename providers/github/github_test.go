@@ -203,6 +203,12 @@ func TestKeys(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	planted := value(t, "-----BEGIN RSA PRIVATE KEY-----\nplantedplanted\n-----END RSA PRIVATE KEY-----\n")
+	for id, ok := range map[string]bool{"4711": true, issuer: true, "Iv1.8a61f9b3a7aba766": true, "": false, "acme builders": false, strings.Repeat("0a1b2c3d", 5): false} {
+		faults := github.App{ID: id, Keys: []secret.Value{inPEM(t, keys()[0], false)}}.Faults()
+		if (faults[github.AppID] == nil) != ok || id != "" && strings.Contains(fmt.Sprint(faults), id) {
+			t.Errorf("%q: %v", id, faults)
+		}
+	}
 	_, err := github.New(github.Options{Scope: acme, HTTP: http.DefaultClient, Credentials: github.Credentials{App: &github.App{ID: " ", Installation: "x7", Keys: []secret.Value{planted}}}})
 	for _, want := range []string{"app_id: ", "installation_id: ", "private_key: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
