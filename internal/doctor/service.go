@@ -131,20 +131,20 @@ func (e *serviceExam) groups() {
 		}
 	}
 	for _, name := range own {
-		if g, ok := e.group(cmp.Or(name, "default"), name, "runner_group"); ok {
+		if g, ok := e.group("runner group "+cmp.Or(name, "default"), name, "runner_group"); ok {
 			e.ownGroup(g, public[name])
 		}
 	}
 	for _, name := range fences {
-		if g, ok := e.group(name, name, "fence_group"); ok {
+		if g, ok := e.group("fence group "+name, name, "fence_group"); ok {
 			e.fenceGroup(g)
 		}
 	}
 }
 
 // group returns the group that an attribute names. Where a scope has no groups, an attribute that names none is right.
-func (e *serviceExam) group(shown, name, attribute string) (inventory.AgentGroup, bool) {
-	check, all := "runner group "+shown, e.seen.Service.Groups
+func (e *serviceExam) group(check, name, attribute string) (inventory.AgentGroup, bool) {
+	all := e.seen.Service.Groups
 	g, ok := e.seen.Service.GroupNamed(name)
 	switch {
 	case ok:

@@ -66,9 +66,9 @@ func TestExamineService(t *testing.T) {
 		"the list fails": {func(s *doctor.ServiceSeen) {
 			s.Service.Trouble = plan.ServiceTrouble(&inventory.ProviderError{Class: inventory.ServerFault})
 		}, "runners problem provider-away"},
-		"no such group":        {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.Name = "x" + g.ID }) }, "runner group bakers problem, runner group fence problem"},
-		"groups unread":        {func(s *doctor.ServiceSeen) { s.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("no answer") }, "runner group bakers unknown, runner group fence unknown"},
-		"no groups":            {func(s *doctor.ServiceSeen) { s.Service.Groups = inventory.Absent[[]inventory.AgentGroup]() }, "runner group bakers problem, runner group fence problem"},
+		"no such group":        {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.Name = "x" + g.ID }) }, "runner group bakers problem, fence group fence problem"},
+		"groups unread":        {func(s *doctor.ServiceSeen) { s.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("no answer") }, "runner group bakers unknown, fence group fence unknown"},
+		"no groups":            {func(s *doctor.ServiceSeen) { s.Service.Groups = inventory.Absent[[]inventory.AgentGroup]() }, "runner group bakers problem, fence group fence problem"},
 		"public":               {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.Public = true }) }, "runner group Bakers problem"},
 		"no repositories":      {func(s *doctor.ServiceSeen) { s.Repositories["3"] = inventory.Present([]string{}) }, "runner group Bakers warning"},
 		"repositories unread":  {func(s *doctor.ServiceSeen) { s.Repositories["3"], s.Repositories["5"] = unread, unread }, "runner group Bakers unknown, fence group fence unknown"},

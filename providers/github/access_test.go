@@ -113,8 +113,8 @@ func TestGroups(t *testing.T) {
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}
-	s.answer("GET /orgs/acme/actions/runner-groups/3/repositories", 200, map[string]any{"total_count": 1, "repositories": []any{map[string]any{"id": 8, "full_name": "acme/app"}}})
-	if names, err := c.Repositories(t.Context(), "3"); err != nil || len(names) != 1 || names[0] != "acme/app" {
+	s.answer("GET /orgs/acme/actions/runner-groups/3/repositories", 200, map[string]any{"total_count": 2, "repositories": []any{map[string]any{"id": 8, "full_name": "acme/web"}, map[string]any{"id": 9, "full_name": "acme/app"}}})
+	if names, err := c.Repositories(t.Context(), "3"); err != nil || strings.Join(names, " ") != "acme/app acme/web" {
 		t.Errorf("%q, %v", names, err)
 	}
 	for _, status := range []int{403, 404} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	gh "github.com/google/go-github/v92/github"
@@ -32,9 +33,11 @@ func (c *Client) Groups(ctx context.Context) (inventory.Seen[[]inventory.AgentGr
 	return inventory.Present(found), nil
 }
 
-// Repositories returns the repositories that were selected for a group, as OWNER/NAME.
+// Repositories returns the repositories that were selected for a group, as OWNER/NAME, sorted.
 func (c *Client) Repositories(ctx context.Context, group string) ([]string, error) {
-	return all(ctx, c, groups, "repositories of runner group "+group, "runner-groups/"+url.PathEscape(group)+"/repositories", (*gh.Repository).GetFullName)
+	names, err := all(ctx, c, groups, "repositories of runner group "+group, "runner-groups/"+url.PathEscape(group)+"/repositories", (*gh.Repository).GetFullName)
+	slices.Sort(names)
+	return names, err
 }
 
 // Move moves a runner into a group, and reads where it is then. Only organizations have groups.
