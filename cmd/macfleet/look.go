@@ -85,7 +85,7 @@ unknown.`,
 	c.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "list the checks that are ok, too")
 	c.Flags().StringVar(&o.Record, "record", "", "save the answers to a new `FILE`")
 	c.Flags().BoolVar(&o.Force, "force", false, "overwrite the file of --record")
-	c.AddCommand(accountCmd(env))
+	c.AddCommand(accountCmd(env), githubCmd(env))
 	return c
 }
 
@@ -101,6 +101,22 @@ Exit codes: 0 all checks ok, 1 error, 3 a problem, a warning or an unknown.`,
 		Example: `  macfleet doctor account -e production
   macfleet doctor account --json`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.DoctorAccount(c.Context(), env, o) }}
+	jsonFlag(c.Flags(), &o.JSON)
+	return c
+}
+
+func githubCmd(env *app.Env) *cobra.Command {
+	var o app.GitHubOptions
+	c := &cobra.Command{Use: "github", Short: "Check the credentials for GitHub and the runner groups", Args: cobra.NoArgs,
+		Long: `For each organization or repository where fleets register GitHub runners, shows
+whether GitHub accepts the credentials, which permission they have, which
+repositories may use the runner group, and whether the fence group has none. It
+contacts no host and changes nothing.
+
+Exit codes: 0 all checks ok, 1 error, 3 a problem, a warning or an unknown.`,
+		Example: `  macfleet doctor github -e production
+  macfleet doctor github --json`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.DoctorGitHub(c.Context(), env, o) }}
 	jsonFlag(c.Flags(), &o.JSON)
 	return c
 }

@@ -36,7 +36,8 @@ By command (the others exit 0 or 1):
   drift                     0 everything compared and no drift, 2 drift,
                             3 incomplete; if both apply, the exit code is 2
   drift --exit-zero         0 also with drift and when incomplete
-  doctor, doctor account    0 all checks ok, 3 a problem, warning or unknown
+  doctor, doctor account,   0 all checks ok, 3 a problem, warning or unknown
+  doctor github
   hosts --wait ready        0 all Ready, 3 some are not Ready in time
   hold, unhold              0 done, 3 some hosts are not held, or still held
   quarantine, unquarantine  0 done, 3 some hosts are not, or still, quarantined

@@ -52,6 +52,8 @@ type AgentService struct {
 	Newest Seen[AgentRelease] `json:"newest,omitzero"`
 	// Sunsets are when it stops accepting the versions that its agents have, by version; one without a date is missing.
 	Sunsets map[string]Sunset `json:"sunsets,omitempty"`
+	// SunsetsUnread says why Sunsets may lack some; empty: it does not.
+	SunsetsUnread string `json:"sunsets_unread,omitempty"`
 	// ReadOnly says that the credentials can list agents but not change them.
 	ReadOnly bool `json:"read_only,omitempty"`
 }
@@ -78,4 +80,13 @@ func (s AgentService) GroupNamed(name string) (AgentGroup, bool) {
 		return AgentGroup{}, false
 	}
 	return groups[i], true
+}
+
+// AgentAccess is what the credentials for a CI service are, and what they may do in a scope.
+type AgentAccess struct {
+	App          string // its id as configured; empty: the credentials are a token
+	Key          int    // which of the App's keys the service accepts, from 1; 0: a token
+	Installation string // the App's, by id; empty: a token
+	Permission   string // what is needed, as the service's pages name it
+	Level        string // write or read; empty: only a change would show it
 }

@@ -179,6 +179,9 @@ func (env *Env) remarks(ctx context.Context, config *fleet.Config, inside bool, 
 			faults.Add("Artifact file differs from its lock", err.Error()+".")
 		}
 	}
+	if _, err := config.RunnerScopes(); err != nil {
+		faults.Add("Different credentials of one scope", err.Error()+".")
+	}
 	for _, i := range config.Ignores {
 		if r, ok := drift.RemarkOn(i, env.Now()); ok {
 			faults.Warn(i.Name, "Ignore has no effect ("+r.Code.String()+")", strings.Replace(r.Text+".", "?.", "?", 1))

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,20 +9,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/agents"
+	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	sim "github.com/macfleet/macfleet/internal/sandbox/github"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/github"
+	"github.com/macfleet/macfleet/providers/transport"
 )
 
 // gitHubWorld is a sandbox, and macfleet's client of its GitHub.
 type gitHubWorld struct {
 	*testing.T
 	world *sandbox.World
+	env   *Env
+	// session is the one that agents opened last.
+	session *session
 }
 
-func newGitHubWorld(t *testing.T) gitHubWorld {
+func newGitHubWorld(t *testing.T) *gitHubWorld {
 	t.Helper()
 	world, err := sandbox.Open(t.TempDir(), sandbox.Seed{Hosts: 1})
 	if err != nil {
@@ -32,11 +41,11 @@ func newGitHubWorld(t *testing.T) gitHubWorld {
 			t.Error(err)
 		}
 	})
-	return gitHubWorld{t, world}
+	return &gitHubWorld{T: t, world: world, env: &Env{}}
 }
 
 // client returns a client as the App with the keys that the references name.
-func (g gitHubWorld) client(scope github.Scope, refs ...string) *github.Client {
+func (g *gitHubWorld) client(scope github.Scope, refs ...string) *github.Client {
 	g.Helper()
 	app := &github.App{ID: "4711"}
 	for _, ref := range refs {
@@ -59,14 +68,14 @@ func (g gitHubWorld) client(scope github.Scope, refs ...string) *github.Client {
 	return c
 }
 
-func (g gitHubWorld) set(change func(*sim.Settings)) {
+func (g *gitHubWorld) set(change func(*sim.Settings)) {
 	g.Helper()
 	if err := g.world.GitHub().Set(change); err != nil {
 		g.Fatal(err)
 	}
 }
 
-func (g gitHubWorld) put(r sim.Runner) {
+func (g *gitHubWorld) put(r sim.Runner) {
 	g.Helper()
 	r.Group, r.Client, r.Created = 1, "client", time.Now()
 	if err := g.world.GitHub().Put(r); err != nil {
@@ -96,8 +105,9 @@ func TestGitHubClientInTheSandbox(t *testing.T) {
 	if ok(err); len(all) != 120 || all[119].ID != "120" || !slices.Equal(all[0].Labels, []string{"xcode"}) || len(all[0].Fixed) != 3 || all[0].Group != "1" {
 		t.Errorf("%d runners, the first is %+v", len(all), all[0])
 	}
-	groups, err := c.Groups(ctx)
-	if ok(err); len(groups) != 2 || !groups[0].All || groups[1].All {
+	seen, err := c.Groups(ctx)
+	groups, _ := seen.Get()
+	if ok(err); len(groups) != 2 || !groups[0].All || !groups[0].Default || groups[1].All || groups[1].Default {
 		t.Errorf("groups: %+v", groups)
 	}
 	ok(c.Label(ctx, "1", []string{"tart"}))
@@ -132,41 +142,161 @@ func is[T any](seen inventory.Seen[T], fits func(T) bool) bool {
 	return ok && fits(v)
 }
 
-// TestGitHubRefusesTheClient checks that what the simulated GitHub refuses has the class that macfleet gives to it.
-func TestGitHubRefusesTheClient(t *testing.T) {
+// TestGitHubCredentials sends requests with good and bad credentials and settings to the simulated GitHub. Each refusal has its
+// class, names the check of doctor github that fails, and says what to do.
+func TestGitHubCredentials(t *testing.T) {
 	t.Parallel()
 	const second = "file://keys/github-app-2.pem"
-	acme := github.Scope{Organization: "acme"}
-	reading := map[string]string{"organization_self_hosted_runners": "read"}
+	const write, read = "write", "read"
+	acme, key := "acme", secret.Ref{Scheme: secret.File, Path: strings.TrimPrefix(sandbox.GitHubKeyRef, "file://")}
+	keyTwo := secret.Ref{Scheme: secret.File, Path: strings.TrimPrefix(second, "file://")}
+	app := func(installation string, previous secret.Ref) fleet.GithubRunner {
+		return fleet.GithubRunner{Organization: &acme, App: &fleet.GitHubApp{Name: "builders", AppID: fleet.Known{Text: "4711"},
+			InstallationID: fleet.Known{Text: installation}, PrivateKey: key, PreviousPrivateKey: previous}}
+	}
+	token := fleet.GithubRunner{Organization: &acme, Token: &secret.Ref{Scheme: secret.Env, Path: "TOKEN"}}
+	installed := func(account, permission, level string, suspended bool) func(*sim.Settings) {
+		return func(s *sim.Settings) {
+			s.Installations = []sim.Installation{{ID: 9, Account: account, Permissions: map[string]string{permission: level}, Suspended: suspended}}
+		}
+	}
+	const org = "organization_self_hosted_runners"
+	asked := func(level string) func(*sim.Settings) {
+		return func(s *sim.Settings) {
+			for token := range s.Personal {
+				s.Personal[token] = level
+			}
+		}
+	}
+	plain, rotated := app("", secret.Ref{}), app("", keyTwo)
 	for name, test := range map[string]struct {
 		set   func(*sim.Settings)
-		refs  []string
+		with  fleet.GithubRunner
 		class inventory.Class
-		says  string
+		says  []string
+		check string // of doctor github that is not ok
 	}{
-		"key revoked":            {func(s *sim.Settings) { s.RevokedKeys = []string{"github-app.pem"} }, []string{sandbox.GitHubKeyRef}, inventory.Unauthenticated, ""},
-		"second key":             {func(s *sim.Settings) { s.RevokedKeys = []string{"github-app.pem"} }, []string{sandbox.GitHubKeyRef, second}, "", ""},
-		"another App":            {func(s *sim.Settings) { s.App = "4712" }, []string{sandbox.GitHubKeyRef}, inventory.Unauthenticated, "Integration not found"},
-		"not installed":          {func(s *sim.Settings) { s.Installations = []sim.Installation{{ID: 9, Account: "globex"}} }, []string{sandbox.GitHubKeyRef}, inventory.NotFound, "is not installed"},
-		"without the permission": {func(s *sim.Settings) { s.Installations = []sim.Installation{{ID: 9, Account: "acme"}} }, []string{sandbox.GitHubKeyRef}, inventory.InvalidRequest, "lacks the permission"},
-		"reads only": {func(s *sim.Settings) {
-			s.Installations = []sim.Installation{{ID: 9, Account: "acme", Permissions: reading}}
-		}, []string{sandbox.GitHubKeyRef}, inventory.Denied, "for reading only"},
-		"suspended":     {func(s *sim.Settings) { s.Installations = []sim.Installation{{ID: 9, Account: "acme", Suspended: true}} }, []string{sandbox.GitHubKeyRef}, inventory.Denied, "suspended"},
-		"renamed":       {func(s *sim.Settings) { s.Moved = map[string]string{"acme": "globex"} }, []string{sandbox.GitHubKeyRef}, inventory.NotFound, "renamed"},
-		"clock behind":  {func(s *sim.Settings) { s.Ahead = "20m" }, []string{sandbox.GitHubKeyRef}, inventory.Unauthenticated, "clock"},
-		"opaque tokens": {func(s *sim.Settings) { s.Tokens = "opaque" }, []string{sandbox.GitHubKeyRef}, "", ""},
+		"a clock a minute behind": {func(s *sim.Settings) { s.Ahead = "1m" }, plain, "", nil, ""},
+		"a clock a minute ahead":  {func(s *sim.Settings) { s.Ahead = "-1m" }, plain, "", nil, ""},
+		"a clock six behind":      {func(s *sim.Settings) { s.Ahead = "6m30s" }, plain, inventory.Unauthenticated, []string{"behind GitHub's", "sudo sntp -sS time.apple.com", "timedatectl set-ntp true"}, "credentials"},
+		"a clock six ahead":       {func(s *sim.Settings) { s.Ahead = "-6m30s" }, plain, inventory.Unauthenticated, []string{"ahead of GitHub's", "set the clock"}, "credentials"},
+		"key revoked":             {func(s *sim.Settings) { s.RevokedKeys = []string{"github-app.pem"} }, plain, inventory.Unauthenticated, []string{"was revoked", "generate a key on the App's page"}, "credentials"},
+		"one of two revoked":      {func(s *sim.Settings) { s.RevokedKeys = []string{"github-app.pem"} }, rotated, "", nil, "credentials"},
+		"both revoked":            {func(s *sim.Settings) { s.RevokedKeys = []string{"github-app.pem", "github-app-2.pem"} }, rotated, inventory.Unauthenticated, []string{"neither private key", "generate a key"}, "credentials"},
+		"another App":             {func(s *sim.Settings) { s.App = "4712" }, plain, inventory.Unauthenticated, []string{"Integration not found", "check app_id"}, "credentials"},
+		"not installed":           {installed("globex", org, write, false), plain, inventory.NotFound, []string{"is not installed", "install it there"}, "installation"},
+		"wrong installation":      {installed(acme, org, write, false), app("8", secret.Ref{}), inventory.NotFound, []string{"no installation 8", "correct installation_id, or leave it out"}, "installation"},
+		"installation elsewhere":  {installed("globex", org, write, false), app("9", secret.Ref{}), inventory.NotFound, []string{"check its name in the configuration"}, "installation"},
+		"suspended":               {installed(acme, org, write, true), plain, inventory.Denied, []string{"suspended", "an owner unsuspends it"}, "installation"},
+		"without the permission":  {installed(acme, "metadata", read, false), plain, inventory.Denied, []string{"lacks the permission Self-hosted runners", "let an owner of the organization accept"}, "permission"},
+		"only of repositories":    {installed(acme, "administration", write, false), plain, inventory.Denied, []string{"lacks the permission Self-hosted runners (of the organization)", "grant it on the App's page"}, "permission"},
+		"reads only":              {installed(acme, org, read, false), plain, inventory.Denied, []string{"for reading only", "grant write on the App's page"}, "permission"},
+		"renamed":                 {func(s *sim.Settings) { s.Moved = map[string]string{acme: "globex"} }, plain, inventory.NotFound, []string{"it was renamed", "its new name"}, "runners"},
+		"opaque tokens":           {func(s *sim.Settings) { s.Tokens = "opaque" }, plain, "", nil, ""},
+		"token of an owner":       {func(*sim.Settings) {}, token, "", nil, ""},
+		"token of a member":       {asked("none"), token, inventory.Denied, []string{"Resource not accessible by personal access token", "an owner as its user", "use a GitHub App, or a token of an owner"}, "credentials"},
+		"token revoked":           {func(s *sim.Settings) { s.Personal = nil }, token, inventory.Unauthenticated, []string{"revoked or expired", "make another one"}, "credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGitHubWorld(t)
+			for _, ref := range []string{sandbox.GitHubKeyRef, second} { // GitHub has both keys
+				if _, err := g.world.Secret(ref); err != nil {
+					t.Fatal(err)
+				}
+			}
+			static, err := g.world.GitHubSecret("token", "env://TOKEN")
+			if err != nil {
+				t.Fatal(err)
+			}
 			g.set(test.set)
-			_, err := g.client(acme, test.refs...).Register(t.Context())
-			if inventory.ClassOf(err) != test.class || err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Errorf("class %q, want %q with %q: %v", inventory.ClassOf(err), test.class, test.says, err)
+			a := g.agents(test.with, static)
+			scope := a.Scopes()[0]
+			_, err = a.Register(t.Context(), scope.URL)
+			if inventory.ClassOf(err) != test.class || test.class == "" && err != nil {
+				t.Fatalf("class %q, want %q: %v", inventory.ClassOf(err), test.class, err)
+			}
+			text, fix := "", ""
+			if err != nil {
+				text, fix = plan.SplitFix(err)
+			}
+			for _, says := range test.says {
+				if !strings.Contains(text+"; fix: "+fix, says) {
+					t.Errorf("no %q in %v", says, err)
+				}
+			}
+			if err != nil && fix == "" {
+				t.Errorf("no fix in %v", err)
+			}
+			var bad []string
+			for _, c := range doctor.ExamineService(service(t.Context(), a, scope)).Checks {
+				if c.State != doctor.OK && c.State != doctor.Untested {
+					bad = append(bad, c.Name)
+				}
+			}
+			if strings.Join(bad, ", ") != test.check {
+				t.Errorf("doctor finds %q", bad)
 			}
 		})
 	}
+}
+
+// TestGitHubTokensAreLearned: the App's signature, the installation's token and the registration are known to the scrubber
+// before the first of them is sent.
+func TestGitHubTokensAreLearned(t *testing.T) {
+	t.Parallel()
+	g := newGitHubWorld(t)
+	acme := "acme"
+	a := g.agents(fleet.GithubRunner{Organization: &acme, App: &fleet.GitHubApp{Name: "builders", AppID: fleet.Known{Ref: secret.Ref{Scheme: secret.OnePass, Path: "acme/BUILDERS/app-id"}},
+		PrivateKey: secret.Ref{Scheme: secret.OnePass, Path: "acme/BUILDERS/private-key"}}}, "ghp_static")
+	var sent []string
+	next := a.HTTP.Transport
+	a.HTTP.Transport = transport.Around(next, func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		sent = append(sent, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		return resp, err
+	})
+	r, err := a.Register(t.Context(), a.Scopes()[0].URL)
+	if err != nil || len(sent) != 3 {
+		t.Fatalf("%d requests, %v", len(sent), err)
+	}
+	for i, value := range append(sent, r.Token.Reveal()) {
+		if text := g.env.secrets.Scrub("begins " + value + " ends"); strings.Contains(text, value) {
+			t.Errorf("credential %d is not known", i)
+		}
+	}
+	if text := g.env.secrets.Scrub("App 4711"); text != "App 4711" || g.env.secrets.Short() {
+		t.Errorf("the App's id counts as a secret: %s", text)
+	}
+	if n := g.session.github.Requests(); n != 3 {
+		t.Errorf("%d requests are counted", n)
+	}
+}
+
+// agents returns the CI services of a configuration with one block, as a session opens them.
+func (g *gitHubWorld) agents(r fleet.GithubRunner, static string) *agents.Agents {
+	g.Helper()
+	host := "github.com"
+	r.Host = &host
+	cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme"}, Fleets: []fleet.Fleet{{Name: "builders", Groups: []fleet.Group{{Name: "m2", Spec: fleet.Spec{GithubRunner: &r}}}}}}
+	s := &session{env: g.env, world: g.world, need: need{config: cfg}}
+	g.session = s
+	a, err := s.agents(nil)
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() {
+		for _, c := range s.closers {
+			c()
+		}
+	})
+	a.Resolve = func(ctx context.Context, attribute string, ref secret.Ref) (secret.Value, error) {
+		if attribute == agents.Token { // as it was before the settings were changed
+			return secret.New(static)
+		}
+		return s.credential(ctx, attribute, ref)
+	}
+	return a
 }
 
 // TestGitHubKeepsABusyRunner checks the refusal to delete, and a limit that passes.

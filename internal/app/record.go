@@ -374,10 +374,12 @@ func (env *Env) reportRequests(provider string) func(transport.Request) {
 	}
 }
 
-// reportWaiting notes that a request to Scaleway is sent again after a pause, and why.
-func (env *Env) reportWaiting(w transport.Waiting) {
-	env.logged(slog.LevelWarn, "request is sent again", "provider", "scaleway", "method", w.Method, "path", w.Path, "why", w.Why,
-		"try", w.Try, "wait_ms", w.For.Milliseconds(), "request_id", w.RequestID)
+// reportWaiting returns the function that logs that a request to a provider is sent again after a pause, and why.
+func (env *Env) reportWaiting(provider string) func(transport.Waiting) {
+	return func(w transport.Waiting) {
+		env.logged(slog.LevelWarn, "request is sent again", "provider", provider, "method", w.Method, "path", w.Path, "why", w.Why,
+			"try", w.Try, "wait_ms", w.For.Milliseconds(), "request_id", w.RequestID)
+	}
 }
 
 // logEvent notes an event of a run.

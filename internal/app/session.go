@@ -64,6 +64,7 @@ type session struct {
 	engine     *engine.Engine
 	scaleway   transport.Counter
 	cluster    transport.Counter
+	github     transport.Counter
 	kubernetes *kubernetes.Client                  // nil: the configuration has no cluster
 	in         inventory.ClusterID                 // that init cluster works on
 	noted      inventory.Seen[inventory.ClusterID] // the one that it was prepared in
@@ -147,7 +148,7 @@ func (s *session) open(looking, acting context.Context) (err error) {
 		return err
 	}
 	s.env.warnOfSwitches(os.Getenv)
-	s.scaleway.Report, s.cluster.Report = s.env.reportRequests("scaleway"), s.env.reportRequests("kubernetes")
+	s.scaleway.Report, s.cluster.Report, s.github.Report = s.env.reportRequests("scaleway"), s.env.reportRequests("kubernetes"), s.env.reportRequests("github")
 	switch {
 	case s.clusterOnly:
 		return s.openCluster()
@@ -213,6 +214,13 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 			return steps.Input(steps.InputFor(in), value)
 		},
 		Passwords: &passwords{session: s, servers: servers}}
+	services, err := s.agents(func(of fleet.Specified) bool { return sel.MayInclude(s.config, of) })
+	if err != nil {
+		return err
+	}
+	if services != nil {
+		s.engine.Agents = services
+	}
 	if s.world != nil { // it reinstalls in seconds
 		s.engine.Install.Every = 500 * time.Millisecond
 	}
@@ -233,7 +241,7 @@ func (s *session) servers() (*scaleway.Client, error) {
 	client.Transport = transport.Watch(s.frugal(client.Transport), s.env.secrets.Learn)
 	s.closers = append(s.closers, client.CloseIdleConnections)
 	o := scaleway.Options{ProjectID: s.config.ProjectID, Zones: s.config.Scaleway.Zones, Known: fleet.Zones(), HTTP: client,
-		Waiting: s.env.reportWaiting}
+		Waiting: s.env.reportWaiting("scaleway")}
 	if s.world != nil {
 		o.URL = s.world.ScalewayURL()
 		o.AccessKey, o.SecretKey = s.world.ScalewayKeys()
@@ -267,6 +275,9 @@ func (s *session) close() {
 	if s.env.Stats && s.hosts != nil {
 		s.cost.Hosts, s.cost.Spent, s.cost.Total = s.hosts.Stats(), s.hosts.Spent(), time.Since(s.started)
 		s.cost.Requests = []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}
+		if s.engine != nil && s.engine.Agents != nil {
+			s.cost.Requests = append(s.cost.Requests, view.Requests{Provider: "github", Count: s.github.Requests()})
+		}
 		s.env.errText().Stats(s.cost)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -118,4 +120,44 @@ func TestGitHubOfAWorld(t *testing.T) {
 		return
 	}
 	t.Errorf("no archive for these Macs: %+v", offered)
+}
+
+// TestGitHubSecret checks that any reference to GitHub's credentials has a value that the world's GitHub accepts, and that
+// secrets.json comes first.
+func TestGitHubSecret(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(t, 1)
+	secret := func(attribute, ref string) string {
+		t.Helper()
+		text, err := w.GitHubSecret(attribute, ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	const item = "op://acme/BUILDERS/"
+	first, err := w.Secret(sandbox.GitHubKeyRef)
+	if err != nil || secret("private_key", item+"private-key") != first {
+		t.Errorf("it is not the key of the App (%v)", err)
+	}
+	if second := secret("previous_private_key", item+"private-key"); second == first || !strings.HasPrefix(second, "-----BEGIN RSA PRIVATE KEY-----") {
+		t.Error("the previous key is the same, or no key")
+	}
+	if app, installation := secret("app_id", item+"app-id"), secret("installation_id", item+"installation-id"); app != "4711" || installation != "7" {
+		t.Errorf("ids %q, %q", app, installation)
+	}
+	g := &onGitHub{t: t, url: w.GitHubURL(), token: secret("token", "env://TOKEN")}
+	g.ask("POST /orgs/acme/actions/runners/registration-token", "", http.StatusCreated, nil)
+	if secret("token", "env://OTHER") == g.token || secret("token", "env://TOKEN") != g.token {
+		t.Error("a token belongs to its reference")
+	}
+	if _, err := w.GitHubSecret("password", "env://PASSWORD"); err == nil {
+		t.Error("another attribute has a value")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "secrets.json"), []byte(`{"env://TOKEN": "ghp_other"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := secret("token", "env://TOKEN"); got != "ghp_other" {
+		t.Errorf("secrets.json does not count: %q", got)
+	}
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -35,9 +36,38 @@ func (w *World) Secret(ref string) (string, error) {
 		return w.github.Key(key[1])
 	}
 	if !ok {
-		return "", fmt.Errorf("secret %s is not in the sandbox; fix: add it to %s, for example {%q: \"value\"}", ref, path, ref)
+		return "", &missingError{fmt.Sprintf("secret %s is not in the sandbox; fix: add it to %s, for example {%q: \"value\"}", ref, path, ref)}
 	}
 	return value, nil
+}
+
+// missingError says that the world has no such secret.
+type missingError struct{ text string }
+
+func (e *missingError) Error() string { return e.text }
+
+// GitHubSecret resolves a reference that an attribute of GitHub's credentials has, such as private_key. Where the world has no
+// value for it, the attribute gets one that the world's GitHub accepts: any reference works.
+func (w *World) GitHubSecret(attribute, ref string) (string, error) {
+	value, err := w.Secret(ref)
+	var missing *missingError
+	if err == nil || !errors.As(err, &missing) {
+		return value, err
+	}
+	app, installation, idErr := w.github.IDs()
+	switch attribute {
+	case "private_key":
+		return w.github.Key(appKey)
+	case "previous_private_key":
+		return w.github.Key("github-app-2.pem")
+	case "token":
+		return w.github.Personal(ref)
+	case "app_id":
+		return app, idErr
+	case "installation_id":
+		return installation, idErr
+	}
+	return "", err
 }
 
 // SSHKey returns the private key that opens every Mac of the world, for a configuration without one.
@@ -53,8 +83,8 @@ func (w *World) kubernetesSecret(ref string) (string, error) {
 		return "", err
 	}
 	if !found {
-		return "", fmt.Errorf(`secret %s is not in the sandbox; fix: create %s, for example {"metadata": {"name": %q}, "stringData": {%q: "value"}}`,
-			ref, w.kube.SecretFile(namespace, name), name, key)
+		return "", &missingError{fmt.Sprintf(`secret %s is not in the sandbox; fix: create %s, for example {"metadata": {"name": %q}, "stringData": {%q: "value"}}`,
+			ref, w.kube.SecretFile(namespace, name), name, key)}
 	}
 	return value, nil
 }

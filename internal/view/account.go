@@ -11,16 +11,7 @@ import (
 
 // Account prints the verdict on the provider's account, all of its checks, and its servers.
 func (t *Text) Account(a doctor.Account) {
-	as := doctor.Checkup{Name: "account " + a.AccessKey, Server: "account " + a.AccessKey, Healthy: a.Healthy, Checks: a.Checks}
-	as.Checks = slices.DeleteFunc(slices.Clone(a.Checks), func(c doctor.Check) bool { return c.State == doctor.Untested })
-	t.Checkup(as, true)
-	var rows [][]string
-	for _, c := range a.Checks {
-		if c.State == doctor.Untested {
-			rows = append(rows, []string{markWaiting, c.Name, c.Text})
-		}
-	}
-	t.columns(0, rows)
+	t.checklist("account "+a.AccessKey, a.Healthy, a.Checks)
 	if len(a.Servers) == 0 {
 		return
 	}
@@ -30,6 +21,20 @@ func (t *Text) Account(a doctor.Account) {
 		servers = append(servers, []string{s.Zone, s.Role, s.Type, s.Status, strconv.Itoa(s.Count)})
 	}
 	t.columns(0, servers)
+}
+
+// checklist prints a verdict and all checks, last those that only a change would test.
+func (t *Text) checklist(name string, healthy bool, checks []doctor.Check) {
+	as := doctor.Checkup{Name: name, Server: name, Healthy: healthy}
+	as.Checks = slices.DeleteFunc(slices.Clone(checks), func(c doctor.Check) bool { return c.State == doctor.Untested })
+	t.Checkup(as, true)
+	var rows [][]string
+	for _, c := range checks {
+		if c.State == doctor.Untested {
+			rows = append(rows, []string{markWaiting, c.Name, c.Text})
+		}
+	}
+	t.columns(0, rows)
 }
 
 // AccountDocument is the check list of an account as one JSON object.

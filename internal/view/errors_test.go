@@ -220,6 +220,7 @@ func unshown() []string {
 		"unread",                                                                // a step's answer: the pictures of plans show it
 		"api-key-rejected", "api-key-expires", "right-missing", "wrong-project", // of doctor account, and of errors
 		"rate-limited", "provider-away", "kubeconfig-rejected", // of errors
+		"runner-credentials-unread", "runner-credentials-rejected", "runner-right-missing", "runner-scope-missing", // of doctor github
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 

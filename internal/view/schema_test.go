@@ -38,6 +38,7 @@ func TestSchemas(t *testing.T) {
 		{Name: "explain", Title: "macfleet explain HOST --json", Of: reflect.TypeFor[view.ExplainDocument](), Version: "1"},
 		{Name: "doctor", Title: "macfleet doctor HOST --json", Of: reflect.TypeFor[view.CheckupDocument](), Version: "1"},
 		{Name: "account", Title: "macfleet doctor account --json", Of: reflect.TypeFor[view.AccountDocument](), Version: "1"},
+		{Name: "github", Title: "macfleet doctor github --json", Of: reflect.TypeFor[view.ServicesDocument](), Version: "1"},
 		{Name: "artifacts", Title: "macfleet artifacts status --json", Of: reflect.TypeFor[view.ArtifactsDocument](), Version: "1"},
 		{Name: "validate", Title: "macfleet validate --json", Of: reflect.TypeFor[view.Validation](), Version: "1"},
 		{Name: "version", Title: "macfleet version --json", Of: reflect.TypeFor[view.Version](), Version: "1"},

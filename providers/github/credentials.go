@@ -4,6 +4,8 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,33 +38,88 @@ type parsed struct {
 	keys         []*rsa.PrivateKey
 }
 
-// parse checks an App. The error joins all faults, none of which holds a part of a key.
-func (a App) parse() (parsed, error) {
+// issuers are ids and client ids of Apps. Both appear in messages, so that anything else, such as a client secret, must not
+// pass as one.
+var issuers = regexp.MustCompile(`^([0-9]{1,20}|Iv[0-9A-Za-z.]{8,40})$`)
+
+// The attributes of an App in a configuration. The keys are in the order in which they are tried.
+const (
+	AppID          = "app_id"
+	InstallationID = "installation_id"
+	PrivateKey     = "private_key"
+	PreviousKey    = "previous_private_key"
+)
+
+// Faults returns what is wrong with an App, by attribute. None holds a part of a key.
+func (a App) Faults() map[string]error {
+	_, faults := a.parse()
+	return faults
+}
+
+func (a App) parse() (parsed, map[string]error) {
 	p := parsed{issuer: strings.TrimSpace(a.ID)}
-	var faults []error
-	if p.issuer == "" || strings.ContainsAny(p.issuer, " \t\n/") {
-		faults = append(faults, errors.New("app_id is neither the id nor the client id of an App; fix: copy it from the App's page at GitHub"))
+	faults := make(map[string]error)
+	if !issuers.MatchString(p.issuer) {
+		faults[AppID] = errors.New("it is neither the id nor the client id of an App; fix: copy it from the App's page at GitHub")
 	}
 	if text := strings.TrimSpace(a.Installation); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id <= 0 {
-			faults = append(faults, errors.New("installation_id is not a number; fix: copy the number at the end of the installation's address, or leave it out"))
+			faults[InstallationID] = errors.New("it is not a number; fix: copy the number at the end of the installation's address, or leave it out")
 		}
 		p.installation = id
 	}
 	if len(a.Keys) == 0 || len(a.Keys) > maxKeys {
-		faults = append(faults, fmt.Errorf("private_key has %d keys; fix: give one, or two while they are rotated", len(a.Keys)))
+		faults[PrivateKey] = fmt.Errorf("there are %d keys; fix: give one, or two while they are rotated", len(a.Keys))
+		return p, faults
 	}
 	for i, k := range a.Keys {
 		key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(k.Reveal()))
 		if err != nil {
-			faults = append(faults, fmt.Errorf("key %d of private_key is not an RSA key in PEM; fix: use the file that GitHub's page of the App generates, unchanged", i+1))
+			faults[[]string{PrivateKey, PreviousKey}[i]] = errors.New("it is not an RSA key in PEM; fix: use the file that GitHub's page of the App generates, unchanged")
 			continue
 		}
 		p.keys = append(p.keys, key)
 	}
-	return p, errors.Join(faults...)
+	return p, faults
 }
+
+// JoinFaults returns the faults of an App's attributes as one error, in the order in which they are configured; nil: none.
+func JoinFaults(faults map[string]error) error {
+	var all joined
+	var fixes []string
+	for _, attribute := range []string{AppID, InstallationID, PrivateKey, PreviousKey} {
+		if err := faults[attribute]; err != nil {
+			all.errs = append(all.errs, err)
+			text, fix, _ := strings.Cut(err.Error(), "; fix: ")
+			all.texts = append(all.texts, attribute+": "+text)
+			if fix != "" && !slices.Contains(fixes, fix) {
+				fixes = append(fixes, fix)
+			}
+		}
+	}
+	if all.errs == nil {
+		return nil
+	}
+	if fixes == nil {
+		fixes = []string{"correct the App's values in the configuration, or what they refer to"}
+	}
+	all.fix = strings.Join(fixes, "; ")
+	return &all
+}
+
+// joined are several faults in one sentence, with all fixes at its end.
+type joined struct {
+	texts []string
+	fix   string
+	errs  []error
+}
+
+// Error returns all texts, and then all fixes.
+func (j *joined) Error() string { return strings.Join(j.texts, "; ") + "; fix: " + j.fix }
+
+// Unwrap returns the faults.
+func (j *joined) Unwrap() []error { return j.errs }
 
 // A JWT is valid for eight minutes, of which two have passed when it is made: GitHub accepts no more than ten, and a
 // clock may differ by a minute.

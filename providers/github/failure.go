@@ -21,7 +21,11 @@ const (
 	groups
 	lookUp  // the App's installation
 	minting // the installation's token
+	moving  // a runner into a group
 )
+
+// suspended completes a sentence about an installation.
+const suspended = " is suspended; fix: an owner unsuspends it on the organization's page of installed Apps"
 
 // skew is the difference of two clocks that GitHub does not tolerate.
 const skew = 2 * time.Minute
@@ -134,7 +138,7 @@ func (c *Client) denied(t *transport.Trail, said string) string {
 	about := "GitHub denies the request about the " + c.scope.thing() + " (" + said + ")"
 	switch {
 	case strings.Contains(t.Said, "suspended"):
-		return about + ": the App's installation is suspended; fix: an owner unsuspends it on the organization's page of installed Apps"
+		return about + ": the App's installation" + suspended
 	case strings.Contains(t.Said, "personal access token"):
 		return about + ": a fine-grained token needs the permission " + name + " and an owner as its user; fix: use a GitHub App, or a token of an owner"
 	case strings.Contains(t.Said, "SAML"):
@@ -162,10 +166,18 @@ func (c *Client) missing(of subject) string {
 		return fmt.Sprintf("the App %s has no installation %d; fix: correct installation_id, or leave it out so that it is looked up", c.app.issuer, c.app.installation)
 	case oneRunner:
 		return "GitHub has no such runner any more in the " + c.scope.thing() + "; fix: run macfleet plan again"
+	case moving:
+		return "GitHub no longer has the runner or the group in the " + c.scope.thing() + "; fix: run macfleet plan again"
 	case groups:
 		return "GitHub has no such runner group in the " + c.scope.thing() + ", or its plan has none; fix: check runner_group and fence_group"
 	}
 	return "GitHub has no " + c.scope.thing() + ", or does not show it to these credentials; fix: check its name in the configuration, and the permissions"
+}
+
+// notGranted reports whether a token with more permissions was requested than the installation has.
+func notGranted(err error) bool {
+	var e *inventory.ProviderError
+	return errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity
 }
 
 // invalid explains a refusal of what was sent.
@@ -173,7 +185,7 @@ func (c *Client) invalid(of subject, t *transport.Trail, said string) (inventory
 	_, name := c.scope.permission()
 	switch {
 	case of == minting:
-		return inventory.InvalidRequest, "GitHub makes no token for the App " + c.app.issuer + " (" + said + "): it lacks the permission " + name +
+		return inventory.Denied, "GitHub makes no token for the App " + c.app.issuer + " (" + said + "): it lacks the permission " + name +
 			"; fix: grant it on the App's page, and let an owner of the organization accept the change"
 	case strings.Contains(t.Said, "running a job"):
 		return inventory.Precondition, "GitHub keeps the runner: it says that a job runs (" + said + "); fix: wait for the job"

@@ -58,8 +58,8 @@ var ErrNoCredentials = errors.New("no credentials for GitHub; fix: give the flee
 func New(o Options) (*Client, error) {
 	c := &Client{scope: o.Scope, static: o.Credentials.Token, pauses: transport.NewPauses(), minted: minted{turn: make(chan struct{}, 1)}}
 	if app := o.Credentials.App; app != nil {
-		p, err := app.parse()
-		if err != nil {
+		p, faults := app.parse()
+		if err := JoinFaults(faults); err != nil {
 			return nil, fmt.Errorf("the GitHub App for the %s: %w", o.Scope.thing(), err)
 		}
 		c.app = &p
@@ -173,15 +173,15 @@ func (c *Client) token(ctx context.Context, rejected int) (secret.Value, int, er
 	}
 	installation := c.app.installation
 	if installation == 0 {
-		var found gh.Installation
-		if err := c.asApp(ctx, lookUp, http.MethodGet, c.scope.path("installation"), nil, &found); err != nil {
-			return secret.Value{}, 0, fmt.Errorf("look up the installation of the App %s: %w", c.app.issuer, err)
+		found, err := c.installation(ctx)
+		if err != nil {
+			return secret.Value{}, 0, err
 		}
 		installation = found.GetID()
 	}
 	err := c.mint(ctx, installation, "write")
 	c.minted.write.Store(err == nil)
-	if inventory.ClassOf(err) == inventory.InvalidRequest { // an App with read rights only can still plan: nothing may be requested that is not granted
+	if notGranted(err) { // an App with read rights only can still plan: nothing may be requested that is not granted
 		err = c.mint(ctx, installation, "read")
 	}
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *Client) mint(ctx context.Context, installation int64, level string) err
 		Token   string    `json:"token"`
 		Expires time.Time `json:"expires_at"`
 	}
-	if err := c.asApp(ctx, minting, http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", installation), narrow, &answer); err != nil {
+	if _, err := c.asApp(ctx, minting, http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", installation), narrow, &answer); err != nil {
 		return err
 	}
 	token, err := secret.New(answer.Token)
@@ -216,24 +216,25 @@ func (c *Client) mint(ctx context.Context, installation int64, level string) err
 	return nil
 }
 
-// asApp sends a request as the App itself. While its keys are rotated, GitHub accepts one or both of them.
-func (c *Client) asApp(ctx context.Context, of subject, method, path string, body, out any) error {
+// asApp sends a request as the App itself, and returns which key GitHub accepted, from 1. While the keys are rotated, it
+// accepts one or both of them.
+func (c *Client) asApp(ctx context.Context, of subject, method, path string, body, out any) (int, error) {
 	for i, key := range c.app.keys {
 		proof, err := c.app.sign(key, c.pauses.Now())
 		if err != nil {
-			return err
+			return 0, err
 		}
 		_, t, err := c.send(ctx, proof, method, path, body, out)
 		switch {
 		case err == nil:
-			return nil
+			return i + 1, nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		case t.Status != http.StatusUnauthorized || i == len(c.app.keys)-1:
-			return c.explain(of, err, t)
+			return 0, c.explain(of, err, t)
 		}
 	}
-	return ErrNoCredentials
+	return 0, ErrNoCredentials
 }
 
 // sorted returns lower-case texts in order, each once.

@@ -35,6 +35,7 @@ func TestAddresses(t *testing.T) {
 		{github.Scope{Organization: "acme"}, "https://api.github.com/", "https://github.com/acme"},
 		{github.Scope{Host: "www.github.com", Organization: "acme", Repository: "app"}, "https://api.github.com/", "https://github.com/acme/app"},
 		{github.Scope{Host: "acme.ghe.com", Organization: "acme"}, "https://api.acme.ghe.com/", "https://acme.ghe.com/acme"},
+		{github.Scope{Host: "ghe.acme.com", Organization: "acme", Repository: "app"}, "https://ghe.acme.com/api/v3/", "https://ghe.acme.com/acme/app"},
 		{github.Scope{Host: "github.acme.com", Organization: "acme"}, "https://github.acme.com/api/v3/", "https://github.acme.com/acme"},
 	} {
 		if api, web := test.scope.API(), test.scope.Web(); api != test.api || web != test.web {
@@ -119,6 +120,7 @@ func TestChanges(t *testing.T) {
 	none := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 	s.answers["DELETE "+list+"/5"] = none
 	s.answers["PUT /orgs/acme/actions/runner-groups/3/runners/5"] = none
+	s.answer("GET "+list+"/5", 200, map[string]any{"id": 5, "runner_group_id": 3})
 	s.answer("PUT "+list+"/5/labels", 200, map[string]any{"total_count": 0, "labels": []any{}})
 	for _, err := range []error{c.Remove(t.Context(), "5"), c.Remove(t.Context(), "6"), c.Move(t.Context(), "5", "3"), c.Label(t.Context(), "5", nil)} {
 		if err != nil {
@@ -201,8 +203,14 @@ func TestKeys(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	planted := value(t, "-----BEGIN RSA PRIVATE KEY-----\nplantedplanted\n-----END RSA PRIVATE KEY-----\n")
+	for id, ok := range map[string]bool{"4711": true, issuer: true, "Iv1.8a61f9b3a7aba766": true, "": false, "acme builders": false, strings.Repeat("0a1b2c3d", 5): false} {
+		faults := github.App{ID: id, Keys: []secret.Value{inPEM(t, keys()[0], false)}}.Faults()
+		if (faults[github.AppID] == nil) != ok || id != "" && strings.Contains(fmt.Sprint(faults), id) {
+			t.Errorf("%q: %v", id, faults)
+		}
+	}
 	_, err := github.New(github.Options{Scope: acme, HTTP: http.DefaultClient, Credentials: github.Credentials{App: &github.App{ID: " ", Installation: "x7", Keys: []secret.Value{planted}}}})
-	for _, want := range []string{"app_id", "installation_id", "key 1 of private_key"} {
+	for _, want := range []string{"app_id: ", "installation_id: ", "private_key: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
 		}

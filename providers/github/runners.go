@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	gh "github.com/google/go-github/v92/github"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/internal/secret"
 )
 
 // perPage is the largest page that GitHub gives.
@@ -25,14 +24,22 @@ const listings = 3
 // Runners returns all runners of the scope, ordered by id. A list that lacks some, because runners came or went between
 // two pages, is read again; it is never returned in part.
 func (c *Client) Runners(ctx context.Context) ([]inventory.Agent, error) {
-	return all(ctx, c, runnersOf, "runners", toAgent)
+	return all(ctx, c, runnersOf, "runners", "runners", toAgent)
 }
 
-// Groups returns all runner groups of the organization.
-func (c *Client) Groups(ctx context.Context) ([]inventory.AgentGroup, error) {
-	return all(ctx, c, groups, "runner-groups", func(g *gh.RunnerGroup) inventory.AgentGroup {
-		return inventory.AgentGroup{ID: strconv.FormatInt(g.GetID(), 10), Name: g.GetName(), Public: g.GetAllowsPublicRepositories(), All: g.GetVisibility() == "all"}
-	})
+// Runner returns one runner; absent: there is none with the id.
+func (c *Client) Runner(ctx context.Context, id string) (inventory.Seen[inventory.Agent], error) {
+	var found gh.Runner
+	_, err := c.ask(ctx, oneRunner, http.MethodGet, c.scope.path("actions/runners/%s", url.PathEscape(id)), nil, &found)
+	switch {
+	case inventory.ClassOf(err) == inventory.NotFound:
+		return inventory.Absent[inventory.Agent](), nil
+	case err != nil:
+		return inventory.Seen[inventory.Agent]{}, fmt.Errorf("read runner %s: %w", id, err)
+	case found.GetID() == 0:
+		return inventory.Seen[inventory.Agent]{}, strange("a runner without an id")
+	}
+	return inventory.Present(toAgent(&found)), nil
 }
 
 // listed is a page of a list, whose key is that of what it lists.
@@ -40,27 +47,28 @@ type listed[T any] struct {
 	Total        *int `json:"total_count"`
 	Runners      []T  `json:"runners"`
 	RunnerGroups []T  `json:"runner_groups"`
+	Repositories []T  `json:"repositories"`
 }
 
 // identified is what a list has.
 type identified interface{ GetID() int64 }
 
-// all reads every page of a list.
-func all[T identified, A any](ctx context.Context, c *Client, of subject, name string, convert func(T) A) ([]A, error) {
+// all reads every page of a list, ordered by id.
+func all[T identified, A any](ctx context.Context, c *Client, of subject, what, path string, convert func(T) A) ([]A, error) {
 	for try := 1; ; try++ {
 		found := make(map[int64]A)
 		total := 0
 		for page := 1; page != 0; {
 			var one listed[T]
-			resp, err := c.ask(ctx, of, http.MethodGet, c.scope.path("actions/%s?per_page=%d&page=%d", name, perPage, page), nil, &one)
+			resp, err := c.ask(ctx, of, http.MethodGet, c.scope.path("actions/%s?per_page=%d&page=%d", path, perPage, page), nil, &one)
 			if err != nil {
-				return nil, fmt.Errorf("list the %s of the %s: %w", strings.ReplaceAll(name, "-", " "), c.scope.thing(), err)
+				return nil, fmt.Errorf("list the %s of the %s: %w", what, c.scope.thing(), err)
 			}
 			if one.Total == nil {
 				return nil, strange("a list without total_count")
 			}
 			total = *one.Total
-			for _, x := range append(one.Runners, one.RunnerGroups...) {
+			for _, x := range slices.Concat(one.Runners, one.RunnerGroups, one.Repositories) {
 				id := x.GetID()
 				if id == 0 {
 					return nil, strange("an entry without an id")
@@ -104,54 +112,36 @@ func toAgent(r *gh.Runner) inventory.Agent {
 	return out
 }
 
-// Registration is what a runner registers with.
-type Registration struct {
-	URL     string       // the scope's web address
-	Token   secret.Value // for as many runners as register until it expires
-	Expires time.Time
-}
-
-// Register returns what runners of the scope register with. It serves many runners for an hour, so one per run is enough.
-func (c *Client) Register(ctx context.Context) (Registration, error) {
-	var answer struct {
-		Token   string    `json:"token"`
-		Expires time.Time `json:"expires_at"`
-	}
-	if _, err := c.ask(ctx, runnersOf, http.MethodPost, c.scope.path("actions/runners/registration-token"), nil, &answer); err != nil {
-		return Registration{}, fmt.Errorf("get a registration token for the %s: %w", c.scope.thing(), err)
-	}
-	token, err := secret.New(answer.Token)
-	if err != nil {
-		return Registration{}, strange("a registration token that is empty")
-	}
-	return Registration{URL: c.scope.Web(), Token: token, Expires: answer.Expires}, nil
-}
-
 // Remove deletes a runner's entry. A missing one is not an error. GitHub refuses only if it knows of a job, which
 // it sometimes does not: that no job runs must be known from the host.
 func (c *Client) Remove(ctx context.Context, id string) error {
-	_, err := c.ask(ctx, oneRunner, http.MethodDelete, c.scope.path("actions/runners/%s", id), nil, nil)
+	_, err := c.ask(ctx, oneRunner, http.MethodDelete, c.scope.path("actions/runners/%s", url.PathEscape(id)), nil, nil)
 	if err == nil || inventory.ClassOf(err) == inventory.NotFound {
 		return nil
 	}
 	return fmt.Errorf("delete runner %s: %w", id, err)
 }
 
-// Label replaces the labels of a runner that can be changed.
+// Label replaces the labels of a runner that can be changed, and compares what GitHub answers.
 func (c *Client) Label(ctx context.Context, id string, labels []string) error {
 	body := struct {
 		Labels []string `json:"labels"`
 	}{append([]string{}, labels...)}
-	if _, err := c.ask(ctx, oneRunner, http.MethodPut, c.scope.path("actions/runners/%s/labels", id), body, nil); err != nil {
+	var answer struct {
+		Labels []*gh.RunnerLabels `json:"labels"`
+	}
+	if _, err := c.ask(ctx, oneRunner, http.MethodPut, c.scope.path("actions/runners/%s/labels", url.PathEscape(id)), body, &answer); err != nil {
 		return fmt.Errorf("set the labels of runner %s: %w", id, err)
+	}
+	now := toAgent(&gh.Runner{Labels: answer.Labels})
+	lacks := slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(slices.Concat(now.Labels, now.Fixed), strings.ToLower(l)) })
+	keeps := slices.ContainsFunc(now.Labels, func(l string) bool { return !containsFold(labels, l) })
+	if lacks || keeps {
+		return fmt.Errorf("set the labels of runner %s to %q: %w", id, labels, strange(fmt.Sprintf("they are %q afterwards", now.Labels)))
 	}
 	return nil
 }
 
-// Move moves a runner into a group. Only organizations have groups.
-func (c *Client) Move(ctx context.Context, id, group string) error {
-	if _, err := c.ask(ctx, groups, http.MethodPut, c.scope.path("actions/runner-groups/%s/runners/%s", group, id), nil, nil); err != nil {
-		return fmt.Errorf("move runner %s to group %s: %w", id, group, err)
-	}
-	return nil
+func containsFold(all []string, name string) bool {
+	return slices.ContainsFunc(all, func(one string) bool { return strings.EqualFold(one, name) })
 }

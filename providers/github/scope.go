@@ -53,10 +53,13 @@ func (s Scope) path(format string, args ...any) string {
 	return "repos/" + url.PathEscape(s.Organization) + "/" + url.PathEscape(s.Repository) + "/" + rest
 }
 
+// orgPermission is the key of the permission that an organization's runners need.
+const orgPermission = "organization_self_hosted_runners"
+
 // permission is what an App needs to change runners of the scope: its key in the API, and its name on GitHub's pages.
 func (s Scope) permission() (key, name string) {
 	if s.Repository == "" {
-		return "organization_self_hosted_runners", "Self-hosted runners (of the organization)"
+		return orgPermission, "Self-hosted runners (of the organization)"
 	}
 	return "administration", "Administration (of the repository)"
 }

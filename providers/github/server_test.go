@@ -69,9 +69,10 @@ type service struct {
 	granted   string                      // the permission's level: write, read or empty
 	answers   map[string]http.HandlerFunc // by method and path, before the others
 	mu        sync.Mutex
-	asked     []string // method, path and query
-	tokens    int      // made so far; only the last is accepted
-	requested []string // bodies of requests for tokens
+	asked     []string                    // method, path and query
+	tokens    int                         // made so far; only the last is accepted
+	requested []string                    // bodies of requests for tokens
+	body      func(*http.Request, string) // called with each body; nil: no call
 }
 
 const issuer = "Iv23liacmebuilders"
@@ -104,6 +105,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.body != nil {
+		s.body(r, string(body))
+	}
 	s.asked = append(s.asked, r.Method+" "+r.URL.RequestURI())
 	w.Header().Set("Date", s.now.Format(http.TimeFormat))
 	w.Header().Set("X-GitHub-Request-Id", fmt.Sprintf("ACME:%d", len(s.asked)))

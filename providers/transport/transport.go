@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -53,7 +54,7 @@ func (c *Counter) paced(next http.RoundTripper, limit *rate.Limiter) http.RoundT
 		if c.Report != nil {
 			report := Request{Method: r.Method, Host: r.URL.Host, Path: r.URL.Path, Took: time.Since(began), Err: err}
 			if resp != nil {
-				report.Status, report.ID = resp.StatusCode, resp.Header.Get("X-Request-Id")
+				report.Status, report.ID = resp.StatusCode, cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("X-GitHub-Request-Id"))
 			}
 			c.Report(report)
 		}

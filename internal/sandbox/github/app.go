@@ -2,6 +2,7 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -51,6 +52,19 @@ func (a *API) Key(name string) (string, error) {
 		return "", fmt.Errorf("the key of the sandbox's GitHub App: %w", err)
 	}
 	return string(data), nil
+}
+
+// IDs returns the id of the App and of its first installation. Where the settings leave them open, any will do.
+func (a *API) IDs() (app, installation string, err error) {
+	own, err := a.settings()
+	if err != nil {
+		return "", "", err
+	}
+	installation = "7"
+	if len(own.Installations) > 0 {
+		installation = strconv.FormatInt(own.Installations[0].ID, 10)
+	}
+	return cmp.Or(own.App, "4711"), installation, nil
 }
 
 // keys returns the App's keys that GitHub accepts.
@@ -174,6 +188,30 @@ func (a *API) installation(c *call) (answer, *failure) {
 	if !ok {
 		return answer{}, notFound()
 	}
+	return c.shown(i), nil
+}
+
+// installationOf is an installation by its id. Where the App is installed everywhere, it names no account.
+func (a *API) installationOf(c *call) (answer, *failure) {
+	id, failed := c.number("id")
+	if failed != nil {
+		return answer{}, failed
+	}
+	if len(c.own.Installations) == 0 {
+		i := everywhere("")
+		i.ID = id
+		return c.shown(i), nil
+	}
+	for _, i := range c.own.Installations {
+		if i.ID == id {
+			return c.shown(i), nil
+		}
+	}
+	return answer{}, notFound()
+}
+
+// shown answers an installation.
+func (c *call) shown(i Installation) answer {
 	selection := "all"
 	if len(i.Repositories) > 0 {
 		selection = "selected"
@@ -183,7 +221,7 @@ func (a *API) installation(c *call) (answer, *failure) {
 	if i.Suspended {
 		out["suspended_at"] = c.now.Add(-time.Hour).UTC().Format(time.RFC3339)
 	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return answer{status: http.StatusOK, body: out}
 }
 
 // idOf returns a number that depends only on a text.

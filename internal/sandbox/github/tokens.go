@@ -35,6 +35,9 @@ const (
 	kindPersonal     = "personal"
 )
 
+// classicPrefix begins a personal access token whose scopes GitHub names in each answer.
+const classicPrefix = "ghp_"
+
 // hour is how long the tokens of GitHub live.
 const hour = time.Hour
 
@@ -192,6 +195,21 @@ func random(n int) string {
 	return string(b)
 }
 
+// Personal returns a personal access token of an owner, which a name stands for. What it may do is in the settings.
+func (a *API) Personal(name string) (string, error) {
+	token := classicPrefix + digestOf(name)[:36]
+	own, err := a.settings()
+	if _, known := own.Personal[token]; known || err != nil {
+		return token, err
+	}
+	return token, a.Set(func(s *Settings) {
+		if s.Personal == nil {
+			s.Personal = make(map[string]string)
+		}
+		s.Personal[token] = "write"
+	})
+}
+
 // bearer returns the credential of a request.
 func bearer(r *http.Request) string {
 	kind, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -212,7 +230,14 @@ func (a *API) asInstallation(serve func(*call) (answer, *failure)) func(*call) (
 		if failed := c.may(); failed != nil {
 			return answer{}, failed
 		}
-		return serve(c)
+		out, failed := serve(c)
+		if token.Kind == kindPersonal && strings.HasPrefix(bearer(c.r), classicPrefix) && failed == nil {
+			if out.header == nil {
+				out.header = http.Header{}
+			}
+			out.header.Set("X-OAuth-Scopes", "admin:org, repo")
+		}
+		return out, failed
 	}
 }
 
