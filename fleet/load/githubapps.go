@@ -19,10 +19,8 @@ func (l *loader) githubApps(blocks []*hclsyntax.Block, sc *scope, k *fleet.Kuber
 	sc.values["github_app"] = map[string]cty.Value{}
 	for _, b := range decodeAll(l, blocks, sc, githubAppBlock{}) {
 		l.keys(b.Place, k, "App's key", b.PrivateKey, b.PreviousPrivateKey)
-		if !b.Place.twice {
-			sc.values["github_app"][b.Name] = cty.CapsuleVal(appType, &b.GitHubApp)
-			all = append(all, b.GitHubApp)
-		}
+		sc.values["github_app"][b.Name] = cty.CapsuleVal(appType, &b.GitHubApp)
+		all = append(all, b.GitHubApp)
 	}
 	return all
 }
