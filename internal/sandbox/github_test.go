@@ -140,6 +140,9 @@ func TestGitHubSecret(t *testing.T) {
 	if err != nil || secret("private_key", item+"private-key") != first {
 		t.Errorf("it is not the key of the App (%v)", err)
 	}
+	if secret("private_key", "k8s://macfleet/github/key") != first {
+		t.Error("a reference to the cluster has another key")
+	}
 	if second := secret("previous_private_key", item+"private-key"); second == first || !strings.HasPrefix(second, "-----BEGIN RSA PRIVATE KEY-----") {
 		t.Error("the previous key is the same, or no key")
 	}
