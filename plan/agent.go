@@ -13,7 +13,7 @@ type AgentKeeper interface {
 	// Agent returns the agent that the host should be; ok is false if it should be none.
 	Agent() (spec AgentSpec, ok bool)
 	// Entry returns where the host's agent is registered, and the id of its entry there, by what was read on the host; ok is
-	// false if it is not registered. The scope may be another one than the specification's.
+	// false if it is not registered. The scope may differ from the specification's.
 	Entry(Facts) (scope, id string, ok bool)
 	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
 	// host that leaves, and has no changes if there is no agent.
@@ -57,7 +57,7 @@ type AgentChange struct {
 	Agent inventory.Agent `json:"agent"` // as it was listed
 }
 
-// ServiceSeen is what a CI service answered about one scope. A step gets the entries of its host alone.
+// ServiceSeen is what a CI service answered about one scope. A step gets only the entries of its host.
 type ServiceSeen struct {
 	// Trouble says why it could not be read; nil: it was.
 	Trouble *Trouble `json:"trouble,omitempty"`

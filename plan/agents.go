@@ -11,7 +11,7 @@ import (
 var (
 	codeRunnerLeftOver = NewCode("runner-left-over", Notice, "a CI service lists an offline agent whose host is gone")
 	codeAgentUnknown   = NewCode("agent-unknown", NotDrift, "the CI service cannot be read, so it is unknown whether a job runs on a host that leaves",
-		"macfleet doctor github shows why; run macfleet apply again when the service answers")
+		"check the service, then run macfleet apply again")
 )
 
 // AgentStatus is a host's CI agent as its service lists it.
@@ -118,7 +118,7 @@ func (c *computation) names() map[string]bool {
 	return c.serverNames
 }
 
-// Fenceable reports whether a run can keep new jobs away from the host's agent, so that the work on it comes to an end.
+// Fenceable reports whether a run can keep new jobs away from the host's agent, so that the work on it finishes.
 func (h *Host) Fenceable() bool {
 	return h.Agent != nil && h.Service != nil && h.Service.Trouble == nil && !h.Service.ReadOnly
 }
@@ -168,7 +168,7 @@ func (c *computation) silent(p placed) bool {
 	return !asked || seen.Trouble != nil
 }
 
-// retire adds what ends the agent of a host that leaves. What the host cannot say decides the service alone.
+// retire adds what ends the agent of a host that leaves. For a host that does not answer, only the service decides.
 func (c *computation) retire(h *Host, add func(Kind, Code, string, ...Field) *Action, code Code, why string) *Trouble {
 	k, ok := keeper(c.stepsFor(h.Spec))
 	if !ok {

@@ -108,10 +108,9 @@ Exit codes: 0 all checks ok, 1 error, 3 a problem, a warning or an unknown.`,
 func githubCmd(env *app.Env) *cobra.Command {
 	var o app.GitHubOptions
 	c := &cobra.Command{Use: "github", Short: "Check the credentials for GitHub and the runner groups", Args: cobra.NoArgs,
-		Long: `For each organization or repository where fleets register GitHub runners, shows
-whether GitHub accepts the credentials, which permission they have, which
-repositories may use the runner group, and whether the fence group has none. It
-contacts no host and changes nothing.
+		Long: `Checks each organization or repository where fleets register runners: the
+credentials and their permission, which repositories may use the runner group,
+and whether the fence group has none. It contacts no host and changes nothing.
 
 Exit codes: 0 all checks ok, 1 error, 3 a problem, a warning or an unknown.`,
 		Example: `  macfleet doctor github -e production

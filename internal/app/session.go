@@ -223,6 +223,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	}
 	if s.world != nil { // it reinstalls in seconds
 		s.engine.Install.Every = 500 * time.Millisecond
+		s.engine.Drain.Quiet = time.Second // no job is given between two checks by itself
 	}
 	if s.engine.Bounds, err = s.bounds.of(s.config, s.env.Call); err != nil {
 		return err

@@ -159,6 +159,9 @@ func specWith(i int, change func(reflect.Value)) fleet.Spec {
 	if spec.TartKubelet != nil {
 		spec.TartKubelet.Artifact = stepstest.KubeletArtifact()
 	}
+	if spec.GithubRunner != nil {
+		spec.GithubRunner = stepstest.GithubRunner()
+	}
 	if change != nil {
 		change(f.Elem())
 	}

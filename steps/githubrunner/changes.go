@@ -125,7 +125,7 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		c := plan.Change{Disruption: d.disruption(), Fields: fields(nameProgram), Command: scripts.Command("github_runner-install", plan.Root,
 			user, d.root, a.HostPath(), a.Version, forced, d.label), Delivery: &plan.Delivery{Artifact: a, Space: space}}
 		for i := range c.Fields {
-			c.Fields[i].After = a.Version
+			c.Fields[i].After = a.Version + kit.Choose(value(g.desired.MinVersion) != "", " (at least "+value(g.desired.MinVersion)+")", "")
 		}
 		if d.seen.free != kit.UnknownSpace {
 			c.Delivery.Free = inventory.Present(d.seen.free)
@@ -204,7 +204,7 @@ func (d *diff) refusal(w work) *plan.Trouble {
 	group, known := d.wantedGroup()
 	switch {
 	case d.public() != kit.Choose(*g.AllowPublicRepositories, "allowed", "refused"):
-		return codePublic.Trouble("the runner group " + group.Name + " serves public repositories: whoever opens a pull request there could run code on the host")
+		return codePublic.Trouble("the runner group " + group.Name + " serves public repositories: anyone who opens a pull request there could run code on the host")
 	case value(g.RunnerGroup) != "" && !known && !d.service.Groups.IsUnread():
 		return codeGroupMissing.Trouble("GitHub has no runner group " + value(g.RunnerGroup))
 	case w == (work{}):
@@ -224,8 +224,10 @@ func (d *diff) refusal(w work) *plan.Trouble {
 		switch {
 		case !better && d.at.version != "":
 			return codeNewestRefused.Trouble(fmt.Sprintf("%s; the newest one that GitHub offers is %s, so nothing is installed", w.install.Text, cmp.Or(a.Version, "unknown")))
+		case before(a.Version, value(g.MinVersion)):
+			return codeArchiveUnknown.Trouble("GitHub offers runner " + a.Version + ", and min_version is " + value(g.MinVersion))
 		case a.SHA256 == "" || !better:
-			return codeArchiveUnknown.Trouble("macfleet cannot verify an archive of runner " + cmp.Or(a.Version, "of any version") + ": GitHub tells no SHA-256 of it")
+			return codeArchiveUnknown.Trouble("macfleet cannot verify an archive of runner " + cmp.Or(a.Version, "of any version") + ": GitHub gives no SHA-256 of it")
 		case d.seen.free != kit.UnknownSpace && d.seen.free < space:
 			return kit.DiskFull(d.seen.free, space)
 		}

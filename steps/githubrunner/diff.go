@@ -140,7 +140,7 @@ func (d *diff) accepted() string {
 // soon is how long before GitHub's date a runner that has not updated itself is updated by macfleet.
 const soon = 7 * 24 * time.Hour
 
-// program says whether the programs are there and accepted, and why not. What version they are is no difference as long as
+// program says whether the programs are installed and accepted, and why not. Their version does not matter as long as
 // GitHub and min_version accept it: the runner updates itself.
 func (d *diff) program() (string, plan.Reason) {
 	has := d.at.version
@@ -169,7 +169,7 @@ func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 func (d *diff) registered() string { return "under the host's name at " + d.step.desired.Scope() }
 
 // registration says how the runner is registered, and why it must be registered again. The host's files and GitHub's list
-// decide together: each alone looks right in some incident.
+// decide together: each looks right by itself in some incident.
 func (d *diff) registration() (string, plan.Reason) {
 	own, name, scope := d.at.settings, d.step.host.Name, d.step.desired.Scope()
 	shown := own.AgentName + " (id " + own.id() + ")"
@@ -317,7 +317,7 @@ func (d *diff) process() (string, plan.Reason) {
 	case !d.loads:
 		return "none", plan.Reason{Code: codeNotLoaded, Text: "launchd has no job " + d.label}
 	case !d.runs() && d.job.Crashed():
-		return "ended with " + d.job.LastExit, plan.Reason{Code: codeCrashed, Text: "the runner's job ended with " + d.job.LastExit}
+		return "failed, exit code " + d.job.LastExit, plan.Reason{Code: codeCrashed, Text: "the runner's job failed with exit code " + d.job.LastExit}
 	case !d.runs():
 		return "stopped" + kit.Choose(cause != "", ": "+cause, ""), plan.Reason{Code: codeStopped,
 			Text: "the runner stopped for good: " + cmp.Or(cause, "its output does not say why")}

@@ -22,7 +22,7 @@ var files embed.FS
 var scripts = kit.ScriptsOf(files)
 
 // githubRunner compares a host's runner in three places at once: its files, its job in launchd, and its entry at GitHub.
-// A runner that works is left alone: it updates itself, so the bytes of its programs are never compared.
+// A runner that works is not touched: it updates itself, so the bytes of its programs are never compared.
 type githubRunner struct {
 	desired *fleet.GithubRunner
 	host    fleet.Host
@@ -86,7 +86,7 @@ func (githubRunner) Reads(k plan.InputKind) bool { return k == plan.Registration
 // Render returns the token on a line.
 func (githubRunner) Render(_ kit.InputFor, token string) (string, error) {
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("the registration token is not a word of printable characters")
+		return "", errors.New("the registration token has spaces or characters that cannot be printed")
 	}
 	return token + "\n", nil
 }
@@ -135,9 +135,9 @@ func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Findi
 	case len(r.Unread)+len(unread) > 0:
 		return plan.Finding{Unread: append(r.Unread, unread...)}
 	case v.Service == nil:
-		return notRead("it was not read")
+		return unlisted("it was not read")
 	case v.Service.Trouble != nil:
-		return notRead(v.Service.Trouble.Code.String() + ": " + v.Service.Trouble.Text)
+		return unlisted(v.Service.Trouble.Code.String() + ": " + v.Service.Trouble.Text)
 	}
 	d := newDiff(g, v, seen)
 	f := d.finding()
@@ -148,8 +148,8 @@ func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Findi
 	return f
 }
 
-// notRead is the finding if GitHub could not be asked: nothing about the runner is a difference then.
-func notRead(why string) plan.Finding {
+// unlisted is the finding without an answer of GitHub: nothing about the runner is a difference then.
+func unlisted(why string) plan.Finding {
 	return plan.Finding{Unread: []plan.Unread{{Probe: "GitHub", Why: why}}}
 }
 

@@ -235,8 +235,8 @@ func TestFindings(t *testing.T) {
 			gone(s)
 			s.spec.Version = text("2.330.0")
 		}, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-archive-unknown"},
-		"GitHub unread": {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread GitHub: disk-full: no answer"},
-		"not asked":     {func(s *scene) { s.view.Service = nil }, "unread GitHub: it was not read"},
+		"GitHub unread":     {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread GitHub: disk-full: no answer"},
+		"GitHub not listed": {func(s *scene) { s.view.Service = nil }, "unread GitHub: it was not read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -330,6 +330,6 @@ func TestLeave(t *testing.T) {
 	}
 	s.runner.Receipt = ""
 	if got := brief(leave()); got != "" {
-		t.Errorf("a runner that somebody else set up: %s", got)
+		t.Errorf("a runner that someone else set up: %s", got)
 	}
 }

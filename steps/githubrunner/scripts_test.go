@@ -23,7 +23,7 @@ func (s *scene) registration(t *testing.T) plan.Command {
 	return plan.Command{}
 }
 
-// configScript stands for config.sh: it notes its arguments, where the token can be seen, and what it was told to answer.
+// configScript stands for config.sh: it notes its arguments, where the token can be seen, and answers as the test has set.
 const configScript = `#!/bin/sh
 printf '%s\n' "$@" >"$STATE/arguments"
 printf '%s' "$ACTIONS_RUNNER_INPUT_TOKEN" >"$STATE/input"

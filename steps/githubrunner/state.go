@@ -197,8 +197,8 @@ func (s state) listOf(label string) (list, bool) {
 }
 
 // chosen returns the folder of the runner with a label that is, or should be, registered at a scope: the one that its job
-// names, the recorded one, one that is registered there, else the first. A runner that somebody set up by hand stays where
-// it is.
+// names, the recorded one, one that is registered there, else the first. A runner that was set up by hand stays where it
+// is.
 func (s state) chosen(label, scope string) folder {
 	named, _ := s.listOf(label)
 	for _, is := range []func(folder) bool{

@@ -49,7 +49,7 @@ type Agent struct {
 	ExitTimeOut int               `plist:"ExitTimeOut"`        // seconds from SIGTERM to SIGKILL
 	Limits      map[string]int    `plist:"SoftResourceLimits"` // for example NumberOfFiles
 	ProcessType string            `plist:"ProcessType"`
-	Session     bool              `plist:"SessionCreate"` // it gets a security session, with keychains of its own
+	Session     bool              `plist:"SessionCreate"` // it gets its own security session, with its own keychains
 	Stdout      string            `plist:"StandardOutPath"`
 	Stderr      string            `plist:"StandardErrorPath"`
 }

@@ -33,7 +33,7 @@ type Runner struct {
 	Settings   string           // .runner; empty: it is not configured
 	Path       string
 	Version    string // of the listener; empty: there is none
-	NoSession  bool   // nobody is logged in at the screen
+	NoSession  bool   // no user is logged in at the screen
 	Job        string // what launchctl prints; empty: not loaded
 	Log        string // empty: there is none
 	FreeBlocks int64  // of 1024 bytes
@@ -65,7 +65,7 @@ func RunningJob(label, root string) string {
 		"\tminimum runtime = 10\n\texit timeout = 60\n\truns = 1\n\tpid = 640\n\tlast exit code = (never exited)\n}\n"
 }
 
-// StoppedJob is what launchctl prints of a runner's job that has ended with a code.
+// StoppedJob is what launchctl prints of a runner's job whose process has exited with a code.
 func StoppedJob(label, root, code string) string {
 	page := RunningJob(label, root)
 	page = strings.Replace(page, "state = running", "state = not running", 1)
@@ -151,7 +151,7 @@ func RunnerPlist(name string) string {
 	h := Host(fleet.Spec{GithubRunner: GithubRunner()})
 	h.Name = name
 	for _, s := range steps.For(h) {
-		if s.ID() != "github_runner" {
+		if _, is := s.(plan.AgentKeeper); !is {
 			continue
 		}
 		f := s.Diff(View(h, plan.Facts{"github_runner.state/m1": inventory.Present(FactoryRunner().Answer())}))

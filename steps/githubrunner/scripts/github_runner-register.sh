@@ -1,5 +1,5 @@
-# Registers the runner, as the login user. Standard input has the registration token, which reaches config.sh in its
-# environment alone: its prompt needs a console, and arguments are visible to every user of the host.
+# Registers the runner, as the login user. Standard input has the registration token, which reaches config.sh only in its
+# environment: its prompt needs a console, and arguments are visible to every user of the host.
 # $1 the runner's folder, $2 the address, $3 the name, $4 labels, $5 the group, $6 the work folder, $7 "bare" for a runner
 # without GitHub's own labels.
 set -e

@@ -25,6 +25,6 @@ idle_or_leave() {
   busy=$(work)
   [ -n "$busy" ] || return 0
   printf '%s\n' "$busy" >&2
-  echo "work started on the host after the plan was made, so its runner is left alone" >&2
+  echo "work started on the host after the plan was made, so its runner was not touched" >&2
   exit 75
 }
