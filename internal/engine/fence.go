@@ -303,7 +303,29 @@ func (w *worker) liftFence(ctx context.Context) error {
 	}
 	w.fence = nil
 	w.engine.emit(Event{Type: Unfenced, Host: w.host.Name})
+	if f.agent.Online && !w.host.Stage.Final() {
+		w.awaitOnline(ctx, f)
+	}
 	return nil
+}
+
+// awaitOnline waits until the service shows an agent as online that was before: a restart of its host ends it for a while. The
+// comparison at the end of the run reports one that does not return.
+func (w *worker) awaitOnline(ctx context.Context, f *fence) {
+	e := w.engine
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Ready.Agent, DefaultAgent))
+	defer cancel()
+	defer context.AfterFunc(e.Stop, cancel)()
+	for {
+		now, there, err := e.agent(waiting, f.spec.Scope, f.agent.ID)
+		if err == nil && (!there || now.Online) {
+			return
+		}
+		w.awaits(Idling, "waiting until "+f.spec.Scope+" shows the CI agent as online")
+		if pause(waiting, cmp.Or(e.Ready.Every, DefaultEvery)) != nil {
+			return
+		}
+	}
 }
 
 // clearFence removes the note from the marker, over a new connection if the old one broke. A hold does not prevent it.
