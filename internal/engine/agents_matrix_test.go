@@ -95,7 +95,7 @@ func retiring(w *nodesInMemory, p *plan.Plan) *plan.Plan {
 		k, _, _ := plan.AgentStep(w.engine.Steps(h.Spec))
 		if f := k.Leave(h.View(k.ID())); len(f.Changes) > 0 {
 			p.Actions = slices.Insert(p.Actions, i, plan.Action{Kind: plan.RetireAgent, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
-				Step: k.ID(), Changes: f.Changes, Disruption: plan.Drain})
+				Step: k.ID(), Changes: f.Changes})
 		}
 	}
 	return p

@@ -220,6 +220,35 @@ func TestAgentNoted(t *testing.T) {
 	})
 }
 
+// TestAgentLeftFenced: a service that refuses to end a fence leaves it noted and reported. A run that changes something else
+// keeps the note, and the next whole one restores the agent.
+func TestAgentLeftFenced(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			if c.What == "unfence" {
+				f.Err = errors.New("503")
+			}
+			return f
+		}
+		if r := apply(t, w.engine); len(r.LeftFenced) != 1 || r.LeftFenced[0].Host != m.Server.Name || r.Finished() || m.State["tools"] != "t2" {
+			t.Errorf("left %v, failures %v", r.LeftFenced, r.Failures)
+		}
+		w.OnCall, w.want["tools"] = nil, "t3"
+		w.asToyRun(2)
+		w.engine.Selection.Steps, w.engine.Selection.ForceBusy = []plan.StepID{"tools"}, []string{m.Server.Name}
+		if r := apply(t, w.engine); len(r.Failures) > 0 || m.State["tools"] != "t3" {
+			t.Errorf("failures %v", r.Failures)
+		}
+		if !slices.ContainsFunc(w.Lasting(), func(line string) bool { return strings.Contains(line, "fence true") }) {
+			t.Error("the note is gone, and the agent is still fenced")
+		}
+		w.asToyRun(3)
+		converges(t, w.engine)
+		w.isToy(t, m)
+	})
+}
+
 // TestAgentRebooted: a server is restarted after the job of its agent.
 func TestAgentRebooted(t *testing.T) {
 	t.Parallel()

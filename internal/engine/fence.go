@@ -229,9 +229,10 @@ func (w *worker) hostWork(ctx context.Context, k plan.AgentKeeper, of plan.Step)
 		f := s.Diff(v)
 		running, read := f.Running.Get()
 		switch {
+		case read: // whatever else it could not read
 		case len(f.Unread) > 0:
 			out = append(out, fmt.Sprintf("unknown work (%s: %s)", f.Unread[0].Probe, f.Unread[0].Why))
-		case !read && s.ID() == k.ID():
+		case s.ID() == k.ID():
 			out = append(out, "unknown work: "+f.Running.Why())
 		}
 		for _, t := range append(running, f.Busy...) {
