@@ -95,7 +95,7 @@ func retiring(w *nodesInMemory, p *plan.Plan) *plan.Plan {
 		k, _, _ := plan.AgentStep(w.engine.Steps(h.Spec))
 		if f := k.Leave(h.View(k.ID())); len(f.Changes) > 0 {
 			p.Actions = slices.Insert(p.Actions, i, plan.Action{Kind: plan.RetireAgent, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
-				Step: k.ID(), Changes: f.Changes, Disruption: plan.Drain})
+				Step: k.ID(), Changes: f.Changes})
 		}
 	}
 	return p
@@ -130,7 +130,10 @@ func TestAgentReleased(t *testing.T) {
 							}
 							return f
 						}
-						_, _ = w.engine.Apply(t.Context(), p)
+						r, err := w.engine.Apply(t.Context(), p)
+						if place == enginetest.Nowhere && (err != nil || !r.Finished()) {
+							t.Errorf("failures %v, left %v, %v", r.Failures, r.LeftFenced, err)
+						}
 						fell = left < 0
 						w.OnCall = nil
 						w.Die(nil)
@@ -147,6 +150,22 @@ func TestAgentReleased(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAgentErased: a server is erased only after the job of its agent, also if the plan found no agent to retire.
+func TestAgentErased(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.want["tools"] = "t1"
+		w.Config.Fleets[0].Groups[0].Replicas = 0
+		p := planned(t, w.engine)
+		w.RunJob(m, "bake")
+		waited := false
+		w.on("idling", m.Server.Name, func() { w.Change(func() { waited, m.Agent.Jobs = true, nil }) })
+		if r := performed(t, w.engine, p); !r.Finished() || !waited {
+			t.Errorf("waited %t, failures %v, left %v", waited, r.Failures, r.LeftFenced)
+		}
+	})
 }
 
 // TestSilentAgentRetired: a host that does not answer loses its entry at the service, but not one that is online.

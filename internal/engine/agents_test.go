@@ -106,6 +106,10 @@ func TestAgentIdle(t *testing.T) {
 		"the service reports a job for ever": {code: engine.CodeRunnerBusyStuck, says: "reports a job", happens: func(w *nodesInMemory, m *enginetest.Machine) {
 			m.Agent.Jobs, w.Entries[0].Says = nil, &yes
 		}},
+		"the service reports a job for ever that has ended": {code: engine.CodeNotDrained, says: "reports a job", happens: func(w *nodesInMemory, m *enginetest.Machine) {
+			w.Entries[0].Says = &yes
+			after(job, w, func() { m.Agent.Jobs = nil })
+		}},
 		"the host answers rubbish": {code: engine.CodeNotDrained, says: "cannot be parsed", happens: func(w *nodesInMemory, m *enginetest.Machine) {
 			m.Agent.Jobs, m.Agent.Unread = nil, true
 		}},
@@ -177,6 +181,87 @@ func TestAgentServiceComesBack(t *testing.T) {
 		r := performed(t, w.engine, p)
 		if at := changedAt(w, started); len(r.Failures) > 0 || at < 4*time.Minute {
 			t.Errorf("changed after %s, failures %v", at, r.Failures)
+		}
+		w.isToy(t, m)
+	})
+}
+
+// TestAgentNoted: the marker notes the fence before the service has it, and until the service has it no more. A connection
+// that breaks at the end is opened again.
+func TestAgentNoted(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		noted := func() {
+			if !slices.ContainsFunc(w.Lasting(), func(line string) bool { return strings.Contains(line, "fence true") }) {
+				t.Error("the marker does not note the fence")
+			}
+		}
+		p := planned(t, w.engine)
+		unfenced, calls := false, 0
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			switch {
+			case c.What == "fence":
+				f.Before = noted
+				calls++
+			case c.What == "unfence":
+				f.After = func() { unfenced = true }
+				f.Before = noted
+				calls++
+			case unfenced && c.What == "WriteMarker":
+				unfenced, f.Err = false, enginetest.ErrLost
+				calls++
+			}
+			return f
+		}
+		if r := performed(t, w.engine, p); !r.Converged() || calls != 3 {
+			t.Errorf("%d calls, failures %v, left %v", calls, r.Failures, r.LeftFenced)
+		}
+		w.isToy(t, m)
+	})
+}
+
+// TestAgentLeftFenced: a service that refuses to end a fence leaves it noted and reported. A run that changes something else
+// keeps the note, and the next whole one restores the agent.
+func TestAgentLeftFenced(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			if c.What == "unfence" {
+				f.Err = errors.New("503")
+			}
+			return f
+		}
+		if r := apply(t, w.engine); len(r.LeftFenced) != 1 || r.LeftFenced[0].Host != m.Server.Name || r.Finished() || m.State["tools"] != "t2" {
+			t.Errorf("left %v, failures %v", r.LeftFenced, r.Failures)
+		}
+		w.OnCall, w.want["tools"] = nil, "t3"
+		w.asToyRun(2)
+		w.engine.Selection.Steps, w.engine.Selection.ForceBusy = []plan.StepID{"tools"}, []string{m.Server.Name}
+		if r := apply(t, w.engine); len(r.Failures) > 0 || m.State["tools"] != "t3" {
+			t.Errorf("failures %v", r.Failures)
+		}
+		if !slices.ContainsFunc(w.Lasting(), func(line string) bool { return strings.Contains(line, "fence true") }) {
+			t.Error("the note is gone, and the agent is still fenced")
+		}
+		w.asToyRun(3)
+		converges(t, w.engine)
+		w.isToy(t, m)
+	})
+}
+
+// TestAgentRebooted: a server is restarted after the job of its agent.
+func TestAgentRebooted(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.want["tools"] = "t1"
+		p := planned(t, w.engine)
+		h := p.Hosts[0]
+		p.Actions = []plan.Action{{Kind: plan.RebootServer, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Disruption: plan.Reboot}}
+		w.RunJob(m, "bake")
+		waited := false
+		w.on(engine.Idling, h.Name, func() { w.Change(func() { waited, m.Agent.Jobs = true, nil }) })
+		if r := performed(t, w.engine, p); !r.Converged() || !waited {
+			t.Errorf("waited %t, failures %v", waited, r.Failures)
 		}
 		w.isToy(t, m)
 	})

@@ -229,9 +229,10 @@ func (w *worker) hostWork(ctx context.Context, k plan.AgentKeeper, of plan.Step)
 		f := s.Diff(v)
 		running, read := f.Running.Get()
 		switch {
+		case read: // whatever else it could not read
 		case len(f.Unread) > 0:
 			out = append(out, fmt.Sprintf("unknown work (%s: %s)", f.Unread[0].Probe, f.Unread[0].Why))
-		case !read && s.ID() == k.ID():
+		case s.ID() == k.ID():
 			out = append(out, "unknown work: "+f.Running.Why())
 		}
 		for _, t := range append(running, f.Busy...) {
@@ -303,7 +304,29 @@ func (w *worker) liftFence(ctx context.Context) error {
 	}
 	w.fence = nil
 	w.engine.emit(Event{Type: Unfenced, Host: w.host.Name})
+	if f.agent.Online && !w.host.Stage.Final() {
+		w.awaitOnline(ctx, f)
+	}
 	return nil
+}
+
+// awaitOnline waits until the service shows an agent as online that was before: a restart of its host ends it for a while. The
+// comparison at the end of the run reports one that does not return.
+func (w *worker) awaitOnline(ctx context.Context, f *fence) {
+	e := w.engine
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Ready.Agent, DefaultAgent))
+	defer cancel()
+	defer context.AfterFunc(e.Stop, cancel)()
+	for {
+		now, there, err := e.agent(waiting, f.spec.Scope, f.agent.ID)
+		if err == nil && (!there || now.Online) {
+			return
+		}
+		w.awaits(Idling, "waiting until "+f.spec.Scope+" shows the CI agent as online")
+		if pause(waiting, cmp.Or(e.Ready.Every, DefaultEvery)) != nil {
+			return
+		}
+	}
 }
 
 // clearFence removes the note from the marker, over a new connection if the old one broke. A hold does not prevent it.
