@@ -8,6 +8,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/plan/plantest"
 	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 // trouble is one way in which a plan is disturbed, by the code that it shows.
@@ -92,6 +93,19 @@ func troubles() []trouble {
 			})
 		}},
 		{"release-unsafe", func(s *scene) { s.wants(0); s.offers(inventory.LowStock) }},
+		{"agent-unknown", func(s *scene) {
+			s.wants(0)
+			s.erases(plan.Keyring{Ours: fleetKeys, Registered: inventory.Present([]inventory.SSHKey{{Name: "fleet", Public: fleetKeys[0].Public}})})
+			s.snap.Pins[0].Stage = plan.Stays
+			s.cfg.Fleets[0].Groups[0].Spec.GithubRunner = stepstest.GithubRunner()
+			s.cfg.Fleets[0].Groups[0].Spec = s.cfg.Fleets[0].Groups[0].Spec.WithDefaults()
+			s.snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: {Trouble: &plan.Trouble{Text: "GitHub rejects the token", Remedy: "make another token"}}}
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Marker = inventory.Present(plan.Marker{Configuration: "acme", Environment: "production", Name: memberOf, ServerID: memberID, Serial: "C07ACME001", Version: fleet.Version})
+				h.Facts["github_runner.state/m1"] = stepstest.SettledFacts(memberOf)["github_runner.state/m1"]
+				h.Facts["tart.traces"] = inventory.Present(stepstest.Said("\n== work 0\n\n== end\n"))
+			})
+		}},
 		{"os-family-gone", func(s *scene) { s.leaves(plan.Wiping); s.offers(inventory.LowStock) }},
 		{"catalogue-unread", func(s *scene) { s.leaves(plan.Wiping) }},
 		{"no-replacement", func(s *scene) { s.leaves(plan.Replaced); s.snap.Servers = s.snap.Servers[:1] }},

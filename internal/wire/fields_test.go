@@ -162,6 +162,7 @@ func notInPlans() map[string]string {
 		"Hosts.Cluster":                            observed,
 		"Hosts.MovedFrom":                          observed,
 		"Hosts.Pods":                               observed,
+		"Hosts.Service":                            observed,
 		"Hosts.Former":                             observed,
 		"Hosts.Kubelet":                            observed,
 		"Orphans.Seen":                             observed,
