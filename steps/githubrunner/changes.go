@@ -166,10 +166,16 @@ func (d *diff) made(w work) string {
 // obsolete returns the entries that a new registration replaces: those of the host's name, and the one that the host's files
 // name, unless it is another host's.
 func (d *diff) obsolete() []inventory.Agent {
-	out := d.service.Named(d.step.host.Name)
-	own := d.at.settings
-	if d.entry != nil && own.at(d.step.desired.Scope()) && !strings.EqualFold(d.entry.Name, d.step.host.Name) && !d.view.Servers[d.entry.Name] {
-		out = append(out, *d.entry)
+	return entriesOf(d.view, d.service, d.step.host.Name, d.step.desired.Scope(), d.at.settings)
+}
+
+// entriesOf returns the entries at a scope that belong to a host: those with its name, and the one of its registration unless
+// that is another host's, of which it has a copy.
+func entriesOf(v plan.View, service inventory.AgentService, name, scope string, own settings) []inventory.Agent {
+	out := service.Named(name)
+	a, listed := service.Agent(own.id())
+	if listed && own.at(scope) && !strings.EqualFold(a.Name, name) && !anothers(v, a.Name) {
+		out = append(out, a)
 	}
 	return out
 }

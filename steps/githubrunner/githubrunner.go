@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/launchd"
@@ -183,15 +182,13 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 		stop.Disruption = plan.Drain
 	}
 	f := plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{stop}}
-	entry, found := inventory.Agent{}, false
 	if v.Service != nil && v.Service.Trouble == nil {
-		entry, found = v.Service.Agent(at.settings.id())
-	}
-	switch {
-	case found:
-		f.Changes = append(f.Changes, change(plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: at.settings.scope(), Agent: entry},
-			Fields: []plan.Field{{Name: "entry at GitHub", Before: entry.Name + ", id " + entry.ID, After: ""}}}))
-	case at.settings.AgentID != 0 && (v.Service == nil || v.Service.Trouble != nil):
+		scope := cmp.Or(seen.receipt.scope, at.settings.scope())
+		for _, entry := range entriesOf(v, v.Service.AgentService, g.host.Name, scope, at.settings) {
+			f.Changes = append(f.Changes, change(plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: scope, Agent: entry},
+				Fields: []plan.Field{{Name: "entry at GitHub", Before: entry.Name + ", id " + entry.ID, After: ""}}}))
+		}
+	} else if at.settings.AgentID != 0 {
 		f.Warnings = append(f.Warnings, *codeEntryStays.Trouble("macfleet cannot delete the entry " + at.settings.AgentName + " (id " + at.settings.id() + ") at " +
 			at.settings.GitHubURL + ": no fleet has credentials for it"))
 	}

@@ -152,6 +152,10 @@ func TestFindings(t *testing.T) {
 			s.settings(stepstest.Name, other)
 			s.agent().Name = other
 		}, "runner-on-two-hosts: stop (drain)\nrunner-on-two-hosts: register\nrunner-on-two-hosts: job load\nwarns fence-weak"},
+		"of a host that moves": {func(s *scene) {
+			s.settings(stepstest.Name, "acme-prod-old-m2-0a1b2")
+			s.agent().Name, s.view.Server.Name, s.view.Servers["acme-prod-old-m2-0a1b2"] = "acme-prod-old-m2-0a1b2", "acme-prod-old-m2-0a1b2", true
+		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
 		"by hand under another name": {func(s *scene) {
 			s.settings(stepstest.Name, "mini-7")
 			s.agent().Name = "mini-7"

@@ -1,0 +1,228 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+const scope = "https://ci.acme.dev/acme"
+
+// agentStep keeps an agent of a service. What its host has registered is in the answer of its probe.
+type agentStep struct {
+	name  string
+	wants bool
+	views *[]plan.View // what it was given
+}
+
+func (agentStep) ID() plan.StepID      { return "agent" }
+func (agentStep) Probes() []plan.Probe { return []plan.Probe{{ID: "agent.get"}} }
+func (agentStep) Wanted() string       { return "agent" }
+func (a agentStep) Agent() (plan.AgentSpec, bool) {
+	return plan.AgentSpec{Scope: scope, Name: a.name}, a.wants
+}
+
+func (agentStep) Entry(f plan.Facts) (string, string, bool) {
+	seen, _ := f.Get("agent.get").Get()
+	return scope, seen.Stdout, seen.Stdout != ""
+}
+
+func (a agentStep) Diff(v plan.View) plan.Finding {
+	*a.views = append(*a.views, v)
+	return plan.Finding{Facts: "agent", Running: inventory.Present([]plan.Task{})}
+}
+
+func (a agentStep) Leave(v plan.View) plan.Finding {
+	var f plan.Finding
+	if _, id, ok := a.Entry(v.Facts); ok {
+		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plan.CodeFirstSetup, Text: "leaves"}, Fields: []plan.Field{{Name: "agent", Before: id}},
+			Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: scope, Agent: inventory.Agent{ID: id}}}}
+	}
+	return f
+}
+
+// agents is a world whose hosts are agents of a service.
+type agents struct {
+	*world
+	views []plan.View
+}
+
+func newAgents(w *world) *agents { return &agents{world: w} }
+
+func (a *agents) plan(t *testing.T) *plan.Plan {
+	t.Helper()
+	a.world.plan(t)
+	a.views = nil
+	return plan.Compute(a.cfg, func(h fleet.Host) []plan.Step {
+		return append(a.steps(h), agentStep{h.Name, true, &a.views})
+	}, a.snap, a.sel)
+}
+
+func (a *agents) lists(all ...inventory.Agent) {
+	a.snap.Services = map[string]plan.ServiceSeen{scope: {AgentService: inventory.AgentService{Agents: all}}}
+}
+
+// says lets the n-th server answer that it is registered with an id.
+func (a *agents) says(n int, id string) {
+	a.change(n, func(h *plan.HostSeen) { h.Facts["agent.get"] = inventory.Present(plan.Answer{Stdout: id}) })
+}
+
+// TestAgentsLeft: the entries whose hosts are gone, and no others.
+func TestAgentsLeft(t *testing.T) {
+	t.Parallel()
+	gone := inventory.Agent{ID: "7", Name: "acme-prod-macos-m2-fffff"}
+	for name, tc := range map[string]struct {
+		change func(*agents)
+		want   int
+	}{
+		"offline":               {func(*agents) {}, 1},
+		"online":                {func(a *agents) { a.snap.Services[scope].Agents[0].Online = true }, 0},
+		"busy":                  {func(a *agents) { a.snap.Services[scope].Agents[0].Busy = true }, 0},
+		"another owner's":       {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
+		"by hand":               {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "mini-7" }, 0},
+		"a server has the name": {func(a *agents) { a.server(9, gone.Name) }, 0},
+		"a host is silent": {func(a *agents) {
+			a.hosts[serverID(1)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
+		}, 0},
+		"narrowed":  {func(a *agents) { a.sel.On = []plan.Selector{mustSelect("fleet=macos")} }, 0},
+		"read-only": {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
+		"unread": {func(a *agents) {
+			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer"), AgentService: a.snap.Services[scope].AgentService}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgents(newWorld(1, 0, 0))
+			a.member("macos", "m2", 1)
+			a.lists(gone)
+			tc.change(a)
+			var got []plan.Action
+			for _, action := range a.plan(t).Actions {
+				if action.Kind == plan.ForgetAgent {
+					got = append(got, action)
+				}
+			}
+			if len(got) != tc.want {
+				t.Fatalf("%d entries are deleted, want %d", len(got), tc.want)
+			}
+			if len(got) == 1 && (!got[0].OfCluster() || got[0].Changes[0].Agent.Agent.ID != "7" || got[0].Kind.Sign() != plan.Remove) {
+				t.Errorf("%+v", got[0])
+			}
+		})
+	}
+}
+
+func mustSelect(text string) plan.Selector {
+	s, err := plan.ParseSelector(text)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// TestRetireAgent: the agent of a host that leaves ends before its Node's identity goes, and nothing is erased while the
+// service cannot be read.
+func TestRetireAgent(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*agents)
+		want   []string
+	}{
+		"registered": {func(*agents) {}, []string{"drain", "retire-agent", "delete-node", "reinstall", "release"}},
+		"no agent":   {func(a *agents) { a.says(3, "") }, []string{"drain", "delete-node", "reinstall", "release"}},
+		"unread": {func(a *agents) {
+			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer")}
+		},
+			[]string{"drain !agent-unknown", "delete-node !agent-unknown", "reinstall !agent-unknown", "release !agent-unknown"}},
+		"unread, forced": {func(a *agents) {
+			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer")}
+			a.sel.ForceBusy = []string{third}
+		}, []string{"drain", "retire-agent", "delete-node", "reinstall", "release"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgents(leaver())
+			a.lists(inventory.Agent{ID: "3", Name: third})
+			a.says(3, "3")
+			tc.change(a)
+			p := a.plan(t)
+			got := leaving(p)
+			if strings.HasPrefix(name, "unread") && !strings.HasSuffix(name, "forced") {
+				got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "retire") })
+			}
+			expect(t, "actions", tc.want, got)
+			for _, action := range p.Actions {
+				if action.Kind == plan.RetireAgent && (action.Step != "agent" || action.Disruption != plan.Drain) {
+					t.Errorf("%+v", action)
+				}
+			}
+		})
+	}
+}
+
+// TestAgentView: a step gets the entries of its host and nothing of others', the names of servers, and a fence that no
+// running run has set.
+func TestAgentView(t *testing.T) {
+	t.Parallel()
+	name := func(a *agents) string { return a.cfg.HostName("macos", "m2", serverID(1)) }
+	fenced := func(a *agents) {
+		a.change(1, func(h *plan.HostSeen) {
+			m, _ := h.Marker.Get()
+			m.Fence = &plan.Fence{Run: "run-7"}
+			h.Marker = inventory.Present(m)
+		})
+	}
+	for what, tc := range map[string]struct {
+		change func(*agents)
+		fence  bool
+	}{
+		"fenced by an earlier run": {fenced, true},
+		"fenced by a running run": {func(a *agents) {
+			fenced(a)
+			a.snap.Lock = &plan.Lock{Run: plan.Run{ID: "run-7"}, Alive: true}
+		}, false},
+		"not fenced": {func(*agents) {}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			a := newAgents(newWorld(1, 0, 0))
+			a.member("macos", "m2", 1)
+			a.says(1, "5")
+			a.lists(inventory.Agent{ID: "1", Name: strings.ToUpper(name(a)), Online: true}, inventory.Agent{ID: "4", Name: "another"}, inventory.Agent{ID: "5", Name: "mini-5"})
+			tc.change(a)
+			p := a.plan(t)
+			if len(a.views) == 0 {
+				t.Fatal("the step was not compared")
+			}
+			v := a.views[0]
+			var ids []string
+			for _, e := range v.Service.Agents {
+				ids = append(ids, e.ID)
+			}
+			expect(t, "entries", []string{"1", "5"}, ids)
+			if !v.Servers[name(a)] || v.Servers["another"] || (v.Fence != nil) != tc.fence {
+				t.Errorf("servers %v, fence %v", v.Servers, v.Fence)
+			}
+			if h := oneHost(t, p); h.Agent == nil || h.Agent.ID != "5" || !h.Fenceable() {
+				t.Errorf("agent %+v", h.Agent)
+			}
+		})
+	}
+}
+
+// TestServiceWarning: a service that cannot be read is reported once, whatever the number of its hosts.
+func TestServiceWarning(t *testing.T) {
+	t.Parallel()
+	a := newAgents(newWorld(2, 0, 0))
+	a.member("macos", "m2", 1)
+	a.member("macos", "m2", 2)
+	a.snap.Services = map[string]plan.ServiceSeen{scope: {Trouble: plan.CodeUnreachable.Trouble("no answer")}}
+	p := a.plan(t)
+	if len(p.Warnings) != 1 || p.Warnings[0].Code != plan.CodeUnreachable || !strings.HasPrefix(p.Warnings[0].Text, scope+": ") {
+		t.Errorf("%+v", p.Warnings)
+	}
+}
