@@ -118,8 +118,12 @@ func (h *Host) mayBeBusy() *Trouble {
 	switch _, read := h.Pods.Get(); {
 	case h.Server.RunnerConfigurations != "":
 		return t("the provider runs its own CI runner on it, whose jobs macfleet does not see")
-	case h.Spec.Spec.BuildsImages():
-		return t("it is a builder, and macfleet cannot ask " + h.Spec.Spec.JobsFrom() + " whether a job runs on it")
+	case h.Spec.Spec.BuildsImages() && h.Unknown != nil:
+		return t("it is a builder whose host does not answer, so it is unknown whether a job runs on it")
+	case h.Spec.Spec.BuildsImages() && !h.Fenceable():
+		return t("it is a builder, and " + h.Spec.Spec.JobsFrom() + " does not list its runner, so a job could start on it at any moment")
+	case h.Spec.Spec.BuildsImages() && !h.Spec.Spec.JoinsCluster():
+		return nil // the run fences its runner and waits
 	case !h.Spec.Spec.JoinsCluster():
 		return t("it is not a Node, so macfleet does not know what runs on it")
 	case h.Node.IsUnread():

@@ -65,7 +65,7 @@ func gateTroubles() []plan.Trouble {
 		{Code: plantest.Code("not-replaceable"), Text: "acme-pool-07 is in the pool, so it is not replaced", Remedy: "macfleet hosts lists the members"},
 		{Code: plantest.Code("not-reinstalled"), Text: "server " + memberOf + " was not reinstalled in 2h0m0s: its status is reinstalling",
 			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
-		{Code: plantest.Code("host-may-be-busy"), Text: "it is a builder, and macfleet cannot ask GitHub whether a job runs on it",
+		{Code: plantest.Code("host-may-be-busy"), Text: "it is a builder whose host does not answer, so it is unknown whether a job runs on it",
 			Remedy: "wait until its work has ended; to lose that work: macfleet reboot " + memberOf + " --force-busy " + memberOf},
 		{Code: plantest.Code("reboot-unsafe"), Text: "auto_login differs (sealed-kcpassword): after a restart the host has no session, or no SSH",
 			Remedy: "macfleet apply --on name=" + memberOf + "; then reboot it"},
