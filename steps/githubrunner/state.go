@@ -123,7 +123,6 @@ func (s *state) part(p kit.Part) (err error) {
 		return s.launchd(p)
 	case "log":
 		s.logs[p.Of] = p.Lines()
-	case "kept":
 	case "disk":
 		s.free = kit.FreeSpace(p)
 	default:

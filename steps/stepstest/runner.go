@@ -115,8 +115,9 @@ func (r Runner) Answer() plan.Answer {
 	if r.Log != "" {
 		part(r.Log, "log 0 "+r.Label)
 	}
-	part("", "kept 0")
-	part(fmt.Sprintf("/dev/disk3s1s1 482797652 14845348 %d 4%% 404475 4294562804 0%% /\n", r.FreeBlocks), "disk 0")
+	if r.Version == "" {
+		part(fmt.Sprintf("/dev/disk3s1s1 482797652 14845348 %d 4%% 404475 4294562804 0%% /\n", r.FreeBlocks), "disk 0")
+	}
 	b.WriteString("\n== end\n")
 	return plan.Answer{Stdout: b.String()}
 }

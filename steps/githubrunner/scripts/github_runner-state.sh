@@ -79,6 +79,7 @@ show() {
   say "$2 0 $root"
 }
 
+installed=''
 while IFS= read -r root; do
   about "$root"
   [ -n "$named" ] || continue
@@ -98,6 +99,7 @@ while IFS= read -r root; do
   fi
   [ ! -f "$root/.path" ] || show "$root/.path" path
   if [ -x "$root/bin/Runner.Listener" ]; then
+    installed=yes
     # After an update bin is a link that names the version. Starting the program leaves a log in _diag.
     linked=''
     [ ! -h "$root/bin" ] || linked=$(readlink "$root/bin")
@@ -155,6 +157,5 @@ LINES
 done <<END
 $labels
 END
-kept
-room
+[ -n "$installed" ] || room
 say end
