@@ -45,6 +45,22 @@ func byApp(c *fleet.Config) *fleet.Config {
 	return c
 }
 
+// fenced gives runners a group that no repository may use, so that a fence keeps all jobs away.
+func fenced(t *testing.T, w *sandbox.World, c *fleet.Config) *fleet.Config {
+	t.Helper()
+	if err := w.GitHub().Set(func(s *github.Settings) {
+		s.Groups = []github.Group{{ID: 1, Name: "Default", Visibility: "all"}, {ID: 5, Name: "fence", Visibility: "selected"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range c.Fleets {
+		for _, g := range f.Groups {
+			g.Spec.GithubRunner.FenceGroup = new("fence")
+		}
+	}
+	return c
+}
+
 // runBuilders returns an engine for such a fleet, with the world's GitHub.
 func runBuilders(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	t.Helper()
