@@ -20,7 +20,9 @@ import (
 // needIdle are changes of a configuration for which a builder must be idle.
 var needIdle = map[string]func(*fleet.Config){
 	"release": func(c *fleet.Config) { c.Fleets[0].Groups[0].Replicas = 0 },
-	"tart":    func(c *fleet.Config) { c.Fleets[0].Groups[0].Spec.Tart = &fleet.Tart{Artifact: sample("tart", "2.33.0", "tart-2.33.0.tar.gz")} },
+	"tart": func(c *fleet.Config) {
+		c.Fleets[0].Groups[0].Spec.Tart = &fleet.Tart{Artifact: sample("tart", "2.33.0", "tart-2.33.0.tar.gz")}
+	},
 	"removal": func(c *fleet.Config) { c.Fleets[0].Groups[0].Spec.GithubRunner = nil },
 }
 
@@ -190,5 +192,39 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 	default:
 		b.edit(t, func(r *github.Runner) { r.Busy = "" })
 		b.takesJobs(t)
+	}
+}
+
+// TestGitHubAway: while GitHub does not answer, no job of a builder ends, whatever is configured.
+func TestGitHubAway(t *testing.T) {
+	t.Parallel()
+	for change, configure := range needIdle {
+		t.Run(change, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 3)
+			c := bakery()
+			converges(t, runBuilders(t, w, c))
+			b := builderOf(t, w, member(t, w))
+			if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
+				t.Fatal(err)
+			}
+			state, err := b.machine.Runner()
+			if err != nil {
+				t.Fatal(err)
+			}
+			configure(c)
+			e := installs(t, w, runBuilders(t, w, c))
+			e.Drain.Within = time.Second
+			b.away(t, true)
+			if r := apply(t, e); r.Converged() {
+				t.Errorf("%d actions were done", r.Done)
+			}
+			b.away(t, false)
+			b.untouched(t, "bake", state.PID)
+			if err := w.FinishJob(b.name); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, e)
+		})
 	}
 }
