@@ -15,6 +15,8 @@ type AgentKeeper interface {
 	// Entry returns where the host's agent is registered, and the id of its entry there, by what was read on the host; ok is
 	// false if it is not registered. The scope may differ from the specification's.
 	Entry(Facts) (scope, id string, ok bool)
+	// Job returns the label of the job that macfleet made for the host's agent; empty: it made none. It is no other system's.
+	Job(Facts) string
 	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
 	// host that leaves, and has no changes if there is no agent.
 	Leave(View) Finding

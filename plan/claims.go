@@ -181,8 +181,8 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):
 		return codeClaimedByAnother.Trouble(fmt.Sprintf("%s is being claimed as %s", s.Name, claim.Name),
 			"wait for that run to end; if it crashed, reinstall the server")
-	case ForeignJob(cfg, seen.Jobs, n.group.Spec) != nil:
-		return ForeignJob(cfg, seen.Jobs, n.group.Spec)
+	case ForeignJob(cfg, seen.Jobs, n.group.Spec, "") != nil:
+		return ForeignJob(cfg, seen.Jobs, n.group.Spec, "")
 	case isOther(version, n.fleet.OS):
 		return codeWrongOS.Trouble(fmt.Sprintf("it runs macOS %s; the fleet needs %s", withFamily(version), n.fleet.OS))
 	case !seen.Root && !n.group.Spec.GrantsRoot():

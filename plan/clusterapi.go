@@ -22,7 +22,11 @@ var (
 
 // controlled returns why a host that another system controls must not be changed, or nil.
 func (c *computation) controlled(h *Host) *Trouble {
-	return cmp.Or(c.ownedByClusterAPI(h), c.otherController(h), c.foreignWriter(h), ForeignJob(c.cfg, h.Seen.Jobs, h.Spec.Spec))
+	own := ""
+	if k, ok := keeper(c.stepsFor(h.Spec)); ok {
+		own = k.Job(h.Seen.Facts)
+	}
+	return cmp.Or(c.ownedByClusterAPI(h), c.otherController(h), c.foreignWriter(h), ForeignJob(c.cfg, h.Seen.Jobs, h.Spec.Spec, own))
 }
 
 // ownedByClusterAPI returns why a host that the Cluster API manages must not be changed, or nil. Two

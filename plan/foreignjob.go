@@ -86,13 +86,14 @@ func systemOf(j Job) string {
 }
 
 // ForeignJob returns why a host with these jobs of other systems must not be changed, or nil: two systems that
-// schedule work on a Mac interrupt each other's, and two that configure it undo each other's changes.
-func ForeignJob(cfg *fleet.Config, seen inventory.Seen[[]Job], spec fleet.Spec) *Trouble {
+// schedule work on a Mac interrupt each other's, and two that configure it undo each other's changes. own is the label of the job
+// of macfleet's own CI agent; empty: there is none.
+func ForeignJob(cfg *fleet.Config, seen inventory.Seen[[]Job], spec fleet.Spec, own string) *Trouble {
 	all, _ := seen.Get()
 	var texts, commands []string
 	for _, j := range all {
 		system := systemOf(j)
-		if matches(cfg.Guardrails.IgnoreJobs, j.Label()) || system == actionsRunner && spec.BuildsImages() {
+		if matches(cfg.Guardrails.IgnoreJobs, j.Label()) || system == actionsRunner && spec.BuildsImages() || own != "" && j.Label() == own {
 			continue
 		}
 		text := fmt.Sprintf("the job %s of %s", j.Target, system)

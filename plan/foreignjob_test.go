@@ -18,6 +18,7 @@ func TestForeignJob(t *testing.T) {
 		job    plan.Job
 		spec   fleet.Spec
 		ignore string
+		own    string
 		want   string // part of the trouble; empty: none
 	}{
 		{job: plan.Job{Target: "system/org.cirruslabs.orchard.worker", Loaded: true}, want: "of Orchard; when its work is done, on the host: " +
@@ -28,6 +29,8 @@ func TestForeignJob(t *testing.T) {
 		{job: plan.Job{Target: "system/com.puppetlabs.puppet", Loaded: true}, want: "of Puppet"},
 		{job: plan.Job{Target: "gui/501/actions.runner.acme.mini-1", Loaded: true}, want: "of an Actions runner"},
 		{job: plan.Job{Target: "gui/501/actions.runner.acme.mini-1", Loaded: true}, spec: builder},
+		{job: plan.Job{Target: "gui/501/actions.runner.acme.mini-1", Loaded: true}, own: "actions.runner.acme.mini-1"},
+		{job: plan.Job{Target: "gui/501/actions.runner.acme.mini-1", Loaded: true}, own: "actions.runner.acme.mini-2", want: "of an Actions runner"},
 		{job: plan.Job{Target: "system/org.cirruslabs.orchard.worker", Loaded: true}, spec: builder, want: "of Orchard"},
 		{job: plan.Job{Target: "system/org.cirruslabs.orchard.worker", Loaded: true}, ignore: "org.cirruslabs.*"},
 		{job: plan.Job{Target: "system/org.cirruslabs.orchard.worker", Loaded: true}, ignore: "com.buildkite.*", want: "of Orchard"},
@@ -40,7 +43,7 @@ func TestForeignJob(t *testing.T) {
 		if test.ignore != "" {
 			cfg.Guardrails.IgnoreJobs = []string{test.ignore}
 		}
-		got := plan.ForeignJob(cfg, inventory.Present(plan.Controlling([]plan.Job{test.job})), test.spec)
+		got := plan.ForeignJob(cfg, inventory.Present(plan.Controlling([]plan.Job{test.job})), test.spec, test.own)
 		switch {
 		case (got == nil) != (test.want == ""):
 			t.Errorf("%+v, ignored %q: %v", test.job, test.ignore, got)

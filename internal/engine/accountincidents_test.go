@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
@@ -136,5 +137,64 @@ func TestClusterAccessIncidents(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestGitHubIncidents injects each incident of GitHub's account into converged builders, one of which has lost its registration
+// or whose listener has stopped. It says what docs/incidents.md says, nothing of a runner is changed, and the other steps
+// continue. When the incident has ended, the fleet converges.
+func TestGitHubIncidents(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf(t, "GitHub's account")
+	if len(rows) != len(sandbox.GitHubIncidents()) {
+		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.GitHubIncidents()))
+	}
+	for incident, also := range map[string]string{"app-key-revoked": "runner-deregistered", "newest-version-refused": ""} {
+		t.Run(incident, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 4)
+			c := byApp(builders(2))
+			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
+			converges(t, runBuilders(t, w, c))
+			host := member(t, w)
+			b := builderOf(t, w, host)
+			err := w.Inject(host, "sleep-enabled")
+			if err == nil && also != "" {
+				err = w.Inject(host, also)
+			}
+			if err == nil {
+				err = w.Inject(sandbox.GitHubAccount, incident)
+			}
+			if err == nil && also == "" { // the listener learns it at its next poll
+				if err = b.machine.PollRunner(); err == nil {
+					err = b.machine.Settle(t.Context())
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := runBuilders(t, w, c) // an earlier run's tokens are gone with it
+			code := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(rows[incident])[1]
+			if all := said(e.Plan(t.Context())); !slices.Contains(all, code) {
+				t.Errorf("it says %q, want %s", all, code)
+			}
+			before, err := b.machine.Runner()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := apply(t, e)
+			fails := map[string]int{"newest-version-refused": 1}[incident] // it is started in vain
+			if left := codesOf(r.After, host); r.Converged() || len(r.Failures) != fails || r.Done != 1 || slices.Contains(left, "drift sleep-enabled") {
+				t.Errorf("%d actions were done, failures %v, left %q", r.Done, r.Failures, left)
+			}
+			if after, err := b.machine.Runner(); err != nil || after.ID != before.ID || after.Installed != before.Installed || after.PID != before.PID {
+				t.Errorf("the runner was %+v, and is %+v, %v", before, after, err)
+			}
+			if err := w.Heal(sandbox.GitHubAccount, incident); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, runBuilders(t, w, c))
+			b.takesJobs(t)
+		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 type incident struct {
 	name, symptom, says, does string
 	ofNode                    bool // it hits hosts that are Nodes
+	ofRunner                  bool // it hits hosts that are builders
 }
 
 // code returns the code that macfleet says at first, or "".
@@ -40,10 +41,11 @@ func incidents(t *testing.T) []incident {
 		t.Fatal(err)
 	}
 	var all []incident
-	ofNode := false
+	ofNode, ofRunner := false, false
 	for line := range strings.Lines(string(text)) {
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
 			ofNode = slices.ContainsFunc([]string{"Kubelet", "Node", "Cluster API", "Other controllers"}, func(of string) bool { return strings.Contains(heading, of) })
+			ofRunner = strings.TrimSpace(heading) == "GitHub's runner"
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 4 || !strings.HasPrefix(strings.TrimSpace(cells[0]), "`") {
@@ -52,7 +54,7 @@ func incidents(t *testing.T) []incident {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		all = append(all, incident{strings.Trim(cells[0], "`"), cells[1], cells[2], cells[3], ofNode})
+		all = append(all, incident{strings.Trim(cells[0], "`"), cells[1], cells[2], cells[3], ofNode, ofRunner})
 	}
 	return all
 }
@@ -118,6 +120,11 @@ func TestIncidents(t *testing.T) {
 func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	t.Helper()
 	w, _ := world(t, 4)
+	if i.ofRunner {
+		e := runBuilders(t, w, fenced(t, w, builders(2)))
+		converges(t, e)
+		return w, e
+	}
 	if !i.ofNode {
 		e := run(t, w, hostCore("production", 2))
 		converges(t, e)

@@ -58,6 +58,8 @@ func (a toyAgent) Entry(f plan.Facts) (scope, id string, ok bool) {
 	return a.spec.Scope, w[0], true
 }
 
+func (toyAgent) Job(plan.Facts) string { return "" }
+
 func (a toyAgent) do(script string, of plan.Disruption) plan.Change {
 	return plan.Change{Reason: plan.Reason{Code: plan.CodeFirstSetup, Text: script}, Disruption: of,
 		Command: plan.Command{Name: "toy", Script: script, As: plan.Login, Args: append([]string{a.spec.Scope, a.spec.Name}, a.spec.Labels...)}}

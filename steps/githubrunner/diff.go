@@ -153,7 +153,7 @@ func (d *diff) program() (string, plan.Reason) {
 		return "damaged by an update", plan.Reason{Code: codeUpdateBroken, Text: d.root + "/bin/runsvc.sh is empty or missing, so the runner does not start again"}
 	case before(has, least):
 		return has + ", below " + least, plan.Reason{Code: codeBelowFloor, Text: "the runner is " + has + ", and min_version is " + least}
-	case d.said == saidRefused:
+	case d.said == saidRefused && d.better():
 		return has + ", refused by GitHub", plan.Reason{Code: codeBelowFloor, Text: "GitHub no longer accepts runner " + has}
 	case dated && !sunset.Running.IsZero() && !d.view.Taken.IsZero() && d.view.Taken.After(sunset.Running):
 		return has + ", refused by GitHub", plan.Reason{Code: codeBelowFloor, Text: "GitHub no longer accepts runner " + has + " since " + day(sunset.Running)}
@@ -319,6 +319,9 @@ func (d *diff) process() (string, plan.Reason) {
 	switch {
 	case !d.loads:
 		return "none", plan.Reason{Code: codeNotLoaded, Text: "launchd has no job " + d.label}
+	case !d.runs() && d.said == saidRefused: // an outage refused the newest version once; only another start shows that it is over
+		return "stopped: " + cause, plan.Reason{Code: codeNewestRefused,
+			Text: "GitHub refused runner " + d.at.version + ", and offers no newer one: nothing is installed, and the runner is started again"}
 	case !d.runs() && d.job.Crashed():
 		return "failed, exit code " + d.job.LastExit, plan.Reason{Code: codeCrashed, Text: "the runner's job failed with exit code " + d.job.LastExit}
 	case !d.runs():
@@ -369,6 +372,9 @@ func (d *diff) goal() (fleet.Artifact, bool) {
 	}
 	return a, d.at.version == "" || d.damaged() || before(d.at.version, a.Version)
 }
+
+// better reports whether GitHub offers a version to install instead of the present one.
+func (d *diff) better() bool { _, ok := d.goal(); return ok }
 
 // damaged reports whether the installed programs cannot be started again.
 func (d *diff) damaged() bool { return d.at.sizes[newServiceFile] == 0 }

@@ -101,6 +101,11 @@ func (g githubRunner) Entry(facts plan.Facts) (scope, id string, ok bool) {
 	return f.settings.scope(), f.settings.id(), f.settings.AgentID != 0
 }
 
+// Job returns the label of the runner's job, if macfleet made it.
+func (g githubRunner) Job(facts plan.Facts) string {
+	return read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, g.stateID())).receipt.label
+}
+
 func (g githubRunner) Wanted() string {
 	var all []kit.Setting
 	if g.desired != nil && g.host.Spec.JoinsCluster() {

@@ -171,7 +171,7 @@ func TestFindings(t *testing.T) {
 		"expires soon":          {func(s *scene) { s.old("2.336.0", at(3)) }, "runner-version-expires: install (drain)\nrunner-version-expires: job load\nwarns fence-weak"},
 		"expires later":         {func(s *scene) { s.old("2.336.0", at(20)) }, ""},
 		"newest expires soon":   {func(s *scene) { s.old("2.337.0", at(3)) }, ""},
-		"the newest is refused": {func(s *scene) { s.stopped("Runner version v2.337.0 is deprecated and cannot receive messages.") }, "runner-below-floor: install\nrunner-below-floor: job load\nrefused newest-version-refused"},
+		"the newest is refused": {func(s *scene) { s.stopped("Runner version v2.337.0 is deprecated and cannot receive messages.") }, "newest-version-refused: job kick"},
 		"update broken":         {func(s *scene) { s.runner.Files["runsvc.sh"], s.runner.Files["bin/runsvc.sh"] = 0, 0 }, "runner-update-broken: install (drain)\nrunner-update-broken: job load\nwarns fence-weak"},
 		"runsvc.sh empty":       {func(s *scene) { s.runner.Files["runsvc.sh"] = 0 }, "runner-job-edited: job keep"},
 		"stopped itself": {func(s *scene) {
