@@ -319,6 +319,9 @@ func (t *Text) warnings(p *plan.Plan, drifted bool) {
 	for _, w := range p.Warnings {
 		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, body: trouble(signDrift, 0, &w)})
 	}
+	for _, s := range p.Services {
+		blocks = append(blocks, block{sign: signDrift, hosts: []string{s.About()}, body: trouble(signDrift, 0, &s.Trouble)})
+	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {
 			if w.Drift && !drifted {
