@@ -107,18 +107,15 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		}
 	}
 	running := plan.Field{Name: nameProcess, Before: kit.Choose(d.runs(), "running", "none"), After: kit.Choose(d.runs(), "stopped", "none")}
-	if w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half()) {
+	stops := w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half())
+	if stops {
 		args := []string{user, d.root, forced, d.label}
 		for _, label := range d.seen.labels(d.root, "") {
 			if label != d.label {
 				args = append(args, "-"+label)
 			}
 		}
-		c := plan.Change{Disruption: d.disruption(), Fields: []plan.Field{running}, Command: scripts.Command("github_runner-stop", plan.Root, args...)}
-		if !d.runs() {
-			c.Fields = []plan.Field{{Name: "old registration", Before: "on the host", After: "removed"}}
-		}
-		add(w.register, c)
+		add(w.register, plan.Change{Disruption: d.disruption(), Fields: fields(d.registers()...), Command: scripts.Command("github_runner-stop", plan.Root, args...)})
 	}
 	if w.install != (plan.Reason{}) {
 		a, _ := d.goal()
@@ -135,11 +132,15 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 	if w.register != (plan.Reason{}) {
 		for _, e := range d.obsolete() {
 			add(w.register, plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: g.desired.Scope(), Agent: e},
-				Fields: []plan.Field{{Name: "entry at GitHub", Before: e.Name + ", id " + e.ID, After: "deleted"}}})
+				Fields: []plan.Field{{Name: "entry at GitHub", Before: kit.Choose(strings.EqualFold(e.Name, g.host.Name), "", e.Name+", ") + "id " + e.ID, After: "deleted"}}})
 		}
-		add(w.register, plan.Change{Input: plan.Registration, Fields: fields(d.registers()...),
+		c := plan.Change{Input: plan.Registration, Fields: []plan.Field{{Name: "entry at GitHub", Before: "none", After: "new"}},
 			Command: scripts.Command("github_runner-register", plan.Login, d.root, g.desired.Scope(), g.host.Name, strings.Join(g.desired.OwnLabels(), ","),
-				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))})
+				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))}
+		if !stops {
+			c.Fields = fields(d.registers()...)
+		}
+		add(w.register, c)
 	}
 	if w.start != (plan.Reason{}) {
 		names := []string{nameLoaded, nameFile, nameService, namePath, nameProcess, nameEarlier}

@@ -330,6 +330,27 @@ func TestShownRegistration(t *testing.T) {
 	}
 }
 
+// TestConfigurationIsNoDrift: another wish changes nothing of what is observed, so it is not taken for a person's edit.
+func TestConfigurationIsNoDrift(t *testing.T) {
+	t.Parallel()
+	off := false
+	for name, edit := range map[string]func(*fleet.GithubRunner){
+		"labels":         func(g *fleet.GithubRunner) { g.Labels = []string{"tart"} },
+		"default labels": func(g *fleet.GithubRunner) { g.DefaultLabels = &off },
+		"group":          func(g *fleet.GithubRunner) { g.RunnerGroup = text("bakers") },
+		"work folder":    func(g *fleet.GithubRunner) { g.WorkFolder = text("bakes") },
+	} {
+		s := newScene()
+		s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: s.agent().Group, Name: "Default", Default: true}, {ID: "99", Name: "bakers"}})
+		before := s.find(t)
+		edit(&s.spec)
+		after := s.find(t)
+		if len(before.Changes) > 0 || len(after.Changes) == 0 || before.Facts != after.Facts {
+			t.Errorf("%s: %d changes before, %d after; facts\n%s\nand\n%s", name, len(before.Changes), len(after.Changes), before.Facts, after.Facts)
+		}
+	}
+}
+
 // TestLeave: the runner of a host that leaves, or that should have none any more.
 func TestLeave(t *testing.T) {
 	t.Parallel()
