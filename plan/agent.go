@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -65,6 +66,15 @@ type ServiceSeen struct {
 	Trouble *Trouble `json:"trouble,omitempty"`
 	inventory.AgentService
 }
+
+// SilentService is a CI service that could not be read in one scope, and why.
+type SilentService struct {
+	Scope string `json:"scope"`
+	Trouble
+}
+
+// About names the scope without its protocol, in the place of a host's name.
+func (s SilentService) About() string { return strings.TrimPrefix(s.Scope, "https://") }
 
 // Fence is what a run notes in a host's marker before it keeps new jobs away from the host's agent: an interrupted run is
 // distinguished from a person who changed the agent's labels or group.

@@ -127,9 +127,7 @@ func (h *Host) Fenceable() bool {
 func (c *computation) services() {
 	for _, scope := range slices.Sorted(maps.Keys(c.snap.Services)) {
 		if t := c.snap.Services[scope].Trouble; t != nil {
-			about := *t
-			about.Text = scope + ": " + t.Text
-			c.plan.Warnings = append(c.plan.Warnings, about)
+			c.plan.Services = append(c.plan.Services, SilentService{scope, *t})
 		}
 	}
 }

@@ -19,6 +19,9 @@ const (
 	AnswerTruncated = "the answer was truncated"
 )
 
+// ServiceUnread begins why a step that needs the CI service's list could not compare; the code follows.
+const ServiceUnread = "the CI service could not be read"
+
 // Answer is the output of a probe's or a change's script.
 type Answer struct {
 	Exit   int

@@ -311,6 +311,7 @@ type Plan struct {
 	Healthy      map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
 	Unread       []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
 	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster reports that concerns no host
+	Services     []SilentService      `json:"service_warnings,omitempty"` // CI services that could not be read
 	NotContacted []NotContacted       `json:"unasked,omitempty"`          // groups whose hosts were not contacted
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
 	WhatIf       []WhatIf             `json:"what_if,omitempty"`          // groups with other numbers of servers than configured: the plan cannot be applied

@@ -30,7 +30,6 @@ var notRunnable = map[string]string{
 	"hosts forget-key":                     "needs a terminal",
 	"replace 00c3b":                        "needs a terminal",
 	"explain NAME":                         "the server is an example",
-	"doctor github":                        "needs a fleet that registers runners",
 	"--failed-from":                        "needs a failed run",
 	"lock release":                         "needs a held lock",
 	"init cluster --export-ssh-key":        "needs a key in the cluster that was just made",

@@ -277,6 +277,9 @@ func (e *examination) clock() {
 
 // unreadRemedy says what to do about an answer that a step could not read.
 func (e *examination) unreadRemedy(u plan.Unread) string {
+	if strings.HasPrefix(u.Why, plan.ServiceUnread) {
+		return "" // that of the check runner
+	}
 	switch u.Why {
 	case plan.NeedsRoot:
 		return plan.MissingSudo().Remedy

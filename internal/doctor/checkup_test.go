@@ -236,6 +236,56 @@ func TestUnreadReasons(t *testing.T) {
 	}
 }
 
+// TestExamineAgent: what the CI service lists of a host, or why it lists nothing, with one fix.
+func TestExamineAgent(t *testing.T) {
+	t.Parallel()
+	trouble := &plan.Trouble{Code: plan.CodeRunnerRight, Text: "no right", Remedy: "grant it"}
+	for name, c := range map[string]struct {
+		service *plan.ServiceSeen
+		agent   *plan.AgentStatus
+		want    string
+	}{
+		"none":   {&plan.ServiceSeen{}, nil, ""},
+		"unread": {&plan.ServiceSeen{Trouble: trouble}, nil, "unknown: no right, fix: grant it"},
+		"idle": {&plan.ServiceSeen{}, &plan.AgentStatus{Agent: inventory.Agent{ID: "21", Version: "2.337.0", Online: true, Labels: []string{"tart"}, Fixed: []string{"macos"}}},
+			"ok: id 21, 2.337.0, online, idle, labels tart, macos"},
+		"fenced": {&plan.ServiceSeen{}, &plan.AgentStatus{Fenced: true, Agent: inventory.Agent{ID: "21", Busy: true}}, "ok: id 21, offline, busy, fenced, labels none"},
+	} {
+		w := newWorld()
+		w.member(1)
+		w.change(1, func(s *plan.HostSeen) {
+			if c.service.Trouble != nil {
+				s.Facts["alpha.get"] = inventory.Unread[plan.Answer](plan.ServiceUnread + " (" + trouble.Code.String() + ")")
+			}
+		})
+		w.snap.Hosts = w.hosts
+		sel, err := plan.SelectHost(w.cfg, w.snap, serverID(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plan.Compute(w.cfg, w.steps, w.snap, sel)
+		p.Hosts[0].Service, p.Hosts[0].Agent = c.service, c.agent
+		got := ""
+		for _, check := range doctor.Examine(w.cfg, w.steps, w.snap, serverID(1), p).Checks {
+			if check.Name == "runner" {
+				got = string(check.State) + ": " + check.Text + given(check.Remedy)
+			} else if check.Name == "step alpha" && check.Remedy != "" {
+				t.Errorf("%s: the step has a fix of its own: %s", name, check.Remedy)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func given(fix string) string {
+	if fix == "" {
+		return ""
+	}
+	return ", fix: " + fix
+}
+
 func TestExamineRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

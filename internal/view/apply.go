@@ -136,6 +136,9 @@ func (t *Text) newWarnings(before, after *plan.Plan) {
 	for _, w := range before.Warnings {
 		known[key("", w)] = true
 	}
+	for _, s := range before.Services {
+		known[key(s.Scope, s.Trouble)] = true
+	}
 	for _, h := range before.Hosts {
 		for _, w := range h.Warnings {
 			known[key(h.Name, w.Trouble)] = true
@@ -143,6 +146,7 @@ func (t *Text) newWarnings(before, after *plan.Plan) {
 	}
 	fresh := *after
 	fresh.Warnings = slices.DeleteFunc(slices.Clone(after.Warnings), func(w plan.Trouble) bool { return known[key("", w)] })
+	fresh.Services = slices.DeleteFunc(slices.Clone(after.Services), func(s plan.SilentService) bool { return known[key(s.Scope, s.Trouble)] })
 	fresh.Hosts = slices.Clone(after.Hosts)
 	for i := range fresh.Hosts {
 		h := &fresh.Hosts[i]

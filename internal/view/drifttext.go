@@ -207,6 +207,9 @@ func (d driftText) warnings() []said {
 	out := mapped(d.p.Warnings, func(w plan.Trouble) said {
 		return said{text: about("", w.Code) + w.Text, fix: w.Remedy}
 	})
+	for _, s := range d.p.Services {
+		out = append(out, said{text: about(s.About(), s.Code) + s.Text, fix: s.Remedy})
+	}
 	for _, h := range d.p.Hosts {
 		for _, w := range h.Warnings {
 			if !w.Drift && !slices.ContainsFunc(d.r.Unseen, func(u drift.Unseen) bool { return u.Host == h.Name && u.Code == w.Code }) {

@@ -191,10 +191,10 @@ func idleText(a plan.Action) string {
 		return "by force, while there is " + plan.TaskTexts(a.Busy)
 	case a.Forced:
 		return "by force: work on the host is not checked"
-	case a.Drains && a.Evicts > 0:
-		return "drains the host first: " + count(a.Evicts, "Pod")
 	case a.Drains:
-		return "drains the host first: no Pod at present"
+		work := slices.DeleteFunc(slices.Clone(a.Busy), func(t plan.Task) bool { return t.VM != "" }) // these end with their Pods
+		return "drains the host first: " + given(a.Evicts > 0, count(a.Evicts, "Pod")) + given(a.Evicts == 0, "no Pod at present") +
+			given(len(work) > 0, "; waits for "+plan.TaskTexts(work))
 	}
 	return "only while nothing uses the host's virtual machines"
 }
@@ -318,6 +318,9 @@ func (t *Text) warnings(p *plan.Plan, drifted bool) {
 	var blocks []block
 	for _, w := range p.Warnings {
 		blocks = append(blocks, block{sign: signDrift, hosts: []string{clusterName}, body: trouble(signDrift, 0, &w)})
+	}
+	for _, s := range p.Services {
+		blocks = append(blocks, block{sign: signDrift, hosts: []string{s.About()}, body: trouble(signDrift, 0, &s.Trouble)})
 	}
 	for _, h := range p.Hosts {
 		for _, w := range h.Warnings {

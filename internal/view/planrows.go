@@ -38,6 +38,9 @@ func findingsOf(p *plan.Plan, cfg *fleet.Config) []finding {
 	for _, w := range p.Warnings {
 		f.trouble(catWarning, nil, clusterName, "", &w)
 	}
+	for _, s := range p.Services {
+		f.trouble(catWarning, nil, s.About(), "", &s.Trouble)
+	}
 	for _, d := range p.Doubts {
 		f.trouble(catBlocked, nil, ownerTitle(p), "", &d)
 	}

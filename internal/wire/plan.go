@@ -89,6 +89,9 @@ func PlanOf(p *plan.Plan) Plan {
 		}),
 		Strays:   Each(p.Strays, func(s inventory.Server) string { return s.Name }),
 		Warnings: Each(p.Warnings, func(w plan.Trouble) TroubledHost { return TroubledHost{clusterName, clusterName, "", w} })}
+	for _, s := range p.Services {
+		d.Warnings = append(d.Warnings, TroubledHost{s.About(), s.About(), "", s.Trouble})
+	}
 	for _, u := range p.Unread {
 		u.Bytes = Shortened(u.Bytes)
 		d.Unread = append(d.Unread, UnreadStep{Address: clusterName, StepUnread: plan.StepUnread{Unread: u}})

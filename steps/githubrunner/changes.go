@@ -107,18 +107,15 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		}
 	}
 	running := plan.Field{Name: nameProcess, Before: kit.Choose(d.runs(), "running", "none"), After: kit.Choose(d.runs(), "stopped", "none")}
-	if w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half()) {
+	stops := w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half())
+	if stops {
 		args := []string{user, d.root, forced, d.label}
 		for _, label := range d.seen.labels(d.root, "") {
 			if label != d.label {
 				args = append(args, "-"+label)
 			}
 		}
-		c := plan.Change{Disruption: d.disruption(), Fields: []plan.Field{running}, Command: scripts.Command("github_runner-stop", plan.Root, args...)}
-		if !d.runs() {
-			c.Fields = []plan.Field{{Name: "registration on the host", Before: all[nameRegistration].Seen, After: "none"}}
-		}
-		add(w.register, c)
+		add(w.register, plan.Change{Disruption: d.disruption(), Fields: fields(d.registers()...), Command: scripts.Command("github_runner-stop", plan.Root, args...)})
 	}
 	if w.install != (plan.Reason{}) {
 		a, _ := d.goal()
@@ -135,14 +132,22 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 	if w.register != (plan.Reason{}) {
 		for _, e := range d.obsolete() {
 			add(w.register, plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: g.desired.Scope(), Agent: e},
-				Fields: []plan.Field{{Name: "entry at GitHub", Before: e.Name + ", id " + e.ID, After: "none"}}})
+				Fields: []plan.Field{{Name: "entry at GitHub", Before: kit.Choose(strings.EqualFold(e.Name, g.host.Name), "", e.Name+", ") + "id " + e.ID, After: "deleted"}}})
 		}
-		add(w.register, plan.Change{Input: plan.Registration, Fields: fields(nameRegistration, nameLabels, nameDefaults, nameGroup, nameWork),
+		c := plan.Change{Input: plan.Registration, Fields: []plan.Field{{Name: "entry at GitHub", Before: "none", After: "new"}},
 			Command: scripts.Command("github_runner-register", plan.Login, d.root, g.desired.Scope(), g.host.Name, strings.Join(g.desired.OwnLabels(), ","),
-				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))})
+				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))}
+		if !stops {
+			c.Fields = fields(d.registers()...)
+		}
+		add(w.register, c)
 	}
 	if w.start != (plan.Reason{}) {
-		c := plan.Change{Disruption: d.startDisruption(w), Fields: fields(nameLoaded, nameFile, nameService, namePath, nameProcess, nameOnline, nameEarlier),
+		names := []string{nameLoaded, nameFile, nameService, namePath, nameProcess, nameEarlier}
+		if d.entry != nil {
+			names = append(names, nameOnline)
+		}
+		c := plan.Change{Disruption: d.startDisruption(w), Fields: fields(names...),
 			Command: scripts.Command("github_runner-job", plan.Root, user, d.root, d.label, d.plist, w.way, searchPath, g.desired.Scope(), d.made(w), forced)}
 		if len(c.Fields) == 0 || w.way != "keep" && d.runs() && !all[nameProcess].Differs() {
 			c.Fields = append(c.Fields, plan.Field{Name: nameProcess, Before: running.Before, After: kit.Choose(d.runs(), "restarted", "running")})
@@ -153,6 +158,22 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		add(w.restore, plan.Change{Agent: &plan.AgentChange{Verb: plan.Restore, Scope: g.desired.Scope(), Agent: *d.entry}, Fields: fields(nameLabels, nameGroup, nameFence)})
 	}
 	return out
+}
+
+// registers names the settings that a new registration shows. Without an entry everything about it differs: then only what is
+// configured is worth a line.
+func (d *diff) registers() []string {
+	names := []string{nameRegistration, nameLabels}
+	if d.entry != nil || !*d.step.desired.DefaultLabels {
+		names = append(names, nameDefaults)
+	}
+	if d.entry != nil || value(d.step.desired.RunnerGroup) != "" {
+		names = append(names, nameGroup)
+	}
+	if d.at.settings.WorkFolder != "" || *d.step.desired.WorkFolder != "_work" {
+		names = append(names, nameWork)
+	}
+	return names
 }
 
 // space is what an installation needs on the disk: the archive and its unpacked files.

@@ -187,17 +187,17 @@ func (d *diff) registration() (string, plan.Reason) {
 	case !strings.EqualFold(own.AgentName, name):
 		return because("as "+own.AgentName, codeRenamed, "the runner is registered as %s", shown)
 	case !own.at(scope):
-		return because("at "+own.scope(), codeElsewhere, "the runner is registered at %s", own.scope())
+		return because("under the host's name at "+own.scope(), codeElsewhere, "the runner is registered at %s", own.scope())
 	case d.entry == nil && d.view.Service != nil && len(named) > 0:
 		return because("replaced", codeStale, "GitHub has no runner with the id %s; its entry %s has the id %s", own.id(), named[0].Name, named[0].ID)
 	case d.entry == nil, d.said == saidDeleted && !d.runs():
 		return because("deleted at GitHub", codeDeregistered, "GitHub no longer has the runner %s", shown)
 	case d.said == saidConflict:
 		return because("in conflict", codeConflict, "GitHub answers the runner that another one has its session: a copy of its registration, or a listener that was killed")
-	case d.defaults() != kit.Choose(*d.step.desired.DefaultLabels, "set", "not set"):
-		return because("with other options", codeOptions, "GitHub's own labels of the runner are %s", d.defaults())
+	case d.defaults() != kit.Choose(*d.step.desired.DefaultLabels, "set", "not set"): // the settings of the options differ, and not this one
+		return because(d.registered(), codeOptions, "GitHub's own labels of the runner are %s", d.defaults())
 	case own.WorkFolder != *d.step.desired.WorkFolder:
-		return because("with other options", codeOptions, "the runner's work folder is %s", own.WorkFolder)
+		return because(d.registered(), codeOptions, "the runner's work folder is %s", own.WorkFolder)
 	}
 	return d.registered(), plan.Reason{}
 }
@@ -245,7 +245,7 @@ func (d *diff) group() kit.Setting {
 		seen = "id " + d.entry.Group
 		groups, _ := d.service.Groups.Get()
 		if i := slices.IndexFunc(groups, func(g inventory.AgentGroup) bool { return g.ID == d.entry.Group }); i >= 0 {
-			seen = groups[i].Name
+			seen = kit.Choose(groups[i].Default, "default", groups[i].Name)
 		}
 	}
 	return kit.Compare(nameGroup, seen, want)

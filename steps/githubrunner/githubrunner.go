@@ -141,7 +141,7 @@ func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Findi
 	case v.Service == nil:
 		return unlisted("it was not read")
 	case v.Service.Trouble != nil:
-		return unlisted(v.Service.Trouble.Code.String() + ": " + v.Service.Trouble.Text)
+		return unlisted(plan.ServiceUnread + " (" + v.Service.Trouble.Code.String() + ")")
 	}
 	d := newDiff(g, v, seen)
 	f := d.finding()
@@ -154,7 +154,7 @@ func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Findi
 
 // unlisted is the finding without an answer of GitHub: nothing about the runner is a difference then.
 func unlisted(why string) plan.Finding {
-	return plan.Finding{Unread: []plan.Unread{{Probe: "GitHub", Why: why}}}
+	return plan.Finding{Unread: []plan.Unread{{Probe: "GitHub's list", Why: why}}}
 }
 
 // Leave ends the runner of a host that leaves.

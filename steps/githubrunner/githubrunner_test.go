@@ -1,6 +1,7 @@
 package githubrunner_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,8 +240,8 @@ func TestFindings(t *testing.T) {
 			gone(s)
 			s.spec.Version = text("2.330.0")
 		}, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-archive-unknown"},
-		"GitHub unread":     {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread GitHub: disk-full: no answer"},
-		"GitHub not listed": {func(s *scene) { s.view.Service = nil }, "unread GitHub: it was not read"},
+		"GitHub unread":     {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread GitHub's list: the CI service could not be read (disk-full)"},
+		"GitHub not listed": {func(s *scene) { s.view.Service = nil }, "unread GitHub's list: it was not read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,6 +305,54 @@ func TestRegistrationArguments(t *testing.T) {
 		return
 	}
 	t.Error("nothing registers the runner")
+}
+
+// TestShownRegistration: a plan of a new registration has no line for what GitHub sets by itself, only for what is configured.
+func TestShownRegistration(t *testing.T) {
+	t.Parallel()
+	shown := func(s *scene) (names []string) {
+		for _, c := range s.find(t).Changes {
+			for _, f := range c.Fields {
+				names = append(names, f.Name)
+			}
+		}
+		return names
+	}
+	s := newScene()
+	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
+	s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true}, {ID: "4", Name: "bakers"}})
+	quiet := []string{"GitHub's own labels", "group", "work folder", "status at GitHub"}
+	if got := shown(s); !slices.Contains(got, "registration") || slices.ContainsFunc(quiet, func(name string) bool { return slices.Contains(got, name) }) {
+		t.Errorf("with defaults the plan shows %q", got)
+	}
+	off := false
+	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup, s.spec.WorkFolder = []string{"tart"}, &off, text("bakers"), text("bakes")
+	for _, name := range quiet[:3] {
+		if got := shown(s); !slices.Contains(got, name) {
+			t.Errorf("the plan does not show %s, which is configured: %q", name, got)
+		}
+	}
+}
+
+// TestConfigurationIsNoDrift: another wish changes nothing of what is observed, so it is not taken for a person's edit.
+func TestConfigurationIsNoDrift(t *testing.T) {
+	t.Parallel()
+	off := false
+	for name, edit := range map[string]func(*fleet.GithubRunner){
+		"labels":         func(g *fleet.GithubRunner) { g.Labels = []string{"tart"} },
+		"default labels": func(g *fleet.GithubRunner) { g.DefaultLabels = &off },
+		"group":          func(g *fleet.GithubRunner) { g.RunnerGroup = text("bakers") },
+		"work folder":    func(g *fleet.GithubRunner) { g.WorkFolder = text("bakes") },
+	} {
+		s := newScene()
+		s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: s.agent().Group, Name: "Default", Default: true}, {ID: "99", Name: "bakers"}})
+		before := s.find(t)
+		edit(&s.spec)
+		after := s.find(t)
+		if len(before.Changes) > 0 || len(after.Changes) == 0 || before.Facts != after.Facts {
+			t.Errorf("%s: %d changes before, %d after; facts\n%s\nand\n%s", name, len(before.Changes), len(after.Changes), before.Facts, after.Facts)
+		}
+	}
 }
 
 // TestLeave: the runner of a host that leaves, or that should have none any more.
