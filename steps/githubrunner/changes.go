@@ -48,6 +48,9 @@ func (d *diff) work(all []kit.Setting) (w work) {
 	}
 	_, w.install = d.program()
 	_, w.register = d.registration()
+	if a, newer := d.goal(); w.install == (plan.Reason{}) && w.register != (plan.Reason{}) && newer && a.SHA256 != "" {
+		w.install = w.register // GitHub registers no old version, and gives the end only of versions that it lists
+	}
 	_, process := d.process()
 	switch {
 	case w.install != (plan.Reason{}), w.register != (plan.Reason{}):
@@ -107,23 +110,24 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		}
 	}
 	running := plan.Field{Name: nameProcess, Before: kit.Choose(d.runs(), "running", "none"), After: kit.Choose(d.runs(), "stopped", "none")}
-	stops := w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half())
-	if stops {
-		args := []string{user, d.root, forced, d.label}
-		for _, label := range d.seen.labels(d.root, "") {
-			if label != d.label {
-				args = append(args, "-"+label)
-			}
+	forgets := w.register != (plan.Reason{}) && (d.runs() || d.loads || d.at.settings.AgentID != 0 || d.at.half())
+	if forgets || w.way == "load" && d.runs() || len(d.former) > 0 {
+		c := plan.Change{Disruption: d.disruption(), Fields: []plan.Field{running}, Command: scripts.Command("github_runner-stop", plan.Root,
+			append([]string{user, d.root, forced, kit.Choose(forgets, "forget", "keep"), d.label}, d.former...)...)}
+		switch {
+		case forgets:
+			c.Fields = fields(d.registers()...)
+		case !d.runs():
+			c.Fields = []plan.Field{{Name: "job of another name", Before: strings.Join(d.former, ", "), After: "none"}}
 		}
-		add(w.register, plan.Change{Disruption: d.disruption(), Fields: fields(d.registers()...), Command: scripts.Command("github_runner-stop", plan.Root, args...)})
+		add(cmp.Or(w.register, w.install, w.start), c)
 	}
 	if w.install != (plan.Reason{}) {
 		a, _ := d.goal()
-		c := plan.Change{Disruption: d.disruption(), Fields: fields(nameProgram), Command: scripts.Command("github_runner-install", plan.Root,
-			user, d.root, a.HostPath(), a.Version, forced, d.label), Delivery: &plan.Delivery{Artifact: a, Space: space}}
-		for i := range c.Fields {
-			c.Fields[i].After = a.Version + kit.Choose(value(g.desired.MinVersion) != "", " (at least "+value(g.desired.MinVersion)+")", "")
-		}
+		before := kit.Choose(all[nameProgram].Differs(), all[nameProgram].Seen, d.at.version)
+		least := kit.Choose(value(g.desired.MinVersion) != "", " (at least "+value(g.desired.MinVersion)+")", "")
+		c := plan.Change{Fields: []plan.Field{{Name: nameProgram, Before: before, After: a.Version + least}}, Command: scripts.Command("github_runner-install", plan.Root,
+			user, d.root, a.HostPath(), a.Version, forced), Delivery: &plan.Delivery{Artifact: a, Space: space}}
 		if d.seen.free != kit.UnknownSpace {
 			c.Delivery.Free = inventory.Present(d.seen.free)
 		}
@@ -137,7 +141,7 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		c := plan.Change{Input: plan.Registration, Fields: []plan.Field{{Name: "entry at GitHub", Before: "none", After: "new"}},
 			Command: scripts.Command("github_runner-register", plan.Login, d.root, g.desired.Scope(), g.host.Name, strings.Join(g.desired.OwnLabels(), ","),
 				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))}
-		if !stops {
+		if !forgets {
 			c.Fields = fields(d.registers()...)
 		}
 		add(w.register, c)
@@ -181,7 +185,7 @@ const space = 1 << 30
 
 // made says whether macfleet installed the programs: only then it deletes the folder when the runner is removed.
 func (d *diff) made(w work) string {
-	return kit.Choose(d.seen.receipt.made || w.install.Code == codeMissing, "made", "")
+	return kit.Choose(d.seen.receipt.made || d.at.root == "" && w.install != (plan.Reason{}), "made", "")
 }
 
 // obsolete returns the entries that a new registration replaces: those of the host's name, and the one that the host's files
@@ -219,7 +223,7 @@ func (d *diff) disruption() plan.Disruption {
 
 // startDisruption is the class of the change that starts the runner. An earlier change of the same step has stopped it.
 func (d *diff) startDisruption(w work) plan.Disruption {
-	if w.way == "keep" || w.register != (plan.Reason{}) || w.install != (plan.Reason{}) {
+	if w.way != "kick" {
 		return plan.NoDisruption
 	}
 	return d.disruption()
@@ -236,15 +240,11 @@ func (d *diff) refusal(w work) *plan.Trouble {
 		return codeGroupMissing.Trouble("GitHub has no runner group " + value(g.RunnerGroup))
 	case w == (work{}):
 		return nil
-	case d.said == saidClock:
+	case d.said == saidClock && d.runs(): // one that has stopped is started again, and says so if the clock is still wrong
 		return codeClock.Trouble("GitHub refuses the runner's session: the host's clock differs by more than five minutes")
 	}
-	if w.register != (plan.Reason{}) {
-		for _, e := range d.obsolete() {
-			if e.Online && e.Busy && (d.entry == nil || e.ID != d.entry.ID) {
-				return codeNameInUse.Trouble(fmt.Sprintf("another machine runs a job as %s (id %s)", e.Name, e.ID))
-			}
-		}
+	if t := d.inUse(); t != nil && w.register != (plan.Reason{}) {
+		return t
 	}
 	if w.install != (plan.Reason{}) {
 		a, better := d.goal()
@@ -264,6 +264,21 @@ func (d *diff) refusal(w work) *plan.Trouble {
 	}
 	if !d.seen.session && d.step.host.Spec.AutoLogin == nil && w.start != (plan.Reason{}) {
 		return plan.CodeNoGUISession.Trouble(d.step.host.User + " is not logged in at the host's screen, so launchd cannot start the runner")
+	}
+	return nil
+}
+
+// inUse returns why the entries that a new registration replaces must not be deleted, or nil: another machine is online under
+// the host's name, or has the session of its registration and runs a job.
+func (d *diff) inUse() *plan.Trouble {
+	for _, e := range d.obsolete() {
+		own := d.entry != nil && e.ID == d.entry.ID
+		switch {
+		case !own && e.Online:
+			return codeNameInUse.Trouble(fmt.Sprintf("another machine is online as %s (id %s)", e.Name, e.ID))
+		case own && e.Busy && d.said == saidConflict && len(d.seen.work) == 0:
+			return codeNameInUse.Trouble(fmt.Sprintf("another machine has the session of %s (id %s) and runs a job", e.Name, e.ID))
+		}
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ var (
 	codeElsewhere      = plan.NewCode("runner-scope-differs", plan.Warning, "the runner is registered at another organization or repository")
 	codeOptions        = plan.NewCode("runner-options-differ", plan.Warning, "the runner was registered with other options, which only a new registration changes")
 	codeConflict       = plan.NewCode("runner-session-conflict", plan.Critical, "GitHub answers the runner that another one has its session")
-	codeNameInUse      = plan.NewCode("runner-name-in-use", plan.Critical, "another machine runs a job under the runner's name",
+	codeNameInUse      = plan.NewCode("runner-name-in-use", plan.Critical, "another machine is connected under the runner's name",
 		"find the machine on GitHub's page of the runner, and remove the runner there; then run macfleet apply again")
 
 	codeLabelsEdited = plan.NewCode("labels-edited", plan.Warning, "the runner's labels or its group at GitHub differ from the configuration")

@@ -30,16 +30,27 @@ type diff struct {
 	plist   string
 	job     launchd.Service // of the label, if it is loaded
 	loads   bool            // it is loaded
+	alive   launchd.Service // the job with a process that runs from the folder, whatever its label; zero: none
+	former  []string        // other labels of jobs that run from the folder
 }
 
 func newDiff(g githubRunner, v plan.View, seen state) *diff {
 	d := &diff{step: g, view: v, seen: seen, service: v.Service.AgentService, label: g.label()}
-	d.said = lastSaid(seen.logs[d.label])
-	d.job, d.loads = seen.services[d.label]
-	d.at = seen.chosen(g.label(), g.desired.Scope())
+	d.at = seen.chosen(d.label, g.desired.Scope())
 	d.root = cmp.Or(d.at.root, "/Users/"+g.host.User+"/actions-runner")
 	_, d.plist = g.job(d.root)
-	if a, ok := d.service.Agent(d.at.settings.id()); ok {
+	d.job, d.loads = seen.services[d.label]
+	d.alive, d.said = d.job, lastSaid(seen.logs[d.label])
+	for _, label := range seen.labels(d.root, "") {
+		if label == d.label {
+			continue
+		}
+		d.former = append(d.former, label)
+		if other := seen.services[label]; d.alive.PID == 0 && other.PID != 0 {
+			d.alive, d.said = other, lastSaid(seen.logs[label])
+		}
+	}
+	if a, ok := d.service.Agent(d.at.settings.id()); ok && d.at.settings.at(g.desired.Scope()) {
 		d.entry = &a
 	}
 	return d
@@ -60,6 +71,9 @@ const (
 // lastSaid returns what the last line of the listener's output means.
 func lastSaid(lines []string) said {
 	for _, line := range slices.Backward(lines) {
+		if strings.Contains(line, ": Running job: ") || strings.Contains(line, ": Job ") { // a workflow's author chooses its name
+			continue
+		}
 		for text, means := range map[string]said{
 			"Listening for Jobs":                        saidListens,
 			"registration has been deleted":             saidDeleted,
@@ -79,7 +93,7 @@ func lastSaid(lines []string) said {
 }
 
 // runs reports whether the runner has a process.
-func (d *diff) runs() bool { return d.job.PID != 0 }
+func (d *diff) runs() bool { return d.alive.PID != 0 }
 
 // The names of settings.
 const (

@@ -57,6 +57,11 @@ func (s *scene) settings(old, fresh string) {
 	s.runner.Settings = strings.Replace(s.runner.Settings, old, fresh, 1)
 }
 
+// label gives the runner's job another label.
+func (s *scene) label(text string) {
+	s.runner.Label, s.runner.Job = text, stepstest.RunningJob(text, root)
+}
+
 // old makes the runner an old version, and GitHub's answer about it.
 func (s *scene) old(version string, until time.Time) {
 	s.runner.Version = version
@@ -147,7 +152,7 @@ func TestFindings(t *testing.T) {
 		"deregistered, not noticed yet": {gone, "runner-deregistered: stop (restart)\nrunner-deregistered: register\nrunner-deregistered: job load"},
 		"replaced elsewhere": {func(s *scene) { s.agent().ID = "21"; s.settings(`"agentId": 21`, `"agentId": 9`); s.stopped("x") },
 			again("runner-stale-registration")},
-		"replaced elsewhere, busy there": {func(s *scene) { s.settings(`"agentId": 21`, `"agentId": 9`); s.agent().Busy = true },
+		"replaced elsewhere, online there": {func(s *scene) { s.settings(`"agentId": 21`, `"agentId": 9`) },
 			again("runner-stale-registration", "restart") + "\nrefused runner-name-in-use"},
 		"another host's": {func(s *scene) {
 			s.settings(stepstest.Name, other)
@@ -164,16 +169,16 @@ func TestFindings(t *testing.T) {
 		"at another organization": {func(s *scene) { s.settings("https://github.com/acme", "https://github.com/globex"); gone(s) },
 			"runner-scope-differs: stop (restart)\nrunner-scope-differs: register\nrunner-scope-differs: job load"},
 		"below min_version": {func(s *scene) { s.runner.Version = "2.330.0"; s.spec.MinVersion = text("2.336.0") },
-			"runner-below-floor: install (drain)\nrunner-below-floor: job load\nwarns fence-weak"},
+			"runner-below-floor: stop (drain)\nrunner-below-floor: install\nrunner-below-floor: job load\nwarns fence-weak"},
 		"refused by GitHub": {func(s *scene) {
 			s.old("2.334.0", at(-10))
 			s.stopped("An error occurred: Runner version v2.334.0 is deprecated and cannot receive messages.")
 		}, "runner-below-floor: install\nrunner-below-floor: job load"},
-		"expires soon":          {func(s *scene) { s.old("2.336.0", at(3)) }, "runner-version-expires: install (drain)\nrunner-version-expires: job load\nwarns fence-weak"},
+		"expires soon":          {func(s *scene) { s.old("2.336.0", at(3)) }, "runner-version-expires: stop (drain)\nrunner-version-expires: install\nrunner-version-expires: job load\nwarns fence-weak"},
 		"expires later":         {func(s *scene) { s.old("2.336.0", at(20)) }, ""},
 		"newest expires soon":   {func(s *scene) { s.old("2.337.0", at(3)) }, ""},
 		"the newest is refused": {func(s *scene) { s.stopped("Runner version v2.337.0 is deprecated and cannot receive messages.") }, "newest-version-refused: job kick"},
-		"update broken":         {func(s *scene) { s.runner.Files["runsvc.sh"], s.runner.Files["bin/runsvc.sh"] = 0, 0 }, "runner-update-broken: install (drain)\nrunner-update-broken: job load\nwarns fence-weak"},
+		"update broken":         {func(s *scene) { s.runner.Files["runsvc.sh"], s.runner.Files["bin/runsvc.sh"] = 0, 0 }, "runner-update-broken: stop (drain)\nrunner-update-broken: install\nrunner-update-broken: job load\nwarns fence-weak"},
 		"runsvc.sh empty":       {func(s *scene) { s.runner.Files["runsvc.sh"] = 0 }, "runner-job-edited: job keep"},
 		"stopped itself": {func(s *scene) {
 			s.stopped("Runner listener exit with terminated error, stop the service, no retry needed.")
@@ -191,7 +196,30 @@ func TestFindings(t *testing.T) {
 		"a conflict that passed": {func(s *scene) { s.runner.Log = "A session for this runner already exists.\n" + s.runner.Log }, ""},
 		"clock": {func(s *scene) {
 			s.stopped("The local machine's clock may be out of sync with the server time by more than five minutes.")
-		}, "runner-stopped-itself: job kick\nrefused runner-clock-off"},
+		}, "runner-stopped-itself: job kick"},
+		"clock, still running": {func(s *scene) {
+			s.runner.Log += "The local machine's clock may be out of sync with the server time by more than five minutes.\n"
+			s.agent().Online = false
+		}, "runner-offline: job kick (drain)\nrefused runner-clock-off\nwarns fence-weak"},
+		"too old to register": {func(s *scene) { s.runner.Version = "2.330.0"; s.stopped("x"); gone(s) },
+			"runner-deregistered: stop\nrunner-deregistered: install\nrunner-deregistered: register\nrunner-deregistered: job load"},
+		"the name is in use": {func(s *scene) { s.runner = stepstest.FactoryRunner() },
+			"runner-missing: install\nrunner-not-registered: deregister 21\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-name-in-use"},
+		"in conflict with a machine that runs a job": {func(s *scene) {
+			s.runner.Log += "A session for this runner already exists.\n"
+			s.agent().Busy = true
+		}, again("runner-session-conflict", "restart") + "\nrefused runner-name-in-use\nwarns busy-stuck"},
+		"a label in another case": {func(s *scene) { s.label("actions.runner.Acme." + stepstest.Name) },
+			"runner-not-loaded: stop (drain)\nrunner-not-loaded: job load\nwarns fence-weak"},
+		"by hand, running under its own label": {func(s *scene) {
+			s.label("actions.runner.acme.mini-7")
+			s.settings(stepstest.Name, "mini-7")
+			s.agent().Name = "mini-7"
+		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
+		"a job's name": {func(s *scene) {
+			s.runner.Log += "2026-11-20 10:05:00Z: Running job: is deprecated and cannot receive messages\n" +
+				"2026-11-20 10:06:00Z: Job session for this runner already exists completed with result: Succeeded\n"
+		}, ""},
 		"offline":            {func(s *scene) { s.agent().Online = false }, "runner-offline: job kick (drain)\nwarns fence-weak"},
 		"offline with a job": {func(s *scene) { s.agent().Online, s.runner.Work = false, worker }, "runner-offline: job kick (drain)\nbusy\nwarns busy-false-while-running\nwarns fence-weak"},
 		"labels edited":      {func(s *scene) { s.agent().Labels = []string{"edited-by-hand"} }, "labels-edited: restore 21"},
@@ -208,10 +236,10 @@ func TestFindings(t *testing.T) {
 			again("runner-options-differ", "drain") + "\nwarns fence-weak"},
 		"work folder":     {func(s *scene) { s.spec.WorkFolder = text("/opt/work") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
 		"search path":     {func(s *scene) { s.runner.Path = "/usr/bin:/bin\n" }, "runner-job-edited: job kick (drain)\nwarns fence-weak"},
-		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: job load (drain)\nwarns fence-weak"},
+		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
 		"svc.sh's timeout": {func(s *scene) {
 			s.runner.Job = strings.Replace(s.runner.Job, "exit timeout = 60", "exit timeout = 5", 1)
-		}, "runner-job-edited: job load (drain)\nwarns fence-weak"},
+		}, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
 		"busy, unseen": {func(s *scene) { s.runner.Work = worker }, "warns busy-false-while-running"},
 		"busy":         {func(s *scene) { s.runner.Work, s.agent().Busy = worker, true }, ""},
 		"busy-stuck":   {func(s *scene) { s.agent().Busy = true }, "warns busy-stuck"},

@@ -1,9 +1,9 @@
 # Uses: put service work agent
-# Installs the runner's programs. $1 the login user, $2 the runner's folder, $3 the archive, $4 its version, $5 "force" to
-# ignore a job that runs, $6 the label of the job to take out of launchd.
+# Installs the runner's programs, while it is stopped. $1 the login user, $2 the runner's folder, $3 the archive, $4 its
+# version, $5 "force" to ignore a job that runs.
 set -e
-user=$1 root=$2 archive=$3 version=$4 force=$5
-idle_or_leave "$force"
+user=$1 root=$2 archive=$3 version=$4
+idle_or_leave "$5"
 begin github_runner
 mkdir -p "$root"
 chown "$user:staff" "$root"
@@ -16,7 +16,6 @@ if ! [ -s "$new/bin/runsvc.sh" ] || ! [ -x "$new/bin/Runner.Listener" ] || ! [ -
   exit 1
 fi
 chown -R "$user:staff" "$new"
-depart "$user" "$6"
 # After its own updates, bin and externals are links to folders of a version.
 rm -rf "$root"/bin.[0-9]* "$root"/externals.[0-9]*
 for path in "$new"/*; do

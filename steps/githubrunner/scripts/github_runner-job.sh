@@ -12,15 +12,15 @@ list=$home/Library/LaunchAgents/$label.plist
 log=$home/Library/Logs/$label/stdout.log
 uid=$(id -u "$user")
 target=gui/$uid/$label
+if ! [ -s "$root/bin/runsvc.sh" ]; then
+  echo "$root/bin/runsvc.sh is empty or missing: an update was cut off; apply again to install the programs" >&2
+  exit 1
+fi
 put /usr/local/lib/macfleet/github_runner.receipt "root $root
 label $label
 scope $scope
 programs ${made:-taken over}
 " 0644
-if ! [ -s "$root/bin/runsvc.sh" ]; then
-  echo "$root/bin/runsvc.sh is empty or missing: an update was cut off; apply again to install the programs" >&2
-  exit 1
-fi
 # An update of the runner finds its service by this path, and writes the file only where it exists.
 if ! cmp -s "$root/bin/runsvc.sh" "$root/runsvc.sh"; then
   rm -f "$root/runsvc.sh"
@@ -58,7 +58,7 @@ look "$target"
 [ "$code" = 0 ] || way=load
 [ "$way$pid" != keep ] || way=kick
 if [ "$way" = load ]; then
-  leave "$target" 75
+  leave "$target" 20
   launchctl enable "$target"
   tries=0
   until launchctl bootstrap "gui/$uid" "$list"; do
@@ -77,7 +77,7 @@ if [ "$way" != keep ]; then
     tries=$((tries + 1))
     look "$target"
     if [ -z "$pid" ]; then gone=$((gone + 1)); else gone=0; fi
-    if [ "$gone" -gt 3 ] || [ "$tries" -gt 60 ]; then
+    if [ "$gone" -gt 3 ] || [ "$tries" -gt 35 ]; then
       last=''
       [ ! -f "$log" ] || last=$(tail -n 3 "$log")
       echo "the runner does not listen for jobs: $last (log: $log)" >&2

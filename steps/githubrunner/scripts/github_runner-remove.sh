@@ -7,8 +7,7 @@ shift 2
 mkdir -p /etc/macfleet/pending
 : >/etc/macfleet/pending/github_runner
 for label in "$@"; do
-  depart "$user" "$label"
-  rm -f "/Users/$user/Library/LaunchAgents/$label.plist"
+  depart "$user" "$label" list
   rm -rf "/Users/${user:?}/Library/Logs/${label:?}"
 done
 sync

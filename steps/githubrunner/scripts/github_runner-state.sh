@@ -147,6 +147,7 @@ PAGE
   code=$?
   while IFS= read -r line; do
     case $line in
+      *': Running job: '* | *': Job '*) ;; # a workflow's author chooses its name
       *'Listening for Jobs'* | *'registration has been deleted'* | *'no longer exists on the server'* | *'session for this runner already exists'* | \
         *'SessionConflictException'* | *'is deprecated and cannot receive messages'* | *'clock may be out of sync'* | *'Not configured'*) printf '%s\n' "$line" ;;
     esac

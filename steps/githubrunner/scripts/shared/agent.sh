@@ -1,11 +1,10 @@
-# depart takes the runners' jobs $2… of the login user $1 out of launchd. A listener needs up to 30 s to cancel its job and
-# to close its session, which GitHub keeps for minutes if it is killed; launchd gives it 60 s.
+# depart takes the runner's job $2 of the login user $1 out of launchd; with "list" as $3, its property list goes, too. A
+# listener needs up to 30 s to cancel its job and to close its session, which GitHub keeps for minutes if it is killed. The
+# script has a minute.
 depart() {
-  uid=$(id -u "$1")
-  shift
-  for one in "$@"; do
-    [ -z "$one" ] || leave "gui/$uid/$one" 75
-  done
+  [ -n "$2" ] || return 0
+  leave "gui/$(id -u "$1")/$2" 45
+  [ "$3" != list ] || rm -f "/Users/$1/Library/LaunchAgents/$2.plist"
 }
 
 # put_for replaces the file $2 of the login user $1 with the text $3 and the mode $4. launchd reads every file in its
