@@ -65,7 +65,7 @@ func (g GithubRunner) Scope() string {
 	if owner == "" {
 		return ""
 	}
-	return "https://" + text(g.Host) + "/" + owner
+	return "https://" + strings.ToLower(text(g.Host)+"/"+owner) // GitHub ignores the case
 }
 
 // OldestRunner is the oldest version of the runner that github.com registers.

@@ -41,6 +41,7 @@ type AgentSpec struct {
 	Name       string   // the host's name
 	Labels     []string // those that can be changed, sorted, in lower case
 	Group      string   // by name; empty: the default one
+	GroupID    string   // instead of Group, if the agent gets back the group that it had
 	FenceGroup string   // by name: the group without repositories that keeps new jobs away; empty: its labels are taken off
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
@@ -34,9 +35,6 @@ func keeper(all []Step) (k AgentKeeper, ok bool) {
 // enterService gives a host what the CI service of its agent said. A host that should be no agent any more has the one where
 // macfleet registered it.
 func (c *computation) enterService(h *Host) {
-	if len(c.snap.Services) == 0 {
-		return
-	}
 	k, ok := keeper(c.stepsFor(h.Spec))
 	if !ok {
 		return
@@ -49,6 +47,9 @@ func (c *computation) enterService(h *Host) {
 	}
 	service, known := c.service(scope)
 	if !known {
+		if _, configured := c.scopes()[scope]; configured {
+			h.Service = &ServiceSeen{Trouble: codeAgentUnknown.Trouble("the selection of this run leaves out the fleets whose credentials "+scope+" needs", "run it without --on")}
+		}
 		return
 	}
 	h.Service = service.of(id, h.Name)
@@ -104,6 +105,21 @@ func (s *indexed) of(id, name string) *ServiceSeen {
 		out.Agents = append(out.Agents, a)
 	}
 	return &out
+}
+
+// scopes are those where hosts of the configuration should register.
+func (c *computation) scopes() map[string]bool {
+	if c.wantedScopes == nil {
+		c.wantedScopes = make(map[string]bool)
+		for _, spec := range specs(c.cfg) {
+			if k, ok := keeper(c.stepsFor(fleet.Host{User: c.cfg.SSH.User, Spec: spec})); ok {
+				if a, wanted := k.Agent(); wanted {
+					c.wantedScopes[a.Scope] = true
+				}
+			}
+		}
+	}
+	return c.wantedScopes
 }
 
 // names returns the names of all servers and members.
@@ -173,7 +189,7 @@ func (c *computation) retire(h *Host, add func(Kind, Code, string, ...Field) *Ac
 		return nil
 	}
 	_, wanted := k.Agent()
-	if wanted && !h.ForceBusy && (h.Service == nil || h.Service.Trouble != nil) {
+	if !h.ForceBusy && (wanted && h.Service == nil || h.Service != nil && h.Service.Trouble != nil) {
 		text := "it is unknown whether a job runs on the host"
 		if h.Service != nil {
 			text += ": " + h.Service.Trouble.Text

@@ -19,9 +19,13 @@ type agentStep struct {
 	views *[]plan.View // what it was given
 }
 
-func (agentStep) ID() plan.StepID      { return "agent" }
-func (agentStep) Probes() []plan.Probe { return []plan.Probe{{ID: "agent.get"}} }
-func (agentStep) Wanted() string       { return "agent" }
+var _ plan.AgentKeeper = agentStep{}
+
+func (agentStep) ID() plan.StepID       { return "agent" }
+func (agentStep) Probes() []plan.Probe  { return []plan.Probe{{ID: "agent.get"}} }
+func (agentStep) Wanted() string        { return "agent" }
+func (agentStep) Job(plan.Facts) string { return "" }
+
 func (a agentStep) Agent() (plan.AgentSpec, bool) {
 	return plan.AgentSpec{Scope: scope, Name: a.name}, a.wants
 }
@@ -222,8 +226,8 @@ func TestServiceWarning(t *testing.T) {
 	a.member("macos", "m2", 2)
 	a.snap.Services = map[string]plan.ServiceSeen{scope: {Trouble: plan.CodeUnreachable.Trouble("no answer")}}
 	p := a.plan(t)
-	if len(p.Warnings) != 1 || p.Warnings[0].Code != plan.CodeUnreachable || !strings.HasPrefix(p.Warnings[0].Text, scope+": ") {
-		t.Errorf("%+v", p.Warnings)
+	if len(p.Services) != 1 || p.Services[0].Code != plan.CodeUnreachable || p.Services[0].Scope != scope {
+		t.Errorf("%+v", p.Services)
 	}
 }
 

@@ -101,6 +101,10 @@ func (d approval) change(c *Change) {
 		d.command(&g.Persist)
 		d.text(g.Why)
 	}
+	d.flags(c.Agent != nil)
+	if c.Agent != nil {
+		d.text(string(c.Agent.Verb), c.Agent.Scope, c.Agent.Agent.ID, c.Agent.Agent.Name)
+	}
 	if c.Delivery != nil {
 		x := c.Delivery.Artifact
 		d.text(x.Name, x.Version, x.Source, x.SHA256, string(x.Fetch))

@@ -120,17 +120,18 @@ const roomForActions = 20
 // computation carries the inputs and the plan being built.
 type computation struct {
 	*census
-	stepsFor    StepsFor
-	sel         Selection
-	keys        *trusts
-	needs       []need
-	leaves      map[string]bool // ids of servers that leave their groups
-	plan        *Plan
-	drafts      []draft             // of the plan's hosts, in their order
-	doubt       *Trouble            // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
-	byScope     map[string]*indexed // CI services that hosts needed
-	serverNames map[string]bool     // of all servers and members; nil: not needed yet
-	rejected    map[Rejected]bool   // listed once, however many groups considered them
+	stepsFor     StepsFor
+	sel          Selection
+	keys         *trusts
+	needs        []need
+	leaves       map[string]bool // ids of servers that leave their groups
+	plan         *Plan
+	drafts       []draft             // of the plan's hosts, in their order
+	doubt        *Trouble            // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
+	byScope      map[string]*indexed // CI services that hosts needed
+	wantedScopes map[string]bool     // where hosts should register; nil: not needed yet
+	serverNames  map[string]bool     // of all servers and members; nil: not needed yet
+	rejected     map[Rejected]bool   // listed once, however many groups considered them
 }
 
 // draft is a host of the plan before its steps were compared, with the actions that come before theirs.

@@ -46,6 +46,7 @@ type scope struct {
 	fleet.RunnerScope
 	client       kept[*github.Client]
 	registration kept[engine.Registration]
+	groups       kept[inventory.AgentService] // with only the groups
 }
 
 // New returns the CI services of a configuration; nil: no agents register. It sends no request and reads no secret.
@@ -57,7 +58,8 @@ func New(o Options) (*Agents, error) {
 	a := &Agents{Options: o}
 	for _, s := range all {
 		if o.Touches == nil || slices.ContainsFunc(s.Users, o.Touches) {
-			a.scopes = append(a.scopes, &scope{RunnerScope: s, client: newKept[*github.Client](), registration: newKept[engine.Registration]()})
+			a.scopes = append(a.scopes, &scope{RunnerScope: s, client: newKept[*github.Client](), registration: newKept[engine.Registration](),
+				groups: newKept[inventory.AgentService]()})
 		}
 	}
 	return a, nil

@@ -12,14 +12,14 @@ import (
 
 // Fence assigns an agent no new jobs: it moves to the group without repositories, or loses the labels that can be changed.
 func (a *Agents) Fence(ctx context.Context, spec plan.AgentSpec, agent inventory.Agent) error {
-	_, c, err := a.in(ctx, spec.Scope)
+	in, c, err := a.in(ctx, spec.Scope)
 	if err != nil {
 		return err
 	}
 	if spec.FenceGroup == "" {
 		return c.Label(ctx, agent.ID, nil)
 	}
-	service, err := groups(ctx, c)
+	service, err := in.listed(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (a *Agents) Fence(ctx context.Context, spec plan.AgentSpec, agent inventory
 // Unfence gives an agent the labels and the group of its specification. It compares with the entry as it is now: the given
 // one may be from before the fence.
 func (a *Agents) Unfence(ctx context.Context, spec plan.AgentSpec, agent inventory.Agent) error {
-	_, c, err := a.in(ctx, spec.Scope)
+	in, c, err := a.in(ctx, spec.Scope)
 	if err != nil {
 		return err
 	}
@@ -50,16 +50,19 @@ func (a *Agents) Unfence(ctx context.Context, spec plan.AgentSpec, agent invento
 			return err
 		}
 	}
-	return regroup(ctx, c, spec, now)
+	return in.regroup(ctx, c, spec, now)
 }
 
 // regroup moves an agent to the group of its specification. Where a scope has no groups, no agent has one.
-func regroup(ctx context.Context, c *github.Client, spec plan.AgentSpec, now inventory.Agent) error {
-	service, err := groups(ctx, c)
+func (in *scope) regroup(ctx context.Context, c *github.Client, spec plan.AgentSpec, now inventory.Agent) error {
+	service, err := in.listed(ctx, c)
 	if err != nil {
 		return err
 	}
 	group, ok := service.GroupNamed(spec.Group)
+	if spec.GroupID != "" {
+		group, ok = inventory.AgentGroup{ID: spec.GroupID}, true
+	}
 	switch {
 	case ok && group.ID != now.Group:
 		return c.Move(ctx, now.ID, group.ID)

@@ -101,7 +101,10 @@ func together(n int, do func(int)) {
 }
 
 // groups returns the groups of a scope, none where it has none.
-func groups(ctx context.Context, c *github.Client) (inventory.AgentService, error) {
-	seen, err := c.Groups(ctx)
-	return inventory.AgentService{Groups: seen}, err
+// A run reads them once.
+func (in *scope) listed(ctx context.Context, c *github.Client) (inventory.AgentService, error) {
+	return in.groups.get(ctx, func(inventory.AgentService) bool { return true }, func() (inventory.AgentService, error) {
+		seen, err := c.Groups(ctx)
+		return inventory.AgentService{Groups: seen}, err
+	})
 }

@@ -38,8 +38,9 @@ type Registration struct {
 	Expires time.Time
 }
 
-// DefaultAgent is the time for a CI service to show an agent that was started as online.
-const DefaultAgent = 2 * time.Minute
+// DefaultAgent is the time for a CI service to show an agent that was started as online. GitHub keeps the session of a
+// listener that was killed for four minutes.
+const DefaultAgent = 5 * time.Minute
 
 // errNoAgents reports a plan that needs a CI service, in a run without one.
 var errNoAgents = errors.New("the configuration has no CI service")
@@ -71,14 +72,24 @@ func (w *worker) atService(ctx context.Context, a plan.Action, c plan.Change) er
 		if err := w.stillIdleAgent(ctx, a, c); err != nil {
 			return err
 		}
-		if err := e.checkLock(); err != nil {
+		now, there, err := e.agent(ctx, to.Scope, to.Agent.ID)
+		if there && (!strings.EqualFold(now.Name, to.Agent.Name) || now.Online && !to.Agent.Online) {
+			err = fmt.Errorf("agent %s of %s changed since the plan: it is called %s, and another machine may use it; plan again", now.ID, to.Scope, now.Name)
+		}
+		if err == nil {
+			err = e.checkLock()
+		}
+		if err != nil {
 			return err
 		}
-		if err := e.Agents.Deregister(ctx, to.Scope, to.Agent.ID); err != nil {
-			return err
+		err = e.Agents.Deregister(ctx, to.Scope, to.Agent.ID)
+		if a.Forced && inventory.ClassOf(err) == inventory.Precondition {
+			return nil // the service lists a job that the run may lose; a registration takes the entry over
 		}
-		w.deregistered = append(w.deregistered, to.Agent.ID)
-		return nil
+		if err == nil {
+			w.deregistered = append(w.deregistered, to.Agent.ID)
+		}
+		return err
 	case plan.Restore:
 		if f := w.fence; f != nil && f.agent.ID == to.Agent.ID {
 			return nil // the end of the fence restores it
@@ -158,14 +169,27 @@ func (w *worker) settled(ctx context.Context, step plan.Step, judge func(plan.Vi
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Ready.Agent, DefaultAgent))
 	defer cancel()
 	defer context.AfterFunc(w.engine.Stop, cancel)()
-	for err == nil && len(f.Changes) > 0 {
-		w.awaits(Idling, "waiting for the CI agent: "+f.Changes[0].Reason.Text)
+	for err == nil && len(f.Changes) > 0 || passing(err) {
+		why := "its service does not answer"
+		if err == nil {
+			why = f.Changes[0].Reason.Text
+		}
+		w.awaits(Idling, "waiting for the CI agent: "+why)
 		if pause(waiting, cmp.Or(w.engine.Ready.Every, DefaultEvery)) != nil {
 			break
 		}
 		f, err = w.probeAs(ctx, step, true, judge)
 	}
 	return f, err
+}
+
+// passing reports whether a service's error passes by itself.
+func passing(err error) bool {
+	switch inventory.ClassOf(err) {
+	case inventory.ServerFault, inventory.NetworkFault, inventory.RateLimited:
+		return true
+	}
+	return false
 }
 
 // retireAgent ends the CI agent of a host that leaves. A host that does not answer loses only its entry at the service.

@@ -23,6 +23,7 @@ var CodeRunnerBusyStuck = plan.NewCode("runner-busy-stuck", plan.Warning, "the C
 type fence struct {
 	spec  plan.AgentSpec
 	agent inventory.Agent // as it was before
+	noted bool            // the marker has the note
 	sent  bool            // the fence was requested at the service, with or without an answer
 	idle  bool            // the host was found idle since
 }
@@ -55,10 +56,11 @@ func (w *worker) agentFor(a plan.Action) (plan.AgentKeeper, plan.AgentSpec, bool
 }
 
 // fenceAgent prevents new jobs on the host, if it has an agent at the service. The marker notes it first, so that the next
-// run can tell an interrupted run from a person who changed the agent.
+// run can tell an interrupted run from a person who changed the agent. A host without a marker, which is being adopted, is
+// only watched.
 func (w *worker) fenceAgent(ctx context.Context, k plan.AgentKeeper, spec plan.AgentSpec) error {
 	e := w.engine
-	if w.fence != nil || w.unmarked() || spec.Scope == "" {
+	if w.fence != nil || spec.Scope == "" {
 		return nil
 	}
 	agent, there, err := w.findAgent(ctx, k, spec)
@@ -68,8 +70,15 @@ func (w *worker) fenceAgent(ctx context.Context, k plan.AgentKeeper, spec plan.A
 	if !there {
 		return nil
 	}
-	e.emit(Event{Type: Fencing, Host: w.host.Name})
+	if _, _, configured := plan.AgentStep(e.Steps(w.host.Spec)); !configured {
+		spec.Labels, spec.GroupID = agent.Labels, agent.Group
+	}
 	w.fence = &fence{spec: spec, agent: agent}
+	if w.unmarked() {
+		return nil
+	}
+	e.emit(Event{Type: Fencing, Host: w.host.Name})
+	w.fence.noted = true
 	m := w.currentMarker()
 	m.Fence = &plan.Fence{Run: e.Run.ID, Epoch: e.Run.Epoch, At: e.Now().UTC().Truncate(time.Second)}
 	if err := w.writeMarker(ctx, m, ""); err != nil {
@@ -98,8 +107,13 @@ func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.Ag
 	if scope, id, ok := k.Entry(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(scope, spec.Scope) {
 		ids = append(ids, id)
 	}
+	servers := w.host.View(k.ID()).Servers
 	for _, id := range append(ids, w.namesakes(spec)...) {
-		if agent, there, err := w.engine.agent(ctx, spec.Scope, id); err != nil || there {
+		agent, there, err := w.engine.agent(ctx, spec.Scope, id)
+		if there && servers[agent.Name] && agent.Name != w.host.Server.Name && !strings.EqualFold(agent.Name, spec.Name) {
+			continue // the host has a copy of another host's registration
+		}
+		if err != nil || there {
 			return agent, there, err
 		}
 	}
@@ -297,13 +311,15 @@ func (w *worker) liftFence(ctx context.Context) error {
 			return err
 		}
 	}
-	if !w.host.Stage.Final() { // else its disk is erased
+	if f.noted && !w.host.Stage.Final() { // else its disk is erased
 		if err := w.clearFence(ctx); err != nil {
 			return err
 		}
 	}
 	w.fence = nil
-	w.engine.emit(Event{Type: Unfenced, Host: w.host.Name})
+	if f.noted {
+		w.engine.emit(Event{Type: Unfenced, Host: w.host.Name})
+	}
 	if f.agent.Online && !w.host.Stage.Final() {
 		w.awaitOnline(ctx, f)
 	}

@@ -293,6 +293,12 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.drainFor(ctx, a, step); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Input == plan.Registration }) {
+		// Before the old registration goes: without a token the host would be left without any.
+		if _, err := w.registration(ctx); err != nil {
+			return err
+		}
+	}
 	for _, c := range changes {
 		if err := w.change(ctx, a, c); err != nil {
 			return err

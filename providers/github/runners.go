@@ -102,10 +102,11 @@ func toAgent(r *gh.Runner) inventory.Agent {
 	}
 	for _, l := range r.Labels {
 		name := strings.ToLower(l.GetName())
-		if l.GetType() == "custom" {
-			out.Labels = append(out.Labels, name)
-		} else {
+		byGitHub := l.GetType() == "" && slices.Contains([]string{"self-hosted", "macos", "arm64", "x64"}, name) // an older server says no type
+		if l.GetType() == "read-only" || byGitHub {
 			out.Fixed = append(out.Fixed, name)
+		} else {
+			out.Labels = append(out.Labels, name)
 		}
 	}
 	out.Labels, out.Fixed = sorted(out.Labels), sorted(out.Fixed)

@@ -187,6 +187,9 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 		stop.Disruption = plan.Drain
 	}
 	f := plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{stop}}
+	if v.Service != nil {
+		f.Refused = v.Service.Trouble // GitHub may know of a job, and would keep the entry
+	}
 	if v.Service != nil && v.Service.Trouble == nil {
 		scope := cmp.Or(seen.receipt.scope, at.settings.scope())
 		for _, entry := range entriesOf(v, v.Service.AgentService, g.host.Name, scope, at.settings) {

@@ -61,7 +61,7 @@ func (s settings) id() string {
 }
 
 // scope returns the address where the runner is registered, without a slash at its end.
-func (s settings) scope() string { return strings.TrimRight(s.GitHubURL, "/") }
+func (s settings) scope() string { return strings.ToLower(strings.TrimRight(s.GitHubURL, "/")) }
 
 // at reports whether the runner is registered at a scope. GitHub ignores the case of names.
 func (s settings) at(scope string) bool { return s.AgentID != 0 && strings.EqualFold(s.scope(), scope) }

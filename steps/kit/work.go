@@ -19,6 +19,8 @@ func (w Working) String() string {
 		return "packer " + w.machine + " (pid " + w.pid + ")"
 	case "Runner.Worker":
 		return "a job of a GitHub runner (pid " + w.pid + ")"
+	case "runner-update":
+		return "an update of a GitHub runner (pid " + w.pid + ")"
 	case "xcodebuild":
 		return "xcodebuild (pid " + w.pid + ")"
 	}
