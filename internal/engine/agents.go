@@ -119,11 +119,14 @@ func (w *worker) registration(ctx context.Context) (secret.Value, error) {
 	if !ok || w.engine.Agents == nil {
 		return secret.Value{}, errNoAgents
 	}
-	r, err := w.engine.Agents.Register(ctx, spec.Scope)
-	if err != nil {
-		return secret.Value{}, err
+	if w.admission.IsZero() {
+		r, err := w.engine.Agents.Register(ctx, spec.Scope)
+		if err != nil {
+			return secret.Value{}, err
+		}
+		w.admission = r.Token
 	}
-	return w.engine.Input(InputFor{Kind: plan.Registration, Host: w.host.Spec}, r.Token)
+	return w.engine.Input(InputFor{Kind: plan.Registration, Host: w.host.Spec}, w.admission)
 }
 
 // viewAgent completes what the step of a CI agent reads: the entries that matter are read again, because the list is older

@@ -37,7 +37,8 @@ type worker struct {
 	left       func()        // called once the Node of a host that leaves is gone
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
-	fence     *fence // of its CI agent; nil: this run fenced none
+	fence     *fence       // of its CI agent; nil: this run fenced none
+	admission secret.Value // the token that its agent registers with; zero: not requested yet
 	// deregistered are the ids of entries that this run deleted at the CI service.
 	deregistered []string
 	// late are actions, and those that depend on them, whose maintenance window has closed.
