@@ -34,9 +34,9 @@ type diff struct {
 
 func newDiff(g githubRunner, v plan.View, seen state) *diff {
 	d := &diff{step: g, view: v, seen: seen, service: v.Service.AgentService, label: g.label()}
-	d.said = lastSaid(seen.logs[d.label])
 	d.job, d.loads = seen.services[d.label]
 	d.at = seen.chosen(g.label(), g.desired.Scope())
+	d.said = lastSaid(seen.logs[d.label], d.at.version)
 	d.root = cmp.Or(d.at.root, "/Users/"+g.host.User+"/actions-runner")
 	_, d.plist = g.job(d.root)
 	if a, ok := d.service.Agent(d.at.settings.id()); ok {
@@ -57,8 +57,9 @@ const (
 	saidNothing  said = ""
 )
 
-// lastSaid returns what the last line of the listener's output means.
-func lastSaid(lines []string) said {
+// lastSaid returns what the last line of the listener's output means for the installed version: an earlier one may have been
+// refused.
+func lastSaid(lines []string, version string) said {
 	for _, line := range slices.Backward(lines) {
 		for text, means := range map[string]said{
 			"Listening for Jobs":                        saidListens,
@@ -71,6 +72,9 @@ func lastSaid(lines []string) said {
 			"clock may be out of sync":                  saidClock,
 		} {
 			if strings.Contains(line, text) {
+				if means == saidRefused && version != "" && !strings.Contains(line, "v"+version+" ") {
+					return saidNothing
+				}
 				return means
 			}
 		}
