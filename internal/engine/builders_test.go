@@ -62,36 +62,34 @@ func fenced(t *testing.T, w *sandbox.World, c *fleet.Config) *fleet.Config {
 }
 
 // runBuilders returns an engine for such a fleet, with the world's GitHub.
-func runBuilders(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
-	t.Helper()
-	e := run(t, w, c)
-	withGitHub(t, w, e, func(string) {})
-	return e
-}
-
-// withGitHub gives an engine the world's GitHub.
-func withGitHub(t *testing.T, w *sandbox.World, e *engine.Engine, learn func(string)) {
+func runBuilders(t *testing.T, w *sandbox.World, c *fleet.Config, more ...func(*agents.Options)) *engine.Engine {
 	t.Helper()
 	var counter transport.Counter
 	client := transport.New(&counter, 1000)
 	t.Cleanup(client.CloseIdleConnections)
-	a, err := agents.New(agents.Options{Config: e.Config, HTTP: client, URL: w.GitHubURL() + "/", Now: time.Now, Learn: learn,
+	o := agents.Options{Config: c, HTTP: client, URL: w.GitHubURL() + "/", Now: time.Now, Learn: func(string) {},
 		Resolve: func(_ context.Context, attribute string, ref secret.Ref) (secret.Value, error) {
 			text, err := w.GitHubSecret(attribute, ref.String())
 			if err != nil {
 				return secret.Value{}, err
 			}
 			return secret.New(text)
-		}})
+		}}
+	for _, change := range more {
+		change(&o)
+	}
+	a, err := agents.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := run(t, w, c)
 	if a != nil {
 		e.Agents = a
 	}
 	e.Run = named("sam", 1)
 	e.Ready = engine.Ready{Within: 20 * time.Second, Every: 5 * time.Millisecond, Agent: 20 * time.Second}
 	e.Drain = engine.Drain{Within: 20 * time.Second, Every: 5 * time.Millisecond, Quiet: 10 * time.Millisecond}
+	return e
 }
 
 // builder is a simulated Mac with a runner.

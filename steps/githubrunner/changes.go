@@ -183,9 +183,11 @@ func (d *diff) registers() []string {
 // space is what an installation needs on the disk: the archive and its unpacked files.
 const space = 1 << 30
 
-// made says whether macfleet installed the programs: only then it deletes the folder when the runner is removed.
+// made says whether macfleet installed the programs: only then it deletes the folder when the runner is removed. A runner that
+// was taken over stays so, also if an update of it was interrupted.
 func (d *diff) made(w work) string {
-	return kit.Choose(d.seen.receipt.made || d.at.root == "" && w.install != (plan.Reason{}), "made", "")
+	fresh := d.at.root == "" || d.view.Pending && d.at.settings.AgentID == 0 // an earlier run was interrupted while it made the folder
+	return kit.Choose(d.seen.receipt.made || d.seen.receipt.root == "" && w.install != (plan.Reason{}) && fresh, "made", "")
 }
 
 // obsolete returns the entries that a new registration replaces: those of the host's name, and the one that the host's files

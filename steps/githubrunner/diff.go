@@ -40,14 +40,14 @@ func newDiff(g githubRunner, v plan.View, seen state) *diff {
 	d.root = cmp.Or(d.at.root, "/Users/"+g.host.User+"/actions-runner")
 	_, d.plist = g.job(d.root)
 	d.job, d.loads = seen.services[d.label]
-	d.alive, d.said = d.job, lastSaid(seen.logs[d.label])
+	d.alive, d.said = d.job, lastSaid(seen.logs[d.label], d.at.version)
 	for _, label := range seen.labels(d.root, "") {
 		if label == d.label {
 			continue
 		}
 		d.former = append(d.former, label)
 		if other := seen.services[label]; d.alive.PID == 0 && other.PID != 0 {
-			d.alive, d.said = other, lastSaid(seen.logs[label])
+			d.alive, d.said = other, lastSaid(seen.logs[label], d.at.version)
 		}
 	}
 	if a, ok := d.service.Agent(d.at.settings.id()); ok && d.at.settings.at(g.desired.Scope()) {
@@ -68,8 +68,9 @@ const (
 	saidNothing  said = ""
 )
 
-// lastSaid returns what the last line of the listener's output means.
-func lastSaid(lines []string) said {
+// lastSaid returns what the last line of the listener's output means for the installed version: an earlier one may have been
+// refused.
+func lastSaid(lines []string, version string) said {
 	for _, line := range slices.Backward(lines) {
 		if strings.Contains(line, ": Running job: ") || strings.Contains(line, ": Job ") { // a workflow's author chooses its name
 			continue
@@ -85,6 +86,9 @@ func lastSaid(lines []string) said {
 			"clock may be out of sync":                  saidClock,
 		} {
 			if strings.Contains(line, text) {
+				if means == saidRefused && version != "" && !strings.Contains(line, "v"+version+" ") {
+					return saidNothing
+				}
 				return means
 			}
 		}

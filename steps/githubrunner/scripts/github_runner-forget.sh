@@ -4,6 +4,7 @@ root=$1
 if [ "$2" = whole ]; then
   rm -rf "${root:?}"
 else
+  rm -rf "$root"/.macfleet.*
   for name in .runner .runner_migrated .credentials .credentials_migrated .credentials_rsaparams .service; do
     rm -f "$root/$name"
   done

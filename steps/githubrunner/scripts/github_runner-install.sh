@@ -18,10 +18,12 @@ fi
 chown -R "$user:staff" "$new"
 # After its own updates, bin and externals are links to folders of a version.
 rm -rf "$root"/bin.[0-9]* "$root"/externals.[0-9]*
-for path in "$new"/*; do
+# Whether the programs are complete is judged by bin, so it comes last.
+mv "$new/bin" "$new/.bin"
+for path in "$new"/* "$new/.bin"; do
   name=${path##*/}
-  rm -rf "${root:?}/$name"
-  mv "$path" "$root/$name"
+  rm -rf "${root:?}/${name#.}"
+  mv "$path" "$root/${name#.}"
 done
 if [ -f "$root/runsvc.sh" ]; then
   cp "$root/bin/runsvc.sh" "$root/runsvc.sh"

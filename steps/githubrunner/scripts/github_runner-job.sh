@@ -7,6 +7,7 @@ set -e
 user=$1 root=$2 label=$3 wanted=$4 way=$5 search=$6 scope=$7 made=$8
 [ "$way" = keep ] || idle_or_leave "$9"
 begin github_runner
+rm -rf "$root"/.macfleet.* # of an installation that was cut off
 home=/Users/$user
 list=$home/Library/LaunchAgents/$label.plist
 log=$home/Library/Logs/$label/stdout.log
