@@ -48,6 +48,9 @@ type AgentService struct {
 	Agents []Agent `json:"agents,omitempty"` // all of the scope, by id
 	// Groups are those of the scope; absent: the scope has none.
 	Groups Seen[[]AgentGroup] `json:"groups,omitzero"`
+	// Public says that the scope is a repository that everyone can read, so that anyone can propose a workflow; absent: the
+	// scope is no repository.
+	Public Seen[bool] `json:"public,omitzero"`
 	// Newest is the newest program for these hosts; absent: the service offers none.
 	Newest Seen[AgentRelease] `json:"newest,omitzero"`
 	// Sunsets are when it stops accepting the versions that its agents have, by version; one without a date is missing.

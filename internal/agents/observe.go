@@ -39,14 +39,16 @@ func (a *Agents) Read(ctx context.Context, scope string) plan.ServiceSeen {
 	out.ReadOnly = c.ReadOnly()
 	versions := versionsOf(a.Config, out.Agents)
 	sunsets := make([]inventory.Seen[inventory.Sunset], len(versions))
-	together(2+len(versions), func(i int) {
+	together(3+len(versions), func(i int) {
 		switch i {
 		case 0:
 			out.Groups = orUnread(c.Groups(ctx))
 		case 1:
 			out.Newest = orUnread(c.Newest(ctx))
+		case 2:
+			out.Public = orUnread(c.Public(ctx))
 		default:
-			sunsets[i-2] = orUnread(c.Sunset(ctx, versions[i-2]))
+			sunsets[i-3] = orUnread(c.Sunset(ctx, versions[i-3]))
 		}
 	})
 	for i, version := range versions {

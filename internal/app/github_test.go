@@ -315,3 +315,19 @@ func TestGitHubKeepsABusyRunner(t *testing.T) {
 		t.Errorf("after a limit of a second: %d runners, %v", len(all), err)
 	}
 }
+
+// TestPublicRepository: a repository says whether everyone can read it, and an organization says nothing.
+func TestPublicRepository(t *testing.T) {
+	t.Parallel()
+	g := newGitHubWorld(t)
+	g.set(func(s *sim.Settings) { s.PublicRepositories = []string{"Acme/site"} })
+	for scope, want := range map[github.Scope]inventory.Seen[bool]{
+		{Organization: "acme", Repository: "site"}: inventory.Present(true),
+		{Organization: "acme", Repository: "app"}:  inventory.Present(false),
+		{Organization: "acme"}:                     inventory.Absent[bool](),
+	} {
+		if got, err := g.client(scope, sandbox.GitHubKeyRef).Public(t.Context()); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", scope, got, err)
+		}
+	}
+}

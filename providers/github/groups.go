@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	gh "github.com/google/go-github/v92/github"
 
@@ -31,6 +32,23 @@ func (c *Client) Groups(ctx context.Context) (inventory.Seen[[]inventory.AgentGr
 		return inventory.Seen[[]inventory.AgentGroup]{}, err
 	}
 	return inventory.Present(found), nil
+}
+
+// Public reports whether the scope's repository can be read by everyone; absent: the scope is an organization.
+func (c *Client) Public(ctx context.Context) (inventory.Seen[bool], error) {
+	if c.scope.Repository == "" {
+		return inventory.Absent[bool](), nil
+	}
+	var answer struct {
+		Private *bool `json:"private"`
+	}
+	if _, err := c.ask(ctx, runnersOf, http.MethodGet, strings.TrimSuffix(c.scope.path(""), "/"), nil, &answer); err != nil {
+		return inventory.Seen[bool]{}, fmt.Errorf("read whether the %s is public: %w", c.scope.thing(), err)
+	}
+	if answer.Private == nil {
+		return inventory.Seen[bool]{}, strange("a repository without private")
+	}
+	return inventory.Present(!*answer.Private), nil
 }
 
 // Repositories returns the repositories that were selected for a group, as OWNER/NAME, sorted.

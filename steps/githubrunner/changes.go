@@ -237,6 +237,9 @@ func (d *diff) refusal(w work) *plan.Trouble {
 	group, known := d.wantedGroup()
 	switch {
 	case d.public() != kit.Choose(*g.AllowPublicRepositories, "allowed", "refused"):
+		if d.ofEveryone() {
+			return codePublic.Trouble("the repository " + strings.TrimPrefix(g.Scope(), "https://") + " is public: anyone who opens a pull request there could run code on the host")
+		}
 		return codePublic.Trouble("the runner group " + group.Name + " serves public repositories: anyone who opens a pull request there could run code on the host")
 	case value(g.RunnerGroup) != "" && !known && !d.service.Groups.IsUnread():
 		return codeGroupMissing.Trouble("GitHub has no runner group " + value(g.RunnerGroup))

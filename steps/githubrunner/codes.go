@@ -38,7 +38,7 @@ var (
 	codeGroupMissing = plan.NewCode("runner-group-missing", plan.Warning, "the organization has no runner group of the configured name",
 		"create the group at GitHub, or correct runner_group or fence_group; macfleet doctor github lists the groups")
 	codePublic = plan.NewCode("runner-public", plan.Critical, "workflows of public repositories may run on the builder: anyone who opens a pull request could run code on it",
-		"turn off \"Allow public repositories\" of the runner group at GitHub, or set allow_public_repositories = true")
+		"turn off \"Allow public repositories\" of the runner group at GitHub or make the repository private, or set allow_public_repositories = true")
 	codeReadOnly = plan.NewCode("runner-read-only", plan.Warning, "macfleet's credentials may list runners but not change them",
 		"give the App or the token write access to self-hosted runners; macfleet doctor github names the permission")
 

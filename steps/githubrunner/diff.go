@@ -276,8 +276,16 @@ func (d *diff) public() string {
 		return "allowed"
 	case known && g.Public:
 		return "may use the group " + g.Name
+	case d.ofEveryone():
+		return "registered at one"
 	}
 	return "refused"
+}
+
+// ofEveryone reports whether the runner registers at a public repository.
+func (d *diff) ofEveryone() bool {
+	public, _ := d.service.Public.Get()
+	return public
 }
 
 func (d *diff) loaded() string {

@@ -252,6 +252,7 @@ func TestFindings(t *testing.T) {
 		"public": {func(s *scene) {
 			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: true}})
 		}, "refused runner-public"},
+		"a public repository": {func(s *scene) { s.view.Service.Public = inventory.Present(true) }, "refused runner-public"},
 		"public, allowed": {func(s *scene) {
 			yes := true
 			s.spec.AllowPublicRepositories = &yes

@@ -79,6 +79,7 @@ type answer struct {
 func (a *API) routes() {
 	a.route("GET /orgs/{owner}/installation", a.asApp(a.installation))
 	a.route("GET /repos/{owner}/{repo}/installation", a.asApp(a.installation))
+	a.route("GET /repos/{owner}/{repo}", a.asInstallation(a.repository))
 	a.route("GET /app/installations/{id}", a.asApp(a.installationOf))
 	a.route("POST /app/installations/{id}/access_tokens", a.asApp(a.mint))
 	for route, serve := range map[string]func(*call) (answer, *failure){

@@ -60,6 +60,16 @@ func (a *API) groupRepositories(c *call) (answer, *failure) {
 	}), nil
 }
 
+// repository answers a repository itself.
+func (a *API) repository(c *call) (answer, *failure) {
+	private := !slices.ContainsFunc(c.own.PublicRepositories, func(name string) bool { return strings.EqualFold(name, c.scope) })
+	visibility := "public"
+	if private {
+		visibility = "private"
+	}
+	return answer{status: http.StatusOK, body: map[string]any{"id": idOf(c.scope), "full_name": c.scope, "private": private, "visibility": visibility}}, nil
+}
+
 func (a *API) listGroup(c *call) (answer, *failure) {
 	g, failed := c.named()
 	if failed != nil {

@@ -33,6 +33,8 @@ type Settings struct {
 	Ahead Span `json:"ahead,omitempty"`
 	// Missing are organizations and repositories that do not exist. All others do.
 	Missing []string `json:"missing,omitempty"`
+	// PublicRepositories are those that everyone can read, as OWNER/NAME. All others are private.
+	PublicRepositories []string `json:"public_repositories,omitempty"`
 	// Moved are new names of organizations and repositories by their old ones.
 	Moved map[string]string `json:"moved,omitempty"`
 	// Flow is the protocol of new registrations: classic (the default) or v2.
