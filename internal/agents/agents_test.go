@@ -51,7 +51,7 @@ func TestObserve(t *testing.T) {
 	if _, ok := seen[acme].Sunsets["2.334.0"]; !ok || seen[acme].SunsetsUnread != "" {
 		t.Errorf("sunsets %+v, %q", seen[acme].Sunsets, seen[acme].SunsetsUnread)
 	}
-	want := map[string]int{"GET /orgs/acme/actions/runners": 2, "GET /repos/acme/app/actions/runners": 1, "GET /orgs/acme/actions/runner-groups": 1,
+	want := map[string]int{"GET /orgs/acme/actions/runners": 2, "GET /repos/acme/app": 1, "GET /repos/acme/app/actions/runners": 1, "GET /orgs/acme/actions/runner-groups": 1,
 		"GET /orgs/acme/actions/runners/downloads": 1, "GET /repos/acme/app/actions/runners/downloads": 1,
 		"GET /orgs/acme/actions/runners/deprecations/2.334.0": 1, "GET /orgs/acme/actions/runners/deprecations/2.336.0": 1, "GET /repos/acme/app/actions/runners/deprecations/2.334.0": 1}
 	got := make(map[string]int)
