@@ -1,11 +1,30 @@
-# depart takes the runners' jobs $2… of the login user $1 out of launchd. A listener needs up to 30 s to cancel its job and
-# to close its session, which GitHub keeps for minutes if it is killed; launchd gives it 60 s.
+# depart takes the runners' jobs $2… of the login user $1 out of launchd.
 depart() {
   uid=$(id -u "$1")
   shift
   for one in "$@"; do
-    [ -z "$one" ] || leave "gui/$uid/$one" 75
+    [ -z "$one" ] || part "gui/$uid/$one"
   done
+}
+
+# part takes the runner's job $1 out of launchd. A listener needs up to 30 s to end and to close its session, which GitHub keeps
+# for minutes if it is killed. macfleet's property list gives it 60 s; by that of svc.sh launchd kills it after 5 s, so such a
+# job gets a signal before.
+part() {
+  look "$1"
+  case $said in
+    *'exit timeout = 60'*) ;;
+    *)
+      tries=0
+      [ -z "$pid" ] || launchctl kill SIGTERM "$1" || :
+      while [ -n "$pid" ] && [ "$tries" -lt 40 ]; do
+        sleep 1
+        look "$1"
+        tries=$((tries + 1))
+      done
+      ;;
+  esac
+  leave "$1" 75
 }
 
 # put_for replaces the file $2 of the login user $1 with the text $3 and the mode $4. launchd reads every file in its
