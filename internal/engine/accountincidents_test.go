@@ -183,7 +183,7 @@ func TestGitHubIncidents(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := apply(t, e)
-			fails := map[string]int{"newest-version-refused": 1}[incident] // it is started in vain
+			fails := map[string]int{"newest-version-refused": 1}[incident] // its start fails
 			if left := codesOf(r.After, host); r.Converged() || len(r.Failures) != fails || r.Done != 1 || slices.Contains(left, "drift sleep-enabled") {
 				t.Errorf("%d actions were done, failures %v, left %q", r.Done, r.Failures, left)
 			}

@@ -86,7 +86,7 @@ func (b builder) untouched(t *testing.T, job string, pid int) {
 }
 
 // TestBuilderWaits: whatever needs an idle builder waits for its job, whatever GitHub says, and for another that starts in
-// between. Nothing is stopped, deleted or erased. Then it goes on.
+// between. Nothing is stopped, deleted or erased. Then the run continues.
 func TestBuilderWaits(t *testing.T) {
 	t.Parallel()
 	says := map[string]func(*testing.T, builder){

@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestLeftOverRunners: of the entries that share an organization, a run deletes only offline ones under names of its own
+// TestLeftOverRunners: of the entries that share an organization, a run deletes only offline ones under names of this
 // configuration that no server has, and none while a host is silent or if the run is narrowed.
 func TestLeftOverRunners(t *testing.T) {
 	t.Parallel()
@@ -29,17 +29,17 @@ func TestLeftOverRunners(t *testing.T) {
 		gone   bool                                      // the entry is deleted
 		fails  string
 	}{
-		"ours":                        {entry: github.Runner{Name: ours}, gone: true},
-		"ours, in capitals":           {entry: github.Runner{Name: strings.ToUpper(ours)}},
-		"ours, of a repository":       {entry: github.Runner{Name: ours, Scope: "acme/app"}},
-		"ours, online":                {entry: github.Runner{Name: ours, Status: "online"}},
-		"ours, busy":                  {entry: github.Runner{Name: ours, Busy: "yes"}},
-		"of another environment":      {entry: github.Runner{Name: "acme-canary-macos-m2-00000"}},
-		"of another configuration":    {entry: github.Runner{Name: "globex-production-macos-m2-00000"}},
-		"of a person":                 {entry: github.Runner{Name: "build-1"}},
-		"online since the plan":       {entry: github.Runner{Name: ours}, since: func(r *github.Runner) { r.Status = "online" }, fails: "changed since the plan"},
-		"busy since the plan":         {entry: github.Runner{Name: ours}, since: func(r *github.Runner) { r.Busy = "yes" }, fails: "changed since the plan"},
-		"another name since the plan": {entry: github.Runner{Name: ours}, since: func(r *github.Runner) { r.Name = "build-1" }, fails: "changed since the plan"},
+		"this configuration's":                  {entry: github.Runner{Name: ours}, gone: true},
+		"this configuration's, in capitals":     {entry: github.Runner{Name: strings.ToUpper(ours)}},
+		"this configuration's, of a repository": {entry: github.Runner{Name: ours, Scope: "acme/app"}},
+		"this configuration's, online":          {entry: github.Runner{Name: ours, Status: "online"}},
+		"this configuration's, busy":            {entry: github.Runner{Name: ours, Busy: "yes"}},
+		"of another environment":                {entry: github.Runner{Name: "acme-canary-macos-m2-00000"}},
+		"of another configuration":              {entry: github.Runner{Name: "globex-production-macos-m2-00000"}},
+		"of a person":                           {entry: github.Runner{Name: "build-1"}},
+		"online since the plan":                 {entry: github.Runner{Name: ours}, since: func(r *github.Runner) { r.Status = "online" }, fails: "changed since the plan"},
+		"busy since the plan":                   {entry: github.Runner{Name: ours}, since: func(r *github.Runner) { r.Busy = "yes" }, fails: "changed since the plan"},
+		"another name since the plan":           {entry: github.Runner{Name: ours}, since: func(r *github.Runner) { r.Name = "build-1" }, fails: "changed since the plan"},
 		"a host is silent": {entry: github.Runner{Name: ours}, happen: func(t *testing.T, b builder, _ *engine.Engine) {
 			if err := b.Inject(b.name, "unreachable"); err != nil {
 				t.Error(err)

@@ -139,7 +139,7 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 		if got := strings.Join(failed(r), "\n"); r.Converged() != (fails == "") || !strings.Contains(got, fails) {
 			t.Errorf("failures %s, want %q; left %+v", got, fails, r.After.Summarise())
 		}
-		tap.nowhere(t, filepath.Join(dir, "macs"), "")
+		tap.hidden(t, filepath.Join(dir, "macs"), "")
 	}
 	nothing := func() {}
 	applies("", nothing)
@@ -172,7 +172,7 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	c.Fleets[0].Groups[0].Replicas = 0
 	applies("", nothing)
 
-	tap.nowhere(t, "", said.String())
+	tap.hidden(t, "", said.String())
 	got := false
 	for _, p := range seen {
 		for value, kind := range tap.found {
@@ -208,11 +208,11 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 		t.Fatal(err)
 	}
 	tap.found[strings.Split(key, "\n")[1]] = "the App's key"
-	tap.nowhere(t, filepath.Join(dir, "macs"), said.String())
+	tap.hidden(t, filepath.Join(dir, "macs"), said.String())
 }
 
-// nowhere finds none of the secrets in the files of a folder and in a text.
-func (w *wiretap) nowhere(t *testing.T, folder, text string) {
+// hidden finds none of the secrets in the files of a folder and in a text.
+func (w *wiretap) hidden(t *testing.T, folder, text string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -63,7 +63,7 @@ func TestHandMadeRunner(t *testing.T) {
 	t.Parallel()
 	const here, there = "/Users/m1/actions-runner", "/Users/m1/ci/runner"
 	for name, tc := range map[string]struct {
-		runners []handMade // the first one is to be taken over; without a name it has the host's
+		runners []handMade // the first one will be taken over; without a name it has the host's
 		id      int64      // of the entry in the end
 		root    string
 		second  bool
@@ -80,7 +80,7 @@ func TestHandMadeRunner(t *testing.T) {
 				t.Parallel()
 				w, _ := world(t, 3)
 				c := bakery()
-				c.Fleets[1].Groups[0].Spec.GithubRunner = registering("globex") // whose token a person has
+				c.Fleets[1].Groups[0].Spec = buildersOf("globex") // whose token a person has
 				runner := c.Fleets[0].Groups[0].Spec.GithubRunner
 				c.Fleets[0].Groups[0].Spec.GithubRunner = nil
 				converges(t, runBuilders(t, w, c))
@@ -126,7 +126,7 @@ func TestHandMadeRunner(t *testing.T) {
 				b.isTaken(t, w, tc.id, tc.root)
 				c.Fleets[0].Groups[0].Spec.GithubRunner = nil
 				c.Guardrails.IgnoreJobs = []string{"actions.runner.globex.*"}
-				c.Fleets[1].Groups[0].Spec.GithubRunner = registering(organization)
+				c.Fleets[1].Groups[0].Spec = buildersOf(organization)
 				converges(t, runBuilders(t, w, c))
 				kept, err := b.machine.Run(t.Context(), "root", "ls -A "+tc.root)
 				if err != nil || own != strings.Contains(string(kept.Stdout), "config.sh") || strings.Contains(string(kept.Stdout), ".runner") || len(b.entries(t)) > 0 {

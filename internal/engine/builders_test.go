@@ -25,13 +25,14 @@ const (
 // builders wants Macs that take jobs of an organization, with a personal token: the key of an App takes long to make.
 func builders(replicas int) *fleet.Config {
 	c := config("production", replicas)
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{AutoLogin: &fleet.AutoLogin{}, GithubRunner: registering(organization)}.WithBuiltIn().WithDefaults()
+	c.Fleets[0].Groups[0].Spec = buildersOf(organization)
 	return c
 }
 
-// registering is a block that registers runners in an organization.
-func registering(organization string) *fleet.GithubRunner {
-	return &fleet.GithubRunner{Token: &secret.Ref{Scheme: secret.Env, Path: "TOKEN"}, Organization: &organization, Labels: []string{bakeLabel}}
+// buildersOf is the specification of an organization's builders.
+func buildersOf(organization string) fleet.Spec {
+	return fleet.Spec{AutoLogin: &fleet.AutoLogin{}, GithubRunner: &fleet.GithubRunner{Token: &secret.Ref{Scheme: secret.Env, Path: "TOKEN"},
+		Organization: &organization, Labels: []string{bakeLabel}}}.WithBuiltIn().WithDefaults()
 }
 
 // byApp lets the runners of a configuration register with an App.
@@ -149,7 +150,7 @@ func (b builder) takesJobs(t *testing.T) {
 	}
 }
 
-// clean finds so many runners in launchd, and no temporary folder, unfinished work or fence.
+// clean finds this number of runners in launchd, and no temporary folder, unfinished work or fence.
 func (b builder) clean(t *testing.T, jobs int) {
 	t.Helper()
 	said, err := b.machine.Run(t.Context(), "root", `launchctl print gui/501 | grep -c 'actions\.runner\.'

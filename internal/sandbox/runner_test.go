@@ -376,3 +376,34 @@ func TestMigratedFiles(t *testing.T) {
 	b.log("Failed to create a session")
 	b.sh("cd "+runnerRoot+" && ./config.sh remove --local && ls -A | grep -c migrated", 1)
 }
+
+// TestRunnerClosesItsSession: a runner that gets SIGTERM closes its session in time, however short ExitTimeOut is; one that is booted
+// out with the default does not, and the next one finds its session.
+func TestRunnerClosesItsSession(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{true, false} {
+		b := newBuilder(t, "2.337.0")
+		b.config(0, "")
+		b.start("")
+		b.expect("online", false)
+		if asked {
+			b.sh("launchctl kill SIGTERM "+runnerJob, 0)
+			if !b.job("state = running") {
+				t.Error("it ended at once")
+			}
+			b.later(10 * time.Second)
+			if b.job("state = running") || !b.job("last exit code = 0") {
+				t.Error("it did not end well")
+			}
+			b.sh("launchctl kill SIGTERM "+runnerJob, 3)
+		}
+		b.sh("launchctl bootout "+runnerJob, 0)
+		b.later(10 * time.Second)
+		b.sh("launchctl kill SIGTERM "+runnerJob, 113)
+		b.sh("launchctl bootstrap gui/501 /Users/m1/Library/LaunchAgents/runner.plist", 0)
+		b.settle()
+		if state, err := b.machine.Runner(); err != nil || (state.State == 0) != asked {
+			t.Errorf("asked %t: %+v, %v", asked, state, err)
+		}
+	}
+}

@@ -26,6 +26,8 @@ func launchctl(p *proc) int {
 		return c.bootout()
 	case "kickstart":
 		return c.kickstart()
+	case "kill":
+		return c.kill()
 	case "print":
 		return c.print()
 	case "print-disabled":
@@ -245,6 +247,41 @@ func (c launchctlCall) kickstart() int {
 		return c.refuse(`Could not kickstart service "`+label+`"`, err)
 	case o.has('p'):
 		return c.showPID(d, label)
+	}
+	return 0
+}
+
+// kill sends a signal to the process of a job. Only SIGTERM to GitHub's runner is modelled, whose runsvc.sh then ends its listener;
+// launchd does not count the time.
+func (c launchctlCall) kill() int {
+	if len(c.args) != 2 {
+		return c.usage("launchctl kill <signal-number|signal-name> <service-target>")
+	}
+	d, label, ok := splitTarget(c.args[1])
+	if !ok || label == "" {
+		return c.malformed(c.args[1])
+	}
+	other := c.args[0] != "SIGTERM"
+	err := c.change(d, func(v *visit, m *manager, now time.Time) error {
+		j, ok := m.Jobs[d.String()+"/"+label]
+		switch {
+		case !ok:
+			return launchCode(113)
+		case j.PID == 0:
+			return launchCode(3)
+		case j.Runner == nil || other:
+			other = true
+			return nil
+		}
+		j.Ends, j.Exit = now.Add(stopsIdle), ending{}
+		j.plan(false, now)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return c.refuse(`Could not signal service "`+label+`"`, err)
+	case other:
+		return c.unmodelled("kill " + c.args[0] + " " + label)
 	}
 	return 0
 }

@@ -59,7 +59,7 @@ look "$target"
 [ "$code" = 0 ] || way=load
 [ "$way$pid" != keep ] || way=kick
 if [ "$way" = load ]; then
-  leave "$target" 20
+  part "$target"
   launchctl enable "$target"
   tries=0
   until launchctl bootstrap "gui/$uid" "$list"; do
