@@ -21,6 +21,13 @@ type AgentKeeper interface {
 	Leave(View) Finding
 }
 
+// JobOwner is a step whose job in launchd looks like another system's.
+type JobOwner interface {
+	Step
+	// OwnJob returns the label of the job that macfleet made, by its receipt on the host; empty: none.
+	OwnJob(Facts) string
+}
+
 // AgentStep returns the step that makes a host a CI agent, and that agent; ok is false if the host should be none.
 func AgentStep(all []Step) (k AgentKeeper, spec AgentSpec, ok bool) {
 	for _, s := range all {

@@ -22,7 +22,23 @@ var (
 
 // controlled returns why a host that another system controls must not be changed, or nil.
 func (c *computation) controlled(h *Host) *Trouble {
-	return cmp.Or(c.ownedByClusterAPI(h), c.otherController(h), c.foreignWriter(h), ForeignJob(c.cfg, h.Seen.Jobs, h.Spec.Spec))
+	return cmp.Or(c.ownedByClusterAPI(h), c.otherController(h), c.foreignWriter(h), ForeignJob(c.cfg, c.othersJobs(h), h.Spec.Spec))
+}
+
+// othersJobs are the jobs of other systems on a host, without the one that macfleet made there itself: a host that should be
+// no CI agent any more still has its job.
+func (c *computation) othersJobs(h *Host) inventory.Seen[[]Job] {
+	all, _ := h.Seen.Jobs.Get()
+	if len(all) == 0 || h.Spec.Spec.BuildsImages() {
+		return h.Seen.Jobs
+	}
+	for _, s := range c.stepsFor(h.Spec) {
+		if owner, is := s.(JobOwner); is {
+			own := owner.OwnJob(h.Seen.Facts)
+			all = slices.DeleteFunc(slices.Clone(all), func(j Job) bool { return own != "" && j.Label() == own })
+		}
+	}
+	return inventory.Present(all)
 }
 
 // ownedByClusterAPI returns why a host that the Cluster API manages must not be changed, or nil. Two

@@ -28,7 +28,10 @@ type githubRunner struct {
 	host    fleet.Host
 }
 
-var _ plan.AgentKeeper = githubRunner{}
+var (
+	_ plan.AgentKeeper = githubRunner{}
+	_ plan.JobOwner    = githubRunner{}
+)
 
 // New returns the step for a host.
 func New(h fleet.Host) plan.Step { return githubRunner{h.Spec.GithubRunner, h} }
@@ -100,6 +103,11 @@ func (g githubRunner) Entry(facts plan.Facts) (scope, id string, ok bool) {
 	}
 	f := s.chosen(cmp.Or(label, s.receipt.label), cmp.Or(scope, s.receipt.scope))
 	return f.settings.scope(), f.settings.id(), f.settings.AgentID != 0
+}
+
+// OwnJob returns the label of the runner's job that macfleet made.
+func (g githubRunner) OwnJob(facts plan.Facts) string {
+	return read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, g.stateID())).receipt.label
 }
 
 func (g githubRunner) Wanted() string {
@@ -190,12 +198,12 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 	switch {
 	case found:
 		f.Changes = append(f.Changes, change(plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: at.settings.scope(), Agent: entry},
-			Fields: []plan.Field{{Name: "entry at GitHub", Before: entry.Name + ", id " + entry.ID, After: ""}}}))
+			Fields: []plan.Field{{Name: "entry at GitHub", Before: "id " + entry.ID, After: "deleted"}}}))
 	case at.settings.AgentID != 0 && (v.Service == nil || v.Service.Trouble != nil):
 		f.Warnings = append(f.Warnings, *codeEntryStays.Trouble("macfleet cannot delete the entry " + at.settings.AgentName + " (id " + at.settings.id() + ") at " +
 			at.settings.GitHubURL + ": no fleet has credentials for it"))
 	}
-	f.Changes = append(f.Changes, change(plan.Change{Fields: []plan.Field{{Name: "folder", Before: at.root, After: ""}},
+	f.Changes = append(f.Changes, change(plan.Change{Fields: []plan.Field{{Name: "folder", Before: at.root, After: "deleted"}},
 		Command: scripts.Command("github_runner-forget", plan.Root, kit.Choose(at.root != "", at.root, "/Users/"+g.host.User+"/actions-runner"),
 			kit.Choose(seen.receipt.made, "whole", ""))}))
 	return f
