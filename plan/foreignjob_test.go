@@ -84,6 +84,38 @@ func TestForeignJobKeepsTheServer(t *testing.T) {
 	}
 }
 
+// ownsJob keeps an agent whose job looks like another system's.
+type ownsJob struct{ agentStep }
+
+func (ownsJob) Job(plan.Facts) string { return "actions.runner.acme.mini-1" }
+
+// TestOwnJob: the job that macfleet made itself, on a host that should have none any more, does not stop the host.
+func TestOwnJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, 0, 0)
+	w.member("macos", "m2", 1)
+	w.change(1, func(h *plan.HostSeen) {
+		h.Jobs = inventory.Present([]plan.Job{{Target: "gui/501/actions.runner.acme.mini-1", Loaded: true}})
+	})
+	w.plan(t) // contacts the host
+	compute := func(owner bool) *plan.Trouble {
+		p := plan.Compute(w.cfg, func(h fleet.Host) []plan.Step {
+			all := w.steps(h)
+			if owner {
+				all = append(all, ownsJob{agentStep{views: new([]plan.View)}})
+			}
+			return all
+		}, w.snap, plan.Selection{})
+		return p.Hosts[0].Refused
+	}
+	if got := compute(false); got == nil || got.Code.String() != "foreign-job" {
+		t.Errorf("someone's runner: %v", got)
+	}
+	if got := compute(true); got != nil {
+		t.Errorf("macfleet's own runner: %v", got)
+	}
+}
+
 // TestForeignWriter: another controller stops the host of its Node, unless the configuration allows it or connects the
 // Cluster API, whose controllers have that name.
 func TestForeignWriter(t *testing.T) {

@@ -270,7 +270,7 @@ func TestExamineAgent(t *testing.T) {
 			if check.Name == "runner" {
 				got = string(check.State) + ": " + check.Text + given(check.Remedy)
 			} else if check.Name == "step alpha" && check.Remedy != "" {
-				t.Errorf("%s: the step has a fix of its own: %s", name, check.Remedy)
+				t.Errorf("%s: the step has a separate fix: %s", name, check.Remedy)
 			}
 		}
 		if got != c.want {

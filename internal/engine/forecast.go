@@ -29,7 +29,7 @@ func forecast(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bound
 	}
 	var first rollout.Estimate // the cluster's own objects come first
 	if work[0][0].OfCluster() {
-		first, work = timing.Of(work[0]), work[1:]
+		first, work = timing.Of(work[0], false), work[1:]
 	}
 	total := timing.Task(rollout.Check).With(first)
 	l := lineUpOf(cfg, steps, p, work)
@@ -65,11 +65,12 @@ func forecast(cfg *fleet.Config, steps plan.StepsFor, p *plan.Plan, b plan.Bound
 
 // job returns how long the work on a host takes, and what that is based on.
 func (l lineUp) job(p *plan.Plan, timing rollout.Timing, w rollout.Work, actions []plan.Action) (rollout.Job, rollout.Estimate) {
-	done := timing.Of(actions)
+	agent := l.hosts[w.ID].Fenceable()
+	done := timing.Of(actions, agent)
 	_, opens := splitUncordon(actions)
 	job := rollout.Job{Work: done.Time, Uncordons: opens != nil}
 	if i := slices.IndexFunc(actions, func(a plan.Action) bool { return a.Kind == plan.ReinstallServer }); i > 0 {
-		job.Left = timing.Of(actions[:i]).Time
+		job.Left = timing.Of(actions[:i], agent).Time
 	}
 	if w.Lane != rollout.Plain && w.Lane != rollout.Leave && p.Cluster && l.hosts[w.ID].Spec.Spec.JoinsCluster() {
 		ready := timing.Task(rollout.Await(w.Lane))

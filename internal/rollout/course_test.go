@@ -57,11 +57,19 @@ func TestTiming(t *testing.T) {
 	t.Parallel()
 	a := plan.Action{Kind: plan.RunStep, Step: "tart", Disruption: plan.Drain, Drains: true, Evicts: 2,
 		Changes: []plan.Change{{Delivery: &plan.Delivery{Artifact: fleet.Artifact{Size: 60e6}}}}}
-	got := Timing{}.Of([]plan.Action{a, {Kind: plan.ClaimServer}})
+	got := Timing{}.Of([]plan.Action{a, {Kind: plan.ClaimServer}}, false)
 	if want := (Estimate{Time: realMacs.step + realMacs.drain + 6*time.Second + realMacs.call, Default: true, Pods: true}); got != want {
 		t.Errorf("by default %+v, want %+v", got, want)
 	}
-	got = Timing{Recorded: map[Task]time.Duration{TaskOf(a): 90 * time.Second}, Runs: 1}.Of([]plan.Action{a})
+	got = Timing{Recorded: map[Task]time.Duration{TaskOf(a): 90 * time.Second}, Runs: 1}.Of([]plan.Action{a}, true)
+	forced := a
+	forced.Forced = true
+	longer := func(all ...plan.Action) time.Duration {
+		return Timing{}.Of(all, true).Time - Timing{}.Of(all, false).Time
+	}
+	if twice, never := longer(a, a), longer(forced, plan.Action{Kind: plan.ClaimServer}); twice != realMacs.quiet || never != 0 {
+		t.Errorf("a CI agent adds %s to two drains, and %s to none", twice, never)
+	}
 	if want := (Estimate{Time: 90 * time.Second, Recorded: true}); got != want {
 		t.Errorf("as recorded %+v, want %+v", got, want)
 	}

@@ -40,6 +40,7 @@ type pace struct {
 	job     time.Duration // besides, where a job is restarted: it stops, starts and stays up
 	install time.Duration // the provider reinstalls a server, and it answers again
 	drain   time.Duration // the Pods of a host end, and its virtual machines with them
+	quiet   time.Duration // a host with a fenced CI agent must stay idle
 	reboot  time.Duration
 	join    time.Duration // a Node registers and is Ready
 	restart time.Duration // a Node is Ready again after its kubelet restarted
@@ -49,9 +50,9 @@ type pace struct {
 
 // The defaults. docs/performance.md lists them with their reasons.
 var (
-	realMacs = pace{call: time.Second, step: 4 * time.Second, job: 8 * time.Second, drain: time.Minute, reboot: 2 * time.Minute, install: 40 * time.Minute,
+	realMacs = pace{call: time.Second, step: 4 * time.Second, job: 8 * time.Second, drain: time.Minute, quiet: time.Minute, reboot: 2 * time.Minute, install: 40 * time.Minute,
 		join: 20 * time.Second, restart: 10 * time.Second, check: 5 * time.Second, rate: 10e6}
-	simulatedMacs = pace{call: 300 * time.Millisecond, step: time.Second, drain: time.Second, reboot: time.Second, install: 5 * time.Second,
+	simulatedMacs = pace{call: 300 * time.Millisecond, step: time.Second, drain: time.Second, quiet: time.Second, reboot: time.Second, install: 5 * time.Second,
 		join: time.Second, restart: time.Second, check: time.Second, rate: 100e6}
 )
 
@@ -92,13 +93,17 @@ func (t Timing) pace() pace {
 	return realMacs
 }
 
-// Of adds up how long actions take one after the other.
-func (t Timing) Of(actions []plan.Action) Estimate {
+// Of adds up how long actions on one host take one after the other. agent says that the host has a CI agent, which is fenced
+// once before the first action that would interrupt its jobs.
+func (t Timing) Of(actions []plan.Action, agent bool) Estimate {
 	var e Estimate
 	for _, a := range actions {
 		d, recorded := t.of(TaskOf(a))
 		if !recorded {
 			d += t.unrecorded(a)
+			if agent && a.Disruption >= plan.Drain && !a.Forced {
+				d, agent = d+t.pace().quiet, false
+			}
 			e.Pods = e.Pods || a.Drains && a.Evicts > 0
 		}
 		e.add(d, recorded)

@@ -27,7 +27,9 @@ type githubRunner struct {
 	host    fleet.Host
 }
 
-var _ plan.AgentKeeper = githubRunner{}
+var (
+	_ plan.AgentKeeper = githubRunner{}
+)
 
 // New returns the step for a host.
 func New(h fleet.Host) plan.Step { return githubRunner{h.Spec.GithubRunner, h} }
@@ -194,13 +196,13 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 		scope := cmp.Or(seen.receipt.scope, at.settings.scope())
 		for _, entry := range entriesOf(v, v.Service.AgentService, g.host.Name, scope, at.settings) {
 			f.Changes = append(f.Changes, change(plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: scope, Agent: entry},
-				Fields: []plan.Field{{Name: "entry at GitHub", Before: entry.Name + ", id " + entry.ID, After: ""}}}))
+				Fields: []plan.Field{{Name: "entry at GitHub", Before: "id " + entry.ID, After: "deleted"}}}))
 		}
-	} else if at.settings.AgentID != 0 {
+	} else if v.Service == nil && at.settings.AgentID != 0 {
 		f.Warnings = append(f.Warnings, *codeEntryStays.Trouble("macfleet cannot delete the entry " + at.settings.AgentName + " (id " + at.settings.id() + ") at " +
 			at.settings.GitHubURL + ": no fleet has credentials for it"))
 	}
-	f.Changes = append(f.Changes, change(plan.Change{Fields: []plan.Field{{Name: "folder", Before: at.root, After: ""}},
+	f.Changes = append(f.Changes, change(plan.Change{Fields: []plan.Field{{Name: "folder", Before: at.root, After: "deleted"}},
 		Command: scripts.Command("github_runner-forget", plan.Root, kit.Choose(at.root != "", at.root, "/Users/"+g.host.User+"/actions-runner"),
 			kit.Choose(seen.receipt.made, "whole", ""))}))
 	return f

@@ -363,7 +363,7 @@ func TestShownRegistration(t *testing.T) {
 	}
 }
 
-// TestConfigurationIsNoDrift: another wish changes nothing of what is observed, so it is not taken for a person's edit.
+// TestConfigurationIsNoDrift: another configuration changes nothing of what is observed, so it is not taken for a person's edit.
 func TestConfigurationIsNoDrift(t *testing.T) {
 	t.Parallel()
 	off := false
