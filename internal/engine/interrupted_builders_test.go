@@ -97,12 +97,14 @@ func bakerInterruptions() map[string]func(v *baker, n int) func() bool {
 var bakerScenes = map[string]struct {
 	incident  string
 	fresh     bool // there is no builder before
+	tart      bool // it has Tart
 	configure func(*fleet.Config)
 }{
 	"set up":           {fresh: true, configure: func(*fleet.Config) {}},
 	"registered again": {incident: "runner-deregistered", configure: func(*fleet.Config) {}},
 	"in conflict":      {incident: "runner-session-conflict", configure: func(*fleet.Config) {}},
 	"updated":          {incident: "runner-below-floor", configure: func(*fleet.Config) {}},
+	"fenced":           {tart: true, configure: needIdle["tart"]},
 	"removed":          {configure: needIdle["removal"]},
 	"released":         {configure: needIdle["release"]},
 }
@@ -119,7 +121,9 @@ func TestBuilderInterrupted(t *testing.T) {
 				w, before := world(t, 3)
 				pool := names(t, w)
 				c := bakery()
-				c.Fleets[0].Groups[0].Spec.Tart = nil
+				if !s.tart {
+					c.Fleets[0].Groups[0].Spec.Tart = nil
+				}
 				if !s.fresh {
 					converges(t, runBuilders(t, w, c))
 				}
