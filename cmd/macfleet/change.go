@@ -41,7 +41,7 @@ Exit codes: 0 everything allowed was done and verified, 1 error or not approved,
 	c.Flags().StringArrayVar(&o.ForceBusy, "force-busy", nil, "change `HOST` even if it is busy; its running work is lost (repeatable)")
 	verboseFlag(c.Flags(), env)
 	c.Flags().BoolVar(&o.FailOnDeferred, "fail-on-deferred", false, "exit 3 when a limit of this run defers hosts to a later run")
-	c.Flags().DurationVar(&o.DrainTimeout, "drain-timeout", app.DefaultDrain, "time allowed for Pods to terminate before a host is changed")
+	c.Flags().DurationVar(&o.DrainTimeout, "drain-timeout", app.DefaultDrain, "time allowed for the Pods or the CI job of a host to end before it is changed")
 	jsonIntoFlag(c.Flags(), &o.JSONInto)
 	c.Flags().DurationVar(&o.Deadline, "deadline", 0, "start nothing new after this time, e.g. 50m; finish running steps and exit 3")
 	c.Flags().StringVar(&o.FailedFrom, "failed-from", "", "limit to hosts that an earlier `RUN` (id or last) did not finish")

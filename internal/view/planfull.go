@@ -191,6 +191,8 @@ func idleText(a plan.Action) string {
 		return "by force, while there is " + plan.TaskTexts(a.Busy)
 	case a.Forced:
 		return "by force: work on the host is not checked"
+	case a.Kind == plan.RetireAgent:
+		return "waits until no job runs on the host" + given(len(a.Busy) > 0, "; running now: %s", plan.TaskTexts(a.Busy))
 	case a.Drains:
 		work := slices.DeleteFunc(slices.Clone(a.Busy), func(t plan.Task) bool { return t.VM != "" }) // these end with their Pods
 		return "drains the host first: " + given(a.Evicts > 0, count(a.Evicts, "Pod")) + given(a.Evicts == 0, "no Pod at present") +
