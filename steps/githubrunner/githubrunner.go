@@ -27,9 +27,7 @@ type githubRunner struct {
 	host    fleet.Host
 }
 
-var (
-	_ plan.AgentKeeper = githubRunner{}
-)
+var _ plan.AgentKeeper = githubRunner{}
 
 // New returns the step for a host.
 func New(h fleet.Host) plan.Step { return githubRunner{h.Spec.GithubRunner, h} }

@@ -1,0 +1,140 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// connected is a service where an entry has come online since the plan.
+type connected struct {
+	engine.Agents
+	id string
+}
+
+// Agent returns the entry as it is now.
+func (c connected) Agent(ctx context.Context, scope, id string) (inventory.Seen[inventory.Agent], error) {
+	seen, err := c.Agents.Agent(ctx, scope, id)
+	if a, ok := seen.Get(); ok && id == c.id {
+		a.Online = true
+		return inventory.Present(a), err
+	}
+	return seen, err
+}
+
+// restores is a service that records what agents get back.
+type restores struct {
+	engine.Agents
+	got *[]plan.AgentSpec
+}
+
+// Unfence records the specification.
+func (r restores) Unfence(ctx context.Context, spec plan.AgentSpec, a inventory.Agent) error {
+	*r.got = append(*r.got, spec)
+	return r.Agents.Unfence(ctx, spec, a)
+}
+
+// serviceFails lets a call to the CI service fail.
+func serviceFails(what string, err error) func(enginetest.Call) enginetest.Fault {
+	return func(c enginetest.Call) enginetest.Fault {
+		if c.Place == enginetest.InService && c.What == what {
+			return enginetest.Fault{Err: err}
+		}
+		return enginetest.Fault{}
+	}
+}
+
+// TestNoTokenNoChange: without a token for the new registration, the present agent is not stopped.
+func TestNoTokenNoChange(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.want["tools"] = "t1"
+		w.Change(func() { w.Entries = nil }) // someone deleted the entry
+		p := planned(t, w.engine)
+		w.OnCall = serviceFails("register", errors.New("rate limited"))
+		r := performed(t, w.engine, p)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "rate limited") || !m.Agent.Runs || m.Agent.ID == "" {
+			t.Errorf("failures %v, agent %+v", r.Failures, m.Agent)
+		}
+		w.OnCall = nil
+		converges(t, w.engine)
+		w.isToy(t, m)
+	})
+}
+
+// TestAnotherMachinesEntry: an entry of the host's name that came online since the plan belongs to another machine.
+func TestAnotherMachinesEntry(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.want["tools"] = "t1"
+		other := w.Register(toyScope, m.Server.Name)
+		p := planned(t, w.engine)
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
+			if c.What == "deregister" {
+				t.Errorf("the entry %s was deleted", c.Name)
+			}
+			return enginetest.Fault{}
+		}
+		w.engine.Agents = connected{w.engine.Agents, other}
+		if r := performed(t, w.engine, p); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "another machine may use it") {
+			t.Errorf("failures %v", r.Failures)
+		}
+	})
+}
+
+// TestForcedOverAJob: a service that keeps an entry because of a job does not stop a run that may lose the job.
+func TestForcedOverAJob(t *testing.T) {
+	t.Parallel()
+	refused := &inventory.ProviderError{Class: inventory.Precondition, Text: "a job runs"}
+	for _, forced := range []bool{false, true} {
+		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			w.want["tools"] = "t1"
+			w.Register(toyScope, m.Server.Name)
+			if forced {
+				w.engine.Selection.ForceBusy = []string{m.Server.Name}
+			}
+			p := planned(t, w.engine)
+			for i := range p.Actions {
+				p.Actions[i].Forced = forced
+			}
+			w.OnCall = serviceFails("deregister", refused)
+			r := performed(t, w.engine, p)
+			stopped := len(r.Failures) > 0 && errors.Is(r.Failures[0].Err, refused)
+			if stopped == forced {
+				t.Errorf("forced %t: failures %v", forced, r.Failures)
+			}
+		})
+	}
+}
+
+// TestUnfenceGivesBack: an agent that is not configured any more gets back the labels and the group that it had.
+func TestUnfenceGivesBack(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.Change(func() { w.Entries[0].Labels, w.Entries[0].Group = []string{"by-hand"}, "7" })
+		if !w.RunJob(m, "bake") {
+			t.Fatal("no job runs")
+		}
+		w.More = func(h fleet.Host) []plan.Step { // it should be no agent any more
+			return []plan.Step{toyAgent{none: true, spec: plan.AgentSpec{Scope: toyScope, Name: h.Name}}}
+		}
+		w.want["tools"] = "t1"
+		w.asToyRun(2)
+		p := planned(t, w.engine)
+		var got []plan.AgentSpec
+		w.engine.Agents = restores{w.engine.Agents, &got}
+		if r := performed(t, w.engine, p); len(r.Failures) == 0 {
+			t.Error("the job was not awaited")
+		}
+		if len(got) != 1 || strings.Join(got[0].Labels, " ") != "by-hand" || got[0].GroupID != "7" {
+			t.Errorf("it gets %+v", got)
+		}
+	})
+}
