@@ -224,6 +224,7 @@ func TestGitHubAway(t *testing.T) {
 			if err := w.FinishJob(b.name); err != nil {
 				t.Fatal(err)
 			}
+			e.Drain.Within = time.Minute
 			converges(t, e)
 		})
 	}

@@ -174,6 +174,8 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 
 	tap.hidden(t, "", said.String())
 	got := false
+	mu.Lock()
+	defer mu.Unlock()
 	for _, p := range seen {
 		for value, kind := range tap.found {
 			if strings.Contains(strings.Join(p.argv, "\x00"), value) {

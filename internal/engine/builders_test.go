@@ -88,8 +88,8 @@ func runBuilders(t *testing.T, w *sandbox.World, c *fleet.Config, more ...func(*
 		e.Agents = a
 	}
 	e.Run = named("sam", 1)
-	e.Ready = engine.Ready{Within: 20 * time.Second, Every: 5 * time.Millisecond, Agent: 20 * time.Second}
-	e.Drain = engine.Drain{Within: 20 * time.Second, Every: 5 * time.Millisecond, Quiet: 10 * time.Millisecond}
+	e.Ready = engine.Ready{Within: time.Minute, Every: 5 * time.Millisecond, Agent: time.Minute}
+	e.Drain = engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond, Quiet: 10 * time.Millisecond}
 	return e
 }
 

@@ -102,7 +102,6 @@ var bakerScenes = map[string]struct {
 }{
 	"set up":           {fresh: true, configure: func(*fleet.Config) {}},
 	"registered again": {incident: "runner-deregistered", configure: func(*fleet.Config) {}},
-	"in conflict":      {incident: "runner-session-conflict", configure: func(*fleet.Config) {}},
 	"updated":          {incident: "runner-below-floor", configure: func(*fleet.Config) {}},
 	"fenced":           {tart: true, configure: needIdle["tart"]},
 	"removed":          {configure: needIdle["removal"]},

@@ -79,9 +79,6 @@ const (
 
 func (f folder) has(name string) bool { _, ok := f.sizes[name]; return ok }
 
-// installed reports whether the programs are complete enough to register.
-func (f folder) installed() bool { return f.has(listenerFile) && f.sizes[newServiceFile] > 0 }
-
 // half reports whether a registration was interrupted: config.sh writes its files one after the other.
 func (f folder) half() bool {
 	whole := (f.has(settingsFile) || f.has(migratedFile)) && (f.has(credentialsFile) || f.has(credentialsFile+"_migrated")) && f.has(keyFile)
