@@ -195,8 +195,8 @@ func idleText(a plan.Action) string {
 		return "waits until no job runs on the host" + given(len(a.Busy) > 0, "; running now: %s", plan.TaskTexts(a.Busy))
 	case a.Drains:
 		work := slices.DeleteFunc(slices.Clone(a.Busy), func(t plan.Task) bool { return t.VM != "" }) // these end with their Pods
-		return "drains the host first: " + given(a.Evicts > 0, count(a.Evicts, "Pod")) + given(a.Evicts == 0, "no Pod at present") +
-			given(len(work) > 0, "; waits for "+plan.TaskTexts(work))
+		return "drains the host first: " + given(a.Evicts > 0, "%s", count(a.Evicts, "Pod")) + given(a.Evicts == 0, "no Pod at present") +
+			given(len(work) > 0, "; waits for %s", plan.TaskTexts(work))
 	}
 	return "only while nothing uses the host's virtual machines"
 }
