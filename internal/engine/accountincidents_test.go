@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -50,6 +51,9 @@ func said(p *plan.Plan, err error) []string {
 				out = append(out, t.Code.String())
 			}
 		}
+	}
+	for _, s := range p.Services {
+		out = append(out, s.Code.String())
 	}
 	for _, r := range p.Rejected {
 		out = append(out, r.Trouble.Code.String())
@@ -186,6 +190,9 @@ func TestGitHubIncidents(t *testing.T) {
 			fails := map[string]int{"newest-version-refused": 1}[incident] // its start fails
 			if left := codesOf(r.After, host); r.Converged() || len(r.Failures) != fails || r.Done != 1 || slices.Contains(left, "drift sleep-enabled") {
 				t.Errorf("%d actions were done, failures %v, left %q", r.Done, r.Failures, left)
+			}
+			if fails > 0 && !strings.Contains(fmt.Sprint(r.Failures), "is deprecated and cannot receive messages") {
+				t.Errorf("the cause is missing: %v", r.Failures)
 			}
 			if after, err := b.machine.Runner(); err != nil || after.ID != before.ID || after.Installed != before.Installed || after.PID != before.PID {
 				t.Errorf("the runner was %+v, and is %+v, %v", before, after, err)

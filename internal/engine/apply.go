@@ -271,6 +271,9 @@ func (e *Engine) work(ctx context.Context, h plan.Host, actions []plan.Action, l
 	if err := w.liftFence(ctx); err != nil {
 		r.LeftFenced = append(r.LeftFenced, LeftFenced{h.Name, h.Fleet, e.scrubError(err)})
 	}
+	if len(r.Failures) == 0 { // else its actions may have left the agent stopped
+		w.awaitOnline(ctx)
+	}
 	r.cordoned, r.uncordoned = w.cordoned, w.uncordoned
 	step, ok := plan.NodeStep(e.Steps(h.Spec))
 	for i := range r.Failures {

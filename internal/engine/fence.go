@@ -321,15 +321,18 @@ func (w *worker) liftFence(ctx context.Context) error {
 		w.engine.emit(Event{Type: Unfenced, Host: w.host.Name})
 	}
 	if f.agent.Online && !w.host.Stage.Final() {
-		w.awaitOnline(ctx, f)
+		w.unfenced = f
 	}
 	return nil
 }
 
-// awaitOnline waits until the service shows an agent as online that was before: a restart of its host ends it for a while. The
-// comparison at the end of the run reports one that does not return.
-func (w *worker) awaitOnline(ctx context.Context, f *fence) {
-	e := w.engine
+// awaitOnline waits until the service shows an agent as online that was before its fence: a restart of its host ends it for a
+// while. The comparison at the end of the run reports one that does not return.
+func (w *worker) awaitOnline(ctx context.Context) {
+	e, f := w.engine, w.unfenced
+	if f == nil {
+		return
+	}
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(e.Ready.Agent, DefaultAgent))
 	defer cancel()
 	defer context.AfterFunc(e.Stop, cancel)()

@@ -38,6 +38,7 @@ type worker struct {
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
 	fence     *fence       // of its CI agent; nil: this run fenced none
+	unfenced  *fence       // the fence that liftFence removed, of an agent that was online before
 	admission secret.Value // the token that its agent registers with; zero: not requested yet
 	// deregistered are the ids of entries that this run deleted at the CI service.
 	deregistered []string

@@ -80,7 +80,8 @@ if [ "$way" != keep ]; then
     if [ -z "$pid" ]; then gone=$((gone + 1)); else gone=0; fi
     if [ "$gone" -gt 3 ] || [ "$tries" -gt 35 ]; then
       last=''
-      [ ! -f "$log" ] || last=$(tail -n 3 "$log")
+      # the service's own lines about the exit say nothing about the cause
+      [ ! -f "$log" ] || last=$(tail -n 20 "$log" | grep -E -v '^(Start|Runner listener exit|$)' | tail -n 1) || :
       echo "the runner does not listen for jobs: $last (log: $log)" >&2
       exit 70
     fi
