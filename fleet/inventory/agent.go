@@ -49,7 +49,7 @@ type AgentService struct {
 	// Groups are those of the scope; absent: the scope has none.
 	Groups Seen[[]AgentGroup] `json:"groups,omitzero"`
 	// Public says that the scope is a repository that everyone can read, so that anyone can propose a workflow; absent: the
-	// scope is no repository.
+	// scope is not a repository.
 	Public Seen[bool] `json:"public,omitzero"`
 	// Newest is the newest program for these hosts; absent: the service offers none.
 	Newest Seen[AgentRelease] `json:"newest,omitzero"`

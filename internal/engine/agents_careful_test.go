@@ -114,8 +114,8 @@ func TestForcedOverAJob(t *testing.T) {
 	}
 }
 
-// TestUnfenceGivesBack: an agent that is not configured any more gets back the labels and the group that it had.
-func TestUnfenceGivesBack(t *testing.T) {
+// TestUnfenceRestores: an agent that is not configured any more gets back the labels and the group that it had.
+func TestUnfenceRestores(t *testing.T) {
 	t.Parallel()
 	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 		w.Change(func() { w.Entries[0].Labels, w.Entries[0].Group = []string{"by-hand"}, "7" })

@@ -245,7 +245,7 @@ func (d *diff) refusal(w work) *plan.Trouble {
 		return codeGroupMissing.Trouble("GitHub has no runner group " + value(g.RunnerGroup))
 	case w == (work{}):
 		return nil
-	case d.said == saidClock && d.runs(): // one that has stopped is started again, and says so if the clock is still wrong
+	case d.said == saidClock && d.runs(): // one that has stopped is started again, and reports it if the clock is still wrong
 		return codeClock.Trouble("GitHub refuses the runner's session: the host's clock differs by more than five minutes")
 	}
 	if t := d.inUse(); t != nil && w.register != (plan.Reason{}) {
