@@ -12,6 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
 // fenced is a block of a page between two lines of backticks.
@@ -139,7 +140,8 @@ func TestRunbook(t *testing.T) {
 	w.runs(0, "init", "cluster", "--auto-approve")
 	w.runs(0, "apply", "--auto-approve")
 	runner := strings.Fields(w.runs(0, "hosts", "-o", "name", "--on", "fleet=runners"))[0]
-	w.host = runner[len(runner)-5:]
+	builder := strings.Fields(w.runs(0, "hosts", "-o", "name", "--on", "fleet=builders"))[0]
+	here := map[string]string{"00c3b": runner[len(runner)-5:], "6cb81": builder[len(builder)-5:], sandbox.GitHubAccount: sandbox.GitHubAccount} // by the page's names
 	text, err := os.ReadFile("../../docs/runbook.md")
 	must(t, err)
 	practised := 0
@@ -148,6 +150,9 @@ func TestRunbook(t *testing.T) {
 		practise := regexp.MustCompile("(?m)^Practise: `sandbox inject (\\S+) (\\S+)`$").FindStringSubmatch(section)
 		command := regexp.MustCompile("```sh\nmacfleet ([^\n]*)\n").FindStringSubmatch(section)
 		code := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(title)
+		if practise != nil && code == nil {
+			code = practise[1:] // a situation with many causes: the incident is one
+		}
 		for _, part := range []string{"**Means:**", "**Do:**", "**Call someone"} {
 			if !strings.Contains(section, part) {
 				t.Errorf("%q lacks %s", title, part)
@@ -157,12 +162,13 @@ func TestRunbook(t *testing.T) {
 			continue
 		}
 		practised++
-		w.runs(0, "sandbox", "inject", w.host, practise[2])
-		if said := w.runs(3, strings.Fields(strings.ReplaceAll(command[1], practise[1], w.host))...); !strings.Contains(said, code[1]) {
+		on := here[practise[1]]
+		w.runs(0, "sandbox", "inject", on, practise[2])
+		if said := w.runs(3, strings.Fields(strings.ReplaceAll(command[1], practise[1], on))...); !strings.Contains(said, code[1]) {
 			t.Errorf("%s: macfleet %s does not name the code:\n%s", title, command[1], said)
 		}
 		w.runs(0, "sandbox", "heal")
-		w.runs(0, "apply", "--auto-approve", "--on", "name="+w.host) // some incidents leave a trace
+		w.runs(0, "apply", "--auto-approve") // some incidents leave a trace
 	}
 	if practised < 12 {
 		t.Errorf("only %d situations can be practised", practised)
@@ -173,7 +179,6 @@ func TestRunbook(t *testing.T) {
 type docWorld struct {
 	t     *testing.T
 	place []string
-	host  string // the end of a runner's name
 }
 
 // newDocWorld makes the smaller environment of the example, whose hosts may be drained at any time.
