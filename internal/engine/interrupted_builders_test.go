@@ -210,8 +210,10 @@ func TestRegistrationInterrupted(t *testing.T) {
 	t.Cleanup(func() {
 		want := []string{"0 entries:", "0 entries: .credentials_rsaparams", "1 entries: .credentials_rsaparams", "1 entries: .credentials_rsaparams .credentials",
 			"1 entries: .credentials_rsaparams .credentials .runner"}
-		if !t.Failed() && !slices.Equal(states, want) {
-			t.Errorf("config.sh was killed in the states %q, want %q", states, want)
+		for k, state := range states {
+			if !t.Failed() && state != want[k] && (state != "" || !testing.Short()) { // short: a share of the worlds is left out
+				t.Errorf("config.sh was killed in the state %q, want %q", state, want[k])
+			}
 		}
 	})
 	for k := range states {
