@@ -25,14 +25,11 @@ type AgentKeeper interface {
 
 // AgentStep returns the step that makes a host a CI agent, and that agent; ok is false if the host should be none.
 func AgentStep(all []Step) (k AgentKeeper, spec AgentSpec, ok bool) {
-	for _, s := range all {
-		if k, is := s.(AgentKeeper); is {
-			if spec, ok := k.Agent(); ok {
-				return k, spec, true
-			}
-		}
+	if k, ok = keeper(all); !ok {
+		return nil, AgentSpec{}, false
 	}
-	return nil, AgentSpec{}, false
+	spec, ok = k.Agent()
+	return k, spec, ok
 }
 
 // AgentSpec is the agent that a host should be.

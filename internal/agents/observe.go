@@ -102,8 +102,7 @@ func together(n int, do func(int)) {
 	all.Wait()
 }
 
-// groups returns the groups of a scope, none where it has none.
-// A run reads them once.
+// listed returns the groups of a scope. A run reads them once.
 func (in *scope) listed(ctx context.Context, c *github.Client) (inventory.AgentService, error) {
 	return in.groups.get(ctx, func(inventory.AgentService) bool { return true }, func() (inventory.AgentService, error) {
 		seen, err := c.Groups(ctx)

@@ -138,7 +138,7 @@ func (w *worker) viewAgent(ctx context.Context, k plan.AgentKeeper, v *plan.View
 	if v.Service == nil || v.Service.Trouble != nil {
 		return nil
 	}
-	_, spec, _ := plan.AgentStep([]plan.Step{k})
+	spec, _ := k.Agent()
 	now := *v.Service
 	gone := func(a inventory.Agent) bool { return slices.Contains(w.deregistered, a.ID) }
 	now.Agents = slices.DeleteFunc(slices.Clone(now.Agents), gone)
