@@ -177,7 +177,7 @@ func (d *diff) registers() []string {
 	if d.at.settings.WorkFolder != "" || *d.step.desired.WorkFolder != "_work" {
 		names = append(names, nameWork)
 	}
-	return names
+	return append(names, nameMode)
 }
 
 // space is what an installation needs on the disk: the archive and its unpacked files.

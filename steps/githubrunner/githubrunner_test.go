@@ -235,6 +235,7 @@ func TestFindings(t *testing.T) {
 		},
 			again("runner-options-differ", "drain") + "\nwarns fence-weak"},
 		"work folder":     {func(s *scene) { s.spec.WorkFolder = text("/opt/work") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
+		"ephemeral":       {func(s *scene) { s.settings("\"agentId\"", "\"ephemeral\": true,\n  \"agentId\"") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
 		"search path":     {func(s *scene) { s.runner.Path = "/usr/bin:/bin\n" }, "runner-job-edited: job kick (drain)\nwarns fence-weak"},
 		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
 		"svc.sh's timeout": {func(s *scene) {

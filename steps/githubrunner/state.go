@@ -50,6 +50,7 @@ type settings struct {
 	AgentName  string `json:"agentName"`
 	GitHubURL  string `json:"gitHubUrl"`
 	WorkFolder string `json:"workFolder"`
+	Ephemeral  bool   `json:"ephemeral"` // it is deleted after one job
 }
 
 // id returns the id of the entry at GitHub; empty: it is not registered.
