@@ -131,7 +131,7 @@ func (d *diff) settings() []kit.Setting {
 		kit.Compare(nameDefaults, d.defaults(), kit.Choose(*g.DefaultLabels, "set", "not set")),
 		kit.Compare(namePublic, d.public(), kit.Choose(*g.AllowPublicRepositories, "allowed", "refused")),
 		kit.Compare(nameWork, cmp.Or(d.at.settings.WorkFolder, "none"), *g.WorkFolder),
-		kit.Compare(nameMode, kit.Choose(d.at.settings.Ephemeral, "ephemeral", "persistent"), *g.Mode),
+		kit.Compare(nameMode, d.at.settings.mode(), *g.Mode),
 	}
 	if value(g.Organization) != "" {
 		all = append(all, d.group())
@@ -216,8 +216,8 @@ func (d *diff) registration() (string, plan.Reason) {
 		return because(d.registered(), codeOptions, "GitHub's own labels of the runner are %s", d.defaults())
 	case own.WorkFolder != *d.step.desired.WorkFolder:
 		return because(d.registered(), codeOptions, "the runner's work folder is %s", own.WorkFolder)
-	case own.Ephemeral:
-		return because(d.registered(), codeOptions, "the runner is ephemeral: GitHub deletes it after one job")
+	case own.mode() != *d.step.desired.Mode:
+		return because(d.registered(), codeOptions, "the runner is registered as %s", own.mode())
 	}
 	return d.registered(), plan.Reason{}
 }

@@ -67,6 +67,9 @@ func (s settings) scope() string { return strings.ToLower(strings.TrimRight(s.Gi
 // at reports whether the runner is registered at a scope. GitHub ignores the case of names.
 func (s settings) at(scope string) bool { return s.AgentID != 0 && strings.EqualFold(s.scope(), scope) }
 
+// mode returns how the runner is registered, as the configuration names it.
+func (s settings) mode() string { return kit.Choose(s.Ephemeral, "ephemeral", "persistent") }
+
 // Files of a runner.
 const (
 	settingsFile    = ".runner"
