@@ -76,7 +76,7 @@ func TestPreparedObjectGone(t *testing.T) {
 		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		converges(t, e) // the kubelet's token ended with its ServiceAccount, and the Node would be silent after 40 s
+		converges(t, e) // the kubelet's token is revoked with its ServiceAccount, and the Node would be silent after 40 s
 	}
 	if p := planned(t, e); p.Hosts[0].Refused != nil {
 		t.Errorf("in the end: %q", codesOf(p, host))
