@@ -21,6 +21,7 @@ type Config struct {
 	SSH          SSH
 	Artifacts    []Artifact // in the order of files and places
 	GitHubApps   []GitHubApp
+	Tailnet      *Tailnet // nil: no host joins one
 	Guardrails   Guardrails
 	Ignores      []Ignore // in the order of files and places
 	Fleets       []Fleet  // in the order of files and places

@@ -265,6 +265,39 @@ func (TartKubelet) Describe() map[string]Description {
 	}
 }
 
+// Describe describes the tailnet.
+func (Tailnet) Describe() map[string]Description {
+	return map[string]Description{
+		"":                 {Text: "The Tailscale network that hosts join. Without it nothing of Tailscale exists on any host."},
+		"enabled":          {Text: "Whether hosts join it. With false they leave it, and their devices are deleted.", Default: "true", Example: "var.tailnet"},
+		"auth":             {Text: "Secret of an OAuth client with the scopes devices:core and auth_keys; or an auth key made by hand, which control_url needs.", Example: `secret("op://acme/TAILSCALE/oauth-client-secret")`},
+		"client_id":        {Text: "In place of auth: client id of a federated identity.", Example: `"T1234CNTRL-k5678"`},
+		"identity_token":   {Text: "Token (a JWT) of the CI job that client_id trusts.", Example: `secret("env://TAILSCALE_ID_TOKEN")`},
+		"tags":             {Text: "Tags of every host's device.", Example: `["tag:macmini-${env.name}"]`},
+		"control_url":      {Text: "Address of another control server, such as Headscale; without it, Tailscale's own.", Example: `"https://headscale.acme.dev"`},
+		"device_budget":    {Text: "Tagged devices that the tailnet's plan allows; without it, any number.", Unit: "devices", Example: "50"},
+		"reserved_devices": {Text: "Tagged devices to come besides hosts: the operator's, proxies and connectors.", Unit: "devices", Default: "0", Example: "5"},
+	}
+}
+
+// Describe describes the step.
+func (Tailscale) Describe() map[string]Description {
+	return map[string]Description{
+		"":         {Text: "The host is a device of the tailnet. Without an enabled tailnet block it has no effect."},
+		"artifact": {Text: "Archive of tailscale and tailscaled, made by macfleet artifacts build. Required here or in a level above.", Example: `artifact.tailscale`},
+		"port":     {Text: "UDP port on which the daemon receives packets.", Example: "41641"},
+	}
+}
+
+// Describe describes the step.
+func (NodeExporter) Describe() map[string]Description {
+	return map[string]Description{
+		"":         {Text: "The host's metrics are served in the tailnet and nowhere else. It needs tailscale."},
+		"artifact": {Text: "The vendor's archive of node_exporter. Required here or in a level above.", Example: `artifact.node_exporter`},
+		"port":     {Text: "Port on the host's tailnet address.", Example: "9100"},
+	}
+}
+
 // Describe describes what a Node does not offer.
 func (Reserve) Describe() map[string]Description {
 	return map[string]Description{

@@ -15,6 +15,8 @@ type Spec struct {
 	Power        *Power        `hcl:"power,block"`
 	AutoLogin    *AutoLogin    `hcl:"auto_login,block"`
 	VMFirewall   *VMFirewall   `hcl:"vm_firewall,block"`
+	Tailscale    *Tailscale    `hcl:"tailscale,block"`
+	NodeExporter *NodeExporter `hcl:"node_exporter,block"`
 	Tart         *Tart         `hcl:"tart,block"`
 	TartKubelet  *TartKubelet  `hcl:"tart_kubelet,block"`
 	GithubRunner *GithubRunner `hcl:"github_runner,block"`
@@ -61,5 +63,7 @@ type Host struct {
 	Group       string `per:"fleet"`
 	User        string `per:"fleet"` // login user
 	LabelPrefix string `per:"fleet"` // of macfleet's labels on its Node; empty: the configuration has no cluster
-	Spec        Spec
+	// Tailnet is the tailnet of the configuration, enabled or not; nil: it has no such block.
+	Tailnet *Tailnet
+	Spec    Spec
 }

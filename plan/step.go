@@ -124,6 +124,8 @@ type View struct {
 	Force    bool                               // changes do not wait, including those that check for work themselves
 	At       time.Time                          // when the host had answered, by the clock of Node.Heard; zero: unknown
 	Service  *ServiceSeen                       // the CI service of the host's agent; nil: the host should be no agent of one
+	Tailnet  *TailnetSeen                       // what the control server lists of this host; nil: the configuration has no tailnet
+	Path     string                             // how the host was reached, as HostSeen.Path
 	Servers  map[string]bool                    // the names of all servers and members; shared, so it must not be changed
 	Fence    *Fence                             // an earlier run kept new jobs away from the host's agent; nil: none did
 	Fenced   bool                               // this run keeps new jobs away: labels and group of the agent are not compared
@@ -182,18 +184,19 @@ type Unread struct {
 // Change is one difference within a step, as data. Only package hosts executes it, and apply runs exactly the
 // changes that were shown.
 type Change struct {
-	Reason     Reason       `json:"reason"`
-	Fields     []Field      `json:"-"`
-	Command    Command      `json:"-"`
-	Input      InputKind    `json:"input,omitempty"` // what the script reads on its standard input
-	Disruption Disruption   `json:"disruption"`
-	Removes    bool         `json:"removes,omitempty"`     // it removes what macfleet made
-	GrantsRoot bool         `json:"grants_root,omitempty"` // it sets up passwordless sudo
-	Detached   bool         `json:"detached,omitempty"`    // it takes over a minute or cuts the connection, so launchd runs it on the host
-	Guard      *Guard       `json:"guard,omitempty"`       // it may cut the connection to the host; nil: it cannot
-	Agent      *AgentChange `json:"agent,omitempty"`       // it happens at the CI service, and Command is empty; nil: on the host
-	Delivery   *Delivery    `json:"delivery,omitempty"`    // an artifact that must be on the host before the script runs; nil: none
-	Remedy     string       `json:"remedy,omitempty"`      // the remedy if the script exits with NotStaying; empty: the usual one
+	Reason     Reason        `json:"reason"`
+	Fields     []Field       `json:"-"`
+	Command    Command       `json:"-"`
+	Input      InputKind     `json:"input,omitempty"` // what the script reads on its standard input
+	Disruption Disruption    `json:"disruption"`
+	Removes    bool          `json:"removes,omitempty"`     // it removes what macfleet made
+	GrantsRoot bool          `json:"grants_root,omitempty"` // it sets up passwordless sudo
+	Detached   bool          `json:"detached,omitempty"`    // it takes over a minute or cuts the connection, so launchd runs it on the host
+	Guard      *Guard        `json:"guard,omitempty"`       // it may cut the connection to the host; nil: it cannot
+	Agent      *AgentChange  `json:"agent,omitempty"`       // it happens at the CI service, and Command is empty; nil: on the host
+	Device     *DeviceChange `json:"device,omitempty"`      // it happens at the tailnet's control server, and Command is empty; nil: on the host
+	Delivery   *Delivery     `json:"delivery,omitempty"`    // an artifact that must be on the host before the script runs; nil: none
+	Remedy     string        `json:"remedy,omitempty"`      // the remedy if the script exits with NotStaying; empty: the usual one
 }
 
 // NotStaying is the exit code of a change's script whose process was started but does not keep running.
@@ -225,6 +228,8 @@ const (
 	AutoLoginCheck InputKind = "auto-login-check"
 	// Registration is what an agent registers with at its CI service.
 	Registration InputKind = "registration"
+	// TailnetKey is a key with which the host joins the tailnet, one line.
+	TailnetKey InputKind = "tailnet-key"
 )
 
 // NeedsPassword reports whether the input requires the login user's password.

@@ -91,6 +91,7 @@ type Engine struct {
 	Drain     Drain
 	Reboot    Reboot
 	Agents    Agents          // nil: no CI agents are configured
+	Tailnet   Tailnet         // nil: no tailnet is configured
 	Stop      context.Context // done: start no new action
 	Now       func() time.Time
 	Emit      func(Event) // never called concurrently

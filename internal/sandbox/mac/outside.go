@@ -23,6 +23,8 @@ type Outside struct {
 	Pods func(agent.Kubelet) ([]agent.Pod, error)
 	// Runners is GitHub's service for runners; nil = the machine does not reach it.
 	Runners agent.Runners
+	// Tailnets are the control servers that the machine reaches, by address; nil: it reaches none.
+	Tailnets agent.Tailnets
 	// MayHavePods is a fast check whether Pods can return any.
 	MayHavePods func() bool
 }
