@@ -17,6 +17,8 @@ type Control interface {
 	// Node returns the device of a node key as the server pushes it to its daemon now. The daemon calls it whenever
 	// it would have an open connection: the device then counts as connected.
 	Node(NodeContact) (Node, error)
+	// Disconnect notes that the daemon has ended.
+	Disconnect(nodeKey string) error
 	// Logout expires a node key at once; the device stays listed.
 	Logout(nodeKey string) error
 	// Peers are the other devices that a device may see, by the policy.
@@ -61,6 +63,7 @@ type Node struct {
 type RefusedNode struct {
 	Text string // for example: invalid key: API key does not exist
 	Gone bool   // the device does not exist (any more)
+	Late bool   // a daemon that runs does not get this answer before its next start
 }
 
 // Error returns the server's words.
