@@ -59,6 +59,7 @@ func (w *World) outside(server cloud.Server) mac.Outside {
 		Kubelets: func(all []agent.Kubelet) error { return w.agents.replace(server, all) },
 		Pods:     w.podsOf,
 		Runners:  w.github.For(server.ID),
+		Tailnets: reaches{w, server.ID},
 		MayHavePods: func() bool {
 			may, err := w.kube.HasPods(server.ID)
 			return may || err != nil // an error is reported when the Pods are read

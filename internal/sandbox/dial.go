@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
-// DialContext connects to port 22 of a server's public address: a real TCP connection over loopback,
+// DialContext connects to port 22 of a server's public address, or of its address in the tailnet: a real TCP connection over loopback,
 // served by the simulated Mac. No other address is reachable.
 func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	if w.shared != nil {
@@ -34,6 +34,11 @@ func (w *World) DialContext(ctx context.Context, network, addr string) (net.Conn
 	server, found, err := w.cloud.ServerAt(address.Unmap())
 	if err != nil {
 		return nil, fail(err)
+	}
+	if !found {
+		if server, found, err = w.onTailnet(address.Unmap()); err != nil {
+			return nil, fail(err)
+		}
 	}
 	if !found {
 		return nil, fail(unreachable())

@@ -46,7 +46,7 @@ func (w *World) Download(address string) (io.ReadSeekCloser, error) {
 			return nil, fmt.Errorf("download %s: %w", address, fs.ErrNotExist)
 		}
 	}
-	if !hasSamples(at.Hostname()) && !isRunnerArchive(at) {
+	if !hasSamples(at.Hostname()) && !isRunnerArchive(at) && !isExporterArchive(at) {
 		return nil, fmt.Errorf("download %s: %w", address, mac.ErrNoHost)
 	}
 	return seekable{bytes.NewReader(Sample(address))}, nil
@@ -84,6 +84,12 @@ func Sample(address string) []byte {
 		return runnerArchive(versionInName.FindString(name))
 	case strings.HasSuffix(name, ".tar.gz") && strings.HasPrefix(name, "tart") && !strings.HasPrefix(name, "tart-kubelet"):
 		return packed(tartBundle(name))
+	case strings.HasPrefix(name, "tailscale-") && strings.HasSuffix(name, ".tar.gz"):
+		return packed([]packedFile{{"tailscale", 0o755, tailscaleProgram("tailscale", name)}, {"tailscaled", 0o755, tailscaleProgram("tailscaled", name)}})
+	case strings.HasPrefix(name, "node_exporter-") && strings.HasSuffix(name, ".tar.gz"):
+		inner := strings.TrimSuffix(name, ".tar.gz")
+		return packed([]packedFile{{inner + "/", 0o755, nil}, {inner + "/LICENSE", 0o644, []byte("Apache License 2.0\n")},
+			{inner + "/node_exporter", 0o755, program("node_exporter", name)}})
 	case strings.HasSuffix(name, ".tar.gz"):
 		inner := strings.TrimSuffix(name, ".tar.gz")
 		return packed([]packedFile{{inner, 0o755, program(inner, name)}})
@@ -95,7 +101,7 @@ func Sample(address string) []byte {
 func program(kind, name string) []byte {
 	var b strings.Builder
 	b.WriteString(mac.SampleLine + "\n" + name + "\n")
-	for _, known := range []string{"tart-kubelet", "tart"} {
+	for _, known := range []string{"tart-kubelet", "tart", "tailscaled", "tailscale", "node_exporter"} {
 		if strings.HasPrefix(kind, known) {
 			b.WriteString("program=" + known + "\n")
 			break
@@ -108,6 +114,11 @@ func program(kind, name string) []byte {
 		b.WriteString("team=ABCDE12345\n")
 	}
 	return []byte(b.String())
+}
+
+// tailscaleProgram is one of Tailscale's programs, stamped as macfleet artifacts build stamps them.
+func tailscaleProgram(kind, name string) []byte {
+	return append(program(kind, name), "long="+versionInName.FindString(name)+"-macfleet\n"...)
 }
 
 // packedFile is a file of an archive; the name of a folder ends in a slash.

@@ -15,6 +15,11 @@ func isRunnerArchive(at *url.URL) bool {
 	return at.Hostname() == "github.com" && strings.HasPrefix(at.Path, "/actions/runner/releases/download/") && archiveOfRunner.MatchString(path.Base(at.Path))
 }
 
+// isExporterArchive reports whether GitHub has an archive of the node exporter at an address.
+func isExporterArchive(at *url.URL) bool {
+	return at.Hostname() == "github.com" && strings.HasPrefix(at.Path, "/prometheus/node_exporter/releases/download/") && strings.HasSuffix(at.Path, ".darwin-arm64.tar.gz")
+}
+
 // runnerArchive returns the archive of a version of GitHub's runner, with its folders and files. Their programs are those
 // that the simulated Macs know.
 func runnerArchive(version string) []byte {

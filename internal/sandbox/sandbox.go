@@ -16,23 +16,26 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox/github"
 	"github.com/macfleet/macfleet/internal/sandbox/kube"
 	"github.com/macfleet/macfleet/internal/sandbox/store"
+	"github.com/macfleet/macfleet/internal/sandbox/tailnet"
 )
 
 // World is an open sandbox. It is safe for concurrent use.
 type World struct {
-	dir      string
-	settings settings
-	cloud    *cloud.API
-	kube     *kube.API
-	github   *github.API
-	log      *accessLog
-	macs     *macs
-	agents   *agents
-	changes  *store.Locker // locked while an incident is injected or healed
+	dir                string
+	settings           settings
+	cloud              *cloud.API
+	kube               *kube.API
+	github             *github.API
+	tailnet, headscale *tailnet.Server
+	log                *accessLog
+	macs               *macs
+	agents             *agents
+	changes            *store.Locker // locked while an incident is injected or healed
 
 	scaleway   *endpoint
 	kubernetes *endpoint
 	runners    *endpoint // GitHub's API
+	devices    *endpoint // Tailscale's API
 	secure     secured   // the same API for kubectl
 	ssh        *switchboard
 	shared     *shared // nil if this process serves the world itself
@@ -78,7 +81,7 @@ func load(dir string) (_ *World, err error) {
 		Zones: own.Zones, SSHUser: own.SSHUser, Keys: []string{own.SSHPublicKey}, Lock: lock,
 		Changed: func(server cloud.Server) error { _, err := w.macs.get(server); return err },
 		Deleted: func(server cloud.Server) error {
-			return errors.Join(w.agents.replace(server, nil), w.github.For(server.ID).Report(nil))
+			return errors.Join(w.agents.replace(server, nil), w.github.For(server.ID).Report(nil), w.tailnet.For(server.ID).Gone(), w.headscale.For(server.ID).Gone())
 		},
 		Health: w.health,
 	})
@@ -89,6 +92,9 @@ func load(dir string) (_ *World, err error) {
 		return nil, err
 	}
 	if w.github, err = github.New(filepath.Join(dir, githubFolder), github.Options{Archive: runnerArchive}); err != nil {
+		return nil, err
+	}
+	if err = w.openTailnets(func(name string) string { return filepath.Join(dir, name) }); err != nil {
 		return nil, err
 	}
 	// Locked once here, so that a read-only world is refused at once and not at each request.
@@ -109,6 +115,9 @@ func load(dir string) (_ *World, err error) {
 	if w.runners, err = listen(w.log.handler("github", w.github)); err != nil {
 		return nil, err
 	}
+	if w.devices, err = listen(w.log.handler("tailscale", w.tailnet)); err != nil {
+		return nil, err
+	}
 	w.ssh = &switchboard{}
 	return w, nil
 }
@@ -118,7 +127,7 @@ func (w *World) Close() error {
 	w.closing.Do(func() {
 		w.hangUp()
 		var failed []error
-		for _, served := range []*endpoint{w.scaleway, w.kubernetes, w.runners} {
+		for _, served := range []*endpoint{w.scaleway, w.kubernetes, w.runners, w.devices} {
 			if served != nil {
 				failed = append(failed, served.close())
 			}

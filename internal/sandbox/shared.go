@@ -15,15 +15,15 @@ import (
 const SharedVariable = "MACFLEET_SANDBOX_SHARED"
 
 // shared is a world that another process serves.
-type shared struct{ dir, scaleway, kubernetes, github, macs string }
+type shared struct{ dir, scaleway, kubernetes, github, tailnet, macs string }
 
 // sharedFor returns nil if no other process serves the world in dir for this one.
 func sharedFor(dir string) *shared {
 	words := strings.Split(os.Getenv(SharedVariable), "\n")
-	if len(words) != 5 || words[0] != dir {
+	if len(words) != 6 || words[0] != dir {
 		return nil
 	}
-	return &shared{words[0], words[1], words[2], words[3], words[4]}
+	return &shared{words[0], words[1], words[2], words[3], words[4], words[5]}
 }
 
 // Share lets other processes use this world until it is closed. This process serves their requests, so
@@ -43,7 +43,7 @@ func (w *World) Share() (string, error) {
 			go w.pass(near)
 		}
 	}()
-	return strings.Join([]string{w.dir, w.ScalewayURL(), w.KubernetesURL(), w.GitHubURL(), listener.Addr().String()}, "\n"), nil
+	return strings.Join([]string{w.dir, w.ScalewayURL(), w.KubernetesURL(), w.GitHubURL(), w.TailnetURL(), listener.Addr().String()}, "\n"), nil
 }
 
 // pass connects a caller with the Mac that its first line names.

@@ -22,6 +22,7 @@ type Kubelet struct {
 	ProviderID string            `json:"provider_id,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"` // --node-labels
 	Address    string            `json:"address,omitempty"`
+	Metrics    string            `json:"metrics,omitempty"` // where its metrics listen, as ADDRESS:PORT or :PORT
 	CPU        int               `json:"cpu"`
 	MemoryMB   int               `json:"memory_mb"`
 	MaxPods    int               `json:"max_pods"`

@@ -18,6 +18,12 @@ func (p *proc) runCode(name string, head []byte) int {
 		return p.runListener(name, head)
 	case codeValue(head, "program") == nodeProgram:
 		return p.runNode(name, head)
+	case codeValue(head, "program") == tailscaleProgram:
+		return p.tailscale(head)
+	case codeValue(head, "program") == tailscaledProgram:
+		return p.runTailscaled(head)
+	case codeValue(head, "program") == exporterProgram:
+		return p.runExporter(head)
 	case isKubelet(name, head) && p.under == nil:
 		return p.unmodelled("a kubelet that launchd has not started")
 	case strings.Join(p.args(), " ") == "--version" && codeValue(head, "version") != "":

@@ -74,8 +74,18 @@ func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string,
 	if err != nil {
 		return own, "", fmt.Errorf("unable to load kubeconfig %q: %w", name, err)
 	}
-	if set["node-ip-source"] == "tailscale" && !v.exists("/usr/local/bin/tailscale") {
-		return own, "", errors.New("resolve tailnet address: fork/exec /usr/local/bin/tailscale: no such file or directory")
+	address := set["node-ip"]
+	if set["node-ip-source"] == "tailscale" {
+		if !v.exists("/usr/local/bin/tailscale") {
+			return own, "", errors.New("resolve tailnet address: fork/exec /usr/local/bin/tailscale: no such file or directory")
+		}
+		m, _, err := v.launchd()
+		if err != nil {
+			return own, "", err
+		}
+		if address = m.tailnetIP(); address == "" {
+			return own, "", errors.New("resolve tailnet address: exit status 1: no current Tailscale IPs; state: NeedsLogin")
+		}
 	}
 	node := set["node-name"]
 	if node == "" {
@@ -86,7 +96,7 @@ func (v *visit) configure(p *proc, head []byte) (own agent.Kubelet, tart string,
 	memory, _ := strconv.Atoi(set["host-memory-mb"])
 	pods, _ := strconv.Atoi(set["max-pods"])
 	noGC, _ := strconv.ParseBool(set["disable-vm-gc"])
-	return agent.Kubelet{Node: node, ProviderID: set["provider-id"], Labels: nodeLabels(set["node-labels"]), Address: set["node-ip"],
+	return agent.Kubelet{Node: node, ProviderID: set["provider-id"], Labels: nodeLabels(set["node-labels"]), Address: address, Metrics: metricsAddress(set, address),
 		CPU: cpu, MemoryMB: memory, MaxPods: pods, GC: !noGC, Version: codeValue(head, "version"), Token: token}, set["tart-binary"], nil
 }
 

@@ -59,6 +59,9 @@ type job struct {
 	Swept   time.Time      `json:"swept,omitzero"`    // its last collection of virtual machines without a Pod
 
 	Runner *listener `json:"runner,omitempty"` // the process, if it is GitHub's runner
+
+	Tailscale *tailscaled `json:"tailscaled,omitempty"` // the process, if it is tailscaled
+	Exporter  string      `json:"exporter,omitempty"`   // where the process listens, if it is node_exporter
 }
 
 // ending is how a process ended: by itself or by a signal.
@@ -130,6 +133,10 @@ func (m *manager) clone() *manager {
 			runner := *one.Runner
 			one.Runner = &runner
 		}
+		if one.Tailscale != nil {
+			daemon := *one.Tailscale
+			one.Tailscale = &daemon
+		}
 		c.Jobs[target] = &one
 	}
 	return &c
@@ -150,7 +157,7 @@ func (v *visit) changeLaunchd(f func(*manager, time.Time) error) error {
 			return err
 		}
 	}
-	return errors.Join(v.announce(m), v.reportRunners(m))
+	return errors.Join(v.announce(m), v.reportRunners(m), v.reportTailnet(m))
 }
 
 // pending returns the jobs without the machine's lock, or nil if none was ever loaded. Every read of

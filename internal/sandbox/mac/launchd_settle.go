@@ -115,7 +115,7 @@ func (s *session) runOnce(ctx context.Context) (halted bool, err error) {
 			return false, err
 		}
 	}
-	if err := errors.Join(s.tend(ctx), s.collect(), s.tendRunners(ctx)); err != nil {
+	if err := errors.Join(s.tend(ctx), s.collect(), s.tendRunners(ctx), s.tendTailnet()); err != nil {
 		return false, err
 	}
 	held, err := s.machine.pending()

@@ -34,6 +34,7 @@ type launch struct {
 	stays  atomic.Bool  // it is a daemon
 
 	listener *listener // it is the service of GitHub's runner, with this listener
+	exporter string    // where it listens, if it is node_exporter
 }
 
 // asleep returns how long a job has slept; nothing else sleeps in virtual time.
@@ -83,7 +84,7 @@ func (v *visit) spawn(m *manager, j *job, now time.Time) (*launch, error) {
 	}
 	due := j.Due
 	j.Runs++
-	j.Kubelet, j.Runner = nil, nil
+	j.Kubelet, j.Runner, j.Tailscale, j.Exporter = nil, nil, nil, ""
 	j.PID, j.Started, j.Ends, j.Due, j.Stuck = m.newPID(), now, time.Time{}, time.Time{}, false
 	l := &launch{target: j.target(), pid: j.PID, waits: len(j.About.Queue) > 0}
 	err := v.prepare(l, j)
@@ -128,6 +129,15 @@ func (v *visit) startCode(l *launch, j *job, due, now time.Time) (script bool, e
 		j.dies(ending{Code: exitConfig}, 0, due, now)
 	case err == nil && isKubelet(n.path, head):
 		v.startKubelet(l, j, head, due, now)
+	case err == nil && codeValue(head, "program") == tailscaledProgram:
+		v.startTailscaled(l, j, head, due, now)
+	case err == nil && codeValue(head, "program") == exporterProgram:
+		if at, text, ok := v.exporterStarts(l.proc); ok {
+			j.Exporter = at
+		} else {
+			_, _ = l.proc.stderr.Write([]byte(text))
+			j.dies(ending{Code: 1}, 0, due, now)
+		}
 	}
 	return false, err
 }
@@ -254,6 +264,9 @@ func (s *session) runJob(ctx context.Context, l *launch) error {
 			if stays && l.listener != nil {
 				j.Runner = l.listener
 				j.Runner.Node, j.Runner.PID, j.Runner.Started = m.newPID(), m.newPID(), s.machine.real(now)
+			}
+			if stays {
+				j.Exporter = l.exporter
 			}
 			if !stays || j.leaving() {
 				j.Exit, j.Ends = how, now.Add(l.asleep())

@@ -31,6 +31,13 @@ func (v *visit) interfaces() []networkInterface {
 	status: active
 `},
 	}
+	if m, _, err := v.launchd(); err == nil && m.tailscale() != nil {
+		text := "utun4: flags=8051<UP,POINTOPOINT,RUNNING,MULTICAST> mtu 1280\n\toptions=6463<RXCSUM,TXCSUM,TSO4,TSO6,CHANNEL_IO,PARTIAL_CSUM,ZEROINVERT_CSUM>\n"
+		if ip := m.tailnetIP(); ip != "" && m.tailscale().up() {
+			text += "\tinet " + ip + " --> " + ip + " netmask 0xffffffff\n"
+		}
+		all = append(all, networkInterface{"utun4", text + "\tnd6 options=201<PERFORMNUD,DAD>\n"})
+	}
 	if live, err := v.filter(); err != nil || live.VMNet == nil && v.switched("vm-network") != "present" {
 		return all
 	}

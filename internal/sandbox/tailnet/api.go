@@ -404,3 +404,6 @@ func (s *Server) KeyByHand(reusable bool, lives time.Duration, tags ...string) (
 	})
 	return secret, err
 }
+
+// Secret is that of the world's OAuth client.
+const Secret = "tskey-client-" + Client + "-S4ndb0xS4ndb0xS4ndb0x"

@@ -123,7 +123,10 @@ func (m Mac) contact(d *Device, c agent.NodeContact, now time.Time) {
 			d.Server, d.Second = m.id, ""
 		}
 	}
-	d.Connected, d.Seen, d.Version, d.OS = true, now, c.Version, c.OS
+	if !d.Connected || d.Version != c.Version {
+		d.Seen = now
+	}
+	d.Connected, d.Version, d.OS = true, c.Version, c.OS
 }
 
 // node is a device as its daemon gets it.
@@ -201,4 +204,16 @@ func (m Mac) Peers(nodeKey string) (all []agent.Node, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// Gone notes that the Mac was erased: its daemon never contacts the server again. Its device stays listed.
+func (m Mac) Gone() error {
+	return m.server.change(func(st *state, _ Settings, now time.Time) error {
+		for i := range st.Devices {
+			if d := &st.Devices[i]; d.Server == m.id && d.Connected {
+				d.Connected, d.Seen = false, now
+			}
+		}
+		return nil
+	})
 }
