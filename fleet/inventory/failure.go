@@ -10,20 +10,21 @@ type Class string
 
 // The classes of a provider's errors.
 const (
-	Denied           Class = "denied"            // the credentials lack a permission, or the object was deleted
-	Unauthenticated  Class = "unauthenticated"   // the credentials are unknown, revoked or expired
-	NotFound         Class = "not-found"         // the provider has no such object
-	QuotaExceeded    Class = "quota-exceeded"    // the account may have no more
-	Transient        Class = "transient"         // the object is in a state that passes by itself
-	Locked           Class = "locked"            // the provider locked the object
-	OutOfStock       Class = "out-of-stock"      // the provider has none left
-	Precondition     Class = "precondition"      // the object's state forbids it, for example its lease
-	InvalidRequest   Class = "invalid-request"   // the provider does not accept the arguments
-	Expired          Class = "expired"           // the object's time is over
-	RateLimited      Class = "rate-limited"      // too many requests
-	ServerFault      Class = "server-fault"      // the provider failed
-	NetworkFault     Class = "network-fault"     // no answer, or only a part of it
-	UnexpectedAnswer Class = "unexpected-answer" // an answer that is not the provider's, or of an unknown form
+	Denied           Class = "denied"             // the credentials lack a permission, or the object was deleted
+	Unauthenticated  Class = "unauthenticated"    // the credentials are unknown, revoked or expired
+	NotFound         Class = "not-found"          // the provider has no such object
+	QuotaExceeded    Class = "quota-exceeded"     // the account may have no more
+	Transient        Class = "transient"          // the object is in a state that passes by itself
+	Locked           Class = "locked"             // the provider locked the object
+	OutOfStock       Class = "out-of-stock"       // the provider has none left
+	Precondition     Class = "precondition"       // the object's state forbids it, for example its lease
+	InvalidRequest   Class = "invalid-request"    // the provider does not accept the arguments
+	Expired          Class = "expired"            // the object's time is over
+	TagsDenied       Class = "tags-not-permitted" // the credentials may not give these tags
+	RateLimited      Class = "rate-limited"       // too many requests
+	ServerFault      Class = "server-fault"       // the provider failed
+	NetworkFault     Class = "network-fault"      // no answer, or only a part of it
+	UnexpectedAnswer Class = "unexpected-answer"  // an answer that is not the provider's, or of an unknown form
 )
 
 // ProviderError is an error of a provider's API, in macfleet's words. A Denied one is ErrDenied.

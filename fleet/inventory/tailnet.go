@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -72,3 +74,14 @@ func (d Device) Claims(name string) bool {
 
 // Has reports whether a device has an address.
 func (d Device) Has(address string) bool { return slices.Contains(d.Addresses, address) }
+
+// KeyName is how the description of a host's auth key names the host: at most 41 characters, because a description has at
+// most 50.
+func KeyName(host string) string {
+	const longest, kept = 41, 30
+	if len(host) <= longest {
+		return host
+	}
+	sum := sha256.Sum256([]byte(host))
+	return host[:kept] + "-" + hex.EncodeToString(sum[:])[:longest-kept-1]
+}
