@@ -94,6 +94,9 @@ func (c *Config) PodNamespaceFault(ns string) string {
 			return "it has the key of " + a.String()
 		}
 	}
+	if t := c.Tailnet; t != nil && (holds(t.Auth) || holds(t.IdentityToken)) {
+		return "it has the credentials of the tailnet"
+	}
 	for _, of := range c.Specs() {
 		if r := of.Spec.GithubRunner; r != nil && r.Token != nil && holds(*r.Token) {
 			return "it has the token of the runners of fleet " + of.Fleet

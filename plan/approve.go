@@ -105,6 +105,10 @@ func (d approval) change(c *Change) {
 	if c.Agent != nil {
 		d.text(string(c.Agent.Verb), c.Agent.Scope, c.Agent.Agent.ID, c.Agent.Agent.Name)
 	}
+	if to := c.Device; to != nil { // no file of before has one, so those without are as they were
+		d.text(string(to.Verb), to.Device.ID, to.Device.Name, to.Key, to.Name)
+		d.text(to.Tags...)
+	}
 	if c.Delivery != nil {
 		x := c.Delivery.Artifact
 		d.text(x.Name, x.Version, x.Source, x.SHA256, string(x.Fetch))

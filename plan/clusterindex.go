@@ -116,7 +116,7 @@ func within[Value, Whole any](whole inventory.Seen[Whole], v Value, found bool) 
 // host returns what is known about a server under the name it should have.
 func (c *census) host(g fleet.Group, p *placed) Host {
 	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Member: p.role == member, Node: p.node}
-	h.Spec = fleet.Host{Name: h.Name, Fleet: h.Fleet, Group: h.Group, User: c.cfg.SSH.User, Spec: c.spec(p.name, p.server.ID, g)}
+	h.Spec = fleet.Host{Name: h.Name, Fleet: h.Fleet, Group: h.Group, User: c.cfg.SSH.User, Spec: c.spec(p.name, p.server.ID, g), Tailnet: c.cfg.Tailnet}
 	if k := c.cfg.Kubernetes; k != nil {
 		h.Spec.LabelPrefix = k.LabelPrefix
 	}

@@ -61,7 +61,9 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.orphans()
 	c.stranded()
 	c.agentsLeft()
+	c.devicesLeft()
 	c.services()
+	c.tailnetTrouble()
 	refuse(c.plan.Actions, c.doubt) // actions without a host
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	for _, f := range cfg.Fleets {
@@ -98,6 +100,9 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
 			c.finish(d)
 		})
+		for i := range some {
+			c.budget(&some[i])
+		}
 		c.enter(some, len(c.drafts)-from)
 	}
 	c.keepUntilJoined()
@@ -123,6 +128,8 @@ type computation struct {
 	stepsFor     StepsFor
 	sel          Selection
 	keys         *trusts
+	tailnet      *tailnetIndex // nil: not made yet, or there is no tailnet
+	devices      int           // with tags, planned ones included; 0: not counted yet
 	needs        []need
 	leaves       map[string]bool // ids of servers that leave their groups
 	plan         *Plan
@@ -186,6 +193,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	h.MovedFrom = c.sel.MovedFrom
 	h.trust = c.keys.of(p)
 	c.enterService(h)
+	c.enterTailnet(h)
 	h.Stage = p.stage
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h

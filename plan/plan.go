@@ -17,36 +17,38 @@ type Kind string
 
 // The kinds of action.
 const (
-	PinHost         Kind = "pin"          // pin the host's key again, which another source still knows
-	ClaimServer     Kind = "claim"        // take a server from the pool: rename, read back
-	RenameServer    Kind = "rename"       // restore a member's name
-	CreateMarker    Kind = "marker"       // claim the host exclusively and write its marker
-	IdentifyHost    Kind = "identity"     // complete the identity of the host's kubelet in the cluster
-	RenewToken      Kind = "renew-token"  // create a new token for the host's kubelet, next to the present one
-	RetireTokens    Kind = "old-tokens"   // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
-	SetProviderID   Kind = "provider-id"  // set the provider id of the host's Node, which has none
-	TaintNode       Kind = "taint"        // restore the kubelet's taint on the host's Node, which someone removed or changed
-	ReplaceNode     Kind = "node"         // delete the host's Node, so that its kubelet registers a new one
-	DrainNode       Kind = "drain"        // drain the host's present Node before the host gets a new name
-	DeleteNode      Kind = "delete-node"  // delete the Node of a host whose kubelet is gone
-	UncordonNode    Kind = "uncordon"     // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
-	RevokeHost      Kind = "revoke"       // delete the identity of a host's kubelet; its server may be gone
-	ReleasePods     Kind = "pods"         // release Pods that only macfleet's finalizer keeps
-	KeepObject      Kind = "object"       // create or correct an object of the cluster itself; it has no host
-	RemoveObject    Kind = "surplus"      // delete an object of the cluster itself that macfleet made and no longer needs
-	RegisterKey     Kind = "ssh-key"      // register the fleet's SSH key in the provider's project; it has no host
-	OrderServer     Kind = "order"        // rent a server from the provider, under a name of the pool; it has no host yet
-	AuthorizeKey    Kind = "new-key"      // add the fleet's new SSH key on the host, and verify it by a login
-	RetireKey       Kind = "old-key"      // remove the fleet's previous SSH key from the host
-	AwaitNode       Kind = "ready"        // wait until the host's Node is Ready; it is not in plans, and ends an apply
-	RunStep         Kind = "step"         // run a step's changes and verify them
-	RemoveStep      Kind = "remove"       // remove what a step made, and verify it
-	RebootServer    Kind = "reboot"       // restart the server through the provider's API
-	RetireAgent     Kind = "retire-agent" // end the CI agent of a host that leaves, and delete its entry at the service
-	ForgetAgent     Kind = "forget-agent" // delete the entry of a CI agent whose host is gone
-	ReinstallServer Kind = "reinstall"    // erase a server that leaves, through the provider, and verify that it is empty
-	ReleaseServer   Kind = "release"      // give an erased server its name in the pool
-	ReplaceServer   Kind = "replace"      // release it and claim another one
+	PinHost         Kind = "pin"           // pin the host's key again, which another source still knows
+	ClaimServer     Kind = "claim"         // take a server from the pool: rename, read back
+	RenameServer    Kind = "rename"        // restore a member's name
+	CreateMarker    Kind = "marker"        // claim the host exclusively and write its marker
+	IdentifyHost    Kind = "identity"      // complete the identity of the host's kubelet in the cluster
+	RenewToken      Kind = "renew-token"   // create a new token for the host's kubelet, next to the present one
+	RetireTokens    Kind = "old-tokens"    // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
+	SetProviderID   Kind = "provider-id"   // set the provider id of the host's Node, which has none
+	TaintNode       Kind = "taint"         // restore the kubelet's taint on the host's Node, which someone removed or changed
+	ReplaceNode     Kind = "node"          // delete the host's Node, so that its kubelet registers a new one
+	DrainNode       Kind = "drain"         // drain the host's present Node before the host gets a new name
+	DeleteNode      Kind = "delete-node"   // delete the Node of a host whose kubelet is gone
+	UncordonNode    Kind = "uncordon"      // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
+	RevokeHost      Kind = "revoke"        // delete the identity of a host's kubelet; its server may be gone
+	ReleasePods     Kind = "pods"          // release Pods that only macfleet's finalizer keeps
+	KeepObject      Kind = "object"        // create or correct an object of the cluster itself; it has no host
+	RemoveObject    Kind = "surplus"       // delete an object of the cluster itself that macfleet made and no longer needs
+	RegisterKey     Kind = "ssh-key"       // register the fleet's SSH key in the provider's project; it has no host
+	OrderServer     Kind = "order"         // rent a server from the provider, under a name of the pool; it has no host yet
+	AuthorizeKey    Kind = "new-key"       // add the fleet's new SSH key on the host, and verify it by a login
+	RetireKey       Kind = "old-key"       // remove the fleet's previous SSH key from the host
+	AwaitNode       Kind = "ready"         // wait until the host's Node is Ready; it is not in plans, and ends an apply
+	RunStep         Kind = "step"          // run a step's changes and verify them
+	RemoveStep      Kind = "remove"        // remove what a step made, and verify it
+	RebootServer    Kind = "reboot"        // restart the server through the provider's API
+	RetireAgent     Kind = "retire-agent"  // end the CI agent of a host that leaves, and delete its entry at the service
+	ForgetAgent     Kind = "forget-agent"  // delete the entry of a CI agent whose host is gone
+	RetireDevice    Kind = "retire-device" // delete the device of a host that leaves
+	ForgetDevice    Kind = "forget-device" // delete the device of a host that is gone
+	ReinstallServer Kind = "reinstall"     // erase a server that leaves, through the provider, and verify that it is empty
+	ReleaseServer   Kind = "release"       // give an erased server its name in the pool
+	ReplaceServer   Kind = "replace"       // release it and claim another one
 )
 
 // Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
@@ -72,7 +74,7 @@ func (k Kind) Sign() Sign {
 	switch k {
 	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey, OrderServer, AuthorizeKey:
 		return Create
-	case ReinstallServer, ReleaseServer, RetireAgent, ForgetAgent, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject, RetireKey:
+	case ReinstallServer, ReleaseServer, RetireAgent, ForgetAgent, RetireDevice, ForgetDevice, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject, RetireKey:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
@@ -164,6 +166,7 @@ type Host struct {
 	MovedFrom string                          `json:"-"`
 	Pods      inventory.Seen[[]inventory.Pod] `json:"-"`
 	Service   *ServiceSeen                    `json:"-"`                   // the CI service of its agent; nil: it should be none
+	Tailnet   *TailnetSeen                    `json:"-"`                   // what the control server lists of it; nil: there is no tailnet
 	Former    []Former                        `json:"-"`                   // what the cluster has of it under its former names
 	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                   // absent: could not be read
 	NewToken  bool                            `json:"new_token,omitempty"` // --rotate-tokens requests a new token for it
@@ -173,9 +176,10 @@ type Host struct {
 	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the applied plan file does not have the host, or has another key of it: nothing is
 	// written there, and no key is pinned.
-	Unapproved bool         `json:"unapproved,omitempty"`
-	Held       *Held        `json:"held,omitempty"`  // a person's hold, also an expired one; nil: none
-	Agent      *AgentStatus `json:"agent,omitempty"` // its CI agent as the service lists it; null: none, or unknown
+	Unapproved bool          `json:"unapproved,omitempty"`
+	Held       *Held         `json:"held,omitempty"`   // a person's hold, also an expired one; nil: none
+	Agent      *AgentStatus  `json:"agent,omitempty"`  // its CI agent as the service lists it; null: none, or unknown
+	Device     *DeviceStatus `json:"device,omitempty"` // its device in the tailnet; null: none, or unknown
 	// FailedRepairs are those in a row, and whether it is quarantined; nil: none.
 	FailedRepairs *inventory.Repairs `json:"failed_repairs,omitempty"`
 	Unknown       *Trouble           `json:"unknown,omitempty"` // it could not be read

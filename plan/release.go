@@ -318,6 +318,7 @@ func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Ac
 			a.Refusal = deleteNode(h, n, true).Refusal
 		}
 	}
+	c.retireDevice(h, add, code, why)
 	return refused
 }
 

@@ -20,6 +20,7 @@ type document struct {
 	SSH          *sshBlock          `hcl:"ssh,block" says:"how hosts are reached"`
 	Artifacts    []artifactBlock    `hcl:"artifact,block"`
 	GitHubApps   []githubAppBlock   `hcl:"github_app,block"`
+	Tailnet      *tailnetBlock      `hcl:"tailnet,block"`
 	Guardrails   *guardrailsBlock   `hcl:"guardrails,block"`
 	Ignores      []ignoreBlock      `hcl:"ignore,block"`
 	Defaults     *defaultsBlock     `hcl:"defaults,block"`
@@ -187,6 +188,11 @@ var phrases = map[string]phrase{
 		empty:  "The argument %[1]q must name at least one namespace, because Pods run on the hosts only there. Leave it out for \"default\"."},
 	"selector": {wrong: func(text string) string { _, err := fleet.SelectorTerms(text); return reason(err) }, summary: "Invalid selector", detail: "%[3]s."},
 	"step":     {wrong: stepFault, summary: "Unknown step", detail: "No step is named %[3]s"},
+	"tailnet_tag": {wrong: tagFault, summary: "Invalid tag", once: "tag", detail: "The argument %[1]q must not contain %[2]s: %[3]s",
+		empty: "The argument %[1]q must name at least one tag, such as \"tag:macmini\": a device without a tag belongs to a person, and its key expires."},
+	"tailnet_client": {wrong: because(func(text string) bool { return !clientPattern.MatchString(text) }, "it has another form"), summary: "Invalid id",
+		detail: "The argument %[1]q must be the client id of a federated identity, such as \"T1234CNTRL-k5678\"."},
+	"control_url": {wrong: controlFault, summary: "Invalid control server", detail: "%[2]s cannot be a control server: %[3]s. Write it as hosts reach it, such as \"https://headscale.acme.dev\"."},
 	"type": {wrong: typeFault, summary: "Invalid type", detail: "%[2]s is not a server type: %[3]s", once: "server type",
 		empty: "The argument %[1]q must name at least one server type, such as \"M2-L\"."},
 	"user": {summary: "Invalid user", detail: "%[2]s is not the name of a user: %[3]s."},

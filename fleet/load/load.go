@@ -88,6 +88,8 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	artifacts := decodeAll(l, blocks["artifact"], sc, artifactBlock{})
 	cfg.Artifacts = l.artifacts(artifacts, sc)
 	cfg.GitHubApps = l.githubApps(blocks["github_app"], sc, cfg.Kubernetes)
+	var tailnetAt place
+	cfg.Tailnet, tailnetAt = l.tailnet(blocks["tailnet"], sc, cfg.Kubernetes)
 	cfg.Guardrails = l.guardrails(blocks["guardrails"], sc)
 	cfg.Ignores = l.ignores(blocks["ignore"], sc)
 	fleets := decodeAll(l, blocks["fleet"], sc, fleetBlock{Rollout: fleet.DefaultRollout()})
@@ -98,6 +100,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	r := &roster{loader: l, owners: all, envs: envs, pool: cfg.Scaleway.PoolPrefix, fleets: fleets}
 	cfg.Hosts = r.hosts(decodeAll(l, blocks["host"], sc, hostBlock{}), cfg)
 	cfg.Moves = r.moves(decodeAll(l, blocks["moved"], sc, movedBlock{}))
+	l.onTailnet(cfg, tailnetAt)
 	l.joining(cfg)
 	l.runners(cfg)
 	l.locked(cfg, artifacts)

@@ -20,7 +20,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/hosts/sshconfig"
-	"github.com/macfleet/macfleet/hosts/tailnet"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -65,6 +64,7 @@ type session struct {
 	scaleway   transport.Counter
 	cluster    transport.Counter
 	github     transport.Counter
+	tailscale  transport.Counter
 	kubernetes *kubernetes.Client                  // nil: the configuration has no cluster
 	in         inventory.ClusterID                 // that init cluster works on
 	noted      inventory.Seen[inventory.ClusterID] // the one that it was prepared in
@@ -221,6 +221,7 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 	if services != nil {
 		s.engine.Agents = services
 	}
+	s.engine.Tailnet = s.tailnet()
 	if s.world != nil { // it reinstalls in seconds
 		s.engine.Install.Every = 500 * time.Millisecond
 		s.engine.Drain.Quiet = time.Second // no job is given between two checks by itself
@@ -278,6 +279,9 @@ func (s *session) close() {
 		s.cost.Requests = []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}
 		if s.engine != nil && s.engine.Agents != nil {
 			s.cost.Requests = append(s.cost.Requests, view.Requests{Provider: "github", Count: s.github.Requests()})
+		}
+		if s.engine != nil && s.engine.Tailnet != nil {
+			s.cost.Requests = append(s.cost.Requests, view.Requests{Provider: "tailscale", Count: s.tailscale.Requests()})
 		}
 		s.env.errText().Stats(s.cost)
 	}
@@ -344,9 +348,7 @@ func (s *session) client(ctx context.Context) (*hosts.Client, []plan.FleetKey, e
 	keys := fleetKeys(o)
 	if s.world != nil {
 		o.Dial = s.noting(s.world.DialContext)
-		o.Tailnet = func(context.Context) (tailnet.Devices, error) {
-			return nil, errors.New("a sandbox has no tailnet")
-		}
+		o.Tailnet = worldTailnet(s.world)
 		return hosts.New(o), keys, nil
 	}
 	s.opening.Store("the SSH configuration")

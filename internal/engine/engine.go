@@ -114,6 +114,7 @@ type Engine struct {
 	renaming  renameRight
 	right     *plan.RenameRight // the answer of this run; nil: it is unknown
 	keys      keyCheck
+	tags      tagProof
 	diagnosed diagnoses
 	emitting  sync.Mutex
 	sent      sync.Map // time of the last progress event per host
@@ -351,6 +352,13 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 	if e.Agents != nil {
 		g.Go(func() error {
 			snap.Services = e.Agents.Observe(gctx)
+			return nil
+		})
+	}
+	if e.Tailnet != nil {
+		g.Go(func() error {
+			seen := e.Tailnet.Observe(gctx)
+			snap.Tailnet = &seen
 			return nil
 		})
 	}

@@ -29,12 +29,14 @@ const (
 	Soaking     EventType = "soaking"      // a Fleet's canary soaks Until a time
 
 	// A host is drained before a disruptive change.
-	Cordoning  EventType = "closing"  // its Node is about to be cordoned
-	Evicting   EventType = "evicting" // a Pod was evicted, is held or is gone, as What says
-	Uncordoned EventType = "opened"   // its Node was uncordoned
-	Fencing    EventType = "fencing"  // its CI agent is about to get no new jobs
-	Idling     EventType = "idling"   // the run waits for its CI agent, as Text says
-	Unfenced   EventType = "unfenced" // its CI agent may get jobs again
+	Cordoning  EventType = "closing"     // its Node is about to be cordoned
+	Evicting   EventType = "evicting"    // a Pod was evicted, is held or is gone, as What says
+	Uncordoned EventType = "opened"      // its Node was uncordoned
+	Fencing    EventType = "fencing"     // its CI agent is about to get no new jobs
+	Idling     EventType = "idling"      // the run waits for its CI agent, as Text says
+	KeyMade    EventType = "key-made"    // a key with which it joins the tailnet was made, with the id in Text
+	KeyRevoked EventType = "key-revoked" // and was revoked
+	Unfenced   EventType = "unfenced"    // its CI agent may get jobs again
 
 	// An upload takes and releases one of the upload slots.
 	UploadStarts EventType = "upload-begins"

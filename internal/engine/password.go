@@ -157,6 +157,8 @@ func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.V
 		return w.passwordIfKnown(ctx, kind)
 	case kind == plan.Registration:
 		return w.registration(ctx)
+	case kind == plan.TailnetKey:
+		return w.tailnetKey(ctx)
 	case kind.NeedsPassword():
 		value, err = w.givePassword(ctx)
 	case w.engine.Cluster == nil:

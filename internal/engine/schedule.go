@@ -80,6 +80,8 @@ func (e *Engine) withoutHost(ctx context.Context, a plan.Action) error {
 		return e.order(ctx, *a.Purchase)
 	case plan.ForgetAgent:
 		return e.forgetAgent(ctx, a)
+	case plan.ForgetDevice:
+		return e.forgetDevice(ctx, a)
 	}
 	w := &worker{engine: e, host: plan.Host{Name: a.Host}}
 	return w.inCluster(ctx, a)

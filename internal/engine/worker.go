@@ -42,6 +42,8 @@ type worker struct {
 	admission secret.Value // the token that its agent registers with; zero: not requested yet
 	// deregistered are the ids of entries that this run deleted at the CI service.
 	deregistered []string
+	key          string   // id of the auth key that the running script has; empty: none
+	revoked      []string // ids of auth keys that this run revoked
 	// late are actions, and those that depend on them, whose maintenance window has closed.
 	late    []plan.Action
 	lateFor *plan.Trouble
@@ -99,6 +101,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.vacate(ctx, a)
 	case plan.RetireAgent:
 		return w.retireAgent(ctx, a)
+	case plan.RetireDevice:
+		return w.retireDevice(ctx, a)
 	case plan.ReinstallServer:
 		return w.reinstall(ctx, a)
 	case plan.ReleaseServer:
@@ -203,6 +207,11 @@ func (w *worker) claim(ctx context.Context) error {
 	if err := w.asPlanned(ctx); err != nil {
 		return err
 	}
+	if w.host.Spec.Spec.JoinsTailnet() {
+		if err := w.engine.proveTags(ctx); err != nil {
+			return err
+		}
+	}
 	ours, err := w.claimHost(ctx)
 	if err != nil {
 		return err
@@ -301,6 +310,11 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Input == plan.TailnetKey }) {
+		if err := w.engine.proveTags(ctx); err != nil { // before anything on the host is changed
+			return err
+		}
+	}
 	for _, c := range changes {
 		if err := w.change(ctx, a, c); err != nil {
 			return err
@@ -364,6 +378,11 @@ func (w *worker) probeAs(ctx context.Context, step plan.Step, done bool, judge f
 			return plan.Finding{}, err
 		}
 	}
+	if k, is := step.(plan.DeviceKeeper); is {
+		if err := w.viewDevices(ctx, k, &v); err != nil {
+			return plan.Finding{}, err
+		}
+	}
 	f := judge(v)
 	if !f.Kubelet.IsUnread() {
 		w.host.Kubelet = f.Kubelet // it may have changed since the plan
@@ -384,6 +403,9 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	}
 	if c.Agent != nil {
 		return w.atService(ctx, a, c)
+	}
+	if c.Device != nil {
+		return w.atControl(ctx, *c.Device)
 	}
 	if c.Delivery != nil {
 		if err := w.deliver(ctx, *c.Delivery); err != nil {
@@ -406,6 +428,9 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	w.changed = w.cordoned
 	w.granted = w.granted || c.GrantsRoot
 	answer, err := w.conn.Do(ctx, task)
+	if c.Input == plan.TailnetKey {
+		err = w.keyUsed(ctx, err)
+	}
 	if err != nil && answer.Exit == plan.NotStaying {
 		w.remedy = c.Remedy
 	}

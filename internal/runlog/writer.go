@@ -124,7 +124,7 @@ func (w *Writer) Event(e engine.Event) error {
 // synced are the types of lines that are not events, and of events that stand before or after a change.
 var synced = []Type{TypeRun, TypePlan, TypeStop, TypeRise, TypeLeft, TypeEnd, engine.Started, engine.Done, engine.Failed,
 	engine.UploadStarts, engine.UploadEnds, engine.NodeReady, engine.Waiting, engine.Skipped, engine.Deferred, engine.HostStarted, engine.HostEnded, engine.Cordoning, engine.Uncordoned,
-	engine.Fencing, engine.Unfenced}
+	engine.Fencing, engine.Unfenced, engine.KeyMade, engine.KeyRevoked}
 
 // entry returns the line of an event.
 func (w *Writer) entry(e engine.Event) Entry {

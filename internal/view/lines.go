@@ -90,7 +90,7 @@ func (t *progress) heartbeat(now time.Time) string {
 // telling are the events that --verbose prints.
 var telling = map[engine.EventType]bool{engine.Done: true, engine.Failed: true, engine.NodeReady: true, engine.Soaking: true, engine.Cordoning: true,
 	engine.Evicting: true, engine.Uncordoned: true, engine.Deferred: true, engine.HostStarted: true, engine.Installing: true,
-	engine.Fencing: true, engine.Idling: true, engine.Unfenced: true}
+	engine.Fencing: true, engine.Idling: true, engine.Unfenced: true, engine.KeyMade: true, engine.KeyRevoked: true}
 
 // EventLine returns one event in one line, "" where it says nothing to a person.
 func EventLine(e engine.Event) string {
@@ -121,6 +121,8 @@ func EventLine(e engine.Event) string {
 		engine.Fencing:     "CI agent fenced",
 		engine.Idling:      e.Text,
 		engine.Unfenced:    "CI agent may get jobs again",
+		engine.KeyMade:     "key " + e.Text + " for the tailnet made",
+		engine.KeyRevoked:  "key " + e.Text + " for the tailnet revoked",
 		engine.Evicting:    fmt.Sprintf("Pod %s %s%s", e.Pod, e.What, given(e.Text != "", ": %s", e.Text)),
 	}[e.Type]
 	switch {

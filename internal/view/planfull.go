@@ -226,6 +226,7 @@ var labels = map[plan.Kind]string{
 	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.ReinstallServer: "erase the server", plan.ReleaseServer: "back to the pool", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
 	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.RebootServer: "reboot", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
 	plan.RetireAgent: "CI agent", plan.ForgetAgent: "CI agent that is gone",
+	plan.RetireDevice: "device in the tailnet", plan.ForgetDevice: "device that is gone",
 	plan.RegisterKey: "fleet's SSH key in the provider's project", plan.OrderServer: "order", plan.AuthorizeKey: "new SSH key", plan.RetireKey: "previous SSH key",
 }
 

@@ -123,7 +123,7 @@ var streamed = map[engine.EventType]string{
 	engine.Waiting: "node_waiting", engine.NodeReady: "node_ready", engine.Sending: "artifact_progress",
 	engine.Installing: "server_waiting", engine.HostStarted: "host_start", engine.HostEnded: "host_complete", engine.Soaking: "canary_soak",
 	engine.Cordoning: "node_closing", engine.Evicting: "pod_evicting", engine.Uncordoned: "node_opened",
-	engine.Fencing: "agent_fencing", engine.Idling: "agent_waiting", engine.Unfenced: "agent_unfenced",
+	engine.Fencing: "agent_fencing", engine.Idling: "agent_waiting", engine.Unfenced: "agent_unfenced", engine.KeyMade: "key_made", engine.KeyRevoked: "key_revoked",
 	engine.Observing: "observe_start", engine.Observed: "observe_complete",
 }
 
