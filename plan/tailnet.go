@@ -19,6 +19,9 @@ type DeviceKeeper interface {
 	Leave(View) Finding
 }
 
+// TailnetList names the control server's list where a probe is named.
+const TailnetList = "the tailnet's list"
+
 // TailnetSeen is what a control server answered. A step gets only the devices and keys of its host: those that claim its
 // name, and the one that its daemon says it is.
 type TailnetSeen struct {

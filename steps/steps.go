@@ -6,6 +6,7 @@ package steps
 import (
 	"embed"
 	"fmt"
+	"slices"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -13,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/steps/autologin"
 	"github.com/macfleet/macfleet/steps/githubrunner"
 	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/tailscale"
 	"github.com/macfleet/macfleet/steps/tartkubelet"
 	"github.com/macfleet/macfleet/steps/vmfirewall"
 )
@@ -28,16 +30,21 @@ var scripts = kit.ScriptsOf(files)
 // the configuration is included without a desired state: it removes what macfleet set up before. The
 // specification must be complete (fleet.Spec.WithDefaults), as every loaded one is.
 func For(h fleet.Host) []plan.Step {
-	return []plan.Step{
+	joins, leaves := []plan.Step{tailscale.New(h)}, []plan.Step(nil)
+	if h.Spec.Tailscale == nil { // what uses the tailnet is changed first
+		joins, leaves = nil, joins
+	}
+	return slices.Concat([]plan.Step{
 		sudo{desired: h.Spec.Sudo, user: h.User},
 		hostname{desired: h.Spec.Hostname, name: h.Name},
 		power{desired: h.Spec.Power},
 		autologin.New(h),
 		vmfirewall.New(h),
+	}, joins, []plan.Step{
 		tart{desired: h.Spec.Tart},
 		tartkubelet.New(h),
 		githubrunner.New(h),
-	}
+	}, leaves)
 }
 
 // InputFor describes an input, without the secret in it.

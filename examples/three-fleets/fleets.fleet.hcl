@@ -16,6 +16,23 @@ artifact "tart_kubelet" {
   size    = 85
 }
 
+# macfleet artifacts build tailscale@1.102.5 makes this archive from Tailscale's source.
+artifact "tailscale" {
+  version = "1.102.5"
+  source  = "dist/tailscale-1.102.5-darwin-arm64.tar.gz"
+  fetch   = "push"
+  sha256  = "0b29ea2e18c4e851bc249afe4f4006c848b068a24329f73151eb29081fd70fbd"
+  size    = 3100
+}
+
+artifact "node_exporter" {
+  version = "1.12.1"
+  source  = "https://github.com/prometheus/node_exporter/releases/download/v1.12.1/node_exporter-1.12.1.darwin-arm64.tar.gz"
+  fetch   = "host"
+  sha256  = "0fa01b1bae1b94491665b6bd5e5d0e137cda322e34e28e7f11c7a03f3c8e9d36"
+  size    = 3612
+}
+
 # Every fleet inherits these; a fleet overrides them field by field. Passwordless
 # sudo needs no block: every fleet has it.
 defaults {
@@ -24,6 +41,10 @@ defaults {
   hostname {}
   power {}
   auto_login {}
+
+  tailscale { # both have an effect only while the tailnet is enabled
+    artifact = artifact.tailscale
+  }
 
   tart {
     artifact = artifact.tart

@@ -23,6 +23,12 @@ variable "quiet_hours" {
   default     = ["daily 00:00-24:00"]
 }
 
+variable "tailnet" {
+  description = "Whether hosts join the tailnet, where their metrics are served."
+  type        = bool
+  default     = false
+}
+
 environment "canary" {
   cluster_uid = "7c3a9f10-2b4d-4e6f-8a91-c0d2e4f60718"
   project_id  = "1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f9"
@@ -57,6 +63,14 @@ github_app "builders" {
   app_id          = secret("op://acme/BUILDERS/app-id")
   installation_id = secret("op://acme/BUILDERS/installation-id")
   private_key     = secret("op://acme/BUILDERS/private-key")
+}
+
+# Hosts join a tailnet, and serve their metrics only there: --var tailnet=true. With false they leave it.
+tailnet {
+  enabled       = var.tailnet
+  auth          = secret("op://acme/TAILSCALE/oauth-client-secret")
+  tags          = ["tag:macmini-${env.name}"]
+  device_budget = 50
 }
 
 # Limits of one run, whatever its plan contains.

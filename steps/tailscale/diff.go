@@ -1,0 +1,414 @@
+package tailscale
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+// diff compares a host's daemon with the configuration.
+type diff struct {
+	step tailscale
+	view plan.View
+	seen seen
+	goal kit.Goal
+}
+
+// The positions of settings.
+const (
+	daemonVersion = iota
+	clientVersion
+	jobFile
+	jobLoaded
+	process
+	runningVersion
+	stateFolder
+	membership
+	deviceName
+	deviceTags
+	approval
+	expiry
+	control
+	preferences
+	resolverFiles
+	keyFiles
+	leftKeys
+	earlierRun
+)
+
+// settings compares everything. Without a host only the wanted side means something.
+func (d *diff) settings() []kit.Setting {
+	t, s := d.step.tailnet(), d.seen
+	job := d.step.job()
+	want := d.goal.String()
+	all := []kit.Setting{
+		daemonVersion:  kit.Compare("tailscaled", s.daemon.Version(s.daemonFile), want),
+		clientVersion:  kit.Compare("tailscale", s.client.Version(s.cliFile), want),
+		jobFile:        kit.Compare("job file", s.plist.Is(s.plist.Text == launchd.Plist(job), kit.FileMode), kit.AsRendered),
+		jobLoaded:      kit.Compare("job in launchd", d.loaded(job), kit.AsRendered),
+		process:        kit.Compare("process", kit.Choose(s.service.PID != 0 && s.answers, "runs", "none"), "runs"),
+		runningVersion: kit.Compare("running version", stamped(s.status.Version, d.goal.Name), d.goal.Name),
+		stateFolder:    kit.Compare("state folder", kit.Choose(s.folder, "present", "missing"), "present"),
+		membership:     kit.Compare("tailnet", d.member(), "joined"),
+		deviceName:     kit.Compare("name in the tailnet", d.name(), d.step.host.Name),
+		deviceTags:     kit.Compare("tags", d.tags(), strings.Join(t.OwnTags(), ", ")),
+		approval:       kit.Compare("approval", d.listed("approved", func(v inventory.Device) string { return kit.Choose(v.Approved, "approved", "waits") }), "approved"),
+		expiry: kit.Compare("node key expires", d.listed("never", func(v inventory.Device) string {
+			return kit.Choose(v.KeyExpires.IsZero(), "never", v.KeyExpires.Format("2006-01-02"))
+		}), "never"),
+		control:       kit.Compare("control server", controlText(s.prefs.ControlURL), controlText(t.ControlURL)),
+		preferences:   kit.Compare("settings", d.preferences(), settled),
+		resolverFiles: kit.Compare("files in /etc/resolver", kit.ListOr(s.resolvers, "none"), "none"),
+		keyFiles:      kit.Compare("files with keys", kit.ListOr(s.keys, "none"), "none"),
+		leftKeys:      kit.Compare("unused keys", kit.Choose(len(d.left()) == 0, "none", kit.Count(len(d.left()), "key")), "none"),
+		earlierRun:    kit.Compare("earlier run", kit.Choose(d.view.Pending, "unfinished", "finished"), "finished"),
+	}
+	if !d.alive() { // what the daemon would say is not known
+		all[runningVersion].Seen, all[preferences].Seen, all[control].Seen = "none", "unknown", "unknown"
+	}
+	return all
+}
+
+// stamped returns the version that a daemon reports, without the stamp that a build adds.
+func stamped(version, want string) string {
+	if rest, is := strings.CutPrefix(version, want); is && (rest == "" || rest[0] == '-') {
+		return want
+	}
+	return cmp.Or(version, "none")
+}
+
+// settled are the preferences that every host has: a host resolves no names in the tailnet, takes no routes from it, and serves
+// no second SSH.
+const settled = "accept-dns=false accept-routes=false ssh=false"
+
+func (d *diff) preferences() string {
+	p := d.seen.prefs
+	return fmt.Sprintf("accept-dns=%t accept-routes=%t ssh=%t", p.CorpDNS, p.RouteAll, p.RunSSH)
+}
+
+// controlText names a control server.
+func controlText(url string) string {
+	if url == "" || strings.HasPrefix(url, "https://controlplane.tailscale.com") || strings.HasPrefix(url, "https://login.tailscale.com") {
+		return "Tailscale"
+	}
+	return strings.TrimSuffix(url, "/")
+}
+
+func (d *diff) loaded(job launchd.Job) string {
+	s := d.seen
+	switch {
+	case !s.loaded:
+		return "not loaded"
+	case len(s.service.Differs(job)) > 0:
+		return "other " + strings.Join(s.service.Differs(job), ", ")
+	}
+	return kit.AsRendered
+}
+
+// alive reports whether the daemon answers.
+func (d *diff) alive() bool { return d.seen.answers && d.seen.service.PID != 0 }
+
+// lists reports whether the control server's list counts.
+func (d *diff) lists() bool { return d.view.Tailnet != nil && !d.view.Tailnet.Unlisted }
+
+// device returns the device that the daemon says it is, as the control server lists it.
+func (d *diff) device() (inventory.Device, bool) {
+	if !d.lists() {
+		return inventory.Device{}, false
+	}
+	return d.view.Tailnet.Device(d.seen.status.Self.ID)
+}
+
+// listed returns what the list says of the host's device, or what is right if there is no list, or no device yet.
+func (d *diff) listed(right string, of func(inventory.Device) string) string {
+	if one, is := d.device(); is {
+		return of(one)
+	}
+	return right
+}
+
+// member says whether the host is in the tailnet: the daemon runs and has not expired, and the list has its device.
+func (d *diff) member() string {
+	s := d.seen.status
+	one, is := d.device()
+	switch {
+	case !d.alive():
+		return kit.Choose(d.seen.daemon.Exists(), "unknown: no daemon answers", "not joined")
+	case d.retrying():
+		return "retries with a key in its memory"
+	case s.Self.Expired:
+		return "node key expired"
+	case d.lists() && s.Self.ID != "" && !is && s.BackendState != NeedsLogin:
+		return "device deleted"
+	case s.BackendState == Stopped && s.HaveNodeKey:
+		return "down"
+	case s.BackendState == NeedsMachineAuth:
+		return kit.Choose(is && !one.Approved, "joined", "waits for approval") // the approval is a setting of its own
+	case s.BackendState == Starting:
+		return "no answer of the control server"
+	case s.BackendState != Running:
+		return kit.Choose(s.HaveNodeKey || s.Self.ID != "" || d.view.Verified, "logged out", "not joined")
+	case is && one.Shared:
+		return "another machine uses its node key"
+	case is && len(s.TailscaleIPs) > 0 && !one.Has(s.TailscaleIPs[0]):
+		return "another address than the list has"
+	}
+	return "joined"
+}
+
+// retrying reports whether the daemon tries to join with a key in its memory: it is not logged out and wants to run, and has no
+// device.
+func (d *diff) retrying() bool {
+	s, p := d.seen.status, d.seen.prefs
+	return s.BackendState == NeedsLogin && p.WantRunning && !p.LoggedOut && s.Self.ID == "" && !s.Self.Expired
+}
+
+// joined reports whether nothing about the membership differs.
+func (d *diff) joined() bool { return d.member() == "joined" }
+
+// name is the device's name in the tailnet.
+func (d *diff) name() string {
+	if !d.alive() || d.seen.status.Self.ID == "" {
+		return d.step.host.Name
+	}
+	return d.listed(cmp.Or(d.seen.status.Self.name(), d.step.host.Name), func(v inventory.Device) string { return v.Name })
+}
+
+func (d *diff) tags() string {
+	right := strings.Join(d.step.tailnet().OwnTags(), ", ")
+	return d.listed(right, func(v inventory.Device) string {
+		return kit.Choose(len(v.Tags) > 0, strings.Join(v.Tags, ", "), "none")
+	})
+}
+
+// left are the keys of earlier runs that can still be used.
+func (d *diff) left() []inventory.DeviceKey {
+	if !d.lists() {
+		return nil
+	}
+	return keysOf(d.view.Tailnet)
+}
+
+// keysOf are macfleet's unused keys for the host; none if they cannot be listed.
+func keysOf(t *plan.TailnetSeen) []inventory.DeviceKey {
+	all, _ := t.Keys.Get()
+	return all
+}
+
+// others are the devices that have the host's name and are not its own.
+func (d *diff) others() (stale, live []inventory.Device) {
+	if !d.lists() {
+		return nil, nil
+	}
+	for _, one := range d.view.Tailnet.Devices {
+		switch {
+		case one.ID == d.seen.status.Self.ID && d.joined():
+		case one.ID == d.seen.status.Self.ID, !one.Connected && len(one.Tags) > 0:
+			stale = append(stale, one)
+		case strings.EqualFold(one.Name, d.step.host.Name):
+			live = append(live, one)
+		}
+	}
+	return stale, live
+}
+
+// finding returns the difference as changes, in the order that keeps no key alive and no device twice.
+func (d *diff) finding() plan.Finding {
+	all := d.settings()
+	f := plan.Finding{Facts: kit.Facts(all)}
+	if on, known := d.view.Tailnet.MagicDNS.Get(); known && !on {
+		f.Warnings = append(f.Warnings, *codeMagicDNS.Trouble("MagicDNS is off in the tailnet"))
+	}
+	if kit.Differing(all) == 0 {
+		return f
+	}
+	if d.goal.SHA == "" {
+		f.Refused = kit.ArtifactMissing(d.step.ID())
+	}
+	add := func(c plan.Change, settings ...kit.Setting) {
+		c.Fields = append(c.Fields, kit.Fields(settings...)...)
+		f.Changes = append(f.Changes, c)
+	}
+	for _, k := range d.left() {
+		add(revoke(k))
+	}
+	rolls := d.install(all, add)
+	refused := d.membershipChanges(all, rolls, add)
+	f.Refused = cmp.Or(f.Refused, refused)
+	if len(f.Changes) == 0 && f.Refused == nil { // an earlier run was interrupted, or left a file
+		add(plan.Change{Reason: d.leftover(all), Command: scripts.Command("tailscale-tidy", plan.Root)}, all[resolverFiles], all[keyFiles], all[earlierRun])
+	} else if all[resolverFiles].Differs() || all[keyFiles].Differs() {
+		add(plan.Change{Reason: d.leftover(all), Command: scripts.Command("tailscale-tidy", plan.Root)}, all[resolverFiles], all[keyFiles])
+	}
+	if s := d.goal.Delivery(installSpace, d.seen.free); f.Refused == nil && all[daemonVersion].Differs() && s != nil && d.seen.free != kit.UnknownSpace && d.seen.free < s.Space {
+		f.Refused = kit.DiskFull(d.seen.free, s.Space)
+	}
+	f.Changes = slices.DeleteFunc(f.Changes, func(c plan.Change) bool { return len(c.Fields) == 0 })
+	return f
+}
+
+// revoke ends a key that an earlier run left.
+func revoke(k inventory.DeviceKey) plan.Change {
+	return plan.Change{Reason: plan.Reason{Code: codeKeyLeft, Text: "the auth key " + k.ID + " of an earlier run can still be used"},
+		Device: &plan.DeviceChange{Verb: plan.RevokeKey, Key: k.ID}, Fields: []plan.Field{{Name: "auth key", Before: k.ID + ", unused", After: "revoked"}}}
+}
+
+// leftover is the reason of a change that only tidies up.
+func (d *diff) leftover(all []kit.Setting) plan.Reason {
+	return kit.Causes(
+		kit.When(all[keyFiles].Differs(), codeKeyFile, "a file with an auth key was left on the host: "+all[keyFiles].Seen),
+		kit.When(all[resolverFiles].Differs(), codeResolver, "a tailscaled that was killed left "+all[resolverFiles].Seen),
+	)[0]
+}
+
+// installSpace is the space the installation needs, in sizes of the archive.
+const installSpace = 6
+
+// install adds what puts the programs and the job in place and restarts the daemon. It reports whether the daemon is started
+// again.
+func (d *diff) install(all []kit.Setting, add func(plan.Change, ...kit.Setting)) bool {
+	s := d.seen
+	if all[daemonVersion].Differs() || all[clientVersion].Differs() {
+		add(plan.Change{Reason: d.programReason(all), Delivery: d.goal.Delivery(installSpace, s.free),
+			Command: scripts.Command("tailscale-install", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way())}, all[daemonVersion], all[clientVersion])
+	}
+	restart := all[daemonVersion].Differs() || all[jobFile].Differs() || all[jobLoaded].Differs() || all[process].Differs() || all[stateFolder].Differs() ||
+		all[runningVersion].Differs()
+	if !restart {
+		return false
+	}
+	how := "ask"
+	if !s.loaded || all[jobLoaded].Differs() || all[daemonVersion].Differs() || s.service.Refused() {
+		how = "load"
+	}
+	guarded := overTailnet(d.view.Path)
+	c := plan.Change{Reason: d.jobReason(all), Command: scripts.Command("tailscale-run", plan.Root, launchd.Plist(d.step.job()), how, kit.Choose(guarded, "guarded", ""))}
+	if guarded {
+		back := scripts.Command("tailscale-restore", plan.Root)
+		c.Guard = &plan.Guard{Restore: &back, Persist: scripts.Command("tailscale-keep", plan.Root)}
+	}
+	c.Fields = kit.Fields(all[jobFile], all[jobLoaded], all[process], all[runningVersion], all[stateFolder])
+	if len(c.Fields) == 0 {
+		c.Fields = []plan.Field{{Name: "process", Before: "running", After: "restarted"}}
+	}
+	add(c)
+	return true
+}
+
+func (d *diff) programReason(all []kit.Setting) plan.Reason {
+	s := d.seen
+	return kit.Causes(
+		kit.When(!s.daemonFile.Exists || !s.cliFile.Exists, codeMissing, "the programs of Tailscale are missing"),
+		kit.When(!s.daemon.Exists(), codeUnknown, "macfleet did not install tailscaled: version unknown"),
+		kit.When(strings.HasSuffix(all[daemonVersion].Seen+all[clientVersion].Seen, ", edited"), codeEdited, "a program of Tailscale was modified after it was installed"),
+		kit.When(true, codeOutdated, "Tailscale is "+all[daemonVersion].Seen),
+	)[0]
+}
+
+func (d *diff) jobReason(all []kit.Setting) plan.Reason {
+	s := d.seen
+	return kit.Causes(
+		kit.When(!s.folder && s.daemon.Exists(), codeNoState, "the folder of "+state+" is missing"),
+		kit.When(s.loaded && all[process].Differs(), codeStopped, "tailscaled does not run"+kit.Choose(s.service.LastExit != "", " (last exit: "+s.service.LastExit+")", "")),
+		kit.When(all[daemonVersion].Differs(), codeOutdated, "tailscaled is "+all[daemonVersion].Seen),
+		kit.When(s.loaded && (all[jobFile].Differs() || all[jobLoaded].Differs()), codeJobEdited, "the job of tailscaled is not as rendered"),
+		kit.When(!s.loaded, codeStopped, "launchd has no job "+label),
+		kit.When(true, codeOldProcess, "the running tailscaled is "+all[runningVersion].Seen),
+	)[0]
+}
+
+// membershipChanges adds what makes the host a device with the right name, tags and settings.
+func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan.Change, ...kit.Setting)) *plan.Trouble {
+	stale, live := d.others()
+	member := all[membership].Seen
+	one, is := d.device()
+	onlyDevice := func(verb plan.DeviceVerb, code plan.Code, text string, s kit.Setting) {
+		add(plan.Change{Reason: plan.Reason{Code: code, Text: text}, Device: &plan.DeviceChange{Verb: verb, Device: one, Tags: d.step.tailnet().OwnTags(), Name: d.step.host.Name}}, s)
+	}
+	elsewhere := all[control].Differs() && d.alive() && member != "not joined"
+	switch {
+	case member == "another machine uses its node key":
+		return codeShared.Trouble("another machine uses a copy of the node key of " + one.Name + " (" + one.ID + ")")
+	case member == "no answer of the control server":
+		return codeOffline.Trouble("tailscaled does not reach its control server: " + strings.Join(d.seen.status.Health, "; "))
+	case !restarts && !d.alive():
+		return nil
+	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder:
+		return nil // it joined before: whether it still has is seen when it runs
+	case member == "down":
+		add(plan.Change{Reason: plan.Reason{Code: codeDown, Text: "someone ran tailscale down"}, Command: scripts.Command("tailscale-up", plan.Root)}, all[membership])
+	case member != "joined" || elsewhere:
+		if overTailnet(d.view.Path) {
+			return codePathInUse.Trouble("the connection to the host goes over the tailnet, which the host would leave and join again")
+		}
+		if len(live) > 0 {
+			return d.taken(live)
+		}
+		fresh := kit.Choose(member != "not joined" || len(stale) > 0, "fresh", "")
+		reason := d.joinReason(member, elsewhere)
+		if fresh != "" && d.alive() {
+			add(plan.Change{Reason: reason, Command: scripts.Command("tailscale-stop", plan.Root, ""), Fields: []plan.Field{{Name: "tailscaled", Before: "running", After: "stopped"}}})
+		}
+		for _, old := range stale {
+			add(plan.Change{Reason: reason, Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: old},
+				Fields: []plan.Field{{Name: "stale device in the tailnet", Before: old.Name + ", id " + old.ID, After: "deleted"}}})
+		}
+		fields := kit.Fields(all[membership])
+		if len(fields) == 0 {
+			fields = kit.Fields(all[control])
+		}
+		add(plan.Change{Reason: reason, Input: plan.TailnetKey, Fields: fields,
+			Command: scripts.Command("tailscale-join", plan.Root, d.step.host.Name, d.step.tailnet().ControlURL, fresh)})
+		return nil
+	}
+	if all[preferences].Differs() && d.alive() {
+		add(plan.Change{Reason: plan.Reason{Code: codeSettings, Text: "the settings of tailscaled are " + all[preferences].Seen}, Command: scripts.Command("tailscale-set", plan.Root, d.step.host.Name)}, all[preferences])
+	}
+	if !is {
+		return nil
+	}
+	if all[approval].Differs() {
+		onlyDevice(plan.ApproveDevice, codeUnapproved, "the device "+one.Name+" waits for an administrator's approval", all[approval])
+	}
+	if all[deviceTags].Differs() {
+		onlyDevice(plan.RetagDevice, codeTags, "the device has the tags "+all[deviceTags].Seen, all[deviceTags])
+	}
+	if all[expiry].Differs() {
+		onlyDevice(plan.KeepDevice, codeExpires, "the node key expires on "+all[expiry].Seen, all[expiry])
+	}
+	if all[deviceName].Differs() {
+		if len(live) > 0 {
+			return d.taken(live)
+		}
+		for _, old := range stale {
+			add(plan.Change{Reason: plan.Reason{Code: codeNameTaken, Text: "the stale device " + old.ID + " has the host's name"}, Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: old},
+				Fields: []plan.Field{{Name: "stale device in the tailnet", Before: old.Name + ", id " + old.ID, After: "deleted"}}})
+		}
+		onlyDevice(plan.RenameDevice, kit.Choose(len(stale) > 0, codeNameTaken, codeRenamed), "the device is called "+all[deviceName].Seen, all[deviceName])
+	}
+	return nil
+}
+
+// taken is the refusal because of connected devices with the host's name.
+func (d *diff) taken(live []inventory.Device) *plan.Trouble {
+	return codeNameTaken.Trouble("the connected device " + live[0].ID + " (" + kit.Choose(len(live[0].Addresses) > 0, kit.ListOr(live[0].Addresses, ""), "no address") + ") is called " + live[0].Name)
+}
+
+func (d *diff) joinReason(member string, elsewhere bool) plan.Reason {
+	s := d.seen.status
+	return kit.Causes(
+		kit.When(elsewhere, codeElsewhere, "tailscaled uses the control server "+controlText(d.seen.prefs.ControlURL)),
+		kit.When(member == "retries with a key in its memory", codeRetrying, "tailscaled has an auth key in its memory and could not join: "+kit.ListOr(s.Health, "it does not say why")),
+		kit.When(member == "node key expired", codeExpired, "the host's node key has expired"),
+		kit.When(member == "device deleted", codeDeleted, "the tailnet has no device "+s.Self.ID+", although tailscaled says "+s.BackendState),
+		kit.When(member == "logged out", codeLoggedOut, "tailscaled is logged out"),
+		kit.When(member == "another address than the list has", codeDeleted, "the tailnet lists another address for the device "+s.Self.ID),
+		kit.When(true, codeNotJoined, "the host has not joined the tailnet yet"),
+	)[0]
+}

@@ -1,0 +1,43 @@
+label=com.tailscale.tailscaled
+list=/Library/LaunchDaemons/$label.plist
+bin=/usr/local/bin
+folder=/Library/Tailscale
+former=/usr/local/lib/macfleet/tailscale.before
+
+# client runs tailscale with the given arguments.
+client() { /bin/sh -c 'exec /usr/local/bin/tailscale "$@"' sh "$@"; }
+
+# backend sets status to what the daemon says, and succeeds if it is Running.
+backend() {
+  status=$(client status --json --peers=false 2>/dev/null </dev/null) || status=''
+  case $status in *'"BackendState": "Running"'*) return 0 ;; esac
+  return 1
+}
+
+# answers waits until the daemon answers, for at most $1 seconds. The status exits with 0 also when it is logged out.
+answers() {
+  tries=0
+  until client status --json --peers=false >/dev/null 2>&1 </dev/null; do
+    tries=$((tries + 1))
+    [ "$tries" -lt "$1" ] || return 1
+    sleep 1
+  done
+}
+
+# put_back restores the programs, the receipts and the property list from before a roll, and loads the job.
+put_back() {
+  [ -d "$former" ] || return 0
+  for one in tailscale tailscaled; do
+    [ ! -f "$former/$one" ] || mv -f "$former/$one" "$bin/$one"
+  done
+  for one in tailscale.receipt tailscale_client.receipt; do
+    [ ! -f "$former/$one" ] || mv -f "$former/$one" "$receipts/$one"
+  done
+  if [ -f "$former/plist" ]; then
+    mv -f "$former/plist" "$list"
+  fi
+  rm -f "$receipts/tailscale.job"
+  [ ! -f "$list" ] || load "$label" "$list"
+  rm -rf "$former"
+  sync
+}

@@ -1,0 +1,12 @@
+# Uses: put daemon
+# Deletes what killed programs left: files with keys, and a tailscaled's files in /etc/resolver. A daemon that runs with accept-dns
+# would have its own there; macfleet's never does.
+set -e
+begin tailscale
+rm -f /etc/macfleet/.tailscale-key.*
+for path in /etc/resolver/*; do
+  [ -f "$path" ] || continue
+  IFS= read -r first <"$path" || :
+  case $first in *'Added by tailscaled'*) rm -f "$path" ;; esac
+done
+sync

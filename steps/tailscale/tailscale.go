@@ -1,0 +1,179 @@
+// Package tailscale is the step that makes a host a device of the tailnet: the daemon from an artifact, its job, its
+// registration and its settings.
+package tailscale
+
+import (
+	"embed"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/launchd"
+)
+
+//go:embed scripts
+var files embed.FS
+
+var scripts = kit.ScriptsOf(files)
+
+// The paths of Tailscale on a host.
+const (
+	label   = "com.tailscale.tailscaled"
+	list    = "/Library/LaunchDaemons/" + label + ".plist"
+	daemon  = "/usr/local/bin/tailscaled"
+	client  = "/usr/local/bin/tailscale"
+	state   = "/Library/Tailscale/tailscaled.state"
+	socket  = "/var/run/tailscaled.socket"
+	logFile = "/var/log/tailscaled.log"
+)
+
+// tailscale compares a host's daemon with the configuration and with what the control server lists: neither alone tells the
+// truth. A daemon says Running after its device was deleted, and the list has devices of Macs that were erased.
+type tailscale struct {
+	desired *fleet.Tailscale
+	host    fleet.Host
+}
+
+var _ plan.DeviceKeeper = tailscale{}
+
+// New returns the step for a host.
+func New(h fleet.Host) plan.Step { return tailscale{h.Spec.Tailscale, h} }
+
+func (tailscale) ID() plan.StepID { return "tailscale" }
+
+// Joins reports whether the host should be a device.
+func (t tailscale) Joins() bool { return t.desired != nil }
+
+// tailnet returns the tailnet of the configuration; a zero one if the block is gone.
+func (t tailscale) tailnet() fleet.Tailnet {
+	if t.host.Tailnet == nil {
+		return fleet.Tailnet{}
+	}
+	return *t.host.Tailnet
+}
+
+const probe = "tailscale.state"
+
+func (t tailscale) Probes() []plan.Probe {
+	return kit.ProbeOrTraces(t.desired != nil, scripts.Probe(t.ID(), "state", plan.Root))
+}
+
+// Device returns the id of the device that the host's daemon says it is.
+func (t tailscale) Device(facts plan.Facts) (id string, ok bool) {
+	s := read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, probe))
+	return s.status.Self.ID, s.status.Self.ID != ""
+}
+
+// Reads reports the kind of input that the script of a join reads.
+func (tailscale) Reads(k plan.InputKind) bool { return k == plan.TailnetKey }
+
+// Render returns the key on a line.
+func (tailscale) Render(_ kit.InputFor, key string) (string, error) {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.New("the key for the tailnet has spaces or characters that cannot be printed")
+	}
+	return key + "\n", nil
+}
+
+// job renders the daemon's job.
+func (t tailscale) job() launchd.Job {
+	port := 0
+	if t.desired != nil && t.desired.Port != nil {
+		port = *t.desired.Port
+	}
+	return launchd.Job{Label: label, Arguments: []string{daemon, "--state=" + state, "--socket=" + socket, "--port=" + strconv.Itoa(port)},
+		RunAtLoad: true, KeepAlive: true, Throttle: 10, Stdout: logFile, Stderr: logFile}
+}
+
+func (t tailscale) Wanted() string {
+	if t.desired == nil {
+		return ""
+	}
+	d := &diff{step: t, goal: kit.GoalOf(t.desired.Artifact)}
+	return kit.Wanted(d.settings())
+}
+
+// unlisted is the finding without an answer of the control server: nothing about the device is a difference then.
+func unlisted(why string) plan.Finding {
+	return plan.Finding{Unread: []plan.Unread{{Probe: plan.TailnetList, Why: why}}}
+}
+
+func (t tailscale) Diff(v plan.View) plan.Finding {
+	r := &kit.Reader{Facts: v.Facts}
+	seen := read(r, kit.AnsweredProbe(v.Facts, probe))
+	switch {
+	case t.desired == nil:
+		return t.leave(v, seen, r)
+	case len(r.Unread) > 0:
+		return plan.Finding{Unread: r.Unread}
+	case v.Tailnet == nil:
+		return unlisted("it was not read")
+	case v.Tailnet.Trouble != nil:
+		return unlisted("it could not be read (" + v.Tailnet.Trouble.Code.String() + ")")
+	}
+	goal, back := seen.daemon.Goal(t.desired.Artifact, seen.kept, v.Rollback)
+	d := &diff{step: t, view: v, seen: seen, goal: goal}
+	f := d.finding()
+	f.Warnings = append(seen.daemon.RolledBack(goal, v.Rollback), f.Warnings...)
+	if back != nil {
+		f.Warnings = append(f.Warnings, *back)
+	}
+	return f
+}
+
+// Leave ends the device of a host that leaves.
+func (t tailscale) Leave(v plan.View) plan.Finding {
+	r := &kit.Reader{Facts: v.Facts}
+	return t.leave(v, read(r, kit.AnsweredProbe(v.Facts, probe)), r)
+}
+
+// leave removes a daemon that macfleet installed, as its receipt shows: the daemon first, so that it cannot join again, then
+// its device, then its files.
+func (t tailscale) leave(v plan.View, seen seen, r *kit.Reader) plan.Finding {
+	if f, blind := r.Unreadable(v); blind {
+		return f
+	}
+	if !seen.daemon.Exists() && !v.Pending {
+		return plan.Finding{}
+	}
+	own := seen.status.Self
+	all := []kit.Setting{
+		kit.Compare("Tailscale", kit.Choose(seen.daemon.Exists(), seen.daemon.Current.String(), "partly removed"), ""),
+		kit.Compare("device", kit.Choose(own.ID != "", own.name()+" ("+own.ID+")", "none"), "none"),
+	}
+	why := plan.Reason{Code: codeNotWanted, Text: "the configuration no longer wants the host in a tailnet"}
+	change := func(c plan.Change) plan.Change {
+		c.Reason, c.Removes = why, true
+		return c
+	}
+	f := plan.Finding{Facts: kit.Facts(all), Changes: []plan.Change{change(plan.Change{Fields: kit.Fields(all...), Command: scripts.Command("tailscale-stop", plan.Root,
+		kit.Choose(v.Tailnet == nil || v.Tailnet.Unlisted, "logout", ""))})}}
+	switch {
+	case overTailnet(v.Path):
+		f.Refused = codePathInUse.Trouble("the connection to the host goes over the tailnet, which the host would leave")
+	case v.Tailnet != nil && v.Tailnet.Trouble != nil:
+		f.Refused = v.Tailnet.Trouble // the device would stay
+	case v.Tailnet != nil && !v.Tailnet.Unlisted:
+		for _, d := range v.Tailnet.Devices {
+			if d.ID == own.ID || !d.Connected && len(d.Tags) > 0 && d.Claims(t.host.Name) {
+				f.Changes = append(f.Changes, change(plan.Change{Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: d},
+					Fields: []plan.Field{{Name: "device in the tailnet", Before: d.Name + ", id " + d.ID, After: "deleted"}}}))
+			}
+		}
+		for _, k := range keysOf(v.Tailnet) {
+			f.Changes = append(f.Changes, change(revoke(k)))
+		}
+	case own.ID != "":
+		f.Warnings = append(f.Warnings, *codeDeviceStays.Trouble("macfleet cannot delete the device " + own.name() + " (id " + own.ID + ", " + own.address() +
+			"): the configuration has no credentials for its tailnet"))
+	}
+	f.Changes = append(f.Changes, change(plan.Change{Fields: []plan.Field{{Name: "programs and state", Before: "present", After: "deleted"}},
+		Command: scripts.Command("tailscale-remove", plan.Root)}))
+	return f
+}
+
+// overTailnet reports whether a path to the host leads over the tailnet.
+func overTailnet(path string) bool { return strings.HasPrefix(path, "tailscale") }
