@@ -285,16 +285,17 @@ func (Tailscale) Describe() map[string]Description {
 	return map[string]Description{
 		"":         {Text: "The host is a device of the tailnet. Without an enabled tailnet block it has no effect."},
 		"artifact": {Text: "Archive of tailscale and tailscaled, made by macfleet artifacts build. Required here or in a level above.", Example: `artifact.tailscale`},
-		"port":     {Text: "UDP port on which the daemon receives packets.", Example: "41641"},
+		"port":     {Text: "UDP port on which the daemon receives packets.", Unit: "port", Example: "41641"},
 	}
 }
 
 // Describe describes the step.
 func (NodeExporter) Describe() map[string]Description {
 	return map[string]Description{
-		"":         {Text: "The host's metrics are served in the tailnet and nowhere else. It needs tailscale."},
-		"artifact": {Text: "The vendor's archive of node_exporter. Required here or in a level above.", Example: `artifact.node_exporter`},
-		"port":     {Text: "Port on the host's tailnet address.", Example: "9100"},
+		"":           {Text: "The host's metrics are served in the tailnet and nowhere else. It needs tailscale."},
+		"artifact":   {Text: "The vendor's archive of node_exporter. Required here or in a level above.", Example: `artifact.node_exporter`},
+		"port":       {Text: "Port on the host's tailnet address.", Unit: "port", Example: "9100"},
+		"collectors": {Text: "Collectors that are turned on; without it, those that a Mac's dashboards need.", Example: `["cpu", "meminfo", "filesystem"]`},
 	}
 }
 

@@ -40,6 +40,8 @@ type Tailscale struct {
 type NodeExporter struct {
 	Artifact *Artifact `hcl:"artifact,optional" per:"fleet"` // the vendor's archive for darwin
 	Port     *int      `hcl:"port,optional" per:"fleet" default:"9100" least:"1" max:"65535"`
+	// Collectors are those that are turned on; nil: the step's own choice. Others are off.
+	Collectors []string `hcl:"collectors,optional" per:"fleet" is:"collector" least:"1"`
 }
 
 // JoinsTailnet reports whether the host becomes a device of the tailnet.

@@ -14,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/steps/autologin"
 	"github.com/macfleet/macfleet/steps/githubrunner"
 	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps/nodeexporter"
 	"github.com/macfleet/macfleet/steps/tailscale"
 	"github.com/macfleet/macfleet/steps/tartkubelet"
 	"github.com/macfleet/macfleet/steps/vmfirewall"
@@ -30,9 +31,9 @@ var scripts = kit.ScriptsOf(files)
 // the configuration is included without a desired state: it removes what macfleet set up before. The
 // specification must be complete (fleet.Spec.WithDefaults), as every loaded one is.
 func For(h fleet.Host) []plan.Step {
-	joins, leaves := []plan.Step{tailscale.New(h)}, []plan.Step(nil)
+	joins, leaves := []plan.Step{tailscale.New(h), nodeexporter.New(h)}, []plan.Step(nil)
 	if h.Spec.Tailscale == nil { // what uses the tailnet is changed first
-		joins, leaves = nil, joins
+		joins, leaves = nil, []plan.Step{nodeexporter.New(h), tailscale.New(h)}
 	}
 	return slices.Concat([]plan.Step{
 		sudo{desired: h.Spec.Sudo, user: h.User},

@@ -46,6 +46,10 @@ defaults {
     artifact = artifact.tailscale
   }
 
+  node_exporter {
+    artifact = artifact.node_exporter
+  }
+
   tart {
     artifact = artifact.tart
   }

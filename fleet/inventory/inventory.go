@@ -81,6 +81,8 @@ type Node struct {
 	Repairs *Repairs `json:"repairs,omitempty"`
 	// HostKey is its annotation with the host's key, "ssh-ed25519 SHA256:…"; empty: there is none.
 	HostKey string `json:"host_key,omitempty"`
+	// InternalIP is the address that the kubelet reports; empty: none.
+	InternalIP string `json:"internal_ip,omitempty"`
 }
 
 // Writer is a program that wrote fields of a Node, as the cluster recorded it.

@@ -192,6 +192,8 @@ var phrases = map[string]phrase{
 		empty: "The argument %[1]q must name at least one tag, such as \"tag:macmini\": a device without a tag belongs to a person, and its key expires."},
 	"tailnet_client": {wrong: because(func(text string) bool { return !clientPattern.MatchString(text) }, "it has another form"), summary: "Invalid id",
 		detail: "The argument %[1]q must be the client id of a federated identity, such as \"T1234CNTRL-k5678\"."},
+	"collector": {wrong: because(func(text string) bool { return !collectorPattern.MatchString(text) }, "it is not the name of one"), summary: "Invalid collector", once: "collector",
+		detail: "The argument %[1]q must have names of collectors of node_exporter, such as \"cpu\", not %[2]s.", empty: "The argument %[1]q must name at least one collector. Leave it out for the usual ones."},
 	"control_url": {wrong: controlFault, summary: "Invalid control server", detail: "%[2]s cannot be a control server: %[3]s. Write it as hosts reach it, such as \"https://headscale.acme.dev\"."},
 	"type": {wrong: typeFault, summary: "Invalid type", detail: "%[2]s is not a server type: %[3]s", once: "server type",
 		empty: "The argument %[1]q must name at least one server type, such as \"M2-L\"."},

@@ -19,8 +19,9 @@ type tailnetBlock struct {
 }
 
 var (
-	tagPattern    = regexp.MustCompile(`^tag:[A-Za-z][A-Za-z0-9-]*$`)
-	clientPattern = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+	tagPattern       = regexp.MustCompile(`^tag:[A-Za-z][A-Za-z0-9-]*$`)
+	collectorPattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	clientPattern    = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 )
 
 // tagFault returns why a text is no tag of a tailnet, or "".

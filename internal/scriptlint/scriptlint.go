@@ -70,6 +70,7 @@ func rules() map[string]rule {
 	}}
 	out["codesign"] = rule{func(args []string) bool { return first("-v")(args) || first("--verify")(args) }}
 	out["df"], out["tar"] = rule{always}, rule{never}
+	out["netstat"] = rule{always}
 	out["sfltool"] = rule{first("dumpbtm")}
 	out["sysctl"] = rule{first("-n")}
 	out["pmset"] = rule{first("-g")}

@@ -203,6 +203,11 @@ func (c *Client) toNode(n *corev1.Node) inventory.Node {
 	out.Hold, out.HoldUnread = holdOf(n.Annotations[c.label(holdNote)])
 	out.Capacity = inventory.Capacity{CPU: int(n.Status.Capacity.Cpu().Value()), Memory: n.Status.Capacity.Memory().Value(),
 		Pods: int(n.Status.Capacity.Pods().Value())}
+	for _, at := range n.Status.Addresses {
+		if at.Type == corev1.NodeInternalIP {
+			out.InternalIP = cmp.Or(out.InternalIP, at.Address)
+		}
+	}
 	for _, condition := range n.Status.Conditions {
 		out.Conditions = append(out.Conditions, inventory.Condition{Type: string(condition.Type), Status: string(condition.Status),
 			Why: cmp.Or(condition.Message, condition.Reason), Since: utc(condition.LastTransitionTime.Time)})

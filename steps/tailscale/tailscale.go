@@ -55,6 +55,7 @@ func (t tailscale) tailnet() fleet.Tailnet {
 	return *t.host.Tailnet
 }
 
+// probe is the id of the probe for the daemon.
 const probe = "tailscale.state"
 
 func (t tailscale) Probes() []plan.Probe {

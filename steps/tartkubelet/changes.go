@@ -21,6 +21,7 @@ var (
 		"stop it on the host, or let macfleet take it over: add its label to legacy in the tart_kubelet block")
 	codePlistChangedUnderJob = plan.NewCode("plist-changed-under-job", plan.Warning, "the kubelet's job, in launchd or in its property list, differs from the configured one")
 	codeStaleBinaryRunning   = plan.NewCode("stale-binary-running", plan.Warning, "the kubelet's process is older than its installed program")
+	codeNodeOutside          = plan.NewCode("node-ip-not-tailnet", plan.Critical, "the Node of a host in the tailnet has another address, so its metrics are looked for there")
 	codeKubeletFolders       = plan.NewCode("kubelet-folders", plan.Warning, "a folder of the kubelet is missing or has the wrong owner")
 )
 
@@ -220,6 +221,8 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{d.jobSettings[2].Differs(), plan.Reason{Code: codePlistChangedUnderJob, Text: kubeletPlist + " is " + d.jobSettings[2].Seen}},
 		{d.stale, plan.Reason{Code: codeStaleBinaryRunning, Text: "the process is older than its installed program"}},
 		{d.rest[1].Differs(), plan.Reason{Code: codeKubeletFolders, Text: d.rest[1].Seen}},
+		{d.public.Code != (plan.Code{}), d.public},
+		{d.outside.Code != (plan.Code{}), d.outside},
 		{d.cluster.Code != (plan.Code{}), d.cluster},
 	} {
 		if r.is {

@@ -23,6 +23,10 @@ var codeReserveTooLarge = plan.NewCode("reserve-too-large", plan.Warning, "the r
 // virtual machines have no Pods: without the flag they are deleted while being pushed.
 const keepMachines = "--disable-vm-gc"
 
+// inTailnet is the flag with which the kubelet reports its tailnet address and serves metrics only there. Without one it
+// exits at once, so it comes after the step that joins.
+const inTailnet = "--node-ip-source=tailscale"
+
 // capacity is what a host offers its Pods.
 type capacity struct {
 	cpus int
@@ -40,8 +44,7 @@ func capacityOf(reserve *fleet.Reserve, cpus int, memory int64) (capacity, *plan
 }
 
 // kubeletJob renders the kubelet's job for a first setup, an update and a repair. Empty
-// values are omitted, and labels are sorted. It does not set --node-ip-source=tailscale:
-// without tailscale on the host, the kubelet exits at once.
+// values are omitted, and labels are sorted.
 func kubeletJob(desired *fleet.TartKubelet, v plan.View, c capacity) launchd.Job {
 	h := v.Host
 	args := []string{kubeletProgram, "--node-name=" + h.Name, "--kubeconfig=" + kubeletConfig, "--host-cpu=" + strconv.Itoa(c.cpus),
@@ -58,6 +61,9 @@ func kubeletJob(desired *fleet.TartKubelet, v plan.View, c capacity) launchd.Job
 	}
 	if h.Spec.BuildsImages() {
 		args = append(args, keepMachines)
+	}
+	if h.Spec.JoinsTailnet() {
+		args = append(args, inTailnet)
 	}
 	return launchd.Job{Label: kubeletLabel, User: h.User, Arguments: args, RunAtLoad: true, KeepAlive: true, Abandon: true, Throttle: 10,
 		Environment: map[string]string{"HOME": "/Users/" + h.User, "PATH": "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"},

@@ -11,6 +11,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/boundary"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/launchd"
 )
@@ -70,7 +71,11 @@ func (k tartKubelet) Probes() []plan.Probe {
 	if k.desired == nil {
 		return kit.ProbeOrTraces(false, state)
 	}
-	return []plan.Probe{state, scripts.Probe(k.ID(), "background", plan.Root)}
+	all := []plan.Probe{state, scripts.Probe(k.ID(), "background", plan.Root)}
+	if k.host.Spec.JoinsTailnet() {
+		all = append(all, boundary.Probe())
+	}
+	return all
 }
 
 // backgroundID is the probe for macOS's list of background items.
@@ -118,8 +123,9 @@ type kubeletDiff struct {
 	condition, cluster      plan.Reason
 	kubelet                 plan.Kubelet
 	stale                   bool
-	older                   bool // an older macfleet rendered the job's file
-	early                   bool // the process is too young to have reported to the cluster
+	older                   bool        // an older macfleet rendered the job's file
+	public, outside         plan.Reason // of metrics and of the Node's address outside the tailnet
+	early                   bool        // the process is too young to have reported to the cluster
 }
 
 // compare fills in everything the finding needs. What the cluster did not answer is recorded
@@ -155,7 +161,36 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 		kit.Compare("Node", cmp.Or(words(d.cluster), "registered"), "registered"),
 		kit.Compare("earlier run", kit.Choose(v.Pending, "unfinished", "finished"), "finished"),
 	}
+	if d.view.Host.Spec.JoinsTailnet() {
+		d.rest = append(d.rest, d.tailnet(boundary.Read(r))...)
+	}
 }
+
+// tailnet compares where the kubelet serves metrics, and the address that it reports. A kubelet that does not run serves none.
+func (d *kubeletDiff) tailnet(s boundary.Seen) []kit.Setting {
+	where := boundary.Inside
+	if !slices.Contains(d.seen.service.Arguments, inTailnet) {
+		return nil // its arguments are the difference
+	}
+	for _, port := range []string{"8080", "9091"} {
+		if at := s.Where(port); strings.HasPrefix(at, "on ") {
+			where = "port " + port + " " + at
+			d.public = plan.Reason{Code: boundary.CodeMetricsOnPublic, Text: "the kubelet serves " + where}
+			break
+		}
+	}
+	address := tailnetAddress
+	if node, there := d.view.Node.Get(); there && !d.early && s.Address != "" && node.InternalIP != "" && node.InternalIP != s.Address {
+		address = node.InternalIP
+		d.outside = plan.Reason{Code: codeNodeOutside, Text: "the Node has the address " + node.InternalIP + ", and the host's in the tailnet is " + s.Address}
+	}
+	all := []kit.Setting{kit.Compare("metrics", where, boundary.Inside), kit.Compare("address of the Node", address, tailnetAddress)}
+	// Without a difference nothing is added to the facts: hosts that join later are then compared with what was verified before.
+	return slices.DeleteFunc(all, func(s kit.Setting) bool { return !s.Differs() })
+}
+
+// tailnetAddress is what a Node of a host in the tailnet reports, without the address, which each host has of its own.
+const tailnetAddress = "the host's in the tailnet"
 
 func (d *kubeletDiff) compareConfig(r *kit.Reader) {
 	unread := func(why string) { r.Unread = append(r.Unread, plan.Unread{Probe: d.step.stateID(), Why: why}) }

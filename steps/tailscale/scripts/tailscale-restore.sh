@@ -1,4 +1,4 @@
-# Uses: receipt service daemon
+# Uses: receipt service daemon former
 # Puts back the programs and the job from before a roll whose connection did not come back.
 set -e
 put_back

@@ -1,0 +1,113 @@
+// Package boundary reads where a host's programs accept connections, so that metrics are served in the tailnet and nowhere
+// else. The steps of those programs share its probe.
+package boundary
+
+import (
+	"embed"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/kit"
+)
+
+//go:embed scripts
+var files embed.FS
+
+var scripts = kit.ScriptsOf(files)
+
+const id = "boundary.listeners"
+
+// CodeMetricsOnPublic is raised by the step whose program listens outside the tailnet.
+var CodeMetricsOnPublic = plan.NewCode("metrics-on-public", plan.Critical, "metrics are served on an address outside the tailnet")
+
+// Probe returns the probe. Several steps ask it; a host answers it once.
+func Probe() plan.Probe {
+	return plan.Probe{ID: id, Command: scripts.Command("boundary-listeners", plan.Login)}
+}
+
+// Seen is what a host's boundary looks like.
+type Seen struct {
+	Address string // the host's IPv4 address in the tailnet; empty: it has none
+	sockets []socket
+}
+
+// socket accepts connections: at one address, or at all.
+type socket struct {
+	address string // * = every one
+	port    string
+}
+
+// Read parses the answer to the probe.
+func Read(r *kit.Reader) Seen {
+	var s Seen
+	r.Parts(id, func(p kit.Part) error {
+		switch p.Name {
+		case "listeners":
+			if err := p.Worked(); err != nil {
+				return err
+			}
+			s.sockets = Listeners(p.Body)
+		case "address":
+			text := strings.TrimSpace(p.Body)
+			if a, err := netip.ParseAddr(text); p.Exit == 0 && err == nil {
+				s.Address = a.String()
+			}
+		default:
+			return kit.ErrPart
+		}
+		return nil
+	})
+	return s
+}
+
+// Listeners parses the listening sockets of `netstat -an -p tcp`. Other lines are skipped.
+func Listeners(text string) []socket {
+	var out []socket
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 6 || !strings.HasPrefix(words[0], "tcp") || words[5] != "LISTEN" {
+			continue
+		}
+		at := strings.LastIndexByte(words[3], '.')
+		if at <= 0 {
+			continue // an IPv6 address that was cut off
+		}
+		out = append(out, socket{words[3][:at], words[3][at+1:]})
+	}
+	return out
+}
+
+// Inside is how Where says that a port is open in the tailnet and nowhere else.
+const Inside = "in the tailnet only"
+
+// Where says where a port is open: Inside, "closed", or on which addresses outside the tailnet. A port that is open on loopback
+// is not served to others.
+func (s Seen) Where(port string) string {
+	var outside []string
+	inside := false
+	for _, one := range s.sockets {
+		a, err := netip.ParseAddr(one.address)
+		switch {
+		case one.port != port, err == nil && a.IsLoopback():
+		case one.address == s.Address && s.Address != "", err == nil && tailnetV6.Contains(a):
+			inside = true
+		case one.address == "*":
+			outside = append(outside, "every address")
+		default:
+			outside = append(outside, one.address)
+		}
+	}
+	slices.Sort(outside)
+	switch outside = slices.Compact(outside); {
+	case len(outside) > 0:
+		return "on " + strings.Join(outside, ", ")
+	case inside:
+		return Inside
+	}
+	return "closed"
+}
+
+// tailnetV6 has the IPv6 addresses of all tailnets.
+var tailnetV6 = netip.MustParsePrefix("fd7a:115c:a1e0::/48")
