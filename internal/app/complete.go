@@ -44,7 +44,7 @@ var (
 	ARun           = kind((*Env).runs)
 	ASimulatedHost = kind(func(env *Env) []string { return withShort(sandbox.Names(env.sandboxDir())) })
 	AnIncident     = kind(func(*Env) []string {
-		return mapped(slices.Concat(sandbox.Incidents(), sandbox.RunnerIncidents(), sandbox.AccountIncidents(), sandbox.ClusterIncidents(), sandbox.GitHubIncidents()), func(i sandbox.Incident) string { return i.Name })
+		return mapped(slices.Concat(sandbox.Incidents(), sandbox.RunnerIncidents(), sandbox.AccountIncidents(), sandbox.ClusterIncidents(), sandbox.GitHubIncidents(), sandbox.TailnetIncidents(), sandbox.TailnetAccountIncidents()), func(i sandbox.Incident) string { return i.Name })
 	})
 	ASwitch = kind(func(*Env) []string {
 		return mapped(sandbox.Switches(), func(s sandbox.Switch) string { return s.Name })

@@ -69,9 +69,11 @@ func Incidents() []IncidentGroup {
 	}
 	return []IncidentGroup{{"a host", rows(sandbox.Incidents())},
 		{"a host with GitHub's runner", rows(sandbox.RunnerIncidents())},
+		{"a host in the tailnet", rows(sandbox.TailnetIncidents())},
 		{"the account and the pool, with " + sandbox.Account + " as HOST", rows(sandbox.AccountIncidents())},
 		{"the access to the cluster, with " + sandbox.Cluster + " as HOST", rows(sandbox.ClusterIncidents())},
-		{"the GitHub App and the runner's releases, with " + sandbox.GitHubAccount + " as HOST", rows(sandbox.GitHubIncidents())}}
+		{"the GitHub App and the runner's releases, with " + sandbox.GitHubAccount + " as HOST", rows(sandbox.GitHubIncidents())},
+		{"the tailnet, with " + sandbox.Tailnet + " as HOST", rows(sandbox.TailnetAccountIncidents())}}
 }
 
 // inWorld opens the world for a sandbox command. It needs a configuration only where it must be made.
@@ -154,7 +156,7 @@ func SandboxList(env *Env) error {
 // for. Any other word is unchanged: the world knows ids and former names, too.
 func simulated(w *sandbox.World, text string) (string, error) {
 	all, err := w.Hosts()
-	if err != nil || text == sandbox.Account || text == sandbox.Cluster || text == sandbox.GitHubAccount {
+	if err != nil || text == sandbox.Account || text == sandbox.Cluster || text == sandbox.GitHubAccount || text == sandbox.Tailnet {
 		return text, err
 	}
 	names := mapped(all, func(h sandbox.Host) string { return h.Name })

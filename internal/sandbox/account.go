@@ -42,7 +42,7 @@ func GitHubIncidents() []Incident {
 }
 
 // places are the names that stand for something else than a host.
-var places = []string{Account, Cluster, GitHubAccount}
+var places = []string{Account, Cluster, GitHubAccount, Tailnet}
 
 // Places returns the incidents of the account and of the cluster that are not healed yet, by place.
 func (w *World) Places() (map[string][]string, error) {

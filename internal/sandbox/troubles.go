@@ -117,7 +117,7 @@ func wireTroubles() []trouble {
 
 func troubleOf(incident string) (trouble, error) {
 	known := map[string]trouble{}
-	for _, t := range slices.Concat(troubles(), accountTroubles(), kubeconfigTroubles(), runnerTroubles(), gitHubTroubles()) {
+	for _, t := range slices.Concat(troubles(), accountTroubles(), kubeconfigTroubles(), runnerTroubles(), gitHubTroubles(), tailnetTroubles(), controlTroubles()) {
 		known[t.Name] = t
 	}
 	if t, ok := known[cmp.Or(otherNames()[incident], incident)]; ok {

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/store"
@@ -289,4 +291,35 @@ func read(r *http.Request, into any) *failure {
 		return &failure{http.StatusBadRequest, "invalid JSON: " + err.Error()}
 	}
 	return nil
+}
+
+// Restore gives a device back what it had, and takes away another one with its name.
+func (s *Server) Restore(d Device) error {
+	return s.change(func(st *state, _ Settings, _ time.Time) error {
+		var out []Device
+		for _, one := range st.Devices {
+			if one.ID != d.ID && one.Name != d.Name {
+				out = append(out, one)
+			}
+		}
+		st.Devices = append(out, d)
+		return nil
+	})
+}
+
+// Filler begins the names of the devices that Fill adds.
+const Filler = "other-"
+
+// Fill makes n devices with a tag that are no Macs, instead of those that it made before.
+func (s *Server) Fill(n int) error {
+	return s.change(func(st *state, _ Settings, now time.Time) error {
+		st.Devices = slices.DeleteFunc(st.Devices, func(d Device) bool { return strings.HasPrefix(d.Name, Filler) })
+		for i := range n {
+			d := st.fresh(now)
+			d.Name = fmt.Sprintf("%s%02d", Filler, i+1)
+			d.HostName, d.Tags, d.Approved, d.Connected, d.OS, d.NeverKey = d.Name, []string{"tag:other"}, true, true, "linux", true
+			st.Devices = append(st.Devices, d)
+		}
+		return nil
+	})
 }
