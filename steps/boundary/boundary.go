@@ -79,20 +79,41 @@ func Listeners(text string) []socket {
 	return out
 }
 
+// Judged returns s without an address that the control server does not list for a device of the host, or whose node key has
+// expired: the host gets another one when it joins again, and programs that listen on the former one serve nobody.
+func (s Seen) Judged(v plan.View) Seen {
+	t := v.Tailnet
+	if s.Address == "" || t == nil || t.Trouble != nil || t.Unlisted {
+		return s
+	}
+	for _, d := range t.Devices {
+		if d.Has(s.Address) && (d.KeyExpires.IsZero() || v.Taken.IsZero() || d.KeyExpires.After(v.Taken)) {
+			return s
+		}
+	}
+	s.Address = ""
+	return s
+}
+
 // Inside is how Where says that a port is open in the tailnet and nowhere else.
 const Inside = "in the tailnet only"
 
-// Where says where a port is open: Inside, "closed", or on which addresses outside the tailnet. A port that is open on loopback
+// Public reports whether Where says that a port is open outside the tailnet.
+func Public(where string) bool { return strings.HasPrefix(where, "on ") }
+
+// Where says where a port is open: Inside, "closed", at a former address of the host in the tailnet, or on which addresses outside it. A port that is open on loopback
 // is not served to others.
 func (s Seen) Where(port string) string {
 	var outside []string
-	inside := false
+	inside, former := false, ""
 	for _, one := range s.sockets {
 		a, err := netip.ParseAddr(one.address)
 		switch {
 		case one.port != port, err == nil && a.IsLoopback():
 		case one.address == s.Address && s.Address != "", err == nil && tailnetV6.Contains(a):
 			inside = true
+		case err == nil && tailnetV4.Contains(a):
+			former = one.address
 		case one.address == "*":
 			outside = append(outside, "every address")
 		default:
@@ -105,9 +126,14 @@ func (s Seen) Where(port string) string {
 		return "on " + strings.Join(outside, ", ")
 	case inside:
 		return Inside
+	case former != "":
+		return "at the former address " + former
 	}
 	return "closed"
 }
+
+// tailnetV4 has the IPv4 addresses of all tailnets.
+var tailnetV4 = netip.MustParsePrefix("100.64.0.0/10")
 
 // tailnetV6 has the IPv6 addresses of all tailnets.
 var tailnetV6 = netip.MustParsePrefix("fd7a:115c:a1e0::/48")

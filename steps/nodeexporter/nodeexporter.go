@@ -181,7 +181,7 @@ func (n nodeExporter) Diff(v plan.View) plan.Finding {
 	if n.desired == nil {
 		return n.leave(v, s, r)
 	}
-	s.boundary = boundary.Read(r)
+	s.boundary = boundary.Read(r).Judged(v)
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
@@ -229,7 +229,7 @@ func (n nodeExporter) Restart(plan.View) plan.Change {
 func (n nodeExporter) reason(s seen, all []kit.Setting) plan.Reason {
 	where := all[5].Seen
 	return kit.Causes(
-		kit.When(strings.HasPrefix(where, "on "), boundary.CodeMetricsOnPublic, "node_exporter serves port "+n.port()+" "+where),
+		kit.When(boundary.Public(where), boundary.CodeMetricsOnPublic, "node_exporter serves port "+n.port()+" "+where),
 		kit.When(!s.program.Exists, codeMissing, program+" is missing"),
 		kit.When(all[0].Differs() && s.receipt.Exists() && !strings.HasSuffix(all[0].Seen, ", edited"), codeOutdated, "node_exporter is "+all[0].Seen),
 		kit.When(all[0].Differs() || s.loaded && (all[1].Differs() || all[2].Differs() || all[3].Differs()), codeEdited, "node_exporter is not as macfleet set it up"),

@@ -162,7 +162,7 @@ func (d *kubeletDiff) compare(r *kit.Reader) {
 		kit.Compare("earlier run", kit.Choose(v.Pending, "unfinished", "finished"), "finished"),
 	}
 	if d.view.Host.Spec.JoinsTailnet() {
-		d.rest = append(d.rest, d.tailnet(boundary.Read(r))...)
+		d.rest = append(d.rest, d.tailnet(boundary.Read(r).Judged(d.view))...)
 	}
 }
 
@@ -173,14 +173,17 @@ func (d *kubeletDiff) tailnet(s boundary.Seen) []kit.Setting {
 		return nil // its arguments are the difference
 	}
 	for _, port := range []string{"8080", "9091"} {
-		if at := s.Where(port); strings.HasPrefix(at, "on ") {
+		if at := s.Where(port); boundary.Public(at) {
 			where = "port " + port + " " + at
 			d.public = plan.Reason{Code: boundary.CodeMetricsOnPublic, Text: "the kubelet serves " + where}
 			break
 		}
 	}
 	address := tailnetAddress
-	if node, there := d.view.Node.Get(); there && !d.early && s.Address != "" && node.InternalIP != "" && node.InternalIP != s.Address {
+	if at := s.Where("8080"); strings.HasPrefix(at, "at ") {
+		address = strings.TrimPrefix(at, "at ")
+		d.outside = plan.Reason{Code: codeNodeOutside, Text: "the kubelet uses " + address + ", which is no longer the host's in the tailnet"}
+	} else if node, there := d.view.Node.Get(); there && !d.early && s.Address != "" && node.InternalIP != "" && node.InternalIP != s.Address {
 		address = node.InternalIP
 		d.outside = plan.Reason{Code: codeNodeOutside, Text: "the Node has the address " + node.InternalIP + ", and the host's in the tailnet is " + s.Address}
 	}
