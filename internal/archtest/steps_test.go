@@ -210,7 +210,7 @@ func disturb(t *testing.T, f reflect.Value, standard string) {
 const hostName = stepstest.Name
 
 func hostWith(spec fleet.Spec) fleet.Host {
-	return fleet.Host{Name: hostName, User: "m1", Spec: spec.WithDefaults()}
+	return fleet.Host{Name: hostName, User: "m1", Spec: spec.WithDefaults(), Tailnet: stepstest.TailnetBlock()}
 }
 
 // stepWith returns the step of a field of the specification.

@@ -12,12 +12,12 @@ import (
 
 // TailscaleArtifact and ExporterArtifact are what the sample hosts get.
 func TailscaleArtifact() *fleet.Artifact {
-	return &fleet.Artifact{Name: "tailscale", Version: "1.102.5", SHA256: strings.Repeat("7a", 32), Size: 20 << 20, Fetch: fleet.FetchPush}
+	return &fleet.Artifact{Name: "vpn", Version: "1.102.5", SHA256: strings.Repeat("7a", 32), Size: 20 << 20, Fetch: fleet.FetchPush}
 }
 
 // ExporterArtifact is the sample hosts' node_exporter.
 func ExporterArtifact() *fleet.Artifact {
-	return &fleet.Artifact{Name: "node_exporter", Version: "1.12.1", SHA256: strings.Repeat("9e", 32), Size: 10 << 20, Fetch: fleet.FetchHost}
+	return &fleet.Artifact{Name: "exporter", Version: "1.12.1", SHA256: strings.Repeat("9e", 32), Size: 10 << 20, Fetch: fleet.FetchHost}
 }
 
 // Tailscale and NodeExporter are the sample blocks.
@@ -105,7 +105,7 @@ func SettledTailscale(name, status, prefs string) plan.Answer {
 	a.part(receiptText(sum.SHA256, sum.Version, "-", "202 16000000 1763000000", strings.Repeat("d2", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/tailscale_client.receipt")
 	a.part("stamp "+stamp+"\n", "daemon 0")
 	a.part("stamp 202 16000000 1763000000\n", "client 0")
-	a.part(argument("tailscale", "tailscale-run", 0), "file 0 0:0:644 /Library/LaunchDaemons/com.tailscale.tailscaled.plist")
+	a.part(argument("tailscale-run", 0), "file 0 0:0:644 /Library/LaunchDaemons/com.tailscale.tailscaled.plist")
 	a.part(runningDaemon("com.tailscale.tailscaled", "", "/var/log/tailscaled.log", "/usr/local/bin/tailscaled", "--state=/Library/Tailscale/tailscaled.state",
 		"--socket=/var/run/tailscaled.socket", "--port=41641"), "job 0")
 	if status == "" {
@@ -124,16 +124,13 @@ func SettledTailscale(name, status, prefs string) plan.Answer {
 	return a.end()
 }
 
-// argument returns an argument of the script with which a step sets up an untouched Mac.
-func argument(step plan.StepID, script string, i int) string {
+// argument returns an argument of a script that sets up an untouched Mac.
+func argument(script string, i int) string {
 	h := Host(fleet.Spec{Tailscale: Tailscale(), NodeExporter: NodeExporter()})
 	h.Tailnet = TailnetBlock()
 	facts := plan.Facts{"tailscale.state": inventory.Present(FactoryTailscale()), "node_exporter.state": inventory.Present(FactoryExporter()),
 		"boundary.listeners": inventory.Present(Listeners(false))}
 	for _, s := range steps.For(h) {
-		if s.ID() != step {
-			continue
-		}
 		for _, c := range s.Diff(plan.View{Host: h, Facts: facts, Root: true, Tailnet: TailnetOf(h.Name, facts)}).Changes {
 			if c.Command.Name == script {
 				return c.Command.Args[i]
@@ -170,8 +167,8 @@ func SettledExporter() plan.Answer {
 	const stamp = "203 21000000 1763000000"
 	a.part(receiptText(sum.SHA256, sum.Version, "-", stamp, strings.Repeat("d3", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/node_exporter.receipt")
 	a.part("stamp "+stamp+"\n", "program 0")
-	a.part(argument("node_exporter", "node_exporter-run", 2), "file 0 0:0:755 /usr/local/lib/macfleet/node_exporter-run")
-	a.part(argument("node_exporter", "node_exporter-run", 1), "file 0 0:0:644 /Library/LaunchDaemons/dev.macfleet.node-exporter.plist")
+	a.part(argument("node_exporter-run", 2), "file 0 0:0:755 /usr/local/lib/macfleet/node_exporter-run")
+	a.part(argument("node_exporter-run", 1), "file 0 0:0:644 /Library/LaunchDaemons/dev.macfleet.node-exporter.plist")
 	a.part(runningDaemon("dev.macfleet.node-exporter", "m1", "/var/log/node_exporter.log", "/usr/local/lib/macfleet/node_exporter-run"), "job 0")
 	a.part(sum.SHA256+"\n", "kept 0")
 	a.disk(400_000_000)

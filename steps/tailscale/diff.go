@@ -26,6 +26,7 @@ const (
 	clientVersion
 	jobFile
 	jobLoaded
+	arguments
 	process
 	runningVersion
 	stateFolder
@@ -52,6 +53,7 @@ func (d *diff) settings() []kit.Setting {
 		clientVersion:  kit.Compare("tailscale", s.client.Version(s.cliFile), want),
 		jobFile:        kit.Compare("job file", s.plist.Is(s.plist.Text == launchd.Plist(job), kit.FileMode), kit.AsRendered),
 		jobLoaded:      kit.Compare("job in launchd", d.loaded(job), kit.AsRendered),
+		arguments:      kit.Compare("arguments", kit.Choose(s.loaded, strings.Join(s.service.Arguments, " "), "none"), strings.Join(job.Arguments, " ")),
 		process:        kit.Compare("process", kit.Choose(s.service.PID != 0 && s.answers, "runs", "none"), "runs"),
 		runningVersion: kit.Compare("running version", stamped(s.status.Version, d.goal.Name), d.goal.Name),
 		stateFolder:    kit.Compare("state folder", kit.Choose(s.folder, "present", "missing"), "present"),
@@ -278,7 +280,7 @@ func (d *diff) install(all []kit.Setting, add func(plan.Change, ...kit.Setting))
 		add(plan.Change{Reason: d.programReason(all), Delivery: d.goal.Delivery(installSpace, s.free),
 			Command: scripts.Command("tailscale-install", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way())}, all[daemonVersion], all[clientVersion])
 	}
-	restart := all[daemonVersion].Differs() || all[jobFile].Differs() || all[jobLoaded].Differs() || all[process].Differs() || all[stateFolder].Differs() ||
+	restart := all[daemonVersion].Differs() || all[jobFile].Differs() || all[jobLoaded].Differs() || all[arguments].Differs() || all[process].Differs() || all[stateFolder].Differs() ||
 		all[runningVersion].Differs()
 	if !restart {
 		return false
@@ -293,7 +295,7 @@ func (d *diff) install(all []kit.Setting, add func(plan.Change, ...kit.Setting))
 		back := scripts.Command("tailscale-restore", plan.Root)
 		c.Guard = &plan.Guard{Restore: &back, Persist: scripts.Command("tailscale-keep", plan.Root)}
 	}
-	c.Fields = kit.Fields(all[jobFile], all[jobLoaded], all[process], all[runningVersion], all[stateFolder])
+	c.Fields = kit.Fields(all[jobFile], all[jobLoaded], all[arguments], all[process], all[runningVersion], all[stateFolder])
 	if len(c.Fields) == 0 {
 		c.Fields = []plan.Field{{Name: "process", Before: "running", After: "restarted"}}
 	}
