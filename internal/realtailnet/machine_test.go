@@ -103,6 +103,7 @@ type status struct {
 	Version      string
 	BackendState string
 	HaveNodeKey  bool
+	AuthURL      string
 	Health       []string
 	Self         struct {
 		ID        string

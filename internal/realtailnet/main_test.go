@@ -63,11 +63,22 @@ func again() int {
 	return 0 // as a test that is skipped
 }
 
+// onPath is a folder on the PATH, where the test of the operator's own device puts its tailscale.
+var onPath string
+
 // run runs the tests in their network, and stops the shared control server after them.
 func run(m *testing.M) int {
 	remove := maintest.InMemory()
 	defer remove()
 	if err := network(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var err error
+	if onPath, err = os.MkdirTemp("", "path-"); err == nil {
+		err = os.Setenv("PATH", onPath+":"+os.Getenv("PATH"))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
