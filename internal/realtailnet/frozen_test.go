@@ -39,7 +39,7 @@ func (m *machine) hasKey(t *testing.T) {
 }
 
 // TestFrozen kills the command that joins while the control server does not answer. The daemon has the key and joins by
-// itself when the server is back: so whoever comes after a broken join must look before another key is made.
+// itself when the server is back: so the next run must look before it makes another key.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t)
@@ -78,7 +78,7 @@ func TestFrozen(t *testing.T) {
 		if nodes := s.nodes(t, name); len(nodes) != 1 || got.label() != name {
 			t.Errorf("%s is named %s, and Headscale lists %+v", name, got.label(), nodes)
 		}
-		// The key is spent, and it is asked for again without harm.
+		// With its spent key the same command changes nothing.
 		if r := m.up(t, keys[name]); r.code != 0 {
 			t.Errorf("%s: up with its spent key: %+v", name, r)
 		}
@@ -91,7 +91,7 @@ func TestRefusedKeepsTrying(t *testing.T) {
 	s := server(t)
 	m := s.machine(t, "refused-1")
 	if r := m.up(t, "hskey-auth-000000000000-0000000000000000000000000000000000000000000000000000000000000000"); r.code == 0 {
-		t.Fatalf("up with a key of nobody: %+v", r)
+		t.Fatalf("up with an unknown key: %+v", r)
 	}
 	tries := func() int {
 		log, _ := os.ReadFile(m.file("log"))

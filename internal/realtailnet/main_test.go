@@ -97,7 +97,7 @@ func run(m *testing.M) int {
 // thinks that there is a network.
 const address = "10.99.0.1"
 
-// network gives the namespace its interfaces: the loopback, and one that leads nowhere.
+// network gives the namespace its interfaces: the loopback, and one without a peer.
 func network() error {
 	for _, command := range []string{
 		"link set lo up",

@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 		})
 	}
 	refused.Wait()
-	// The way is still there, so the two before were refused by the grant.
+	// The open port still answers, so the grant refused the two before.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := scraper.get(ctx, "http://"+target.Self.Addresses[0]+":9100/metrics"); err != nil {

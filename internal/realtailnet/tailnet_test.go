@@ -15,7 +15,7 @@ import (
 // record is a flag: the folder into which the tests write what the real programs print.
 var record = flag.String("record", "", "folder for recorded outputs")
 
-// recorded writes what a command printed, if that is wanted.
+// recorded writes what a command printed, if -record names a folder.
 func (m *machine) recorded(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if *record == "" {
