@@ -103,4 +103,5 @@ func TestRefusedKeepsTrying(t *testing.T) {
 		t.Error(err)
 	}
 	m.recorded(t, "status-refused.json", "status", "--json")
+	m.recorded(t, "prefs-refused.json", "debug", "prefs")
 }

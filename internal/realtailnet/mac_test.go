@@ -206,7 +206,7 @@ func (m *mac) apply(t testing.TB) string {
 			reasons = append(reasons, code)
 		}
 		if a := m.perform(t, c); a.Exit != 0 {
-			t.Fatalf("%s: %s: %+v\n%s", m.host.Name, c.Command.Name, a, m.Read("/var/log/tailscaled.log"))
+			t.Fatalf("%s: %s: %+v\n%s", m.host.Name, c.Command.Name, a, tail([]byte(m.Read("/var/log/tailscaled.log")), 20))
 		}
 	}
 	m.converged(t)

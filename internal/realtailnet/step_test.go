@@ -28,7 +28,13 @@ func TestStep(t *testing.T) {
 			m.control.ask(t, nil, "nodes", "expire", "--identifier", m.id(t))
 			m.awaitState(t, "NeedsLogin")
 		}, "key-expired"},
-		{"logout-1", func(t *testing.T, m *mac) { m.cli(t, "logout") }, "tailscale-logged-out"},
+		{"logout-1", func(t *testing.T, m *mac) {
+			m.cli(t, "logout")
+			err := await("disconnected device", func() (bool, error) { return !m.control.nodes(t, "logout-1")[0].Online, nil })
+			if err != nil {
+				t.Error(err)
+			}
+		}, "tailscale-logged-out"},
 		{"stopped-1", func(t *testing.T, m *mac) {
 			m.tool(t, "launchctl", "bootout", "system/com.tailscale.tailscaled")
 		}, "tailscaled-stopped"},

@@ -34,13 +34,14 @@ func TestJoin(t *testing.T) {
 	s := server(t)
 	m := s.machine(t, "acme-1")
 	m.recorded(t, "status-new.json", "status", "--json")
+	m.recorded(t, "prefs-new.json", "debug", "prefs")
 	key := s.key(t, fleetTag)
 	if r := m.up(t, key); r.code != 0 {
 		t.Fatalf("up: %+v", r)
 	}
 	got := m.await(t, "joined daemon", func(s status) bool { return s.BackendState == "Running" })
 	m.recorded(t, "status-running.json", "status", "--json")
-	m.recorded(t, "prefs.json", "debug", "prefs")
+	m.recorded(t, "prefs-running.json", "debug", "prefs")
 	m.recorded(t, "get.json", "get", "--json")
 	m.recorded(t, "version.json", "version", "--json")
 	if got.label() != "acme-1" || !slices.Equal(got.Self.Tags, []string{fleetTag}) {
@@ -60,6 +61,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("with a spent key: %+v", r)
 	}
 	other.recorded(t, "status-refused.json", "status", "--json")
+	other.recorded(t, "prefs-refused.json", "debug", "prefs")
 	if got := other.status(t); got.BackendState == "Running" {
 		t.Errorf("after a spent key: %+v", got)
 	}
@@ -76,6 +78,7 @@ func TestNameTaken(t *testing.T) {
 	second := s.machine(t, "taken-1")
 	got := second.join(t, fleetTag)
 	second.recorded(t, "status-name-taken.json", "status", "--json")
+	second.recorded(t, "prefs-name-taken.json", "debug", "prefs")
 	if got.label() != "taken-1-1" || got.Self.HostName != "taken-1" {
 		t.Errorf("the second device is named %s, and calls itself %s", got.label(), got.Self.HostName)
 	}
@@ -90,6 +93,7 @@ func TestRetag(t *testing.T) {
 	s.ask(t, nil, "nodes", "tag", "--identifier", id, "--tags", retagged)
 	got := m.await(t, "device with new tags", func(s status) bool { return slices.Equal(s.Self.Tags, []string{retagged}) })
 	m.recorded(t, "status-retagged.json", "status", "--json")
+	m.recorded(t, "prefs-retagged.json", "debug", "prefs")
 	if got.BackendState != "Running" {
 		t.Errorf("retagged: %+v", got)
 	}
@@ -104,6 +108,7 @@ func TestExpired(t *testing.T) {
 	s.ask(t, nil, "nodes", "expire", "--identifier", id)
 	got := m.await(t, "expired device", func(s status) bool { return s.BackendState == "NeedsLogin" })
 	m.recorded(t, "status-expired.json", "status", "--json")
+	m.recorded(t, "prefs-expired.json", "debug", "prefs")
 	if !got.Self.Expired || !got.HaveNodeKey || len(got.Self.Addresses) == 0 {
 		t.Errorf("expired: %+v", got)
 	}
@@ -127,10 +132,12 @@ func TestDeleted(t *testing.T) {
 		t.Errorf("right after the deletion: %+v", got)
 	}
 	m.recorded(t, "status-deleted.json", "status", "--json")
+	m.recorded(t, "prefs-deleted.json", "debug", "prefs")
 	m.stop()
 	m.start(t)
 	got := m.await(t, "daemon that must log in", func(s status) bool { return s.AuthURL != "" })
 	m.recorded(t, "status-deleted-restarted.json", "status", "--json")
+	m.recorded(t, "prefs-deleted-restarted.json", "debug", "prefs")
 	if got.Self.Online || got.BackendState != "Running" && got.BackendState != "NeedsLogin" {
 		t.Errorf("after the restart: %+v", got)
 	}
@@ -158,6 +165,7 @@ func TestRestart(t *testing.T) {
 	m.start(t)
 	got := m.await(t, "daemon without a state", func(s status) bool { return s.BackendState == "NeedsLogin" })
 	m.recorded(t, "status-no-state.json", "status", "--json")
+	m.recorded(t, "prefs-no-state.json", "debug", "prefs")
 	if got.HaveNodeKey || len(got.Self.Addresses) > 0 {
 		t.Errorf("without a state: %+v", got)
 	}
