@@ -523,7 +523,7 @@ func (c tailscaleCall) logout(args []string) int {
 			return
 		}
 		d.Node, d.Key, d.Seen, d.Backend = "", "", agent.Node{}, stateNoLogin
-		d.Prefs.LoggedOut, d.Prefs.WantRunning = true, false
+		d.Prefs = prefs{CorpDNS: true, LoggedOut: true} // a new profile
 	}); code != 0 {
 		return code
 	}
