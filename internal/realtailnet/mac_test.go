@@ -139,8 +139,14 @@ func (m *mac) listed(t testing.TB) *plan.TailnetSeen {
 // look asks the step's probes and compares.
 func (m *mac) look(t testing.TB) plan.Finding {
 	t.Helper()
+	return m.compare(t, m.listed(t))
+}
+
+// compare is look with what the control server listed.
+func (m *mac) compare(t testing.TB, listed *plan.TailnetSeen) plan.Finding {
+	t.Helper()
 	step := stepstest.StepOf(t, stepID, m.host)
-	v := plan.View{Host: m.host, Facts: plan.Facts{}, Root: true, Verified: m.verified, Tailnet: m.listed(t)}
+	v := plan.View{Host: m.host, Facts: plan.Facts{}, Root: true, Verified: m.verified, Tailnet: listed}
 	_, err := os.Stat(m.Path("/etc/macfleet/pending/tailscale"))
 	v.Pending = err == nil
 	for _, p := range step.Probes() {
