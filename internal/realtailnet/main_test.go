@@ -93,16 +93,16 @@ func run(m *testing.M) int {
 	return code
 }
 
-// address is this namespace's address. tailscaled needs one that is not the loopback's, and a default route, before it
+// hostAddress is this namespace's address. tailscaled needs one that is not the loopback's, and a default route, before it
 // thinks that there is a network.
-const address = "10.99.0.1"
+const hostAddress = "10.99.0.1"
 
 // network gives the namespace its interfaces: the loopback, and one without a peer.
 func network() error {
 	for _, command := range []string{
 		"link set lo up",
 		"link add tn0 type veth peer name tn1",
-		"addr add " + address + "/24 dev tn0",
+		"addr add " + hostAddress + "/24 dev tn0",
 		"link set tn0 up",
 		"link set tn1 up",
 		"route add default via 10.99.0.2",
