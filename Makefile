@@ -12,13 +12,14 @@
 # make conformance HOST=name  checks the table of macOS's tools on a Mac
 # make conformance-settings HOST=name I_OWN_THIS_MAC=1  the same of a Mac that may be disrupted (docs/first-mac.md)
 # make apiserver builds the kube-apiserver that some tests need, once (6 minutes)
+# make tailnet builds the Headscale, tailscaled and node_exporter that some tests need, once (12 minutes)
 
 GO ?= go
 
 # Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo man reference test lint race kills fuzz matrix bench conformance conformance-settings apiserver pictures clean
+.PHONY: build demo man reference test lint race kills fuzz matrix bench conformance conformance-settings apiserver tailnet pictures clean
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -65,7 +66,7 @@ lint:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 .github/workflows/*.yml examples/ci/.github/workflows/*.yml
 	shellcheck --shell=sh --severity=warning examples/demo.sh
-	shellcheck .ci/run .ci/apiserver cmd/macfleet/testdata/gh
+	shellcheck .ci/run .ci/apiserver .ci/tailnet cmd/macfleet/testdata/gh
 	shellcheck --shell=sh --exclude=SC2154 $$(find . -path '*/scripts/*.sh' -not -path '*/shared/*')
 	shellcheck --shell=sh --exclude=SC2034,SC2154 $$(find . -path '*/scripts/shared/*.sh')
 
@@ -99,6 +100,10 @@ conformance-settings:
 # The tests also need etcd (Debian: etcd-server).
 apiserver:
 	.ci/apiserver
+
+# The tests also need ip (Debian: iproute2), and root or user namespaces.
+tailnet:
+	.ci/tailnet
 
 # ROWS=ssh,plan measures only these; BENCH=-rounds=9 passes more flags.
 bench:

@@ -333,7 +333,8 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 	onlyDevice := func(verb plan.DeviceVerb, code plan.Code, text string, s kit.Setting) {
 		add(plan.Change{Reason: plan.Reason{Code: code, Text: text}, Device: &plan.DeviceChange{Verb: verb, Device: one, Tags: d.step.tailnet().OwnTags(), Name: d.step.host.Name}}, s)
 	}
-	elsewhere := all[control].Differs() && d.alive() && member != "not joined"
+	// A daemon without a node key has the preferences of a new profile: they say nothing about where it belongs.
+	elsewhere := all[control].Differs() && d.alive() && d.seen.status.HaveNodeKey
 	switch {
 	case member == "another machine uses its node key":
 		return codeShared.Trouble("another machine uses a copy of the node key of " + one.Name + " (" + one.ID + ")")

@@ -223,11 +223,8 @@ func (v *visit) upOnce(d *tailscaled, flags map[string]string, key string) (wait
 				missing = append(missing, "--"+name+"="+value)
 			}
 		}
-		named := false
-		for name := range flags {
-			named = named || slices.Contains(strings.Fields(upFlags), name)
-		}
-		if slices.Sort(missing); len(missing) > 0 && named {
+		simple := len(flags) == 0 && d.Node != "" && d.Backend != stateNoLogin // only brings the network up, whatever is set
+		if slices.Sort(missing); len(missing) > 0 && !simple {
 			return false, errors.New("Error: changing settings via 'tailscale up' requires mentioning all\nnon-default flags. To proceed, either re-run your command with --reset or\n" +
 				"use the command below to explicitly mention the current value of\nall non-default settings:\n\n\ttailscale up " + strings.Join(missing, " "))
 		}
@@ -526,7 +523,7 @@ func (c tailscaleCall) logout(args []string) int {
 			return
 		}
 		d.Node, d.Key, d.Seen, d.Backend = "", "", agent.Node{}, stateNoLogin
-		d.Prefs.LoggedOut, d.Prefs.WantRunning = true, false
+		d.Prefs = prefs{CorpDNS: true, LoggedOut: true} // a new profile
 	}); code != 0 {
 		return code
 	}

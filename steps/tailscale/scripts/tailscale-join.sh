@@ -33,8 +33,8 @@ if ! answers 30; then
 fi
 set -- up "--auth-key=file:$key" "--hostname=$name" --accept-dns=false --accept-routes=false --ssh=false --timeout=60s
 [ -z "$url" ] || set -- "$@" "--login-server=$url"
-code=0
-said=$(client "$@" 2>&1 </dev/null) || code=$?
+ended=0
+answer=$(client "$@" 2>&1 </dev/null) || ended=$? # look sets code and said
 rm -f "$key"
 # The exit code is not evidence: the daemon may have joined after its client gave up.
 tries=0
@@ -47,9 +47,9 @@ until backend; do
     while IFS= read -r line; do
       case $line in '' | *"$secret"*) ;; *) printf '%s\n' "$line" >&2 ;; esac
     done <<END
-$said
+$answer
 END
-    echo "the host did not join the tailnet (tailscale up: exit code $code); tailscaled was stopped, so that it does not try again by itself" >&2
+    echo "the host did not join the tailnet (tailscale up: exit code $ended); tailscaled was stopped, so that it does not try again by itself" >&2
     exit 1
   fi
   sleep 1

@@ -1,6 +1,7 @@
 # Uses: put daemon
-# Ends tailscale down: the daemon has its node key and connects again.
+# Ends tailscale down: the daemon has its node key and connects again. With any flag, also --timeout, "up" refuses unless every setting
+# that is not a default is mentioned, and a person may have made such settings.
 set -e
 begin tailscale
-client up --timeout=60s </dev/null
+client up </dev/null
 sync
