@@ -22,6 +22,7 @@ type incident struct {
 	name, symptom, says, does string
 	ofNode                    bool // it hits hosts that are Nodes
 	ofRunner                  bool // it hits hosts that are builders
+	ofTailnet                 bool // it hits hosts in a tailnet: TestTailnetIncidents
 }
 
 // code returns the code that macfleet says at first, or "".

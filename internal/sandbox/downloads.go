@@ -118,7 +118,13 @@ func program(kind, name string) []byte {
 
 // tailscaleProgram is one of Tailscale's programs, stamped as macfleet artifacts build stamps them.
 func tailscaleProgram(kind, name string) []byte {
-	return append(program(kind, name), "long="+versionInName.FindString(name)+"-macfleet\n"...)
+	text := append(program(kind, name), "long="+versionInName.FindString(name)+"-macfleet\n"...)
+	for _, trait := range []string{"broken", "deaf"} { // it ends at once, or never reaches its control server
+		if strings.Contains(name, "-"+trait) {
+			text = append(text, trait+"\n"...)
+		}
+	}
+	return text
 }
 
 // packedFile is a file of an archive; the name of a folder ends in a slash.

@@ -72,6 +72,7 @@ type tailscaled struct {
 	Key     string     `json:"key,omitempty"` // an auth key in its memory, with which it tries to join for ever
 	PID     int        `json:"pid"`
 	PeerAPI int        `json:"peer_api"`
+	Deaf    bool       `json:"deaf,omitempty"` // it never reaches its control server
 }
 
 // startTailscaled starts the daemon in a job's process, or ends it if it cannot run.
@@ -82,6 +83,12 @@ func (v *visit) startTailscaled(l *launch, j *job, head []byte, due, now time.Ti
 		j.dies(ending{Code: code}, 0, due, now)
 		return
 	}
+	if hasLine(head, "broken") {
+		_, _ = fmt.Fprintln(l.proc.stderr, "panic: runtime error: index out of range")
+		j.dies(ending{Code: 2}, 0, due, now)
+		return
+	}
+	d.Deaf = hasLine(head, "deaf")
 	_, _ = fmt.Fprintf(l.proc.stderr, "logtail started\nProgram starting: v%s, Go 1.26.6\n", d.Version)
 	d.PID, d.PeerAPI = j.PID, 50000+j.PID%9000
 	j.Tailscale = d
@@ -177,6 +184,10 @@ func (d *tailscaled) contact(hostName string) agent.NodeContact {
 
 // contactControl lets the daemon contact its control server: one with a key in its memory tries to join with it.
 func (v *visit) contactControl(d *tailscaled, starting bool) {
+	if d.Deaf {
+		d.Backend = stateStarting
+		return
+	}
 	name, _ := v.hostName()
 	server := v.control(d)
 	if d.Key != "" && d.Backend != stateRunning {

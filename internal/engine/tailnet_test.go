@@ -1,0 +1,367 @@
+package engine_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/hosts/tailnet"
+	"github.com/macfleet/macfleet/internal/devices"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/overssh"
+	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
+	"github.com/macfleet/macfleet/providers/transport"
+)
+
+// inTailnet adds a tailnet to a configuration: its hosts join and serve metrics.
+func inTailnet(c *fleet.Config) *fleet.Config {
+	ref, _ := secret.ParseRef("env://TAILNET")
+	c.Tailnet = &fleet.Tailnet{Enabled: true, Auth: ref, Tags: []string{"tag:macmini"}}
+	for i := range c.Fleets {
+		for j := range c.Fleets[i].Groups {
+			spec := &c.Fleets[i].Groups[j].Spec
+			spec.Tailscale = &fleet.Tailscale{Artifact: sample("tailscale", "1.102.5", "tailscale-1.102.5-darwin-arm64.tar.gz")}
+			spec.NodeExporter = &fleet.NodeExporter{Artifact: sample("node_exporter", "1.12.1", "node_exporter-1.12.1.darwin-arm64.tar.gz")}
+			*spec = spec.WithDefaults()
+		}
+	}
+	return c
+}
+
+// outOfTailnet disables the tailnet of a configuration.
+func outOfTailnet(c *fleet.Config) *fleet.Config {
+	c.Tailnet.Enabled = false
+	for i := range c.Fleets {
+		for j := range c.Fleets[i].Groups {
+			c.Fleets[i].Groups[j].Spec = c.Fleets[i].Groups[j].Spec.WithoutTailnet()
+		}
+	}
+	return c
+}
+
+// runTailnet returns an engine for such a fleet; around is put around the way to the control server.
+func runTailnet(t *testing.T, w *sandbox.World, c *fleet.Config, e *engine.Engine, around func(http.RoundTripper) http.RoundTripper) *engine.Engine {
+	t.Helper()
+	var counter transport.Counter
+	client := transport.New(&counter, 1000)
+	t.Cleanup(client.CloseIdleConnections)
+	if around != nil {
+		client.Transport = around(client.Transport)
+	}
+	if c.Tailnet != nil {
+		e.Tailnet = devices.New(devices.Options{Tailnet: *c.Tailnet, HTTP: client, URL: w.TailnetURL(), Now: time.Now, Learn: func(string) {},
+			Resolve: func(_ context.Context, attribute string, ref secret.Ref) (secret.Value, error) {
+				text, err := w.TailnetSecret(attribute, ref.String(), false)
+				if err != nil {
+					return secret.Value{}, err
+				}
+				return secret.New(text)
+			}})
+	}
+	e.Run = named("sam", 1)
+	return e
+}
+
+// tidyTailnet finds what a world must have after any run that ended: n devices of hosts, each with its host's name, and no key that
+// still works.
+func tidyTailnet(t *testing.T, w *sandbox.World, n int) {
+	t.Helper()
+	all, err := w.Tailnet().Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]bool)
+	for _, d := range all {
+		if names[d.Name] = true; d.Name != d.HostName || !d.Connected || !slices.Equal(d.Tags, []string{"tag:macmini"}) {
+			t.Errorf("device %+v", d)
+		}
+	}
+	if len(all) != n || len(names) != n {
+		t.Errorf("%d devices with %d names, want %d: %+v", len(all), len(names), n, all)
+	}
+	keys, err := w.Tailnet().Keys()
+	if err != nil || len(keys) > 0 {
+		t.Errorf("keys that still work: %+v, %v", keys, err)
+	}
+}
+
+// TestTailnet: Nodes join and serve metrics in the tailnet; the next plan is empty; then they leave, and nothing is left, neither on
+// the hosts nor in the tailnet.
+func TestTailnet(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	c := nodes(2)
+	converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+	before := traces(t, w)
+	inTailnet(c)
+	e := runTailnet(t, w, c, runNodes(t, w, c), nil)
+	converges(t, e)
+	tidyTailnet(t, w, 2)
+	if p := planned(t, e); len(p.Actions) > 0 {
+		t.Errorf("the next plan has %+v", p.Actions)
+	}
+	for _, h := range planned(t, e).Hosts {
+		m, err := w.Mac(h.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.Tailscale()
+		if err != nil || s.Exporter != s.Address+":9100" || s.KubeletIP != s.Address || s.Backend != "Running" || h.Device == nil || h.Device.ID != s.ID {
+			t.Errorf("%s: %+v, %v, device %+v", h.Name, s, err, h.Device)
+		}
+	}
+	outOfTailnet(c)
+	converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+	tidyTailnet(t, w, 0)
+	if after := traces(t, w); after != before {
+		t.Errorf("hosts have\n%s\nand had\n%s", after, before)
+	}
+}
+
+// traces lists everything on the members that Tailscale or the exporter could have left.
+func traces(t *testing.T, w *sandbox.World) string {
+	t.Helper()
+	var all strings.Builder
+	hosts, err := w.Hosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hosts {
+		m, err := w.Mac(h.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := m.Run(t.Context(), "root", "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(h.Name + "\n" + string(said.Stdout))
+	}
+	return all.String()
+}
+
+// TestTailnetIncidents injects each incident of a host in the tailnet, and compares what is reported and done with docs/incidents.md.
+func TestTailnetIncidents(t *testing.T) {
+	t.Parallel()
+	for _, row := range incidents(t) {
+		if !row.ofTailnet {
+			continue
+		}
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 4)
+			c := inTailnet(nodes(2))
+			e := runTailnet(t, w, c, runNodes(t, w, c), nil)
+			converges(t, e)
+			p := planned(t, e)
+			one, two := p.Hosts[0].Name, p.Hosts[1].Name
+			if err := w.Inject(one, row.name); err != nil {
+				t.Fatal(err)
+			}
+			p = planned(t, e)
+			shownAlike(t, p)
+			if said := codesOf(p, two); len(said) > 0 {
+				t.Errorf("of the other host is reported %q", said)
+			}
+			kind, _, _ := strings.Cut(row.says, ",")
+			// A host that joins again gets another address, which the exporter and the kubelet must use.
+			follows := []string{"drift exporter-down", "drift node-ip-not-tailnet"}
+			said := codesOf(p, one)
+			if want := kind + " " + row.code(); len(said) == 0 || said[0] != want || slices.ContainsFunc(said[1:], func(s string) bool { return !slices.Contains(follows, s) }) {
+				t.Errorf("it says %q, want %q", said, want)
+			}
+			row.after(t, e, one)
+			if strings.HasPrefix(row.does, "repairs") {
+				tidyTailnet(t, w, 2)
+			}
+			if err := w.Heal(one, row.name); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, e)
+			tidyTailnet(t, w, 2)
+		})
+	}
+}
+
+// TestWholeTailnetIncidents: what affects the whole tailnet stops what needs it, and nothing else.
+func TestWholeTailnetIncidents(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf(t, "The whole tailnet")
+	if len(rows) != len(sandbox.TailnetAccountIncidents()) {
+		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.TailnetAccountIncidents()))
+	}
+	for _, incident := range sandbox.TailnetAccountIncidents() {
+		t.Run(incident.Name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 4)
+			c := inTailnet(nodes(1))
+			c.Tailnet.DeviceBudget = 50
+			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
+			converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+			first := member(t, w)
+			if err := w.Inject(first, "sleep-enabled"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Inject(sandbox.Tailnet, incident.Name); err != nil {
+				t.Fatal(err)
+			}
+			c.Fleets[0].Groups[0].Replicas = 2
+			e := runTailnet(t, w, c, runNodes(t, w, c), nil)
+			r, err := e.Apply(t.Context(), planned(t, e))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Join(append(said(planned(t, e), nil), failed(r)...), "\n")
+			if !strings.Contains(text, incident.Name) {
+				t.Errorf("it says %q", text)
+			}
+			if left := codesOf(r.After, first); slices.Contains(left, "drift sleep-enabled") {
+				t.Errorf("the other step did not go on: %q", left)
+			}
+			joined := incident.Name == "magicdns-off"
+			if got := len(members(t, w)); joined != (got == 2) {
+				t.Errorf("%d members", got)
+			}
+			if err := w.Heal(sandbox.Tailnet, incident.Name); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+			tidyTailnet(t, w, 2)
+		})
+	}
+}
+
+// members are the names of servers that are in no pool.
+func members(t *testing.T, w *sandbox.World) []string {
+	t.Helper()
+	return slices.DeleteFunc(names(t, w), func(name string) bool { return strings.Contains(name, "pool") })
+}
+
+// tailnetScenes are changes of a host in a tailnet: an incident before, and the configuration that is applied.
+var tailnetScenes = map[string]struct {
+	before, apply func(*fleet.Config) *fleet.Config // nil: as it is
+	incident      string
+	devices       int
+}{
+	"joins":   {apply: inTailnet, devices: 1},
+	"rejoins": {before: inTailnet, incident: "device-deleted", devices: 1},
+	"leaves":  {before: inTailnet, apply: outOfTailnet},
+}
+
+// TestTailnetInterrupted interrupts each change anywhere: at each command and tool on the host, and before and behind each request to
+// the control server. The next run converges. Then there is no device twice, and no key that still works.
+func TestTailnetInterrupted(t *testing.T) {
+	t.Parallel()
+	for scene, s := range tailnetScenes {
+		for name, interruption := range bakerInterruptions() {
+			t.Run(scene+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w, before := world(t, 3)
+				c := hostCore("production", 1)
+				if s.before != nil {
+					s.before(c)
+				}
+				converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+				if s.incident != "" {
+					if err := w.Inject(member(t, w), s.incident); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := w.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if s.apply != nil {
+					s.apply(c)
+				}
+				everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+					dir := copied(t, before)
+					v := &baker{victim: &victim{dir: dir, world: opened(t, dir)}, line: &lineToGitHub{}, ctx: t.Context()}
+					v.engine = runTailnet(t, v.world, c, run(t, v.world, c), func(next http.RoundTripper) http.RoundTripper {
+						v.line.next = next
+						return v.line
+					})
+					v.is(t, planned(t, v.engine).Hosts[0].Server.ID)
+					fell := v.interrupted(t, n, interruption)
+					tidyTailnet(t, v.world, s.devices)
+					if p := planned(t, v.engine); len(p.Runnable()) > 0 {
+						t.Errorf("after %d the next plan has %q", n, codesOf(p, p.Hosts[0].Name))
+					}
+					return fell
+				})
+			})
+		}
+	}
+}
+
+// overTailnet makes an engine connect over the tailnet only.
+func overTailnet(t *testing.T, e *engine.Engine, w *sandbox.World) *engine.Engine {
+	t.Helper()
+	pem, err := e.Cluster.(*kubernetes.Client).Secret(t.Context(), "macfleet", "fleet-ssh", "id_ed25519")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := hosts.ParsePrivateKey(pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Hosts = overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext, Via: []string{hosts.Tailscale}, Deadlines: hosts.Deadlines{Undo: 10 * time.Second, Dial: 2 * time.Second},
+		Tailnet: func(context.Context) (tailnet.Devices, error) {
+			all, err := w.TailnetDevices()
+			var out tailnet.Devices
+			for _, d := range all {
+				out = append(out, tailnet.Device(d))
+			}
+			return out, err
+		}})
+	return e
+}
+
+// TestTailnetRoll rolls tailscaled over a connection that goes over the tailnet: it comes back with the new version, or the host puts
+// the former one back.
+func TestTailnetRoll(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []bool{false, true} {
+		w, _ := world(t, 3)
+		c := inTailnet(hostCore("production", 1))
+		spec := &c.Fleets[0].Groups[0].Spec
+		spec.Tailscale.Artifact = sample("tailscale", "1.102.4", "tailscale-1.102.4-darwin-arm64.tar.gz")
+		converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+		spec.Tailscale.Artifact = sample("tailscale", "1.102.5", "tailscale-1.102.5-darwin-arm64.tar.gz")
+		if broken {
+			spec.Tailscale.Artifact = sample("tailscale", "1.102.6", "tailscale-1.102.6-deaf-darwin-arm64.tar.gz")
+		}
+		e := runTailnet(t, w, c, overTailnet(t, run(t, w, c), w), nil)
+		p := planned(t, e)
+		if !strings.HasPrefix(p.Hosts[0].Seen.Path, "tailscale") {
+			t.Fatalf("the path is %q", p.Hosts[0].Seen.Path)
+		}
+		guarded := slices.ContainsFunc(p.Actions, func(a plan.Action) bool {
+			return slices.ContainsFunc(a.Changes, func(c plan.Change) bool { return c.Guard != nil && c.Guard.Restore != nil })
+		})
+		r, err := e.Apply(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := w.Mac(p.Hosts[0].Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.Tailscale()
+		want := "1.102.5-macfleet"
+		if broken {
+			want = "1.102.4-macfleet"
+		}
+		if err != nil || s.Version != want || s.Backend != "Running" || !guarded || r.Converged() == broken {
+			t.Errorf("broken %t: %+v, %v, guarded %t, failures %q", broken, s, err, guarded, failed(r))
+		}
+		tidyTailnet(t, w, 1)
+	}
+}
