@@ -264,7 +264,7 @@ func (m *mac) id(t testing.TB) string {
 	return strconv.Itoa(nodes[0].ID)
 }
 
-// begin starts a change's script, in a process group of its own.
+// begin starts a change's script, in its own process group.
 func (m *mac) begin(t testing.TB, c plan.Change, stdin string) *exec.Cmd {
 	t.Helper()
 	command := m.here(c.Command)
