@@ -292,7 +292,7 @@ func (Tailscale) Describe() map[string]Description {
 // Describe describes the step.
 func (NodeExporter) Describe() map[string]Description {
 	return map[string]Description{
-		"":           {Text: "The host's metrics are served in the tailnet and nowhere else. It needs tailscale."},
+		"":           {Text: "The host's metrics are served in the tailnet only. It needs tailscale."},
 		"artifact":   {Text: "The vendor's archive of node_exporter. Required here or in a level above.", Example: `artifact.node_exporter`},
 		"port":       {Text: "Port on the host's tailnet address.", Unit: "port", Example: "9100"},
 		"collectors": {Text: "Collectors that are turned on; without it, those that a Mac's dashboards need.", Example: `["cpu", "meminfo", "filesystem"]`},

@@ -64,6 +64,6 @@ type Host struct {
 	User        string `per:"fleet"` // login user
 	LabelPrefix string `per:"fleet"` // of macfleet's labels on its Node; empty: the configuration has no cluster
 	// Tailnet is the tailnet of the configuration, enabled or not; nil: it has no such block.
-	Tailnet *Tailnet
+	Tailnet *Tailnet `per:"fleet"`
 	Spec    Spec
 }

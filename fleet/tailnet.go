@@ -18,7 +18,7 @@ type Tailnet struct {
 	// ControlURL is another control server than Tailscale's own, for example Headscale; empty: Tailscale's. Its devices cannot
 	// be listed, and Auth is then a key made by hand.
 	ControlURL string `hcl:"control_url,optional" is:"control_url"`
-	// DeviceBudget is how many tagged devices the tailnet's plan allows; 0: not limited. No API tells the number.
+	// DeviceBudget is how many tagged devices the tailnet's plan allows; 0: not limited. No API reports the number.
 	DeviceBudget int `hcl:"device_budget,optional" least:"1"`
 	// ReservedDevices are tagged devices to come besides hosts: the operator's, proxies, connectors.
 	ReservedDevices int `hcl:"reserved_devices,optional"`
@@ -36,7 +36,7 @@ type Tailscale struct {
 	Port     *int      `hcl:"port,optional" per:"fleet" default:"41641" least:"1" max:"65535"`
 }
 
-// NodeExporter serves a host's metrics in the tailnet, and nowhere else. It has an effect only with Tailscale.
+// NodeExporter serves a host's metrics in the tailnet only. It has an effect only with Tailscale.
 type NodeExporter struct {
 	Artifact *Artifact `hcl:"artifact,optional" per:"fleet"` // the vendor's archive for darwin
 	Port     *int      `hcl:"port,optional" per:"fleet" default:"9100" least:"1" max:"65535"`

@@ -11,7 +11,7 @@ import (
 var (
 	codeDeviceLeftOver = NewCode("device-left-over", Notice, "the tailnet lists a disconnected device whose host is gone")
 	codeDeviceCap      = NewCode("device-cap-reached", NotDrift, "the tailnet has no room for another device",
-		"delete devices that nobody uses; or raise device_budget after the tailnet's plan has changed; or leave fleets out with disable = [\"tailscale\"]; or use another control server (control_url)")
+		"delete unused devices; or change the tailnet's plan and raise device_budget; or disable the step in a fleet; or use your own control server (control_url)")
 )
 
 // tailnetPlace names the tailnet in the place of a host or a CI service.
@@ -147,8 +147,8 @@ func (c *computation) tailnetTrouble() {
 	}
 }
 
-// budget refuses what would make a host a device beyond the number that the tailnet's plan allows. Devices with tags count,
-// whoever made them, and those to come that the configuration reserves room for.
+// budget refuses what would make a host a device beyond the number that the tailnet's plan allows. All devices with tags
+// count, and those to come for which the configuration reserves room.
 func (c *computation) budget(d *draft) {
 	t, seen := c.cfg.Tailnet, c.snap.Tailnet
 	h := d.host

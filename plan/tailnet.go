@@ -58,14 +58,14 @@ type DeviceChange struct {
 var (
 	codeTailnetUnread = NewCode("tailnet-credentials-unread", NotDrift, "the credentials for the tailnet could not be read, or are not valid",
 		"correct the references in the tailnet block, or what they refer to")
-	codeTailnetRefused = NewCode("tailnet-credentials-refused", NotDrift, "Tailscale refuses the credentials: they are unknown or were revoked",
+	codeTailnetRefused = NewCode("tailnet-credentials-refused", NotDrift, "the control server refuses the credentials: they are unknown or were revoked",
 		"create an OAuth client with the scopes devices:core and auth_keys, and give its secret in the tailnet block")
 	codeTailnetRight = NewCode("tailnet-right-missing", NotDrift, "the credentials lack a scope that macfleet needs in the tailnet",
 		"give the OAuth client the scopes devices:core and auth_keys")
 	codeTagsDenied = NewCode("tags-not-permitted", NotDrift, "the credentials may not give hosts the configured tags",
 		"give the OAuth client exactly these tags, or let its tag own them in tagOwners of the policy")
 	codeTailnetDown = NewCode("tailnet-down", NotDrift, "the tailnet's control server does not answer, so devices are not compared",
-		"check status.tailscale.com and the network of this machine, then run the command again")
+		"check the control server's status page and the network of this machine, then run the command again")
 )
 
 // TailnetTrouble returns an error of the control server as a trouble; unread says that no request was sent, because of the

@@ -57,7 +57,7 @@ func (t Tailnet) Device(id string) (Device, bool) {
 }
 
 // Claiming returns the devices whose name or host name is name, without regard to case, or whose name is name with a
-// number that the control server added: after a rejoin beside a stale device it is called NAME-1.
+// number that the control server added: after a rejoin next to a stale device it is called NAME-1.
 func (t Tailnet) Claiming(name string) []Device {
 	return slices.DeleteFunc(slices.Clone(t.Devices), func(d Device) bool { return !d.Claims(name) })
 }

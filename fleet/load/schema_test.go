@@ -65,7 +65,8 @@ func whole(_ fleet.SchemaBlock, a fleet.SchemaAttribute) string {
 }
 
 // alternatives are attributes that cannot be written next to another one of their block.
-var alternatives = map[string]string{"fleet.group.types": "type", "defaults.github_runner.token": "app", "defaults.github_runner.repository": "organization"}
+var alternatives = map[string]string{"fleet.group.types": "type", "defaults.github_runner.token": "app", "defaults.github_runner.repository": "organization",
+	"tailnet.client_id": "auth", "tailnet.identity_token": "auth", "tailnet.control_url": "device_budget"}
 
 // only gives the block at path what it must have and one attribute more, and all others everything.
 func only(path, name, value string) chooser {
@@ -73,6 +74,8 @@ func only(path, name, value string) chooser {
 		switch {
 		case b.Path == path && alternatives[path+"."+name] == a.Name:
 			return ""
+		case b.Path == path && alternatives[path+"."+name] == "auth" && alternatives[a.Path] == "auth": // both, or neither
+			return a.Example
 		case b.Path == path && a.Name == name:
 			return value
 		case b.Path == path && !needed(b, a):
@@ -118,14 +121,14 @@ func examples(choose chooser) string {
 	for _, b := range Schema().Blocks {
 		all.WriteString(text(b))
 	}
-	return all.String() + otherArtifact + otherVariable
+	return all.String() + otherArtifact + otherPrograms + otherVariable
 }
 
 // needed reports whether a block cannot be read, or not as what its example shows, without an attribute.
 func needed(b fleet.SchemaBlock, a fleet.SchemaAttribute) bool {
 	switch b.Path + "." + a.Name {
 	case "fleet.group.type", "host.server_id", "host.environment", "host.group", "ignore.code", "artifact.sha256", "defaults.tart.artifact", "defaults.tart_kubelet.artifact", "variable.default",
-		"defaults.github_runner.app", "defaults.github_runner.organization", "defaults.github_runner.version":
+		"defaults.tailscale.artifact", "defaults.node_exporter.artifact", "tailnet.auth", "tailnet.tags", "defaults.github_runner.app", "defaults.github_runner.organization", "defaults.github_runner.version":
 		return true
 	}
 	return a.Required
@@ -134,6 +137,8 @@ func needed(b fleet.SchemaBlock, a fleet.SchemaAttribute) bool {
 // What the examples refer to and do not declare.
 var (
 	otherArtifact = "artifact \"tart_kubelet\" {\n version = \"0.4.0\"\n source = \"dist/tart-kubelet\"\n sha256 = \"" + strings.Repeat("9f86d081", 8) + "\"\n}\n"
+	otherPrograms = strings.ReplaceAll(otherArtifact, "tart_kubelet", "tailscale") + strings.ReplaceAll(otherArtifact, "tart_kubelet", "node_exporter") +
+		"variable \"tailnet\" {\n type = bool\n default = true\n}\n"
 	otherVariable = "variable \"cluster_ca\" {\n type = string\n default = <<-PEM\n" + certificate() + "PEM\n}\n"
 )
 

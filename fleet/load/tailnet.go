@@ -24,7 +24,7 @@ var (
 	clientPattern    = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 )
 
-// tagFault returns why a text is no tag of a tailnet, or "".
+// tagFault returns why a text is not a tag of a tailnet, or "".
 func tagFault(text string) string {
 	switch better := "tag:" + strings.TrimPrefix(text, "tag:"); {
 	case tagPattern.MatchString(text):
@@ -98,12 +98,12 @@ func (l *loader) onTailnet(cfg *fleet.Config, at place) {
 	}
 	all := cfg.Specs()
 	for _, of := range all {
-		if of.Spec.NodeExporter != nil && !of.Spec.JoinsTailnet() && !l.mayStand("tailscale") {
-			l.fault(l.lines[of.Sources.Of("node_exporter")], "Missing block", "node_exporter serves metrics only in the tailnet, and %s has no tailscale block. Write one, or remove node_exporter.", of)
+		if of.Spec.NodeExporter != nil && !of.Spec.JoinsTailnet() && !l.mayStand(tailscale) {
+			l.fault(l.lines[of.Sources.Of(exporter)], "Missing block", "node_exporter serves metrics only in the tailnet, and %s has no tailscale block. Write one, or remove node_exporter.", of)
 		}
 	}
 	joins := func(of fleet.Specified) bool { return of.Spec.JoinsTailnet() }
-	if len(all) > 0 && !slices.ContainsFunc(all, joins) && !l.mayStand("tailscale") && at.block != nil {
+	if len(all) > 0 && !slices.ContainsFunc(all, joins) && !l.mayStand(tailscale) && at.block != nil {
 		l.fault(at.header(), "Unused tailnet", "No host joins the tailnet. Write tailscale { artifact = artifact.NAME } in the defaults or in a fleet, or remove the tailnet block.")
 	}
 }

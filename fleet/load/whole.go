@@ -34,8 +34,10 @@ func (l *loader) joining(cfg *fleet.Config) {
 
 // The steps that need more than their own block.
 var (
-	kubelet = stepOf[fleet.TartKubelet]()  // makes a host a Node
-	runner  = stepOf[fleet.GithubRunner]() // makes it a builder
+	kubelet   = stepOf[fleet.TartKubelet]()  // makes a host a Node
+	runner    = stepOf[fleet.GithubRunner]() // makes it a builder
+	tailscale = stepOf[fleet.Tailscale]()    // makes it a device of the tailnet
+	exporter  = stepOf[fleet.NodeExporter]() // serves its metrics there
 )
 
 // stepOf returns the id of the step whose block is decoded into T.

@@ -40,11 +40,11 @@ const (
 // Devices is the control server of one tailnet. It is safe for concurrent use.
 type Devices struct {
 	Options
-	turn   chan struct{} // guards what follows: others wait for as long as a person or a service takes
-	client *tailscale.Client
-	key    secret.Value // made by hand; zero: macfleet makes keys
-	opened bool
-	proven bool
+	turn    chan struct{} // guards what follows: others wait for as long as a person or a service takes
+	client  *tailscale.Client
+	key     secret.Value // made by hand; zero: macfleet makes keys
+	opened  bool
+	checked bool
 }
 
 var _ engine.Tailnet = (*Devices)(nil)
@@ -97,7 +97,7 @@ func (d *Devices) open(ctx context.Context) (*tailscale.Client, secret.Value, er
 // Observe reads devices, keys and settings, each once. What else than the devices cannot be read is unread.
 func (d *Devices) Observe(ctx context.Context) plan.TailnetSeen {
 	if !d.Tailnet.Listed() {
-		return plan.TailnetSeen{Unlisted: true} // the key is not needed for a look
+		return plan.TailnetSeen{Unlisted: true} // the key is not needed to observe
 	}
 	c, _, err := d.open(ctx)
 	if err != nil {
@@ -151,23 +151,23 @@ func (d *Devices) Device(ctx context.Context, id string) (inventory.Seen[invento
 	return c.Device(ctx, id)
 }
 
-// proof is what stands in the description of the key that proves the right to make keys.
-const proof = "right check"
+// rightCheck is the name in the description of the key that is made to check the right.
+const rightCheck = "right check"
 
-// Prove makes a key with the configured tags and revokes it. Only a key that is made proves the right. It does so once.
-func (d *Devices) Prove(ctx context.Context) error {
+// MayJoin makes a key with the configured tags and revokes it, once: nothing else shows that the credentials may do it.
+func (d *Devices) MayJoin(ctx context.Context) error {
 	c, _, err := d.open(ctx)
-	if err != nil || c == nil || d.proven {
+	if err != nil || c == nil || d.checked {
 		return err
 	}
-	k, err := c.Make(ctx, proof, time.Minute)
+	k, err := c.Make(ctx, rightCheck, time.Minute)
 	if err != nil {
 		return err
 	}
 	if err := c.Revoke(ctx, k.ID); err != nil {
 		return err
 	}
-	d.proven = true
+	d.checked = true
 	return nil
 }
 

@@ -114,7 +114,7 @@ type Engine struct {
 	renaming  renameRight
 	right     *plan.RenameRight // the answer of this run; nil: it is unknown
 	keys      keyCheck
-	tags      tagProof
+	tags      tagCheck
 	diagnosed diagnoses
 	emitting  sync.Mutex
 	sent      sync.Map // time of the last progress event per host

@@ -20,8 +20,8 @@ type Tailnet interface {
 	Observe(context.Context) plan.TailnetSeen
 	// Device reads one device; absent: there is none with the id.
 	Device(ctx context.Context, id string) (inventory.Seen[inventory.Device], error)
-	// Prove fails unless the credentials may make a key with the configured tags. It leaves no key.
-	Prove(context.Context) error
+	// MayJoin fails unless the credentials may make a key with the configured tags. It leaves no key.
+	MayJoin(context.Context) error
 	// Key makes a key with which one host joins once, within ten minutes, approved and not ephemeral.
 	Key(ctx context.Context, host string) (AuthKey, error)
 	// Revoke ends a key. Already used, expired or revoked: nothing to do.
@@ -40,16 +40,16 @@ type AuthKey struct {
 // errNoTailnet reports a plan that needs a tailnet, in a run without one.
 var errNoTailnet = errors.New("the configuration has no tailnet")
 
-// tagProof is the answer to whether the credentials may make keys with the configured tags. A run asks once.
-type tagProof struct {
+// tagCheck is the answer to whether the credentials may make keys with the configured tags. A run asks once.
+type tagCheck struct {
 	turn  sync.Mutex
 	asked bool
 	err   error
 }
 
-// proveTags fails unless the run may make keys with the configured tags. It is asked before the first host is touched: a host
+// mayJoin fails unless the run may make keys with the configured tags. It is checked before the first host is changed: a host
 // that was claimed and cannot join would be half of a member.
-func (e *Engine) proveTags(ctx context.Context) error {
+func (e *Engine) mayJoin(ctx context.Context) error {
 	if e.Tailnet == nil {
 		return errNoTailnet
 	}
@@ -61,7 +61,7 @@ func (e *Engine) proveTags(ctx context.Context) error {
 	if err := e.checkLock(); err != nil {
 		return err
 	}
-	err := e.Tailnet.Prove(ctx)
+	err := e.Tailnet.MayJoin(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -208,7 +208,7 @@ func (w *worker) claim(ctx context.Context) error {
 		return err
 	}
 	if w.host.Spec.Spec.JoinsTailnet() {
-		if err := w.engine.proveTags(ctx); err != nil {
+		if err := w.engine.mayJoin(ctx); err != nil {
 			return err
 		}
 	}
@@ -311,7 +311,7 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 		}
 	}
 	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Input == plan.TailnetKey }) {
-		if err := w.engine.proveTags(ctx); err != nil { // before anything on the host is changed
+		if err := w.engine.mayJoin(ctx); err != nil { // before anything on the host is changed
 			return err
 		}
 	}

@@ -380,7 +380,7 @@ func TestSamples(t *testing.T) {
 		"tart-2.32.1.tar.gz":                      "8cddcd69ec9da0d78993a11bc7c7b35f2d7cbd845c2d8c5b743063e8370f2c21",
 		"tart-kubelet-0.4.0":                      "67964748c7d0214059725187b99e23e6a2c2d95ffcb8c31a3d9caf72c3c3f8c9",
 		"tart-kubelet-darwin-arm64-0.5.0":         "b033cf9964c5b07804b7500dfcf2683ed0d39473f1395a4c7172eea1548f5f12",
-		"node_exporter-1.9.0.darwin-arm64.tar.gz": "05a4a0fd30312e746c3ae44cf68907380ac3ed552c7d162d821a1818803c1936",
+		"node_exporter-1.9.0.darwin-arm64.tar.gz": "14f0f7a1256695b6584e764f809ee53a675dadaaa7dd7fa27d5b49c4ae13009e",
 	} {
 		sum := sha256.Sum256(sandbox.Sample("https://artifacts.acme.dev/x/" + name))
 		if got := hex.EncodeToString(sum[:]); got != want {

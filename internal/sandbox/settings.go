@@ -34,7 +34,7 @@ const ArtifactsFolder = "artifacts"
 // removal can be repeated.
 func contents() []string {
 	return []string{
-		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, accessFile, otherKubeFolder, githubFolder,
+		macsFolder, incidentsFolder, downloadsFolder, ArtifactsFolder, cloudFolder, kubeFolder, accessFile, otherKubeFolder, githubFolder, tailnetFolder, headscaleFolder,
 		secretsFile, factoryFile,
 		accessLogFile, apiLock, changesLock, ignoreFile, settingsFile,
 	}

@@ -161,7 +161,7 @@ func (v *victim) device(id string) (tailnet.Device, bool, error) {
 	return all[i], true, err
 }
 
-// ofTailscale reports whether an incident lasts, by the daemon and by the device that it had when it began.
+// ofTailscale reports whether an incident lasts, by the daemon and by the device that it had when it started.
 func ofTailscale(lasts func(mac.TailscaleState, tailnet.Device, bool) bool) func(context.Context, *victim) (bool, error) {
 	return func(_ context.Context, v *victim) (bool, error) {
 		machine, err := v.machine()
@@ -211,7 +211,7 @@ func retryJoin(ctx context.Context, v *victim) error {
 	return machine.RetryJoin(key)
 }
 
-// takeName puts a stale device with the host's name beside the host's.
+// takeName puts a stale device with the host's name next to the host's.
 func takeName(ctx context.Context, v *victim) error {
 	d, is, err := v.device(v.record.Settings["id"])
 	if err != nil || !is {

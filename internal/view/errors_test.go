@@ -221,6 +221,7 @@ func unshown() []string {
 		"api-key-rejected", "api-key-expires", "right-missing", "wrong-project", // of doctor account, and of errors
 		"rate-limited", "provider-away", "kubeconfig-rejected", // of errors
 		"runner-credentials-unread", "runner-credentials-rejected", "runner-right-missing", "runner-scope-missing", // of doctor github
+		"tailnet-credentials-unread", "tailnet-credentials-refused", "tailnet-right-missing", "tags-not-permitted", "tailnet-down", "device-cap-reached", // scripts show them
 		"kubelet-settling", "node-not-judged"} // a step's warnings
 }
 

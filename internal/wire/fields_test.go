@@ -163,6 +163,7 @@ func notInPlans() map[string]string {
 		"Hosts.MovedFrom":                          observed,
 		"Hosts.Pods":                               observed,
 		"Hosts.Service":                            observed,
+		"Hosts.Tailnet":                            observed,
 		"Hosts.Former":                             observed,
 		"Hosts.Kubelet":                            observed,
 		"Orphans.Seen":                             observed,

@@ -103,7 +103,7 @@ func (c *Client) Device(ctx context.Context, id string) (inventory.Seen[inventor
 	}
 	out, _ := d.inventory()
 	if out.ID != id {
-		return inventory.Seen[inventory.Device]{}, strange("another device than the one that was asked for")
+		return inventory.Seen[inventory.Device]{}, strange("a device with a different id")
 	}
 	return inventory.Present(out), nil
 }

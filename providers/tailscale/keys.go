@@ -14,8 +14,8 @@ import (
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
-// ours begins the descriptions of macfleet's keys.
-const ours = "macfleet "
+// prefix begins the descriptions of macfleet's keys.
+const prefix = "macfleet "
 
 // KeyLives is how long a key can be used: a join takes eight seconds.
 const KeyLives = 10 * time.Minute
@@ -62,7 +62,7 @@ func (c *Client) Keys(ctx context.Context) ([]inventory.DeviceKey, error) {
 	}
 	var out []inventory.DeviceKey
 	for _, k := range answer.Keys {
-		name, is := strings.CutPrefix(k.Description, ours)
+		name, is := strings.CutPrefix(k.Description, prefix)
 		dead := k.Invalid || !k.Revoked.IsZero() || !k.Expires.IsZero() && !k.Expires.After(c.options.Now())
 		if is && !dead && (k.Type == "" || k.Type == "auth") {
 			out = append(out, inventory.DeviceKey{ID: k.ID, For: name, Created: k.Created.Time, Expires: k.Expires.Time})
@@ -80,7 +80,7 @@ func (c *Client) Make(ctx context.Context, host string, lives time.Duration) (Ke
 		Description   string `json:"description"`
 	}
 	body.Capabilities = map[string]any{"devices": map[string]any{"create": create{Preauthorized: true, Tags: append([]string{}, c.options.Tags...)}}}
-	body.ExpirySeconds, body.Description = int(lives.Seconds()), ours+inventory.KeyName(host)
+	body.ExpirySeconds, body.Description = int(lives.Seconds()), prefix+inventory.KeyName(host)
 	var answer key
 	if err := c.ask(ctx, http.MethodPost, "/api/v2/tailnet/-/keys", body, &answer); err != nil {
 		return Key{}, fmt.Errorf("make a key for %s: %w", host, err)

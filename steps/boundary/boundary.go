@@ -1,5 +1,5 @@
-// Package boundary reads where a host's programs accept connections, so that metrics are served in the tailnet and nowhere
-// else. The steps of those programs share its probe.
+// Package boundary reads where a host's programs accept connections, so that metrics are served in the
+// tailnet only. The steps of those programs share its probe.
 package boundary
 
 import (
@@ -33,7 +33,7 @@ type Seen struct {
 	sockets []socket
 }
 
-// socket accepts connections: at one address, or at all.
+// socket accepts connections: at one address, or at every one.
 type socket struct {
 	address string // * = every one
 	port    string
@@ -80,7 +80,7 @@ func Listeners(text string) []socket {
 }
 
 // Judged returns s without an address that the control server does not list for a device of the host, or whose node key has
-// expired: the host gets another one when it joins again, and programs that listen on the former one serve nobody.
+// expired: the host gets another one when it joins again, and programs that listen on the former one are unreachable.
 func (s Seen) Judged(v plan.View) Seen {
 	t := v.Tailnet
 	if s.Address == "" || t == nil || t.Trouble != nil || t.Unlisted {
@@ -95,7 +95,7 @@ func (s Seen) Judged(v plan.View) Seen {
 	return s
 }
 
-// Inside is how Where says that a port is open in the tailnet and nowhere else.
+// Inside is how Where says that a port is open in the tailnet only.
 const Inside = "in the tailnet only"
 
 // Public reports whether Where says that a port is open outside the tailnet.

@@ -1,4 +1,4 @@
-// Package nodeexporter is the step that serves a host's metrics in the tailnet, and nowhere else.
+// Package nodeexporter is the step that serves a host's metrics in the tailnet only.
 package nodeexporter
 
 import (
@@ -81,7 +81,7 @@ func (n nodeExporter) flags() []string {
 	return out
 }
 
-// script renders the program of the job. It waits for the tailnet address and never uses another: `tailscale ip` alone also
+// script renders the program of the job. It waits for the tailnet address and never uses another: `tailscale ip` also
 // prints the address of a host whose node key has expired.
 func (n nodeExporter) script() string {
 	return `#!/bin/sh
@@ -223,7 +223,7 @@ func (n nodeExporter) run(how string) plan.Command {
 
 // Restart returns the change that restarts the job.
 func (n nodeExporter) Restart(plan.View) plan.Change {
-	return plan.Change{Command: n.run("ask"), Fields: []plan.Field{{Name: "process", Before: "running", After: "restarted"}}}
+	return plan.Change{Disruption: plan.Restart, Command: n.run("ask"), Fields: []plan.Field{{Name: "process", Before: "running", After: "restarted"}}}
 }
 
 func (n nodeExporter) reason(s seen, all []kit.Setting) plan.Reason {

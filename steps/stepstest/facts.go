@@ -30,6 +30,9 @@ func FactoryFacts() plan.Facts {
 		"tart_kubelet.state/m1":   inventory.Present(FactoryKubelet().Answer()),
 		"tart_kubelet.background": inventory.Present(plan.Answer{}),
 		"github_runner.state/m1":  inventory.Present(FactoryRunner().Answer()),
+		"tailscale.state":         inventory.Present(FactoryTailscale()),
+		"node_exporter.state":     inventory.Present(FactoryExporter()),
+		"boundary.listeners":      inventory.Present(Listeners(false)),
 	}
 }
 
@@ -60,6 +63,9 @@ func SettledFacts(name string) plan.Facts {
 		"tart_kubelet.state/m1":   inventory.Present(SettledKubelet(name).Answer()),
 		"tart_kubelet.background": inventory.Present(plan.Answer{Stdout: SettledKubelet(name).Background}),
 		"github_runner.state/m1":  inventory.Present(SettledRunner(name, RunnerPlist(name)).Answer()),
+		"tailscale.state":         inventory.Present(SettledTailscale(name, "", "")),
+		"node_exporter.state":     inventory.Present(SettledExporter()),
+		"boundary.listeners":      inventory.Present(Listeners(true)),
 	}
 }
 

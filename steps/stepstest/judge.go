@@ -37,7 +37,7 @@ func StepOf(t rapid.TB, id plan.StepID, h fleet.Host) plan.Step {
 
 // Host is the sample host with a specification.
 func Host(spec fleet.Spec) fleet.Host {
-	return fleet.Host{Name: Name, Fleet: "macos", Group: "m2", User: "m1", Spec: spec.WithDefaults()}
+	return fleet.Host{Name: Name, Fleet: "macos", Group: "m2", User: "m1", Spec: spec.WithDefaults(), Tailnet: TailnetBlock()}
 }
 
 // Diff is what a step finds on the sample host, which is sound.

@@ -14,7 +14,7 @@ var (
 	codeNoState    = plan.NewCode("missing-state-folder", plan.Critical, "the folder of tailscaled's state is missing, so it cannot start")
 	codeNotJoined  = plan.NewCode("tailscale-not-joined", plan.Notice, "the host has not joined the tailnet yet")
 	codeLoggedOut  = plan.NewCode("tailscale-logged-out", plan.Critical, "tailscaled is logged out: it has no node key")
-	codeDown       = plan.NewCode("tailscale-down", plan.Critical, "someone ran tailscale down: tailscaled has its node key and is told not to connect")
+	codeDown       = plan.NewCode("tailscale-down", plan.Critical, "someone ran tailscale down: tailscaled has its node key and is set not to connect")
 	codeExpired    = plan.NewCode("key-expired", plan.Critical, "the host's node key has expired")
 	codeDeleted    = plan.NewCode("device-deleted", plan.Critical, "the tailnet no longer has the host's device, although tailscaled may say that it runs")
 	codeRetrying   = plan.NewCode("join-retrying", plan.Critical, "tailscaled has an auth key in its memory, with which it tries to join for ever")

@@ -149,7 +149,7 @@ func (d *diff) member() string {
 	case s.BackendState == Stopped && s.HaveNodeKey:
 		return "down"
 	case s.BackendState == NeedsMachineAuth:
-		return kit.Choose(is && !one.Approved, "joined", "waits for approval") // the approval is a setting of its own
+		return kit.Choose(is && !one.Approved, "joined", "waits for approval") // the approval is a separate setting
 	case s.BackendState == Starting:
 		return "no answer of the control server"
 	case s.BackendState != Running:
@@ -157,7 +157,7 @@ func (d *diff) member() string {
 	case is && one.Shared:
 		return "another machine uses its node key"
 	case is && len(s.TailscaleIPs) > 0 && !one.Has(s.TailscaleIPs[0]):
-		return "another address than the list has"
+		return "the list has a different address"
 	}
 	return "joined"
 }
@@ -408,7 +408,7 @@ func (d *diff) joinReason(member string, elsewhere bool) plan.Reason {
 		kit.When(member == "node key expired", codeExpired, "the host's node key has expired"),
 		kit.When(member == "device deleted", codeDeleted, "the tailnet has no device "+s.Self.ID+", although tailscaled says "+s.BackendState),
 		kit.When(member == "logged out", codeLoggedOut, "tailscaled is logged out"),
-		kit.When(member == "another address than the list has", codeDeleted, "the tailnet lists another address for the device "+s.Self.ID),
+		kit.When(member == "the list has a different address", codeDeleted, "the tailnet lists another address for the device "+s.Self.ID),
 		kit.When(true, codeNotJoined, "the host has not joined the tailnet yet"),
 	)[0]
 }

@@ -30,11 +30,11 @@ type Status struct {
 	MagicDNSSuffix string
 }
 
-// Self is the daemon's own device. It is not the truth about the tailnet.
+// Self is the daemon's own device. The tailnet may have none like it.
 type Self struct {
 	ID           string
 	HostName     string
-	DNSName      string // with a dot at its end; after a rejoin beside a stale device only it has the number
+	DNSName      string // with a dot at its end; after a rejoin next to a stale device only it has the number
 	TailscaleIPs []string
 	Tags         []string
 	Online       bool

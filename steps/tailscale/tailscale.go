@@ -30,8 +30,8 @@ const (
 	logFile = "/var/log/tailscaled.log"
 )
 
-// tailscale compares a host's daemon with the configuration and with what the control server lists: neither alone tells the
-// truth. A daemon says Running after its device was deleted, and the list has devices of Macs that were erased.
+// tailscale compares a host's daemon with the configuration and with what the control server lists. Each is wrong in some
+// incident: a daemon reports Running after its device was deleted, and the list has devices of Macs that were erased.
 type tailscale struct {
 	desired *fleet.Tailscale
 	host    fleet.Host

@@ -192,7 +192,7 @@ func (d *kubeletDiff) tailnet(s boundary.Seen) []kit.Setting {
 	return slices.DeleteFunc(all, func(s kit.Setting) bool { return !s.Differs() })
 }
 
-// tailnetAddress is what a Node of a host in the tailnet reports, without the address, which each host has of its own.
+// tailnetAddress is what a Node of a host in the tailnet reports, without the address, which is different on each host.
 const tailnetAddress = "the host's in the tailnet"
 
 func (d *kubeletDiff) compareConfig(r *kit.Reader) {

@@ -122,7 +122,7 @@ func (m *Machine) ListenOutside(at string) error {
 	})
 }
 
-// ReportOutside makes the kubelet report another address than the tailnet's; "" is the server's own.
+// ReportOutside makes the kubelet report an address outside the tailnet; "" is the server's own.
 func (m *Machine) ReportOutside(address string) error {
 	return m.jobs(func(j *job) bool {
 		if j.Kubelet == nil || j.PID == 0 {

@@ -295,7 +295,7 @@ type tailnetNotes struct {
 
 var tailnetRecord = inFirmware("tailnet")
 
-// reportTailnet tells the control server of a daemon that has ended.
+// reportTailnet reports a daemon that has ended to its control server.
 func (v *visit) reportTailnet(m *manager) error {
 	var last, now tailnetNotes
 	if v.recall(tailnetRecord, &last) != nil {

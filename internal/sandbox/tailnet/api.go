@@ -150,7 +150,7 @@ func (s *Server) issue(c *call) (any, *failure) {
 	return map[string]any{"access_token": text, "token_type": "Bearer", "expires_in": 3600, "scope": strings.Join(scopes, " ")}, nil
 }
 
-// token answers an OAuth client. Its id need not match: the secret names it.
+// token answers an OAuth client. Its id is optional: the secret names it.
 func (s *Server) token(c *call) (any, *failure) {
 	secret := c.PostFormValue("client_secret")
 	if _, basic, ok := c.BasicAuth(); ok {
@@ -252,7 +252,7 @@ func (s *Server) changeDevice(c *call) (any, *failure) {
 	return out, cmp.Or(missing, failed)
 }
 
-// named checks a name that a device shall get.
+// named checks a new name of a device.
 func (c *call) named(name, id string) *failure {
 	if slices.ContainsFunc(c.st.Devices, func(d Device) bool { return d.ID != id && strings.EqualFold(d.Name, name) }) {
 		return &failure{http.StatusBadRequest, "name already in use"}

@@ -24,7 +24,7 @@ type Options struct {
 	Now func() time.Time // nil = time.Now
 	// Runs reports whether the Mac of a server is switched on; nil = all are.
 	Runs func(serverID string) bool
-	// Headscale makes it one: without Tailscale's API, with keys of its own.
+	// Headscale makes it one: without Tailscale's API, with its own keys.
 	Headscale bool
 }
 
@@ -293,7 +293,7 @@ func read(r *http.Request, into any) *failure {
 	return nil
 }
 
-// Restore gives a device back what it had, and takes away another one with its name.
+// Restore returns a device to what it was, and removes another one with its name.
 func (s *Server) Restore(d Device) error {
 	return s.change(func(st *state, _ Settings, _ time.Time) error {
 		var out []Device

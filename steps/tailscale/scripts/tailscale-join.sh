@@ -36,7 +36,7 @@ set -- up "--auth-key=file:$key" "--hostname=$name" --accept-dns=false --accept-
 code=0
 said=$(client "$@" 2>&1 </dev/null) || code=$?
 rm -f "$key"
-# The exit code tells nothing: the daemon may have joined after its client gave up.
+# The exit code is not evidence: the daemon may have joined after its client gave up.
 tries=0
 until backend; do
   tries=$((tries + 1))
