@@ -38,6 +38,7 @@ func (c *tailnetCase) find(t *testing.T) plan.Finding {
 	t.Helper()
 	v := c.view
 	v.Host = c.host
+	v.Tailnet = &plan.TailnetSeen{Tailnet: inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Name: ownName, Addresses: []string{c.address}}}}}
 	var sockets strings.Builder
 	for _, one := range c.sockets {
 		sockets.WriteString("tcp4       0      0  " + one + "        *.*                    LISTEN\n")
