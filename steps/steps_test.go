@@ -130,6 +130,9 @@ func TestScripts(t *testing.T) {
 	left := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
 	left.Pending = true
 	lint(stepstest.Step(t, "tailscale", whole).Diff(left))
+	joins := used["tart_kubelet-run"] // with what comes before it in the tailnet; other hosts have the script as it is
+	lint(stepstest.Step(t, "tart_kubelet", whole.WithoutTailnet()).Diff(stepstest.View(stepstest.Host(whole.WithoutTailnet()), facts)))
+	used["tart_kubelet-tailnet"] = strings.TrimSuffix(joins, used["tart_kubelet-run"])
 	shared := written(t, "kit/shared/*.sh", "scripts/shared/*.sh", "*/scripts/shared/*.sh")
 	wanted := make(map[string]bool)
 	for name, text := range written(t, "scripts/*.sh", "*/scripts/*.sh") {

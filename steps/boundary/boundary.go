@@ -101,16 +101,16 @@ const Inside = "in the tailnet only"
 // Public reports whether Where says that a port is open outside the tailnet.
 func Public(where string) bool { return strings.HasPrefix(where, "on ") }
 
-// Where says where a port is open: Inside, "closed", at a former address of the host in the tailnet, or on which addresses outside it. A port that is open on loopback
-// is not served to others.
+// Where says where a port is open: Inside, "closed", at a former address of the host in the tailnet, or on which addresses
+// outside it. A port that is open on loopback is not served to others.
 func (s Seen) Where(port string) string {
 	var outside []string
 	inside, former := false, ""
 	for _, one := range s.sockets {
 		a, err := netip.ParseAddr(one.address)
 		switch {
-		case one.port != port, err == nil && a.IsLoopback():
-		case one.address == s.Address && s.Address != "", err == nil && tailnetV6.Contains(a):
+		case one.port != port, err == nil && (a.IsLoopback() || a.Zone() == "lo0"):
+		case one.address == s.Address && s.Address != "", err == nil && tailnetV6.Contains(a), strings.HasPrefix(one.address, cutV6):
 			inside = true
 		case err == nil && tailnetV4.Contains(a):
 			former = one.address
@@ -137,3 +137,6 @@ var tailnetV4 = netip.MustParsePrefix("100.64.0.0/10")
 
 // tailnetV6 has the IPv6 addresses of all tailnets.
 var tailnetV6 = netip.MustParsePrefix("fd7a:115c:a1e0::/48")
+
+// cutV6 starts such an address where netstat has cut it off: it prints 16 characters of an IPv6 address.
+const cutV6 = "fd7a:115c:a1e0:"

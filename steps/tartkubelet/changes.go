@@ -86,7 +86,11 @@ func (d *kubeletDiff) run() plan.Change {
 	for _, r := range d.taken {
 		args = append(args, r.target, r.path)
 	}
-	c := plan.Change{Disruption: plan.Restart, Command: scripts.Command("tart_kubelet-run", plan.Root, args...), Remedy: d.remedy(),
+	command := scripts.Command("tart_kubelet-run", plan.Root, args...)
+	if d.view.Host.Spec.JoinsTailnet() {
+		command.Script = scripts.Command("tart_kubelet-tailnet", plan.Root).Script + command.Script
+	}
+	c := plan.Change{Disruption: plan.Restart, Command: command, Remedy: d.remedy(),
 		Fields: slices.Concat(d.jobFields(), kit.Fields(d.rest...))}
 	if !slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return f.Name == "process" }) {
 		// Without the pid, which differs on every host and may change before the apply.

@@ -29,6 +29,7 @@ chown 0:0 "$found"
 if ! codesign -v "$found" 2>/dev/null; then
   codesign --force --sign - "$found"
 fi
+# --version comes last: when it comes first, the program prints it without reading the other flags.
 if ! /bin/sh -c 'exec "$@"' sh "$found" "$@" --version >/dev/null; then
   echo "node_exporter $version does not run with the configured collectors; the running one was kept" >&2
   exit 1
