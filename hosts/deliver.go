@@ -148,9 +148,13 @@ func (c *Conn) full(a fleet.Artifact, why string) *Error {
 }
 
 // PruneArtifacts deletes artifacts on a host that no receipt names and that are older than a
-// day. A later run retries what cannot be deleted.
-func (c *Conn) PruneArtifacts(ctx context.Context) error {
-	if _, err := c.own(ctx, "artifact-prune", c.folder()); err != nil {
+// day; removed: of any age, because what they belonged to was removed. A later run retries what cannot be deleted.
+func (c *Conn) PruneArtifacts(ctx context.Context, removed bool) error {
+	age := "86400"
+	if removed {
+		age = "-1"
+	}
+	if _, err := c.own(ctx, "artifact-prune", c.folder(), age); err != nil {
 		return fmt.Errorf("delete old artifacts: %w", err)
 	}
 	return nil

@@ -29,12 +29,18 @@ func TestPruneArtifacts(t *testing.T) {
 		put("."+young+".part", 999_000)
 		write(t, filepath.Join(l.etc, "tart.receipt"), "current "+strings.Repeat("0", 64)+" 2\nprevious "+kept+" 1\n", 0o644)
 		prune := func() {
-			if a, _ := l.run(0, own("artifact-prune", "root", dir)); a.Exit != 0 || a.Stderr != "" {
+			if a, _ := l.run(0, own("artifact-prune", "root", dir, "86400")); a.Exit != 0 || a.Stderr != "" {
 				t.Errorf("%+v", a)
 			}
 		}
 		prune()
 		if got, want := listed(t, dir), strings.Join([]string{"." + young + ".part", ".hidden", kept, young, "notes.txt"}, " "); got != want {
+			t.Errorf("left are %q, want %q", got, want)
+		}
+		if a, _ := l.run(0, own("artifact-prune", "root", dir, "-1")); a.Exit != 0 || a.Stderr != "" { // what it belonged to was removed
+			t.Errorf("%+v", a)
+		}
+		if got, want := listed(t, dir), strings.Join([]string{".hidden", kept, "notes.txt"}, " "); got != want {
 			t.Errorf("left are %q, want %q", got, want)
 		}
 		if err := os.RemoveAll(dir); err != nil {

@@ -1,6 +1,6 @@
 # $1 is the folder of artifacts. Removes artifacts that no receipt next to them names, and
-# parts of interrupted deliveries, unless younger than a day: a run may be using them.
-dir=$1
+# parts of interrupted deliveries, unless they are at most $2 seconds old: a run may be using them.
+dir=$1 age=$2
 if [ ! -d "$dir" ]; then exit; fi
 named=
 for receipt in "${dir%/*}"/*.receipt; do
@@ -18,5 +18,5 @@ for file in "$dir"/* "$dir"/.[0-9a-f]*; do
     case $named in *"$base"*) continue ;; esac ;;
   esac
   changed=$(stat -f %m "$file") || continue
-  if [ $((now - changed)) -gt 86400 ]; then rm -f "$file"; fi
+  if [ $((now - changed)) -gt "$age" ]; then rm -f "$file"; fi
 done

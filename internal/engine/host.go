@@ -97,7 +97,9 @@ type AuthorizeKey struct{ Comment string }
 type RetireKey struct{}
 
 // PruneArtifacts deletes artifacts that no receipt on the host names.
-type PruneArtifacts struct{}
+type PruneArtifacts struct {
+	Removed bool // also recent ones: what they belonged to was removed
+}
 
 func (RunChange) task()      {}
 func (TakeClaim) task()      {}

@@ -335,6 +335,11 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if m, is := step.(plan.NodeMaker); is && m.MakesNode() {
 		w.moved()
 	}
+	if step.Wanted() == "" { // before the step counts as removed: later nothing would do it
+		if _, err := w.conn.Do(ctx, PruneArtifacts{Removed: true}); err != nil {
+			return err
+		}
+	}
 	if err := w.markVerified(ctx, step, f); err != nil {
 		return err
 	}

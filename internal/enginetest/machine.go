@@ -345,6 +345,9 @@ func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 				return plan.ErrPasswordRefused
 			}
 		case engine.PruneArtifacts:
+			if t.Removed { // what a run leaves when it is killed just before this is pruned a day later
+				break
+			}
 			for sum := range m.artifacts {
 				if !slices.Contains([]string{m.State["agent"], m.State["tools"], m.State["was agent"], m.State["was tools"]}, sum) {
 					delete(m.artifacts, sum)

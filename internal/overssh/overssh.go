@@ -77,7 +77,7 @@ func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err erro
 	case engine.RetireKey:
 		err = h.Conn.RetireKey(ctx)
 	case engine.PruneArtifacts:
-		err = h.Conn.PruneArtifacts(ctx)
+		err = h.Conn.PruneArtifacts(ctx, t.Removed)
 	default:
 		err = fmt.Errorf("unknown task %T", task)
 	}
