@@ -227,7 +227,7 @@ func TestWholeTailnetIncidents(t *testing.T) {
 				t.Errorf("it says %q", text)
 			}
 			if left := codesOf(r.After, first); slices.Contains(left, "drift sleep-enabled") {
-				t.Errorf("the other step did not go on: %q", left)
+				t.Errorf("the other step was not repaired: %q", left)
 			}
 			joined := incident.Name == "magicdns-off"
 			if got := len(members(t, w)); joined != (got == 2) {

@@ -67,7 +67,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestABlindBoundaryIsUnread: a netstat that failed, or an answer that was cut off, is no host without listeners.
+// TestABlindBoundaryIsUnread: a netstat that failed, or an answer that was cut off, is not a host without listeners.
 func TestABlindBoundaryIsUnread(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]plan.Answer{
@@ -98,7 +98,7 @@ func TestJudged(t *testing.T) {
 		tailnet *plan.TailnetSeen
 		want    string
 	}{
-		"not asked":           {nil, "100.64.0.7"},
+		"not probed":           {nil, "100.64.0.7"},
 		"listed":              {device("100.64.0.7", time.Time{}), "100.64.0.7"},
 		"expires later":       {device("100.64.0.7", now.Add(time.Hour)), "100.64.0.7"},
 		"expired":             {device("100.64.0.7", now.Add(-time.Hour)), ""},

@@ -232,7 +232,7 @@ func TestWithoutATailnetNothingIsAsked(t *testing.T) {
 	}
 }
 
-// TestCollectors: nothing is collected that the configuration does not name, and a name is a flag of its own.
+// TestCollectors: nothing is collected that the configuration does not name, and a name is a separate flag.
 func TestCollectors(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestTheWrapperServesInTheTailnetOnly: the program starts with the tailnet address or not at all. tailscale ip also prints
+// TestTheWrapperServesInTheTailnetOnly: the program starts with the tailnet address or does not start. tailscale ip also prints
 // the address of a host whose node key has expired, so the wrapper waits for the daemon first.
 func TestTheWrapperServesInTheTailnetOnly(t *testing.T) {
 	t.Parallel()

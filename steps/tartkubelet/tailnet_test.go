@@ -88,7 +88,7 @@ func TestInTheTailnet(t *testing.T) {
 	}
 }
 
-const ownName = stepstest.Name // tables have a name of their own
+const ownName = stepstest.Name // tables shadow name
 
 // TestAYoungKubeletHasNotReportedYet: its Node still has the address that the one before it reported.
 func TestAYoungKubeletHasNotReportedYet(t *testing.T) {
@@ -115,7 +115,7 @@ func TestOutsideATailnetNothingIsDifferent(t *testing.T) {
 	}
 	for _, p := range stepstest.StepOf(t, kubeletID, c.host).Probes() {
 		if p.ID == boundary.Probe().ID {
-			t.Error("the boundary is asked")
+			t.Error("the boundary is probed")
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestTheKubeletWaitsForTheTailnet(t *testing.T) {
 				t.Errorf("%s: exit code %d, %s", wait, a.Exit, a.Stderr)
 			}
 			if wait != "no tailscale" && !strings.HasPrefix(m.Kept("asked"), "wait --timeout=") {
-				t.Errorf("%s: tailscale was asked %q", wait, m.Kept("asked"))
+				t.Errorf("%s: tailscale was run with %q", wait, m.Kept("asked"))
 			}
 		}
 	})
