@@ -53,7 +53,7 @@ func versionCmd(env *app.Env) *cobra.Command {
 }
 
 func artifactsCmd(env *app.Env) *cobra.Command {
-	c := group("artifacts", "Lock and list the files that hosts receive", artifactsLockCmd(env), artifactsStatusCmd(env))
+	c := group("artifacts", "Build, lock and list the files that hosts receive", artifactsBuildCmd(env), artifactsLockCmd(env), artifactsStatusCmd(env))
 	c.Long = `Artifacts are the files that hosts receive, such as Tart and the kubelet. Their
 digests are in the configuration. See docs/artifacts.md.`
 	c.Example = `  macfleet artifacts lock
@@ -75,6 +75,21 @@ Exit codes: 0 done, 1 error, 2 with --check: some digests would change.`,
 		RunE: func(c *cobra.Command, _ []string) error { return app.LockArtifacts(c.Context(), env, o) }}
 	c.Flags().BoolVar(&o.Check, "check", false, "write nothing; exit 2 when a digest would change")
 	c.Flags().BoolVar(&o.Update, "update", false, "also replace existing digests")
+	return c
+}
+
+func artifactsBuildCmd(env *app.Env) *cobra.Command {
+	folder := "dist"
+	c := &cobra.Command{Use: "build NAME@VERSION", Short: "Build programs that have no release for macOS", Args: cobra.ExactArgs(1),
+		Long: `Compiles tailscale and tailscaled for the hosts from their Go module, with the go
+command of this machine, and packs them into an archive. The same version and the
+same go give the same bytes. It takes some minutes, and prints the artifact block.
+
+Exit codes: 0 done, 1 error.`,
+		Example: `  macfleet artifacts build tailscale@1.102.5
+  macfleet artifacts build tailscale@1.102.5 --out dist`,
+		RunE: func(c *cobra.Command, _ []string) error { return app.BuildArtifact(c.Context(), env, folder) }}
+	c.Flags().StringVar(&folder, "out", folder, "folder for the archive, relative to the configuration")
 	return c
 }
 

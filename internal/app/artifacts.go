@@ -9,8 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/load"
@@ -81,6 +83,18 @@ func LockArtifacts(ctx context.Context, env *Env, o LockArtifactsOptions) (err e
 		return exit(ExitError)
 	}
 	return result(o.Check && differs, true)
+}
+
+// BuildArtifact builds programs that have no release for the hosts, and prints the block of the artifact.
+func BuildArtifact(ctx context.Context, env *Env, folder string) error {
+	name, version, _ := strings.Cut(env.Args[0], "@")
+	b, err := artifact.Build(ctx, name, version, filepath.Join(env.Dir, folder), env.errText().Say)
+	if err != nil {
+		return err
+	}
+	source := path.Join(filepath.ToSlash(folder), filepath.Base(b.Path))
+	env.outText().Say(fmt.Sprintf("artifact %q {\n  version = %q\n  source  = %q\n  fetch   = \"push\"\n  sha256  = %q\n  size    = %d\n}", name, version, source, b.SHA256, b.Size))
+	return nil
 }
 
 // artifactsNamed returns the artifacts of those names, or all.

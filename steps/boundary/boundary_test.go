@@ -98,7 +98,7 @@ func TestJudged(t *testing.T) {
 		tailnet *plan.TailnetSeen
 		want    string
 	}{
-		"not probed":           {nil, "100.64.0.7"},
+		"not probed":          {nil, "100.64.0.7"},
 		"listed":              {device("100.64.0.7", time.Time{}), "100.64.0.7"},
 		"expires later":       {device("100.64.0.7", now.Add(time.Hour)), "100.64.0.7"},
 		"expired":             {device("100.64.0.7", now.Add(-time.Hour)), ""},
