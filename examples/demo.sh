@@ -89,4 +89,12 @@ title 'Nine runners again: six servers of the pool are claimed.'
 run 0 apply --auto-approve
 run 0 plan
 
+title 'The tailnet is turned on: hosts join it, and their metrics are served only there.'
+run 0 apply --var tailnet=true --auto-approve
+run 0 plan --var tailnet=true
+
+title 'And off again: hosts leave, their devices are deleted, and nothing of it is left.'
+run 0 apply --auto-approve
+run 0 plan
+
 printf 'Records and logs of this demo: %s\n' "$runs"
