@@ -17,6 +17,7 @@ import (
 var notRunnable = map[string]string{
 	"sandbox create":                       "the sandbox exists",
 	"sandbox reset":                        "removes the world of the other commands",
+	"artifacts build":                      "compiles for minutes, from the network",
 	"sandbox run":                          "needs kubectl",
 	"init --from-inventory":                "needs a directory without a configuration",
 	"import ci-runner-07":                  "the server is an example",
