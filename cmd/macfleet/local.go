@@ -81,9 +81,9 @@ Exit codes: 0 done, 1 error, 2 with --check: some digests would change.`,
 func artifactsBuildCmd(env *app.Env) *cobra.Command {
 	folder := "dist"
 	c := &cobra.Command{Use: "build NAME@VERSION", Short: "Build programs that have no release for macOS", Args: cobra.ExactArgs(1),
-		Long: `Compiles tailscale and tailscaled for the hosts from their Go module, with the go
-command of this machine, and packs them into an archive. The same version and the
-same go give the same bytes. It takes some minutes, and prints the artifact block.
+		Long: `Compiles tailscale and tailscaled for the hosts from their Go module, with this
+machine's go command, and packs them into an archive. The same version and the
+same go give the same bytes. It takes minutes, and prints the artifact block.
 
 Exit codes: 0 done, 1 error.`,
 		Example: `  macfleet artifacts build tailscale@1.102.5
