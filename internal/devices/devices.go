@@ -160,6 +160,14 @@ func (d *Devices) MayJoin(ctx context.Context) error {
 	if err != nil || c == nil || d.checked {
 		return err
 	}
+	left, _ := c.Keys(ctx) // those that cannot be listed expire within a minute
+	for _, k := range left {
+		if k.For == rightCheck { // of a run that was killed in between
+			if err := c.Revoke(ctx, k.ID); err != nil {
+				return err
+			}
+		}
+	}
 	k, err := c.Make(ctx, rightCheck, time.Minute)
 	if err != nil {
 		return err
