@@ -104,6 +104,12 @@ func (c tailscaleCall) say(err error) int {
 	return exitFailed
 }
 
+// clientText is what the client prints as an error.
+type clientText string
+
+// Error returns the text.
+func (c clientText) Error() string { return string(c) }
+
 // upFlags are the flags of up that are settings.
 const upFlags = "hostname login-server accept-dns accept-routes ssh advertise-tags"
 
@@ -394,9 +400,9 @@ func (c tailscaleCall) status(args []string) int {
 	err := c.daemon(func(_ *visit, d *tailscaled) error {
 		switch {
 		case d.Backend == stateStopped:
-			return errors.New("Tailscale is stopped.")
+			return clientText("Tailscale is stopped.")
 		case d.Backend == stateNoLogin:
-			return errors.New("Logged out.")
+			return clientText("Logged out.")
 		}
 		text = fmt.Sprintf("%-15s %-20s tagged-devices macOS   -\n", first(d.Seen.Addresses), d.Seen.Name)
 		return nil

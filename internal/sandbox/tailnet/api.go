@@ -175,7 +175,7 @@ func random(n int) string { return rand.Text()[:min(n, 26)] }
 // shown is a device as the API shows it.
 func (s *Server) shown(d Device, c *call) any {
 	connected := d.Connected && (d.Server == "" || s.options.Runs(d.Server))
-	out := map[string]any{"id": strings.Trim(d.ID, "nSandboxCNTRL"), "nodeId": d.ID, "name": d.Name + "." + c.own.Suffix, "hostname": d.HostName, "addresses": d.Addresses,
+	out := map[string]any{"id": strings.TrimSuffix(strings.TrimPrefix(d.ID, "nSandbox"), "CNTRL"), "nodeId": d.ID, "name": d.Name + "." + c.own.Suffix, "hostname": d.HostName, "addresses": d.Addresses,
 		"authorized": d.Approved, "clientVersion": d.Version, "connectedToControl": connected, "created": d.Created.UTC().Format(time.RFC3339),
 		"keyExpiryDisabled": d.NeverKey, "nodeKey": d.NodeKey, "os": d.OS, "isExternal": false, "isEphemeral": d.Ephemeral, "user": "ops@acme.dev",
 		"multipleConnections": d.Second != "", "expires": d.Expires.UTC().Format(time.RFC3339)}
