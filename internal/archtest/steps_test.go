@@ -93,7 +93,7 @@ func elsewhere(t *testing.T, id plan.StepID) {
 
 // vendorName reports whether a text that is also the id of a step is a vendor, a program or the path to a host there.
 func vendorName(text, pkg string) bool {
-	return text == "tailscale" && slices.Contains([]string{"hosts", "hosts/tailnet", "fleet/load", "internal/app"}, pkg)
+	return text == "tailscale" && slices.Contains([]string{"hosts", "hosts/tailnet", "fleet/load", "internal/app", "internal/artifact"}, pkg)
 }
 
 // TestEveryFieldReachesItsStep walks the specification and changes one field at
