@@ -28,6 +28,7 @@ const (
 	jobLoaded
 	arguments
 	process
+	start
 	runningVersion
 	stateFolder
 	membership
@@ -55,12 +56,13 @@ func (d *diff) settings() []kit.Setting {
 		jobLoaded:      kit.Compare("job in launchd", d.loaded(job), kit.AsRendered),
 		arguments:      kit.Compare("arguments", kit.Choose(s.loaded, strings.Join(s.service.Arguments, " "), "none"), strings.Join(job.Arguments, " ")),
 		process:        kit.Compare("process", kit.Choose(s.service.PID != 0 && s.answers, "runs", "none"), "runs"),
+		start:          kit.Compare("start", kit.Choose(s.unfinished, "unfinished", "finished"), "finished"),
 		runningVersion: kit.Compare("running version", stamped(s.status.Version, d.goal.Name), d.goal.Name),
 		stateFolder:    kit.Compare("state folder", kit.Choose(s.folder, "present", "missing"), "present"),
 		membership:     kit.Compare("tailnet", d.member(), "joined"),
 		deviceName:     kit.Compare("name in the tailnet", d.name(), d.step.host.Name),
 		deviceTags:     kit.Compare("tags", d.tags(), strings.Join(t.OwnTags(), ", ")),
-		approval:       kit.Compare("approval", d.listed("approved", func(v inventory.Device) string { return kit.Choose(v.Approved, "approved", "waits") }), "approved"),
+		approval:       kit.Compare("approval", d.approval(), "approved"),
 		expiry: kit.Compare("node key expires", d.listed("never", func(v inventory.Device) string {
 			return kit.Choose(v.KeyExpires.IsZero(), "never", v.KeyExpires.Format("2006-01-02"))
 		}), "never"),
@@ -69,7 +71,7 @@ func (d *diff) settings() []kit.Setting {
 		resolverFiles: kit.Compare("files in /etc/resolver", kit.ListOr(s.resolvers, "none"), "none"),
 		keyFiles:      kit.Compare("files with keys", kit.ListOr(s.keys, "none"), "none"),
 		leftKeys:      kit.Compare("unused keys", kit.Choose(len(d.left()) == 0, "none", kit.Count(len(d.left()), "key")), "none"),
-		earlierRun:    kit.Compare("earlier run", kit.Choose(d.view.Pending, "unfinished", "finished"), "finished"),
+		earlierRun:    kit.Compare("earlier run", kit.Choose(d.view.Pending || s.former, "unfinished", "finished"), "finished"),
 	}
 	if !d.alive() { // what the daemon would say is not known
 		all[runningVersion].Seen, all[preferences].Seen, all[control].Seen = "none", "unknown", "unknown"
@@ -151,8 +153,8 @@ func (d *diff) member() string {
 	case s.BackendState == Stopped && s.HaveNodeKey:
 		return "down"
 	case s.BackendState == NeedsMachineAuth:
-		return kit.Choose(is && !one.Approved, "joined", "waits for approval") // the approval is a separate setting
-	case s.BackendState == Starting:
+		return "joined" // the approval is a separate setting
+	case s.BackendState == Starting, s.BackendState == NoState:
 		return "no answer of the control server"
 	case s.BackendState != Running:
 		return kit.Choose(s.HaveNodeKey || s.Self.ID != "" || d.view.Verified, "logged out", "not joined")
@@ -162,6 +164,20 @@ func (d *diff) member() string {
 		return "the list has a different address"
 	}
 	return "joined"
+}
+
+// approval says whether the device is approved, by the list and by the daemon: one of them alone may be late, and a control server
+// whose devices are not listed says it to the daemon only.
+func (d *diff) approval() string {
+	waits := d.alive() && d.seen.status.BackendState == NeedsMachineAuth
+	one, is := d.device()
+	switch {
+	case is && !one.Approved, !is && waits:
+		return "waits"
+	case waits:
+		return "approved, and tailscaled does not know it yet"
+	}
+	return "approved"
 }
 
 // retrying reports whether the daemon tries to join with a key in its memory: it is not logged out and wants to run, and has no
@@ -179,7 +195,7 @@ func (d *diff) name() string {
 	if !d.alive() || d.seen.status.Self.ID == "" {
 		return d.step.host.Name
 	}
-	return d.listed(cmp.Or(d.seen.status.Self.name(), d.step.host.Name), func(v inventory.Device) string { return v.Name })
+	return d.listed(d.step.host.Name, func(v inventory.Device) string { return v.Name })
 }
 
 func (d *diff) tags() string {
@@ -203,15 +219,15 @@ func keysOf(t *plan.TailnetSeen) []inventory.DeviceKey {
 	return all
 }
 
-// others are the devices that have the host's name and are not its own.
+// others are the devices that have the host's name and are not its own: stale ones, which macfleet may delete, and others.
 func (d *diff) others() (stale, live []inventory.Device) {
 	if !d.lists() {
 		return nil, nil
 	}
 	for _, one := range d.view.Tailnet.Devices {
-		switch {
-		case one.ID == d.seen.status.Self.ID && d.joined():
-		case one.ID == d.seen.status.Self.ID, !one.Connected && len(one.Tags) > 0:
+		switch own := one.ID == d.seen.status.Self.ID; {
+		case own && (d.joined() || d.member() == "down"):
+		case own, d.step.stale(one):
 			stale = append(stale, one)
 		case strings.EqualFold(one.Name, d.step.host.Name):
 			live = append(live, one)
@@ -243,10 +259,8 @@ func (d *diff) finding() plan.Finding {
 	rolls := d.install(all, add)
 	refused := d.membershipChanges(all, rolls, add)
 	f.Refused = cmp.Or(f.Refused, refused)
-	if len(f.Changes) == 0 && f.Refused == nil { // an earlier run was interrupted, or left a file
+	if all[resolverFiles].Differs() || all[keyFiles].Differs() || len(f.Changes) == 0 && f.Refused == nil {
 		add(plan.Change{Reason: d.leftover(all), Command: scripts.Command("tailscale-tidy", plan.Root)}, all[resolverFiles], all[keyFiles], all[earlierRun])
-	} else if all[resolverFiles].Differs() || all[keyFiles].Differs() {
-		add(plan.Change{Reason: d.leftover(all), Command: scripts.Command("tailscale-tidy", plan.Root)}, all[resolverFiles], all[keyFiles])
 	}
 	if s := d.goal.Delivery(installSpace, d.seen.free); f.Refused == nil && all[daemonVersion].Differs() && s != nil && d.seen.free != kit.UnknownSpace && d.seen.free < s.Space {
 		f.Refused = kit.DiskFull(d.seen.free, s.Space)
@@ -276,31 +290,40 @@ const installSpace = 6
 // again.
 func (d *diff) install(all []kit.Setting, add func(plan.Change, ...kit.Setting)) bool {
 	s := d.seen
-	if all[daemonVersion].Differs() || all[clientVersion].Differs() {
+	installs := all[daemonVersion].Differs()
+	if installs || all[clientVersion].Differs() {
 		add(plan.Change{Reason: d.programReason(all), Delivery: d.goal.Delivery(installSpace, s.free),
-			Command: scripts.Command("tailscale-install", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way())}, all[daemonVersion], all[clientVersion])
+			Command: scripts.Command("tailscale-install", plan.Root, d.goal.Path(), d.goal.SHA, d.goal.Name, d.goal.Way(), kit.Choose(installs, "", "client"))}, all[daemonVersion], all[clientVersion])
 	}
-	restart := all[daemonVersion].Differs() || all[jobFile].Differs() || all[jobLoaded].Differs() || all[arguments].Differs() || all[process].Differs() || all[stateFolder].Differs() ||
-		all[runningVersion].Differs()
-	if !restart {
+	if !installs && kit.Differing(all[jobFile:stateFolder+1]) == 0 {
 		return false
 	}
 	how := "ask"
-	if !s.loaded || all[jobLoaded].Differs() || all[daemonVersion].Differs() || s.service.Refused() {
+	if !s.loaded || all[jobLoaded].Differs() || installs || s.service.Refused() {
 		how = "load"
 	}
-	guarded := overTailnet(d.view.Path)
-	c := plan.Change{Reason: d.jobReason(all), Command: scripts.Command("tailscale-run", plan.Root, launchd.Plist(d.step.job()), how, kit.Choose(guarded, "guarded", ""))}
+	c := d.step.run(how, d.view.Path)
+	if c.Reason = d.jobReason(all); installs {
+		c.Reason = d.programReason(all)
+	}
+	if fields := kit.Fields(all[jobFile : stateFolder+1]...); len(fields) > 0 {
+		c.Fields = fields
+	}
+	add(c)
+	return true
+}
+
+// run returns the change that restarts the daemon. Over a connection that the daemon carries, the host takes it back unless a new
+// connection confirms it.
+func (t tailscale) run(how, path string) plan.Change {
+	guarded := overTailnet(path)
+	c := plan.Change{Command: scripts.Command("tailscale-run", plan.Root, launchd.Plist(t.job()), how, kit.Choose(guarded, "guarded", "")),
+		Fields: []plan.Field{{Name: "process", Before: "running", After: "restarted"}}}
 	if guarded {
 		back := scripts.Command("tailscale-restore", plan.Root)
 		c.Guard = &plan.Guard{Restore: &back, Persist: scripts.Command("tailscale-keep", plan.Root)}
 	}
-	c.Fields = kit.Fields(all[jobFile], all[jobLoaded], all[arguments], all[process], all[runningVersion], all[stateFolder])
-	if len(c.Fields) == 0 {
-		c.Fields = []plan.Field{{Name: "process", Before: "running", After: "restarted"}}
-	}
-	add(c)
-	return true
+	return c
 }
 
 func (d *diff) programReason(all []kit.Setting) plan.Reason {
@@ -308,7 +331,7 @@ func (d *diff) programReason(all []kit.Setting) plan.Reason {
 	return kit.Causes(
 		kit.When(!s.daemonFile.Exists || !s.cliFile.Exists, codeMissing, "the programs of Tailscale are missing"),
 		kit.When(!s.daemon.Exists(), codeUnknown, "macfleet did not install tailscaled: version unknown"),
-		kit.When(strings.HasSuffix(all[daemonVersion].Seen+all[clientVersion].Seen, ", edited"), codeEdited, "a program of Tailscale was modified after it was installed"),
+		kit.When(strings.HasSuffix(all[daemonVersion].Seen, ", edited") || strings.HasSuffix(all[clientVersion].Seen, ", edited"), codeEdited, "a program of Tailscale was modified after it was installed"),
 		kit.When(true, codeOutdated, "Tailscale is "+all[daemonVersion].Seen),
 	)[0]
 }
@@ -318,10 +341,9 @@ func (d *diff) jobReason(all []kit.Setting) plan.Reason {
 	return kit.Causes(
 		kit.When(!s.folder && s.daemon.Exists(), codeNoState, "the folder of "+state+" is missing"),
 		kit.When(s.loaded && all[process].Differs(), codeStopped, "tailscaled does not run"+kit.Choose(s.service.LastExit != "", " (last exit: "+s.service.LastExit+")", "")),
-		kit.When(all[daemonVersion].Differs(), codeOutdated, "tailscaled is "+all[daemonVersion].Seen),
 		kit.When(s.loaded && (all[jobFile].Differs() || all[jobLoaded].Differs()), codeJobEdited, "the job of tailscaled is not as rendered"),
 		kit.When(!s.loaded, codeStopped, "launchd has no job "+label),
-		kit.When(true, codeOldProcess, "the running tailscaled is "+all[runningVersion].Seen),
+		kit.When(all[runningVersion].Differs(), codeOldProcess, "the running tailscaled is "+all[runningVersion].Seen),
 	)[0]
 }
 
@@ -339,7 +361,10 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 	case member == "another machine uses its node key":
 		return codeShared.Trouble("another machine uses a copy of the node key of " + one.Name + " (" + one.ID + ")")
 	case member == "no answer of the control server":
-		return codeOffline.Trouble("tailscaled does not reach its control server: " + strings.Join(d.seen.status.Health, "; "))
+		return codeOffline.Trouble("tailscaled does not reach its control server: " + kit.ListOr(d.seen.status.Health, "it does not say why"))
+	case all[approval].Differs() && !is && !restarts:
+		return codeUnapproved.Trouble("the host's device waits for an administrator's approval",
+			"approve the machine in the admin console of the control server, then: macfleet apply")
 	case !restarts && !d.alive():
 		return nil
 	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder:
@@ -377,7 +402,13 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 		return nil
 	}
 	if all[approval].Differs() {
-		onlyDevice(plan.ApproveDevice, codeUnapproved, "the device "+one.Name+" waits for an administrator's approval", all[approval])
+		if !one.Approved {
+			onlyDevice(plan.ApproveDevice, codeUnapproved, "the device "+one.Name+" waits for an administrator's approval", all[approval])
+		}
+		if d.alive() && d.seen.status.BackendState == NeedsMachineAuth {
+			add(plan.Change{Reason: plan.Reason{Code: codeUnapproved, Text: "tailscaled does not know of the approval yet"}, Command: scripts.Command("tailscale-wait", plan.Root),
+				Fields: []plan.Field{{Name: "tailscaled", Before: NeedsMachineAuth, After: Running}}})
+		}
 	}
 	if all[deviceTags].Differs() {
 		onlyDevice(plan.RetagDevice, codeTags, "the device has the tags "+all[deviceTags].Seen, all[deviceTags])
@@ -398,9 +429,9 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 	return nil
 }
 
-// taken is the refusal because of connected devices with the host's name.
+// taken is the refusal because of devices with the host's name that macfleet does not delete: connected ones, and those of others.
 func (d *diff) taken(live []inventory.Device) *plan.Trouble {
-	return codeNameTaken.Trouble("the connected device " + live[0].ID + " (" + kit.Choose(len(live[0].Addresses) > 0, kit.ListOr(live[0].Addresses, ""), "no address") + ") is called " + live[0].Name)
+	return codeNameTaken.Trouble("the " + kit.Choose(live[0].Connected, "connected", "untagged") + " device " + live[0].ID + " (" + kit.Choose(len(live[0].Addresses) > 0, kit.ListOr(live[0].Addresses, ""), "no address") + ") is called " + live[0].Name)
 }
 
 func (d *diff) joinReason(member string, elsewhere bool) plan.Reason {

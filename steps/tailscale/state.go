@@ -16,6 +16,7 @@ const (
 	NeedsMachineAuth = "NeedsMachineAuth"
 	Stopped          = "Stopped"
 	Starting         = "Starting"
+	NoState          = "NoState" // just started
 )
 
 // Status is what `tailscale status --json` says, as far as macfleet uses it. Exit codes of the client mean only that the daemon
@@ -99,6 +100,8 @@ type seen struct {
 	keys                []string
 	resolvers           []string
 	kept                []string
+	unfinished          bool // a program or the job was changed, and the daemon was not started again
+	former              bool // the files from before a roll are kept
 	free                int64
 }
 
@@ -140,6 +143,10 @@ func read(r *kit.Reader, id string) seen {
 			s.keys = p.Lines()
 		case "resolvers":
 			s.resolvers = p.Lines()
+		case "unfinished":
+			s.unfinished = true
+		case "former":
+			s.former = true
 		case "kept":
 			s.kept = p.Lines()
 		case "disk":

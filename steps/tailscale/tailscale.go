@@ -5,10 +5,12 @@ package tailscale
 import (
 	"embed"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/launchd"
@@ -46,6 +48,19 @@ func (tailscale) ID() plan.StepID { return "tailscale" }
 
 // Joins reports whether the host should be a device.
 func (t tailscale) Joins() bool { return t.desired != nil }
+
+// Restart returns the change that restarts the daemon.
+func (t tailscale) Restart(v plan.View) plan.Change {
+	c := t.run("ask", v.Path)
+	c.Disruption = plan.Restart
+	return c
+}
+
+// stale reports whether a device with the host's name is one that macfleet may delete: it is not connected, and has one of the tags
+// that macfleet gives. A device without them belongs to someone else.
+func (t tailscale) stale(d inventory.Device) bool {
+	return !d.Connected && slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(t.tailnet().OwnTags(), tag) })
+}
 
 // tailnet returns the tailnet of the configuration; a zero one if the block is gone.
 func (t tailscale) tailnet() fleet.Tailnet {
@@ -159,7 +174,11 @@ func (t tailscale) leave(v plan.View, seen seen, r *kit.Reader) plan.Finding {
 		f.Refused = v.Tailnet.Trouble // the device would stay
 	case v.Tailnet != nil && !v.Tailnet.Unlisted:
 		for _, d := range v.Tailnet.Devices {
-			if d.ID == own.ID || !d.Connected && len(d.Tags) > 0 && d.Claims(t.host.Name) {
+			if !seen.answers && d.Connected && strings.EqualFold(d.Name, t.host.Name) { // an interrupted run stopped the daemon a moment ago
+				f.Refused = codeNameTaken.Trouble("the device "+d.Name+" (id "+d.ID+") is still connected, and no tailscaled of the host says that it is its own",
+					"if it is the host's, the tailnet sees within minutes that it is gone: macfleet apply; otherwise rename it in the admin console")
+			}
+			if d.ID == own.ID || t.stale(d) && d.Claims(t.host.Name) {
 				f.Changes = append(f.Changes, change(plan.Change{Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: d},
 					Fields: []plan.Field{{Name: "device in the tailnet", Before: d.Name + ", id " + d.ID, After: "deleted"}}}))
 			}

@@ -113,6 +113,7 @@ func (v *visit) launchd() (*manager, time.Time, error) {
 		m = held.clone()
 	}
 	m.catchUp(now)
+	m.release(now.Add(v.asleep))
 	return m, now, nil
 }
 
@@ -175,11 +176,19 @@ func (m *Machine) pending() (*manager, error) {
 
 // catchUp applies the passage of time: processes end and labels become free.
 func (m *manager) catchUp(now time.Time) {
-	for target, j := range m.Jobs {
+	for _, j := range m.Jobs {
 		if j.PID != 0 && !j.Busy && !j.Ends.IsZero() && !now.Before(j.Ends) {
 			last := j.Exit
 			j.PID, j.Last = 0, &last
 		}
+	}
+	m.release(now)
+}
+
+// release frees the labels of jobs that were booted out and have ended. A job that sleeps until a label is free sees that
+// happen, though its sleep takes no time on the machine.
+func (m *manager) release(now time.Time) {
+	for target, j := range m.Jobs {
 		if j.leaving() && (j.PID == 0 || !now.Before(j.Gone)) {
 			delete(m.Jobs, target)
 		}

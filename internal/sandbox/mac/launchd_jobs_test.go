@@ -259,3 +259,19 @@ func TestRunnerDied(t *testing.T) {
 		t.Errorf("%s runs", got)
 	}
 }
+
+// TestAJobReplacesAnother: a job that takes another one out of launchd and waits until its label is free sees that happen, and
+// loads it again.
+func TestAJobReplacesAnother(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	other := scriptJob(t, m, "other", alwaysUp, "sleep 100000")
+	must(t, m, "root", "launchctl bootstrap system "+other)
+	file := scriptJob(t, m, "replaces", atLoad+"<key>StandardOutPath</key><string>/tmp/said</string>",
+		"launchctl bootout system/other; i=0; while launchctl print system/other >/dev/null 2>&1; do i=$((i + 1)); [ $i -lt 31 ] || exit 9; sleep 1; done; launchctl bootstrap system "+other+"; echo loaded $?")
+	must(t, m, "root", "launchctl bootstrap system "+file)
+	expect(t, m, "root", row{script: "cat /tmp/said", stdout: "loaded 0\n"})
+	if pid := field(t, m, "system/other", "pid"); pid == "" {
+		t.Error("the other job does not run")
+	}
+}

@@ -83,7 +83,12 @@ func (p *proc) input() io.Reader {
 }
 
 // visit is session.visit with the process's error.
-func (p *proc) visit(f func(*visit) error) error { return p.session.visit(f) }
+func (p *proc) visit(f func(*visit) error) error {
+	return p.session.visit(func(v *visit) error {
+		v.asleep = p.under.asleep()
+		return f(v)
+	})
+}
 
 // open opens a file for reading by its name on the command line; "-" and /dev/stdin are the standard
 // input.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,6 +78,7 @@ type visit struct {
 	changed  bool
 	unmade   map[string]bool   // bare folders that are not on the disk, see lstat
 	switches map[string]string // read on first use
+	asleep   time.Duration     // how long the visiting job has slept; launchd frees labels while it sleeps
 }
 
 // visit calls f with the machine locked against every other process and goroutine, and writes the

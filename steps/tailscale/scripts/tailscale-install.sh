@@ -1,8 +1,8 @@
-# Uses: receipt note put daemon
-# Installs both programs with new inodes, and keeps the former ones until the new daemon answers.
-# $1 archive, $2 its digest, $3 its version, $4 "back" for a rollback.
+# Uses: receipt note put daemon former
+# Installs the programs with new inodes, and keeps the former ones until the new daemon answers.
+# $1 archive, $2 its digest, $3 its version, $4 "back" for a rollback, $5 "client" to replace only the client.
 set -e
-archive=$1 digest=$2 version=$3 way=$4
+archive=$1 digest=$2 version=$3 way=$4 only=$5
 begin tailscale
 mkdir -p "$bin"
 rm -rf /usr/local/lib/macfleet/.tailscale.new.*
@@ -29,20 +29,14 @@ if ! /bin/sh -c 'exec "$1" version' sh "$new/tailscale" >/dev/null || ! /bin/sh 
   echo "the programs of $archive do not run on this host; use another file or version" >&2
   exit 1
 fi
-# An interrupted roll has kept the programs that worked last: they are not overwritten.
-if [ ! -d "$former" ] && [ -f "$bin/tailscaled" ] && [ -f "$receipts/tailscale.receipt" ]; then
-  rm -rf "$former.new"
-  mkdir "$former.new"
-  cp -p "$bin/tailscale" "$bin/tailscaled" "$former.new"
-  cp -p "$receipts/tailscale.receipt" "$receipts/tailscale_client.receipt" "$former.new"
-  [ ! -f "$list" ] || cp -p "$list" "$former.new/plist"
-  mv "$former.new" "$former"
-fi
+[ "$only" = client ] || keep_former
 daemon_sum=$(sha "$new/tailscaled") client_sum=$(sha "$new/tailscale")
 sync
 mv -f "$new/tailscale" "$bin/tailscale"
-mv -f "$new/tailscaled" "$bin/tailscaled"
-rm -f "$receipts/tailscale.job"
+if [ "$only" != client ]; then
+  rm -f "$receipts/tailscale.job" # the daemon has to be started again
+  mv -f "$new/tailscaled" "$bin/tailscaled"
+fi
 write_receipt tailscale_client "$digest" "$version" "$bin/tailscale" "$client_sum" "$way"
-write_receipt tailscale "$digest" "$version" "$bin/tailscaled" "$daemon_sum" "$way"
+[ "$only" = client ] || write_receipt tailscale "$digest" "$version" "$bin/tailscaled" "$daemon_sum" "$way"
 sync

@@ -1,5 +1,6 @@
 # Uses: receipt put service daemon
 # Joins the tailnet with the auth key on standard input, which reaches tailscale as a file that only root can read.
+# A change has 60 seconds: a script that is killed in between leaves a daemon with the key.
 # $1 the host's name, $2 another control server or nothing, $3 "fresh" to begin with a new state.
 set -e
 name=$1 url=$2 fresh=$3
@@ -27,11 +28,11 @@ if [ "$fresh" = fresh ]; then
 fi
 look "system/$label"
 [ "$code" = 0 ] || load "$label" "$list"
-if ! answers 30; then
+if ! answers 10; then
   echo "tailscaled does not answer (log: /var/log/tailscaled.log)" >&2
   exit 1
 fi
-set -- up "--auth-key=file:$key" "--hostname=$name" --accept-dns=false --accept-routes=false --ssh=false --timeout=60s
+set -- up "--auth-key=file:$key" "--hostname=$name" --accept-dns=false --accept-routes=false --ssh=false --timeout=30s
 [ -z "$url" ] || set -- "$@" "--login-server=$url"
 ended=0
 answer=$(client "$@" 2>&1 </dev/null) || ended=$? # look sets code and said

@@ -43,6 +43,9 @@ for path in /etc/resolver/*; do
   case $first in *'Added by tailscaled'*) printf '%s\n' "$path" ;; esac
 done
 say "resolvers 0"
+# The note is missing between a change of the program or the job and its start.
+[ ! -f "$receipts/tailscale.receipt" ] || [ -f "$receipts/tailscale.job" ] || say "unfinished 0"
+[ ! -d "$former" ] || say "former 0"
 kept
 room
 say end

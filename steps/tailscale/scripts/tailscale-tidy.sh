@@ -1,9 +1,10 @@
 # Uses: put daemon
-# Deletes what killed programs left: files with keys, and a tailscaled's files in /etc/resolver. A daemon that runs with accept-dns
-# would have its own there; macfleet's never does.
+# Deletes what killed programs left: files with keys, the files from before a roll, and a tailscaled's files in /etc/resolver. A daemon
+# that runs with accept-dns would have its own there; macfleet's never does.
 set -e
 begin tailscale
 rm -f /etc/macfleet/.tailscale-key.*
+rm -rf "$former" "$former.new" /usr/local/lib/macfleet/.tailscale.new.*
 for path in /etc/resolver/*; do
   [ -f "$path" ] || continue
   IFS= read -r first <"$path" || :

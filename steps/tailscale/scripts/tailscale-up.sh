@@ -4,4 +4,5 @@
 set -e
 begin tailscale
 client up </dev/null
+steady 15
 sync

@@ -14,6 +14,17 @@ backend() {
   return 1
 }
 
+# steady waits up to $1 seconds while the daemon is between two states. It may stay there: without its control server, for example.
+steady() {
+  tries=0
+  while [ "$tries" -lt "$1" ]; do
+    if backend; then return; fi
+    case $status in *'"BackendState": "Starting"'* | *'"BackendState": "NoState"'*) ;; *) return ;; esac
+    tries=$((tries + 1))
+    sleep 1
+  done
+}
+
 # answers waits until the daemon answers, for at most $1 seconds. The status exits with 0 also when it is logged out.
 answers() {
   tries=0
