@@ -89,6 +89,16 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.CloseIdleConnections(); cluster.Close() })
+	return &engine.Engine{AsksRight: true, Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
+		Hosts:     overssh.New(hostOptions(t, w, cluster)),
+		Passwords: scalewayPasswords{servers}, Input: input,
+		Pins: hosts.KnownHosts{Path: filepath.Join(folderOf(t, w), "known_hosts-"+c.Environment)}, Parallelism: 8,
+		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
+}
+
+// hostOptions are the connections to a world's Macs, with the key that its cluster holds.
+func hostOptions(t *testing.T, w *sandbox.World, cluster *kubernetes.Client) hosts.Options {
+	t.Helper()
 	pem, err := cluster.Secret(t.Context(), "macfleet", "fleet-ssh", "id_ed25519")
 	if err != nil {
 		t.Fatal(err)
@@ -97,11 +107,7 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &engine.Engine{AsksRight: true, Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
-		Hosts:     overssh.New(hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}),
-		Passwords: scalewayPasswords{servers}, Input: input,
-		Pins: hosts.KnownHosts{Path: filepath.Join(folderOf(t, w), "known_hosts-"+c.Environment)}, Parallelism: 8,
-		Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
+	return hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}
 }
 
 // folderOf returns a world's folder.

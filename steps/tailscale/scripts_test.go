@@ -102,7 +102,7 @@ func roll(t *testing.T, m *scripttest.Mac, digest string) (install, start plan.C
 // files are those of a host that a roll changes, and what launchd has loaded.
 func files(m *scripttest.Mac) map[string]string {
 	out := make(map[string]string)
-	for _, path := range []string{daemon, client, list, folder + "tailscale.receipt", folder + "tailscale_client.receipt"} {
+	for _, path := range []string{daemon, client, list, folder + "tailscale.job", folder + "tailscale.receipt", folder + "tailscale_client.receipt"} {
 		out[path] = m.Read(path)
 	}
 	out["loaded"] = m.Kept("loaded")
@@ -136,7 +136,7 @@ func TestRoll(t *testing.T) {
 		install, start, guard := roll(t, m, digest)
 		good(t, "the installation", m.Run(install, ""))
 		good(t, "the start", m.Run(start, ""))
-		if got := kept(m); len(got) != 5 {
+		if got := kept(m); len(got) != 6 {
 			t.Errorf("before the confirmation the host keeps %q", got)
 		}
 		good(t, "the confirmation", m.Run(guard.Persist, ""))

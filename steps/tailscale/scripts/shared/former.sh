@@ -14,6 +14,7 @@ keep_former() {
   rm -rf "$former.new"
   mkdir "$former.new"
   each_former copy_former
+  copy_former job "$receipts/tailscale.job"
   mv "$former.new" "$former"
   sync
 }
@@ -24,6 +25,7 @@ put_back() {
   rm -f "$receipts/tailscale.job"
   each_former move_former || return 1
   [ ! -f "$list" ] || (load "$label" "$list") || return 1
+  move_former job "$receipts/tailscale.job" || return 1
   rm -rf "$former"
   sync
 }
