@@ -88,7 +88,7 @@ func TestStepFails(t *testing.T) {
 			m := s.mac(t, tt.name)
 			join, key := m.prepared(t)
 			if tt.frozen {
-				join.Command.Script = strings.ReplaceAll(join.Command.Script, "--timeout=60s", "--timeout=3s")
+				join.Command.Script = strings.ReplaceAll(join.Command.Script, "--timeout=30s", "--timeout=3s")
 				s.freeze(t)
 			} else if r := s.machine(t, "thief").up(t, strings.TrimSpace(key)); r.code != 0 {
 				t.Fatalf("the thief: %+v", r)

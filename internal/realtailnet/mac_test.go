@@ -29,7 +29,9 @@ type mac struct {
 	control  *control
 	host     fleet.Host
 	verified bool
-	keys     int // how many keys this Mac was given
+	keys     int    // how many keys this Mac was given
+	path     string // of the connection to it
+	ports    []string
 }
 
 const stepID plan.StepID = "tailscale"
@@ -57,14 +59,8 @@ esac
 shift 2
 exec /usr/bin/stat -c "$format" "$@"`)
 	// What an artifact has for macOS is here a script that starts the program for Linux, as this machine can run it.
-	archive := programs(t, map[string]string{
-		"tailscale": "#!/bin/sh\nexec " + tailscale(t) + " --socket=" + m.Path("/var/run/tailscaled.socket") + " \"$@\"\n",
-		"tailscaled": "#!/bin/sh\nexport TS_DEBUG_USE_DERP_HTTP=1\nexec " + tailscaled(t) +
-			" --tun=userspace-networking --socks5-server=127.0.0.1:" + ports[0] + " --no-logs-no-support \"$@\"\n",
-	})
-	sum := sha256.Sum256([]byte(archive))
-	artifact := &fleet.Artifact{Name: "tailscale", Version: "1.102.5", SHA256: hex.EncodeToString(sum[:])}
-	m.Put(artifact.HostPath(), archive)
+	m.ports = ports
+	artifact := m.artifact(t, "")
 	port, err := strconv.Atoi(ports[1])
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +70,20 @@ exec /usr/bin/stat -c "$format" "$@"`)
 	m.host.Tailnet = &fleet.Tailnet{Enabled: true, Tags: []string{fleetTag}, ControlURL: s.url}
 	t.Cleanup(func() { m.tool(t, "launchctl", "bootout", "system/com.tailscale.tailscaled") })
 	return m
+}
+
+// artifact delivers the programs, with a line that the daemon runs when it does not only say its version.
+func (m *mac) artifact(t *testing.T, line string) *fleet.Artifact {
+	t.Helper()
+	archive := programs(t, map[string]string{
+		"tailscale": "#!/bin/sh\nexec " + tailscale(t) + " --socket=" + m.Path("/var/run/tailscaled.socket") + " \"$@\"\n",
+		"tailscaled": "#!/bin/sh\nexport TS_DEBUG_USE_DERP_HTTP=1\n[ \"$1\" = --version ] || { :\n" + line + "\n}\nexec " + tailscaled(t) +
+			" --tun=userspace-networking --socks5-server=127.0.0.1:" + m.ports[0] + " --no-logs-no-support \"$@\"\n",
+	})
+	sum := sha256.Sum256([]byte(archive))
+	a := &fleet.Artifact{Name: "tailscale", Version: "1.102.5", SHA256: hex.EncodeToString(sum[:])}
+	m.Put(a.HostPath(), archive)
+	return a
 }
 
 // programs is an archive of programs.
@@ -146,7 +156,7 @@ func (m *mac) look(t testing.TB) plan.Finding {
 func (m *mac) compare(t testing.TB, listed *plan.TailnetSeen) plan.Finding {
 	t.Helper()
 	step := stepstest.StepOf(t, stepID, m.host)
-	v := plan.View{Host: m.host, Facts: plan.Facts{}, Root: true, Verified: m.verified, Tailnet: listed}
+	v := plan.View{Host: m.host, Facts: plan.Facts{}, Root: true, Verified: m.verified, Tailnet: listed, Path: m.path}
 	_, err := os.Stat(m.Path("/etc/macfleet/pending/tailscale"))
 	v.Pending = err == nil
 	for _, p := range step.Probes() {
@@ -223,9 +233,7 @@ func (m *mac) apply(t testing.TB) string {
 func (m *mac) converged(t testing.TB) {
 	t.Helper()
 	m.verified = true
-	if err := os.Remove(m.Path("/etc/macfleet/pending/tailscale")); err != nil && !errors.Is(err, os.ErrNotExist) { // as the engine does
-		t.Fatal(err)
-	}
+	m.settled(t)
 	var f plan.Finding
 	err := await("host without a difference", func() (bool, error) {
 		f = m.look(t)
@@ -233,6 +241,14 @@ func (m *mac) converged(t testing.TB) {
 	})
 	if err != nil {
 		t.Fatalf("%s: %v: %+v in\n%s\n%s", m.host.Name, err, f.Refused, changes(f), f.Facts)
+	}
+}
+
+// settled records that no step is in progress.
+func (m *mac) settled(t testing.TB) {
+	t.Helper()
+	if err := os.Remove(m.Path("/etc/macfleet/pending/tailscale")); err != nil && !errors.Is(err, os.ErrNotExist) { // as the engine does
+		t.Fatal(err)
 	}
 }
 

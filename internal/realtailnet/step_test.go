@@ -43,7 +43,7 @@ func TestStep(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			m := server(t).mac(t, tt.name)
-			if got := m.apply(t); got != "tailscale-missing tailscale-outdated tailscale-not-joined" {
+			if got := m.apply(t); got != "tailscale-missing tailscale-not-joined" {
 				t.Errorf("a new host: %s", got)
 			}
 			m.single(t)
