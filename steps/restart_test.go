@@ -13,8 +13,8 @@ import (
 // nothing to restart.
 func TestRestartNeedsAJob(t *testing.T) {
 	t.Parallel()
-	const kubelet, power, runner, exporter = plan.StepID("tart_kubelet"), plan.StepID("power"), plan.StepID("github_runner"), plan.StepID("node_exporter")
-	if jobs := steps.Jobs(); !slices.Equal(jobs, []plan.StepID{kubelet, runner, exporter}) {
+	const kubelet, power, runner, exporter, tailnet = plan.StepID("tart_kubelet"), plan.StepID("power"), plan.StepID("github_runner"), plan.StepID("node_exporter"), plan.StepID("tailscale")
+	if jobs := steps.Jobs(); !slices.Equal(jobs, []plan.StepID{kubelet, runner, exporter, tailnet}) {
 		t.Errorf("the jobs are %q", jobs)
 	}
 	wanted := fleet.Host{User: "m1", Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}.WithDefaults()}

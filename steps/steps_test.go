@@ -122,6 +122,7 @@ func TestScripts(t *testing.T) {
 	deleted.Service = stepstest.Unlisted()
 	lint(stepstest.Step(t, "github_runner", whole).Diff(deleted))
 	for status, prefs := range map[string]string{strings.Replace(stepstest.Status(name), "Running", "Stopped", 1): "", strings.Replace(stepstest.Status(name), "1.102.5", "1.102.4", 1): "",
+		strings.Replace(stepstest.Status(name), "Running", "NeedsMachineAuth", 1): "",
 		stepstest.Status(name): strings.Replace(stepstest.Prefs, `"CorpDNS": false`, `"CorpDNS": true`, 1)} {
 		v := stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"tailscale.state": stepstest.SettledTailscale(name, status, prefs)}))
 		v.Path = "tailscale"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
@@ -75,6 +77,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":       code,
 			"member":     member,
+			"scraped":    scraped,
 			"requests":   requests,
 			"schema":     schema,
 			"recorded":   recorded,
@@ -154,6 +157,31 @@ func member(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0]+"_SHORT", args[1]+"/"+names[n-1][len(names[n-1])-5:])
 	ts.Check(ts.Exec("macfleet", "sandbox", "path", names[n-1]))
 	ts.Setenv(args[0]+"_ROOT", strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// scraped NAME PORT... reads the metrics of a host over the tailnet, and checks that no other address serves them.
+func scraped(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: scraped NAME PORT...")
+	}
+	w, err := sandbox.Open(ts.Getenv("MACFLEET_SANDBOX"), sandbox.Seed{})
+	ts.Check(err)
+	defer w.Close() // its files are complete
+	m, err := w.Mac(args[0])
+	ts.Check(err)
+	s, err := m.Tailscale()
+	if err != nil && !neg {
+		ts.Fatalf("%v", err)
+	}
+	for _, port := range args[1:] {
+		text, err := m.Metrics(net.JoinHostPort(s.Address, port))
+		if got := err == nil && strings.Contains(text, args[0]); got == neg {
+			ts.Fatalf("%s of %s: %v\n%s", port, args[0], err, text)
+		}
+		if _, err := m.Metrics(net.JoinHostPort("", port)); err == nil && !neg {
+			ts.Fatalf("the public address serves port %s of %s", port, args[0])
+		}
+	}
 }
 
 // requests reset clears the world's log of requests; requests N PATTERN checks how

@@ -86,6 +86,7 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 		e.ownership()
 		e.clock()
 	}
+	e.device(planned)
 	switch steps := stepsFor(e.of.Spec); {
 	case e.of.Seen.Trouble != nil:
 	case e.planned:
@@ -156,6 +157,26 @@ func (e *examination) inventory() {
 }
 
 // cluster checks the host's Node, where the configuration has a cluster.
+// device checks that the tailnet lists the device of a host that should join.
+func (e *examination) device(h plan.Host) {
+	t := h.Tailnet
+	switch {
+	case t == nil || h.Spec.Spec.Tailscale == nil:
+	case t.Trouble != nil:
+		e.checks = append(e.checks, Check{Name: "device", State: Unknown, Code: t.Trouble.Code, Text: t.Trouble.Text, Remedy: t.Trouble.Remedy})
+	case t.Unlisted:
+		e.ok("device", "name, tags and approval not checked: this control server's devices cannot be listed")
+	case h.Device == nil:
+		e.bad("device", Problem, "macfleet apply", "the tailnet lists no device of the host")
+	default:
+		d := h.Device
+		e.ok("device", "%s (id %s), address %s, tags %s, %s", d.Name, d.ID, list(d.Addresses), list(d.Tags), map[bool]string{true: "connected", false: "not connected"}[d.Connected])
+	}
+}
+
+// list joins texts.
+func list(all []string) string { return cmp.Or(strings.Join(all, ", "), "none") }
+
 func (e *examination) cluster() {
 	node, ok := e.of.Node.Get()
 	switch {

@@ -79,7 +79,7 @@ type carried struct {
 	over chan struct{}
 }
 
-// cut ends the connection for macfleet. The Mac does not see that, and runs on what it was told, unless that ends too.
+// cut ends the connection for macfleet. The Mac does not see that, and finishes what runs, unless both ends are cut.
 func (c *carried) cut(both bool) {
 	c.once.Do(func() { close(c.over) })
 	if both {

@@ -166,7 +166,7 @@ func (d *diff) member() string {
 	return "joined"
 }
 
-// approval says whether the device is approved, by the list and by the daemon: one of them alone may be late, and a control server
+// approval says whether the device is approved, by the list and by the daemon: one of them may be late, and a control server
 // whose devices are not listed says it to the daemon only.
 func (d *diff) approval() string {
 	waits := d.alive() && d.seen.status.BackendState == NeedsMachineAuth

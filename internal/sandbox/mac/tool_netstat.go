@@ -1,11 +1,13 @@
 package mac
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // socket is one that accepts connections.
@@ -102,4 +104,46 @@ func netstat(p *proc) int {
 		p.printf("%-5s %6d %6d  %-22s %-22s %-11s\n", s.kind, 0, 0, local, "*.*", "LISTEN")
 	}
 	return 0
+}
+
+// Metrics returns what a process of the machine serves at an address to a client outside; an error if none listens there. Without a
+// host it is the server's public address.
+func (m *Machine) Metrics(at string) (text string, err error) {
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		return "", err
+	}
+	err = m.asRoot(func(v *visit, _ *proc) error {
+		l, _, err := v.launchd()
+		if err != nil {
+			return err
+		}
+		if host != "" && (!l.tailscale().up() || host != l.tailnetIP()) {
+			return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+		}
+		name, _ := v.hostName()
+		for _, j := range l.Jobs {
+			if j.PID == 0 {
+				continue
+			}
+			for listens, metric := range map[string]string{j.Exporter: "node_uname_info{nodename=%q,sysname=\"Darwin\"} 1\n", j.kubeletMetrics(): "tart_kubelet_build_info{node=%q} 1\n"} {
+				if h, p, err := net.SplitHostPort(listens); err == nil && p == port && (h == "" || h == "0.0.0.0" || h == "::" || h == host) {
+					text = fmt.Sprintf(metric, name)
+				}
+			}
+		}
+		if text == "" {
+			return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}
+		return nil
+	})
+	return text, err
+}
+
+// kubeletMetrics is where the job's kubelet serves its metrics.
+func (j *job) kubeletMetrics() string {
+	if j.Kubelet == nil {
+		return ""
+	}
+	return j.Kubelet.Metrics
 }

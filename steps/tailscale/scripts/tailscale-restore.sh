@@ -1,4 +1,4 @@
-# Uses: receipt service daemon former
+# Uses: receipt service daemon former putback
 # Puts back the programs and the job from before a roll whose connection did not come back. launchd may refuse a job just after it has
 # unloaded it, and this host has no other way back.
 tries=0

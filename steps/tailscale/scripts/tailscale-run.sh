@@ -1,4 +1,4 @@
-# Uses: receipt put service job daemon former
+# Uses: receipt put service job daemon former putback
 # Updates the job and restarts the daemon. If it does not answer, the former programs and job are put back.
 # $1 the property list, $2 how to restart it: "load", "kick" or "ask", $3 "guarded": the former ones are kept until a new connection
 # confirms the change.

@@ -1,0 +1,12 @@
+# put_back restores the files from before a roll and loads the job. It can be repeated: the folder goes last.
+put_back() {
+  [ -d "$former" ] || return 0
+  rm -f "$receipts/tailscale.job"
+  for path in $replaced; do
+    [ ! -f "$former/${path##*/}" ] || mv -f "$former/${path##*/}" "$path" || return 1
+  done
+  [ ! -f "$list" ] || (load "$label" "$list") || return 1
+  [ ! -f "$former/tailscale.job" ] || mv -f "$former/tailscale.job" "$receipts" || return 1
+  rm -rf "$former"
+  sync
+}
