@@ -231,6 +231,16 @@ func (Power) Describe() map[string]Description {
 }
 
 // Describe describes the step.
+func (System) Describe() map[string]Description {
+	return map[string]Description{
+		"":                  {Text: "macOS does not update, index or lease addresses for a day by itself."},
+		"automatic_updates": {Text: "Whether macOS and apps are updated automatically, which restarts the Mac.", Example: `true`},
+		"spotlight":         {Text: "Whether Spotlight indexes the volumes.", Example: `true`},
+		"address_lease":     {Text: "How long a virtual machine keeps its address. macOS's default is a day, so 253 virtual machines a day use up all addresses.", Unit: "seconds", Example: `3600`},
+	}
+}
+
+// Describe describes the step.
 func (AutoLogin) Describe() map[string]Description {
 	return map[string]Description{"": {Text: "The login user is logged in at the screen, also after a restart."}}
 }

@@ -13,6 +13,7 @@ type Spec struct {
 	Sudo         *Sudo         `hcl:"sudo,block"`
 	Hostname     *Hostname     `hcl:"hostname,block"`
 	Power        *Power        `hcl:"power,block"`
+	System       *System       `hcl:"system,block"`
 	AutoLogin    *AutoLogin    `hcl:"auto_login,block"`
 	VMFirewall   *VMFirewall   `hcl:"vm_firewall,block"`
 	Tailscale    *Tailscale    `hcl:"tailscale,block"`
@@ -50,6 +51,13 @@ type Power struct {
 	Screensaver           *int  `hcl:"screensaver,optional" per:"fleet" default:"0"`                 // idle seconds before it starts; 0 = never
 	AutoLogout            *int  `hcl:"auto_logout,optional" per:"fleet" default:"0"`                 // idle seconds before the session ends; 0 = never
 	RestartAfterPowerLoss *bool `hcl:"restart_after_power_loss,optional" per:"fleet" default:"true"` // restart by itself after a power failure
+}
+
+// System turns off what macOS does by itself and a Mac of a fleet should not do.
+type System struct {
+	AutomaticUpdates *bool `hcl:"automatic_updates,optional" per:"fleet" default:"false"`                  // of macOS and of apps
+	Spotlight        *bool `hcl:"spotlight,optional" per:"fleet" default:"false"`                          // indexes all volumes
+	AddressLease     *int  `hcl:"address_lease,optional" per:"fleet" default:"600" least:"60" max:"86400"` // seconds that a virtual machine keeps its address; macOS's default is a day
 }
 
 // AutoLogin keeps the login user logged in at the screen: a virtual machine needs this session. It has no

@@ -39,6 +39,7 @@ func For(h fleet.Host) []plan.Step {
 		sudo{desired: h.Spec.Sudo, user: h.User},
 		hostname{desired: h.Spec.Hostname, name: h.Name},
 		power{desired: h.Spec.Power},
+		system{desired: h.Spec.System},
 		autologin.New(h),
 		vmfirewall.New(h),
 	}, joins, []plan.Step{

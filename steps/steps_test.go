@@ -21,7 +21,7 @@ import (
 const name = stepstest.Name
 
 // everything wants every step.
-var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
+var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
 	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans

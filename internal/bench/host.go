@@ -79,7 +79,7 @@ const hostQuestions = 6
 
 // everyStep is the specification of a member with every step.
 func everyStep() fleet.Spec {
-	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{Anchor: new("acme.runners")},
+	return fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{Anchor: new("acme.runners")},
 		Tailscale: &fleet.Tailscale{}, NodeExporter: &fleet.NodeExporter{}, Tart: &fleet.Tart{}, TartKubelet: &fleet.TartKubelet{}, GithubRunner: &fleet.GithubRunner{App: &fleet.GitHubApp{Name: "builders"}, Organization: new("acme")}}.WithBuiltIn().WithDefaults()
 }
 

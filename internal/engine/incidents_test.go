@@ -258,7 +258,7 @@ func codesOf(p *plan.Plan, host string) []string {
 // hostCore wants every step of the host core.
 func hostCore(environment string, replicas int) *fleet.Config {
 	c := config(environment, replicas)
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{},
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{},
 		VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
 	return c
 }

@@ -103,7 +103,7 @@ func TestIncidentsAreListed(t *testing.T) {
 			t.Errorf("%s has no summary", incident.Name)
 		}
 	}
-	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
+	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "spotlight-on", "updates-on", "hostname-edited",
 		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-not-installed", "key-half-rotated", "address-banned",
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
 		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",

@@ -74,6 +74,7 @@ func rules() map[string]rule {
 	out["sfltool"] = rule{first("dumpbtm")}
 	out["sysctl"] = rule{first("-n")}
 	out["pmset"] = rule{first("-g")}
+	out["mdutil"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-a", "-s"}) }}
 	out["scutil"] = rule{first("--get")}
 	out["defaults"] = rule{func(args []string) bool {
 		return first("read")(args) || len(args) > 1 && args[0] == "-currentHost" && args[1] == "read"

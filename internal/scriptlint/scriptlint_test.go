@@ -103,6 +103,7 @@ var writingScripts = []struct{ script, want string }{
 	{`pmset "-a" sleep 0`, "and pmset does"},
 	{"pmset sleepnow", "and pmset does"},
 	{"pmset", "and pmset does"},
+	{"mdutil -a -i off", "and mdutil does"},
 	{"scutil --set HostName x", "and scutil does"},
 	{`scutil "$1" HostName`, "and scutil does"},
 	{"scutil", "and scutil does"},

@@ -2,6 +2,8 @@
 package stepstest
 
 import (
+	"strings"
+
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -22,6 +24,7 @@ func FactoryFacts() plan.Facts {
 		"power.screensaver":       inventory.Present(missing),
 		"power.login-screensaver": inventory.Present(missing),
 		"power.auto-logout":       inventory.Present(missing),
+		"system.state":            inventory.Present(System("1", "", "enabled")),
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\n" + missing.Stderr + "\n== user 1\n" +
 			"absent\n== kcpassword 0\nroot\n== console 0\nCould not find domain for user gui: 501\n== session 113\nalive\n== loginwindow 0\n\n== work 1\n\n== end\n"}),
@@ -55,6 +58,7 @@ func SettledFacts(name string) plan.Facts {
 		"power.screensaver":       never,
 		"power.login-screensaver": never,
 		"power.auto-logout":       never,
+		"system.state":            inventory.Present(System("0", "600", "disabled")),
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\nm1\n== user 0\n" +
 			"present root:wheel 600\n== kcpassword 0\nm1\n== console 0\nAqua\n== session 0\n\n== end\n"}),
@@ -67,6 +71,26 @@ func SettledFacts(name string) plan.Facts {
 		"node_exporter.state":     inventory.Present(SettledExporter()),
 		"boundary.listeners":      inventory.Present(Listeners(true)),
 	}
+}
+
+// System is what a host answers about updates (each "0" or "1"), the lease of addresses (empty: not set) and Spotlight ("enabled" or
+// "disabled").
+func System(updates, lease, spotlight string) plan.Answer {
+	var a answer
+	var text strings.Builder
+	text.WriteString("{\n")
+	for _, key := range []string{"AutomaticCheckEnabled", "AutomaticDownload", "AutomaticallyInstallMacOSUpdates", "ConfigDataInstall", "CriticalUpdateInstall"} {
+		text.WriteString("    " + key + " = " + updates + ";\n")
+	}
+	a.part(text.String()+"    LastResultCode = 2;\n}\n", "updates 0")
+	a.part(updates+"\n", "apps 0")
+	if lease == "" {
+		a.part("", "leases 1")
+	} else {
+		a.part("{\n    DHCPLeaseTimeSecs = "+lease+";\n}\n", "leases 0")
+	}
+	a.part("/:\n\tIndexing "+spotlight+". \n/System/Volumes/Data:\n\tIndexing "+spotlight+". \n", "spotlight 0")
+	return a.end()
 }
 
 // noSetting is what defaults answers when there is no such key.

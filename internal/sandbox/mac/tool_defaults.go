@@ -2,6 +2,7 @@ package mac
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -22,6 +23,9 @@ func defaults(p *proc) int {
 	args := p.args()
 	if len(args) > 0 && args[0] == "-currentHost" {
 		call.currentHost, args = true, args[1:]
+	}
+	if len(args) == 2 && args[0] == "read" {
+		args = append(args, "") // the whole domain
 	}
 	if len(args) < 3 || strings.HasPrefix(args[1], "-") && args[1] != "-g" && args[1] != "-globalDomain" {
 		return p.unmodelled(strings.Join(p.args(), " "))
@@ -78,6 +82,13 @@ func (p *proc) readDefault(call defaultsCall) int {
 		values, err = decodePlist(data)
 		return err
 	})
+	if call.key == "" {
+		if err != nil || len(values) == 0 {
+			return p.complainLog("Domain %s does not exist", call.domain)
+		}
+		p.printf("%s\n", plistText(values, ""))
+		return 0
+	}
 	value, ok := values[call.key]
 	if err != nil || !ok {
 		// cfprefsd treats a missing or damaged file, or another user's, as a domain without keys.
@@ -102,6 +113,9 @@ func defaultValue(words []string) (any, bool) {
 	}
 	kind, rest := words[0], words[1:]
 	switch {
+	case kind == "-dict-add" && len(rest) == 3: // one key with its type
+		value, ok := defaultValue(rest[1:])
+		return added{rest[0]: value}, ok
 	case kind == "-array":
 		list := make([]any, len(rest))
 		for i, word := range rest {
@@ -133,6 +147,9 @@ func defaultValue(words []string) (any, bool) {
 	return nil, false
 }
 
+// added are entries that are added to those of a dictionary.
+type added map[string]any
+
 // changeDefault writes a key, or deletes it if there is no value.
 func (p *proc) changeDefault(call defaultsCall, value any) int {
 	file := call.file(p)
@@ -155,6 +172,13 @@ func (p *proc) changeDefault(call defaultsCall, value any) int {
 		}
 		if _, present = values[call.key]; value == nil {
 			delete(values, call.key)
+		} else if more, is := value.(added); is {
+			into := maps.Clone(dict(values, call.key))
+			if into == nil {
+				into = map[string]any{}
+			}
+			maps.Copy(into, more)
+			values[call.key] = into
 		} else {
 			values[call.key] = value
 		}

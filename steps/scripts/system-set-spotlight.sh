@@ -1,0 +1,1 @@
+exec mdutil -a -i "$1"

@@ -1,0 +1,15 @@
+# Uses: answer
+# Prints the settings of updates, of Spotlight and of addresses for virtual machines.
+code=0
+defaults read /Library/Preferences/com.apple.SoftwareUpdate 2>/dev/null || code=$?
+say "updates $code"
+code=0
+defaults read /Library/Preferences/com.apple.commerce AutoUpdate 2>/dev/null || code=$?
+say "apps $code"
+code=0
+defaults read /Library/Preferences/SystemConfiguration/com.apple.InternetSharing.default bootpd 2>/dev/null || code=$?
+say "leases $code"
+code=0
+mdutil -a -s || code=$?
+say "spotlight $code"
+say end
