@@ -236,6 +236,7 @@ func (System) Describe() map[string]Description {
 		"":                  {Text: "macOS does not update, index or lease addresses for a day by itself."},
 		"automatic_updates": {Text: "Whether macOS and apps are updated automatically, which restarts the Mac.", Example: `true`},
 		"spotlight":         {Text: "Whether Spotlight indexes the volumes.", Example: `true`},
+		"reboot_after":      {Text: "How long a host may be up before an apply drains and restarts it; 0: for ever. macOS opens no network connections after 49 days and 17 hours.", Unit: "days", Example: `30`},
 		"address_lease":     {Text: "How long a virtual machine keeps its address. macOS's default is a day, so 253 virtual machines a day use up all addresses.", Unit: "seconds", Example: `3600`},
 	}
 }

@@ -57,6 +57,7 @@ type Power struct {
 type System struct {
 	AutomaticUpdates *bool `hcl:"automatic_updates,optional" per:"fleet" default:"false"`                  // of macOS and of apps
 	Spotlight        *bool `hcl:"spotlight,optional" per:"fleet" default:"false"`                          // indexes all volumes
+	RebootAfter      *int  `hcl:"reboot_after,optional" per:"fleet" default:"45" least:"0" max:"49"`       // days that the Mac may be up; 0 = any
 	AddressLease     *int  `hcl:"address_lease,optional" per:"fleet" default:"600" least:"60" max:"86400"` // seconds that a virtual machine keeps its address; macOS's default is a day
 }
 

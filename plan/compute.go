@@ -212,6 +212,7 @@ func (c *computation) finish(d *draft) {
 	refuse(d.actions, cmp.Or(h.Unknown, h.Refused))
 	c.keepToCluster(h, d.actions)
 	d.actions = append(d.actions, c.releasePods(h)...)
+	c.restartFor(d)
 	c.watchServer(h, d.actions)
 	h.hold(d.actions)
 	h.quarantine(d.actions)

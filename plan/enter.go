@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +42,7 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		h.Warnings = append(h.Warnings, w)
 	}
 	h.noSession = h.noSession || f.NoSession
+	h.restarts = cmp.Or(h.restarts, f.Restart)
 	if _, shown := f.VMs.Get(); shown {
 		h.vms = f.VMs
 	}

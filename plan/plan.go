@@ -192,11 +192,12 @@ type Host struct {
 	NeedsRoot     bool               `json:"blind,omitempty"` // something of it only root could read
 
 	trust      Trust
-	adopting   bool // it has a host block, but no apply has adopted it yet
-	rootToCome bool // one of its actions sets up root
-	leftNode   bool // its kubelet already uses its name, but its Node is still the former one
-	markerLost bool // someone removed its marker
-	noSession  bool // no user is logged in at its screen
+	adopting   bool    // it has a host block, but no apply has adopted it yet
+	rootToCome bool    // one of its actions sets up root
+	leftNode   bool    // its kubelet already uses its name, but its Node is still the former one
+	markerLost bool    // someone removed its marker
+	noSession  bool    // no user is logged in at its screen
+	restarts   *Reason // why a step needs the host to restart
 	vms        inventory.Seen[[]string]
 	servers    map[string]bool // names of all servers and members
 	taken      time.Time       // when the lists were read

@@ -35,14 +35,7 @@ func SessionStep(all []Step) StepID {
 // those that the host's plan has; session is the step that keeps its session; ring is the provider's SSH keys, nil if they were not read. A host that lacks the
 // fleet's key gets it by the restart, if the project has it.
 func Rebooting(h Host, actions []Action, session StepID, ring *Keyring) []Action {
-	a := h.action(RebootServer, Origin{}, codeRebootRequested, "restarts the server through the provider")
-	a.Disruption, a.Forced = Reboot, h.ForceBusy
-	a.Refusal = h.notRebootable(actions, session)
-	if a.Refusal == nil && !h.ForceBusy {
-		if a.Refusal = h.mayBeBusy(); a.Refusal == nil && h.Drainable() {
-			a.Drains, a.Evicts = true, len(h.evicted())
-		}
-	}
+	a := h.rebooting(h.action(RebootServer, Origin{}, codeRebootRequested, "restarts the server through the provider"), actions, session)
 	if ring == nil || !h.LacksKey() {
 		return []Action{a}
 	}
@@ -50,6 +43,29 @@ func Rebooting(h Host, actions []Action, session StepID, ring *Keyring) []Action
 		return []Action{registering(ring.Ours[:1]), a}
 	}
 	return []Action{a}
+}
+
+// rebooting completes an action that restarts the host's server.
+func (h *Host) rebooting(a Action, actions []Action, session StepID) Action {
+	a.Disruption, a.Forced = Reboot, h.ForceBusy
+	a.Refusal = h.notRebootable(actions, session)
+	if a.Refusal == nil && !h.ForceBusy {
+		if a.Refusal = h.mayBeBusy(); a.Refusal == nil && h.Drainable() {
+			a.Drains, a.Evicts = true, len(h.evicted())
+		}
+	}
+	return a
+}
+
+// restartFor adds the restart that a step needs, behind all other actions: it depends on them. What they repair in the session is then
+// right; where one of them is refused, the restart is, too.
+func (c *computation) restartFor(d *draft) {
+	h := d.host
+	if h.restarts == nil || h.Unknown != nil || h.Refused != nil {
+		return
+	}
+	blocked := slices.DeleteFunc(slices.Clone(d.actions), func(a Action) bool { return a.Refusal == nil })
+	d.actions = append(d.actions, h.rebooting(h.action(RebootServer, drifted, h.restarts.Code, h.restarts.Text), blocked, SessionStep(c.stepsFor(h.Spec))))
 }
 
 // LacksKey reports whether the host refuses the fleet's key, which a restart installs.

@@ -148,6 +148,8 @@ type Finding struct {
 	Kubelet   inventory.Seen[Kubelet]  // the process that makes the host a Node; unread: the step did not read it
 	Running   inventory.Seen[[]Task]   // the work on the host, whether or not a change would interrupt it; unread: the step did not read it
 	NoSession bool                     // no user is logged in at the host's screen: no virtual machine can start
+	// Restart says why the host has to restart, after all changes; nil: it does not have to. The run makes it idle first.
+	Restart *Reason
 	// Busy is the work on the host that changes of class Drain would interrupt. The engine makes the host
 	// idle first, or the plan refuses these changes.
 	Busy []Task

@@ -2,9 +2,11 @@ package steps
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
@@ -15,7 +17,8 @@ var (
 	codeUpdatesOn = plan.NewCode("automatic-updates-on", plan.Warning, "macOS may download and install updates by itself, which restarts the Mac")
 	codeSpotlight = plan.NewCode("spotlight-on", plan.Warning, "Spotlight indexes the disk, also what builds and virtual machines write")
 	codeLeases    = plan.NewCode("leases-too-long", plan.Warning, "an address stays with a virtual machine that is gone: after 253 virtual machines within one lease there is no address left")
-	codeSystem    = plan.NewCode("system-differs", plan.Notice, "a setting of the system is off and should be on")
+	codeUptime    = plan.NewCode("uptime-49-days", plan.Warning, "the Mac has been up for so long that macOS soon opens no network connections any more: it stops after 49 days and 17 hours")
+	codeSystem = plan.NewCode("system-differs", plan.Notice, "a setting of the system is off and should be on")
 )
 
 // system turns off what a Mac that runs virtual machines and builds does by itself.
@@ -38,7 +41,10 @@ func (s system) Probes() []plan.Probe {
 }
 
 // systemSeen is what a host answered, in normal form.
-type systemSeen struct{ updates, spotlight, leases string }
+type systemSeen struct {
+	updates, spotlight, leases string
+	up                         time.Duration // since the Mac started
+}
 
 func (s system) settings(seen systemSeen) []kit.Setting {
 	w := s.desired
@@ -54,15 +60,20 @@ func (s system) Diff(v plan.View) plan.Finding {
 		return plan.Finding{} // the earlier settings are unknown, so none is restored
 	}
 	r := kit.Reader{Facts: v.Facts}
-	all := s.settings(readSystem(&r, "system.state"))
+	seen := readSystem(&r, "system.state")
+	all := s.settings(seen)
 	set := func(i int, name string, off plan.Code, on bool, arg string) plan.Change {
 		return plan.Change{Reason: plan.Reason{Code: kit.Choose(on, codeSystem, off)}, Fields: kit.Fields(all[i]), Command: scripts.Command("system-set-"+name, plan.Root, arg)}
 	}
 	w := s.desired
-	return r.Found(all,
+	f := r.Found(all,
 		set(0, "updates", codeUpdatesOn, *w.AutomaticUpdates, kit.Choose(*w.AutomaticUpdates, "1", "0")),
 		set(1, "spotlight", codeSpotlight, *w.Spotlight, kit.Switched(*w.Spotlight)),
 		set(2, "leases", codeLeases, false, strconv.Itoa(*w.AddressLease)))
+	if days := int(seen.up / (24 * time.Hour)); *w.RebootAfter > 0 && days >= *w.RebootAfter && len(f.Unread) == 0 {
+		f.Restart = &plan.Reason{Code: codeUptime, Text: "the Mac has been up for " + kit.Count(days, "day") + "; after 49 days and 17 hours macOS opens no network connections"}
+	}
+	return f
 }
 
 // updateKeys are the settings that together turn updates off; macOS's default is on for each.
@@ -86,6 +97,8 @@ func readSystem(r *kit.Reader, id string) (s systemSeen) {
 			}
 		case "spotlight":
 			return s.readSpotlight(p)
+		case "boot":
+			return s.readBoot(p)
 		default:
 			return kit.ErrPart
 		}
@@ -111,6 +124,23 @@ func (s *systemSeen) readSpotlight(p kit.Part) error {
 	}
 	s.spotlight = kit.Switched(on)
 	return nil
+}
+
+// readBoot reads "{ sec = 1763000000, usec = 0 } Wed Nov 13 …" and the time in seconds on the next line.
+func (s *systemSeen) readBoot(p kit.Part) error {
+	lines := p.Lines()
+	if p.Exit != 0 || len(lines) != 2 {
+		return errors.New("sysctl kern.boottime and date: not two lines")
+	}
+	_, text, _ := strings.Cut(lines[0], "sec = ")
+	text, _, _ = strings.Cut(text, ",")
+	booted, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("kern.boottime: %w", err)
+	}
+	now, err := strconv.ParseInt(lines[1], 10, 64)
+	s.up = time.Duration(now-booted) * time.Second
+	return err
 }
 
 // dictionary reads the lines "key = value;" of a dictionary as defaults prints it.

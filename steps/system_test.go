@@ -1,6 +1,7 @@
 package steps_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,10 +42,21 @@ func TestSystem(t *testing.T) {
 		f := stepstest.Diff(t, "system", fleet.Spec{System: &tc.desired}, stepstest.With(nil, map[string]plan.Answer{"system.state": tc.seen}))
 		stepstest.Expect(t, name, tc.want, stepstest.ChangesOf(f))
 	}
+	for days, want := range map[int]bool{0: false, 44: false, 45: true, 49: true, 90: true} {
+		seen := edited(good, "1763086400", strconv.Itoa(1763000000+days*86400+3600))
+		f := stepstest.Diff(t, "system", fleet.Spec{System: &fleet.System{}}, stepstest.With(nil, map[string]plan.Answer{"system.state": seen}))
+		if got := f.Restart != nil; got != want || len(f.Changes) > 0 || got && f.Restart.Code.String() != "uptime-49-days" {
+			t.Errorf("after %d days: %+v", days, f)
+		}
+		if f := stepstest.Diff(t, "system", fleet.Spec{System: &fleet.System{RebootAfter: new(0)}}, stepstest.With(nil, map[string]plan.Answer{"system.state": seen})); f.Restart != nil {
+			t.Errorf("without a limit, after %d days: %+v", days, f.Restart)
+		}
+	}
 	for name, odd := range map[string]plan.Answer{
-		"mdutil fails":     edited(good, "== spotlight 0", "== spotlight 1"),
-		"an unknown state": edited(edited(good, "Indexing disabled", "Indexing paused"), "Indexing disabled", "Indexing paused"),
-		"cut off":          stepstest.Said(good.Stdout[:len(good.Stdout)/2]),
+		"mdutil fails":         edited(good, "== spotlight 0", "== spotlight 1"),
+		"an unknown state":     edited(edited(good, "Indexing disabled", "Indexing paused"), "Indexing disabled", "Indexing paused"),
+		"no time of the start": edited(good, "sec = 1763000000", "sec = x"),
+		"cut off":              stepstest.Said(good.Stdout[:len(good.Stdout)/2]),
 	} {
 		f := stepstest.Diff(t, "system", fleet.Spec{System: &fleet.System{}}, stepstest.With(nil, map[string]plan.Answer{"system.state": odd}))
 		stepstest.Expect(t, name, []string{"system.state"}, stepstest.UnreadOf(f))

@@ -28,7 +28,7 @@ type incident struct {
 // code returns the code that macfleet says at first, or "".
 func (i incident) code() string {
 	says, _, _ := strings.Cut(i.says, ";")
-	if m := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(says); m != nil {
+	if m := regexp.MustCompile("`([a-z0-9-]+)`").FindStringSubmatch(says); m != nil {
 		return m[1]
 	}
 	return ""

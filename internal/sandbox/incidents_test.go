@@ -103,7 +103,7 @@ func TestIncidentsAreListed(t *testing.T) {
 			t.Errorf("%s has no summary", incident.Name)
 		}
 	}
-	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "spotlight-on", "updates-on", "hostname-edited",
+	want := []string{"unreachable", "wrong-host-key", "foreign-marker", "marker-missing", "renamed-by-hand", "sleep-enabled", "hostname-edited",
 		"slow", "silent", "dies-in-command", "garbled-output", "login-noise", "key-not-installed", "key-half-rotated", "address-banned",
 		"wrong-password", "password-not-disclosed", "sealed-in-get", "sudo-locked", "sudoers-broken",
 		"sealed-kcpassword", "sealed-with-session", "stale-kcpassword", "stale-kcpassword-no-session", "dead-loginwindow", "no-gui-session", "filevault-on",
@@ -113,7 +113,8 @@ func TestIncidentsAreListed(t *testing.T) {
 		"owned-by-cluster-api", "machine-not-bound", "foreign-job", "foreign-field-manager",
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "job-running", "disk-full", "swapped-host",
-		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "stuck-in-locking", "reinstalled-by-hand", "server-error", "session-screen-locked", "tart-leftover"}
+		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "stuck-in-locking", "reinstalled-by-hand", "server-error", "session-screen-locked", "tart-leftover",
+		"spotlight-on", "updates-on", "uptime-49-days"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}

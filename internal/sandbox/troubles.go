@@ -68,21 +68,12 @@ func troubles() []trouble {
 			remember: rememberSettings(sleepSettings), cause: breakSettings(sleepSettings), lasts: settingsBroken(sleepSettings), cure: restoreSettings(sleepSettings),
 		},
 		{
-			Incident: Incident{"spotlight-on", "someone turned Spotlight on"},
-			remember: nothing, cause: byScript("mdutil -a -i on"), lasts: scriptFinds("mdutil -a -s", "Indexing enabled"), cure: byScript("mdutil -a -i off"),
-		},
-		{
-			Incident: Incident{"updates-on", "someone turned macOS's automatic updates on"},
-			remember: nothing, cause: byScript(updatesScript("1")), lasts: scriptFinds("defaults read /Library/Preferences/com.apple.SoftwareUpdate", "AutomaticallyInstallMacOSUpdates = 1"),
-			cure: byScript(updatesScript("0")),
-		},
-		{
 			Incident: Incident{"hostname-edited", "someone changed the Mac's host and computer names"},
 			remember: rememberSettings(nameSettings), cause: breakSettings(nameSettings), lasts: settingsBroken(nameSettings), cure: restoreSettings(nameSettings),
 		},
 	}
 	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), controllerTroubles(), kubeletTroubles(), pinTroubles(),
-		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles())
+		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles(), systemTroubles())
 }
 
 // wireTroubles affect the connection to a host, not its settings.
@@ -138,19 +129,6 @@ func troubleOf(incident string) (trouble, error) {
 // otherNames are further names of incidents.
 func otherNames() map[string]string {
 	return map[string]string{"key-refused": "key-not-installed", "swapped-serial": "swapped-host", "other-controller": ownedName}
-}
-
-// updatesScript sets whether macOS installs updates.
-func updatesScript(on string) string {
-	return "for key in AutomaticCheckEnabled AutomaticDownload AutomaticallyInstallMacOSUpdates; do defaults write /Library/Preferences/com.apple.SoftwareUpdate \"$key\" -bool " + on + "; done"
-}
-
-// scriptFinds reports that a script's output contains a text.
-func scriptFinds(script, text string) func(context.Context, *victim) (bool, error) {
-	return func(ctx context.Context, v *victim) (bool, error) {
-		out, err := v.run(ctx, script+" 2>/dev/null || true")
-		return strings.Contains(out, text), err
-	}
 }
 
 func banned(_ context.Context, v *victim) (bool, error) {

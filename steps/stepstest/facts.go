@@ -74,7 +74,7 @@ func SettledFacts(name string) plan.Facts {
 }
 
 // System is what a host answers about updates (each "0" or "1"), the lease of addresses (empty: not set) and Spotlight ("enabled" or
-// "disabled").
+// "disabled"). It started a day ago.
 func System(updates, lease, spotlight string) plan.Answer {
 	var a answer
 	var text strings.Builder
@@ -90,6 +90,7 @@ func System(updates, lease, spotlight string) plan.Answer {
 		a.part("{\n    DHCPLeaseTimeSecs = "+lease+";\n}\n", "leases 0")
 	}
 	a.part("/:\n\tIndexing "+spotlight+". \n/System/Volumes/Data:\n\tIndexing "+spotlight+". \n", "spotlight 0")
+	a.part("{ sec = 1763000000, usec = 0 } Thu Nov 13 02:13:20 2025\n1763086400\n", "boot 0")
 	return a.end()
 }
 

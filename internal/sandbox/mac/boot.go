@@ -143,6 +143,22 @@ func (s *session) booted() time.Time {
 	return s.id.Booted
 }
 
+// UpFor lets the machine have started that long ago.
+func (m *Machine) UpFor(d time.Duration) error {
+	return m.asRoot(func(v *visit, _ *proc) error {
+		return v.changeIdentity(func(id *identity) { id.Booted = v.session.now().Add(-d).UTC().Truncate(time.Microsecond) })
+	})
+}
+
+// Up returns how long ago the machine started.
+func (m *Machine) Up() (up time.Duration, err error) {
+	err = m.asRoot(func(v *visit, _ *proc) error {
+		up = v.session.now().Sub(v.session.booted())
+		return nil
+	})
+	return up, err
+}
+
 // outlived reports whether the machine has restarted since the session started.
 func (s *session) outlived() bool { return !s.booted().Equal(s.id.Booted) }
 
