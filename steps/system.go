@@ -18,7 +18,7 @@ var (
 	codeSpotlight = plan.NewCode("spotlight-on", plan.Warning, "Spotlight indexes the disk, also what builds and virtual machines write")
 	codeLeases    = plan.NewCode("leases-too-long", plan.Warning, "an address stays with a virtual machine that is gone: after 253 virtual machines within one lease there is no address left")
 	codeUptime    = plan.NewCode("uptime-49-days", plan.Warning, "the Mac has been up for so long that macOS soon opens no network connections any more: it stops after 49 days and 17 hours")
-	codeSystem = plan.NewCode("system-differs", plan.Notice, "a setting of the system is off and should be on")
+	codeSystem    = plan.NewCode("system-differs", plan.Notice, "a setting of the system is off and should be on")
 )
 
 // system turns off what a Mac that runs virtual machines and builds does by itself.
