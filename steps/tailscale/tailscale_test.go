@@ -15,11 +15,12 @@ import (
 	"github.com/macfleet/macfleet/steps/tailscale"
 )
 
+const step plan.StepID = "tailscale"
+
 const (
-	step        plan.StepID = "tailscale"
-	list                    = "/Library/LaunchDaemons/com.tailscale.tailscaled.plist"
-	daemonStamp             = "201 23800000 1763000000"
-	clientStamp             = "202 16000000 1763000000"
+	list        = "/Library/LaunchDaemons/com.tailscale.tailscaled.plist"
+	daemonStamp = "201 23800000 1763000000"
+	clientStamp = "202 16000000 1763000000"
 )
 
 // scene is a host that has joined, and what is changed of it.
