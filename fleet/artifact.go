@@ -62,15 +62,18 @@ func (s Spec) WithoutArtifact() []string {
 	return all
 }
 
-// eachArtifact visits the field for an artifact of every block of s that has one.
+// eachArtifact visits the fields for artifacts of every block of s. A block's own artifact may be missing; others then are not
+// visited.
 func (s Spec) eachArtifact(visit func(step string, a *Artifact)) {
 	for block, v := range reflect.ValueOf(s).Fields() {
 		if v.IsNil() {
 			continue
 		}
-		if field := v.Elem().FieldByName("Artifact"); field.IsValid() {
-			step, _, _ := strings.Cut(block.Tag.Get("hcl"), ",")
-			visit(step, field.Interface().(*Artifact))
+		step, _, _ := strings.Cut(block.Tag.Get("hcl"), ",")
+		for field, value := range v.Elem().Fields() {
+			if a, is := value.Interface().(*Artifact); is && (a != nil || field.Name == "Artifact") {
+				visit(step, a)
+			}
 		}
 	}
 }

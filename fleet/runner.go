@@ -52,6 +52,14 @@ type GithubRunner struct {
 	Mode                    *string `hcl:"mode,optional" per:"fleet" default:"persistent" is:"runner_mode"`
 }
 
+// BuildTools are the tools that jobs on a builder use.
+type BuildTools struct {
+	Packer      *Artifact `hcl:"packer,optional" per:"fleet"`                                                 // the vendor's archive for darwin-arm64; nil: macfleet installs none
+	Xcode       *string   `hcl:"xcode,optional" per:"fleet" default:"/Applications/Xcode.app" is:"host_path"` // that the tools use; empty: any, or none
+	Cache       *string   `hcl:"cache,optional" per:"fleet" is:"host_path"`                                   // a folder of the login user's for caches of builds
+	Environment []string  `hcl:"environment,optional" per:"fleet" is:"variable"`                              // NAME=value, for every shell
+}
+
 // Registers reports whether macfleet registers the runner.
 func (g GithubRunner) Registers() bool { return g.Scope() != "" }
 

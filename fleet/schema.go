@@ -236,8 +236,19 @@ func (System) Describe() map[string]Description {
 		"":                  {Text: "macOS does not update, index or lease addresses for a day by itself."},
 		"automatic_updates": {Text: "Whether macOS and apps are updated automatically, which restarts the Mac.", Example: `true`},
 		"spotlight":         {Text: "Whether Spotlight indexes the volumes.", Example: `true`},
-		"reboot_after":      {Text: "How long a host may be up before an apply drains and restarts it; 0: for ever. macOS opens no network connections after 49 days and 17 hours.", Unit: "days", Example: `30`},
+		"reboot_after":      {Text: "Time after which an apply drains and restarts a host; 0: never. macOS opens no connections after 49 days and 17 hours.", Unit: "days", Example: `30`},
 		"address_lease":     {Text: "How long a virtual machine keeps its address. macOS's default is a day, so 253 virtual machines a day use up all addresses.", Unit: "seconds", Example: `3600`},
+	}
+}
+
+// Describe describes the step.
+func (BuildTools) Describe() map[string]Description {
+	return map[string]Description{
+		"":            {Text: "The tools of jobs on a builder: packer, Xcode, a folder for caches, and variables of every shell."},
+		"packer":      {Text: "The vendor's archive of packer for darwin-arm64: its code signature changes only with the configuration.", Example: `artifact.packer`},
+		"xcode":       {Text: "The Xcode that the command line tools use. It must be installed: macfleet selects it and accepts its licence. Empty: any, or none.", Example: `"/Applications/Xcode-26.1.app"`},
+		"cache":       {Text: "A folder for caches of builds, which the login user owns.", Example: `"/opt/build-cache"`},
+		"environment": {Text: "Variables of every shell, also of those without a login: lines in /etc/zshenv.", Example: `["ACME_BUILD_ROOT=/opt/build-cache"]`},
 	}
 }
 

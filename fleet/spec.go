@@ -18,6 +18,7 @@ type Spec struct {
 	VMFirewall   *VMFirewall   `hcl:"vm_firewall,block"`
 	Tailscale    *Tailscale    `hcl:"tailscale,block"`
 	NodeExporter *NodeExporter `hcl:"node_exporter,block"`
+	BuildTools   *BuildTools   `hcl:"build_tools,block"`
 	Tart         *Tart         `hcl:"tart,block"`
 	TartKubelet  *TartKubelet  `hcl:"tart_kubelet,block"`
 	GithubRunner *GithubRunner `hcl:"github_runner,block"`
@@ -57,7 +58,7 @@ type Power struct {
 type System struct {
 	AutomaticUpdates *bool `hcl:"automatic_updates,optional" per:"fleet" default:"false"`                  // of macOS and of apps
 	Spotlight        *bool `hcl:"spotlight,optional" per:"fleet" default:"false"`                          // indexes all volumes
-	RebootAfter      *int  `hcl:"reboot_after,optional" per:"fleet" default:"45" least:"0" max:"49"`       // days that the Mac may be up; 0 = any
+	RebootAfter      *int  `hcl:"reboot_after,optional" per:"run" default:"45" least:"0" max:"49"`         // days that the Mac may be up; 0 = any
 	AddressLease     *int  `hcl:"address_lease,optional" per:"fleet" default:"600" least:"60" max:"86400"` // seconds that a virtual machine keeps its address; macOS's default is a day
 }
 

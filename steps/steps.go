@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/autologin"
+	"github.com/macfleet/macfleet/steps/buildtools"
 	"github.com/macfleet/macfleet/steps/githubrunner"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/nodeexporter"
@@ -43,6 +44,7 @@ func For(h fleet.Host) []plan.Step {
 		autologin.New(h),
 		vmfirewall.New(h),
 	}, joins, []plan.Step{
+		buildtools.New(h),
 		tart{desired: h.Spec.Tart},
 		tartkubelet.New(h),
 		githubrunner.New(h),

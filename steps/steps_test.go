@@ -22,7 +22,7 @@ const name = stepstest.Name
 
 // everything wants every step.
 var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
-	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
+	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), BuildTools: stepstest.BuildTools(), Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
 // nothing for a host on which it was never verified, whatever the host answers.
@@ -118,6 +118,11 @@ func TestScripts(t *testing.T) {
 	unverified.Unverified = true
 	facts = stepstest.With(facts, map[string]plan.Answer{"tart.state": unverified.Answer()})
 	lint(stepstest.Step(t, "tart", whole).Diff(stepstest.View(stepstest.Host(whole), facts)))
+	toolless := stepstest.Host(fleet.Spec{})
+	lint(stepstest.StepOf(t, "build_tools", toolless).Diff(stepstest.View(toolless, plan.Facts{"build_tools.traces": inventory.Present(stepstest.SettledTools().Answer())})))
+	moved := stepstest.SettledTools()
+	moved.Selected = "/Library/Developer/CommandLineTools"
+	lint(stepstest.Step(t, "build_tools", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"build_tools.state": moved.Answer()}))))
 	deleted := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
 	deleted.Service = stepstest.Unlisted()
 	lint(stepstest.Step(t, "github_runner", whole).Diff(deleted))

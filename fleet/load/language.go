@@ -1,6 +1,7 @@
 package load
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -180,6 +181,10 @@ var phrases = map[string]phrase{
 		detail: "The argument %[1]q must be 64 digits, 0 to 9 and a to f, not %[2]s. Leave it out for the digest that GitHub publishes."},
 	"runner_version": {wrong: runnerVersionFault, summary: "Invalid version", detail: "The argument %[1]q must be a version of the runner, such as \"2.336.0\": %[3]s"},
 	"work_folder":    {wrong: workFolderFault, summary: "Invalid folder", detail: "The argument %[1]q must not be %[2]s: %[3]s."},
+	"host_path": {wrong: because(func(text string) bool { return text != "" && !hostPath.MatchString(text) }, "it is not an absolute path"), summary: "Invalid path",
+		detail: "The argument %[1]q must be an absolute path on the host without spaces and quotes, such as \"/opt/build-cache\", not %[2]s."},
+	"variable": {wrong: because(func(text string) bool { return !variablePattern.MatchString(text) }, "it has another form"), summary: "Invalid variable", once: "variable",
+		detail: "The argument %[1]q must have the form NAME=value without control characters, such as \"ACME_BUILD_ROOT=/opt/build-cache\", not %[2]s."},
 	"order": {wrong: oneOf(fleet.ByName, fleet.ByIdle), summary: "Invalid order",
 		detail: "The argument %[1]q must be \"name\" or \"idle\" (those with the fewest Pods first), not %[2]s."},
 	"os": {wrong: familyFault, summary: "Invalid os", detail: "%[2]s %[3]s"},
@@ -207,6 +212,11 @@ var phrases = map[string]phrase{
 	"zone": {summary: "Invalid zone", once: "zone", wrong: zoneFault, detail: "%[2]s is not the name of a zone: %[3]s",
 		empty: "The argument %[1]q must name at least one zone, such as \"fr-par-1\"."},
 }
+
+var (
+	hostPath        = regexp.MustCompile(`^(/[A-Za-z0-9_.@+-]+)+$`)
+	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[^\x00-\x1f\x7f]*$`)
+)
 
 // wrong says what is wrong with a text of a kind, or "".
 func wrong(kind, text string) string {

@@ -46,7 +46,7 @@ func incidents(t *testing.T) []incident {
 	for line := range strings.Lines(string(text)) {
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
 			ofNode = slices.ContainsFunc([]string{"Kubelet", "Node", "Cluster API", "Other controllers"}, func(of string) bool { return strings.Contains(heading, of) })
-			ofRunner = strings.TrimSpace(heading) == "GitHub's runner"
+			ofRunner = slices.Contains([]string{"GitHub's runner", "The tools of builders"}, strings.TrimSpace(heading))
 			ofTailnet = strings.TrimSpace(heading) == "The tailnet on a host"
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")

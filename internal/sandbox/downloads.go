@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -90,6 +91,8 @@ func Sample(address string) []byte {
 		inner := strings.TrimSuffix(name, ".tar.gz")
 		return packed([]packedFile{{inner + "/", 0o755, nil}, {inner + "/LICENSE", 0o644, []byte("Apache License 2.0\n")},
 			{inner + "/node_exporter", 0o755, program("node_exporter", name)}})
+	case strings.HasPrefix(name, "packer_") && strings.HasSuffix(name, ".zip"):
+		return zipped([]packedFile{{"LICENSE.txt", 0o644, []byte("Business Source License 1.1\n")}, {"packer", 0o755, append(program("packer", name), "team=D38WU7D763\n"...)}})
 	case strings.HasSuffix(name, ".tar.gz"):
 		inner := strings.TrimSuffix(name, ".tar.gz")
 		return packed([]packedFile{{inner, 0o755, program(inner, name)}})
@@ -101,7 +104,7 @@ func Sample(address string) []byte {
 func program(kind, name string) []byte {
 	var b strings.Builder
 	b.WriteString(mac.SampleLine + "\n" + name + "\n")
-	for _, known := range []string{"tart-kubelet", "tart", "tailscaled", "tailscale", "node_exporter"} {
+	for _, known := range []string{"tart-kubelet", "tart", "tailscaled", "tailscale", "node_exporter", "packer"} {
 		if strings.HasPrefix(kind, known) {
 			b.WriteString("program=" + known + "\n")
 			break
@@ -199,6 +202,27 @@ func packed(files []packedFile) []byte {
 		}
 	}
 	if err := errors.Join(archive.Close(), zipped.Close()); err != nil {
+		panic(err) // writes to memory do not fail
+	}
+	return b.Bytes()
+}
+
+// zipped returns a zip archive.
+func zipped(files []packedFile) []byte {
+	var b bytes.Buffer
+	archive := zip.NewWriter(&b)
+	for _, file := range files {
+		head := &zip.FileHeader{Name: file.name, Method: zip.Store, Modified: time.Unix(1_767_225_600, 0).UTC()}
+		head.SetMode(fs.FileMode(file.mode))
+		w, err := archive.CreateHeader(head)
+		if err == nil {
+			err = write(w, file.data)
+		}
+		if err != nil {
+			panic(err) // writes to memory do not fail
+		}
+	}
+	if err := archive.Close(); err != nil {
 		panic(err) // writes to memory do not fail
 	}
 	return b.Bytes()

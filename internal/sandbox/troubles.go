@@ -73,7 +73,7 @@ func troubles() []trouble {
 		},
 	}
 	return slices.Concat(all, wireTroubles(), sudoTroubles(), loginTroubles(), pfTroubles(), clusterTroubles(), drainTroubles(), capiTroubles(), controllerTroubles(), kubeletTroubles(), pinTroubles(),
-		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles(), systemTroubles())
+		bundleTroubles(), vmTroubles(), serverTroubles(), shellTroubles(), systemTroubles(), toolTroubles())
 }
 
 // wireTroubles affect the connection to a host, not its settings.

@@ -74,6 +74,9 @@ func rules() map[string]rule {
 	out["sfltool"] = rule{first("dumpbtm")}
 	out["sysctl"] = rule{first("-n")}
 	out["pmset"] = rule{first("-g")}
+	out["xcode-select"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-p"}) }}
+	out["xcodebuild"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-license", "check"}) }}
+	out["unzip"] = rule{never}
 	out["mdutil"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-a", "-s"}) }}
 	out["scutil"] = rule{first("--get")}
 	out["defaults"] = rule{func(args []string) bool {

@@ -29,6 +29,7 @@ func FactoryFacts() plan.Facts {
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\n" + missing.Stderr + "\n== user 1\n" +
 			"absent\n== kcpassword 0\nroot\n== console 0\nCould not find domain for user gui: 501\n== session 113\nalive\n== loginwindow 0\n\n== work 1\n\n== end\n"}),
 		"vm_firewall.state":       inventory.Present(FactoryPacketFilter().Answer()),
+		"build_tools.state":       inventory.Present(FactoryTools().Answer()),
 		"tart.state":              inventory.Present(Tart{FreeKB: 400_000_000}.Answer()),
 		"tart_kubelet.state/m1":   inventory.Present(FactoryKubelet().Answer()),
 		"tart_kubelet.background": inventory.Present(plan.Answer{}),
@@ -63,6 +64,7 @@ func SettledFacts(name string) plan.Facts {
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\nm1\n== user 0\n" +
 			"present root:wheel 600\n== kcpassword 0\nm1\n== console 0\nAqua\n== session 0\n\n== end\n"}),
 		"vm_firewall.state":       inventory.Present(SettledPacketFilter().Answer()),
+		"build_tools.state":       inventory.Present(BareTools().Answer()),
 		"tart.state":              inventory.Present(SettledTart().Answer()),
 		"tart_kubelet.state/m1":   inventory.Present(SettledKubelet(name).Answer()),
 		"tart_kubelet.background": inventory.Present(plan.Answer{Stdout: SettledKubelet(name).Background}),

@@ -24,6 +24,9 @@ func (p *proc) runCode(name string, head []byte) int {
 		return p.runTailscaled(head)
 	case codeValue(head, "program") == exporterProgram:
 		return p.runExporter(head)
+	case codeValue(head, "program") == "packer" && strings.Join(p.args(), " ") == "version":
+		p.printf("Packer v%s\n", codeValue(head, "version"))
+		return 0
 	case isKubelet(name, head) && p.under == nil:
 		return p.unmodelled("a kubelet that launchd has not started")
 	case strings.Join(p.args(), " ") == "--version" && codeValue(head, "version") != "":

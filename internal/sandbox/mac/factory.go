@@ -92,6 +92,7 @@ func folders(home string) []stock {
 	return []stock{
 		{path: "/private"}, {path: "/private/etc"}, {path: "/private/etc/sudoers.d"}, pfFolder(), {path: "/private/tmp"}, {path: "/private/var"},
 		{path: "/Library"}, {path: "/Library/Preferences"}, {path: "/Library/Preferences/SystemConfiguration"},
+		{path: "/Applications"}, {path: stockXcode}, {path: stockXcode + "/Contents"}, {path: stockXcode + "/Contents/Developer"},
 		{path: "/Users"}, {path: home, owner: owner{UID: loginUID, GID: staff, Mode: 0o750}}, {path: home + "/.ssh", owner: private},
 	}
 }
@@ -99,7 +100,7 @@ func folders(home string) []stock {
 // bareFolders are the folders of a Mac that are created on demand. Until then only the Mac sees them:
 // creating folders is by far the slowest part of creating a machine.
 func bareFolders() []string {
-	return []string{"/Applications", "/Library/LaunchAgents", "/Library/LaunchDaemons", "/Users/Shared", "/bin", "/sbin", "/opt",
+	return []string{"/Library/LaunchAgents", "/Library/LaunchDaemons", "/Users/Shared", "/bin", "/sbin", "/opt",
 		"/usr", "/usr/bin", "/usr/sbin", "/usr/local", "/usr/local/bin", "/private/var/db", "/private/var/log", "/private/var/empty",
 		"/private/var/run",
 		"/private/var/tmp", "/private/var/root", "/private/var/root/Library", "/private/var/root/Library/Preferences"}

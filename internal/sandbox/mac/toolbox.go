@@ -33,7 +33,7 @@ func toolbox() map[string]tool {
 			"mdutil": mdutil, "mktemp": mktemp, "openssl": openssl, "perl": perl, "pmset": pmset, "printf": asBuiltin, "readlink": readlink,
 			"shasum": shasum, "sort": sortTool, "stat": statTool, "sudo": sudo, "sw_vers": swVers, "tail": tail, "tar": tarTool, "tee": tee,
 			"touch": touch, "tr": tr, "true": succeed, "uname": uname, "uniq": uniq, "wc": wc, "whoami": whoami, "xattr": xattr,
-			"dscl": dscl, "killall": killall, "od": od, "pwpolicy": pwpolicy, "who": who, "xxd": xxd,
+			"dscl": dscl, "killall": killall, "od": od, "pwpolicy": pwpolicy, "who": who, "xxd": xxd, "unzip": unzip, "xcode-select": xcodeSelect, "xcodebuild": xcodebuild,
 		},
 		"/usr/sbin": {
 			"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl,

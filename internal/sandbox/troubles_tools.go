@@ -1,0 +1,35 @@
+package sandbox
+
+// toolTroubles are about the tools of builders.
+func toolTroubles() []trouble {
+	const (
+		otherTools = "/Library/Developer/CommandLineTools"
+		xcode      = "/Applications/Xcode.app"
+		agreed     = "/Library/Preferences/com.apple.dt.Xcode IDELastGMLicenseAgreedTo"
+		packer     = "/usr/local/bin/packer"
+		kept       = "/usr/local/bin/.packer.former"
+	)
+	return []trouble{
+		{
+			Incident: Incident{"xcode-licence", "an update of Xcode has another licence, which is not accepted"},
+			remember: nothing, cause: byScript("defaults delete " + agreed + " 2>/dev/null || :"),
+			lasts: scriptFinds("xcodebuild -license check || echo not accepted", "not accepted"), cure: byScript("xcodebuild -license accept"),
+		},
+		{
+			Incident: Incident{"xcode-selection-moved", "Homebrew's installer installed the command line tools and selected them instead of Xcode"},
+			remember: nothing, cause: byScript("mkdir -p " + otherTools + "; xcode-select -s " + otherTools),
+			lasts: scriptFinds("xcode-select -p", otherTools), cure: byScript("xcode-select -s " + xcode),
+		},
+		{
+			Incident: Incident{"packer-replaced", "someone replaced packer by another build of it"},
+			remember: nothing, cause: byScript("mkdir -p /usr/local/bin; [ ! -f " + packer + " ] || cp -p " + packer + " " + kept + `
+printf '#!/bin/sh\necho Packer v1.99.0\n' >` + packer + ".new; chmod 755 " + packer + ".new; mv -f " + packer + ".new " + packer),
+			lasts: scriptFinds("cat "+packer, "v1.99.0"), cure: byScript("if [ -f " + kept + " ]; then mv -f " + kept + " " + packer + "; else rm -f " + packer + "; fi"),
+		},
+		{
+			Incident: Incident{"xcode-missing", "someone renamed Xcode, as some installers of another version do"},
+			remember: nothing, cause: byScript("mkdir -p " + otherTools + "; mv " + xcode + " /Applications/Xcode-old.app"),
+			lasts: scriptFinds("ls /Applications", "Xcode-old.app"), cure: byScript("mv /Applications/Xcode-old.app " + xcode),
+		},
+	}
+}

@@ -1,0 +1,131 @@
+package buildtools_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// change returns a command of the step on a new Mac.
+func change(t *testing.T, name string) plan.Command {
+	t.Helper()
+	for _, c := range find(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.FactoryTools(), false).Changes {
+		if c.Command.Name == "build_tools-"+name {
+			return c.Command
+		}
+	}
+	t.Fatalf("no change %s", name)
+	return plan.Command{}
+}
+
+func newMac(t *testing.T, shell []string) *scripttest.Mac {
+	t.Helper()
+	m := scripttest.New(t, shell, "/usr/local", "/etc/", "/opt")
+	m.Folders("/usr/local/lib/macfleet", "/etc")
+	m.Tool("chown", `echo "$*" >>"$STATE/chown"`)
+	m.Tool("sync", "exit 0")
+	m.Tool("codesign", `[ ! -e "$STATE/damaged" ]`)
+	m.Tool("shasum", `[ "$1" = -a ] && shift 2; exec sha256sum "$@"`)
+	m.Tool("stat", `echo 1 2 3`)
+	return m
+}
+
+// TestFiles: macfleet's lines are written once and replaced; those of others stay. Removed, nothing of macfleet is left.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for _, before := range []string{"no file", "export A=1\n", "export A=1", "export A=1\n# BEGIN macfleet\nexport OLD='x'\n# END macfleet\nexport B=2\n"} {
+			m := newMac(t, shell)
+			if before != "no file" {
+				m.Put("/etc/zshenv", before)
+			}
+			c := change(t, "files")
+			c.Args[1] = m.Here(c.Args[1])
+			for range 2 {
+				if a := m.Run(c, ""); a.Exit != 0 {
+					t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
+				}
+			}
+			got := m.Read("/etc/zshenv")
+			if strings.Count(got, "# BEGIN macfleet") != 1 || strings.Contains(got, "OLD") || !strings.Contains(got, "export ACME_BUILD_ROOT='/opt/build-cache'\n# END macfleet\n") {
+				t.Errorf("after %q the file is %q", before, got)
+			}
+			others := strings.NewReplacer("# BEGIN macfleet\nexport OLD='x'\n# END macfleet\n", "").Replace(before)
+			if before != "no file" && !strings.HasPrefix(got, strings.TrimSuffix(others, "\n")+"\n") {
+				t.Errorf("others' lines of %q are not in %q", before, got)
+			}
+			if chowned := m.Get("chown"); !strings.Contains(chowned, "m1:staff "+m.Path("/opt/build-cache")) {
+				t.Errorf("the folder's owner was not set: %q", chowned)
+			}
+			remove := find(t, fleet.Spec{}, stepstest.SettledTools(), false).Changes[0].Command
+			if a := m.Run(remove, ""); a.Exit != 0 {
+				t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
+			}
+			left := m.Read("/etc/zshenv")
+			if before == "no file" && left != "no file" || before != "no file" && strings.TrimSuffix(left, "\n") != strings.TrimSuffix(others, "\n") {
+				t.Errorf("of %q is left %q", before, left)
+			}
+			if m.Read("/usr/local/lib/macfleet/build_tools.receipt") != "no file" {
+				t.Error("the receipt is left")
+			}
+		}
+	})
+}
+
+// TestPacker: what is delivered is checked before it takes the place of the program that runs.
+func TestPacker(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		const program, old = "#!/bin/sh\n[ \"$1\" = version ]\n", "the running one"
+		m := newMac(t, shell)
+		m.Tool("unzip", `[ "$1" = -q ] && cp "$STATE/unpacked" "$4/packer"`)
+		m.Set("unpacked", program)
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.Put("/usr/local/archive", b.String())
+		scripttest.Write(t, m.Path("/usr/local/bin/packer"), old, 0o755)
+		sum := sha256.Sum256(b.Bytes())
+		c := change(t, "packer")
+		c.Args[0] = m.Path("/usr/local/archive")
+		fails := func(what, want string) {
+			t.Helper()
+			if a := m.Run(c, ""); a.Exit == 0 || !strings.Contains(a.Stderr, want) || m.Read("/usr/local/bin/packer") != old {
+				t.Errorf("%s: exit code %d, %s; packer is %q", what, a.Exit, a.Stderr, m.Read("/usr/local/bin/packer"))
+			}
+		}
+		fails("another archive", "checksum mismatch")
+		c.Args[1] = hex.EncodeToString(sum[:])
+		m.Set("damaged", "")
+		fails("a damaged signature", "signature")
+		if err := os.Remove(filepath.Join(m.State, "damaged")); err != nil {
+			t.Fatal(err)
+		}
+		m.Set("unpacked", "#!/bin/sh\nexit 1\n")
+		fails("a program that does not run", "does not run")
+		m.Set("unpacked", program)
+		if a := m.Run(c, ""); a.Exit != 0 || m.Read("/usr/local/bin/packer") != program {
+			t.Errorf("exit code %d, %s; packer is %q", a.Exit, a.Stderr, m.Read("/usr/local/bin/packer"))
+		}
+		if got := m.Read("/usr/local/lib/macfleet/build_tools.receipt"); !strings.Contains(got, "current "+c.Args[1]+" 1.15.4\n") {
+			t.Errorf("the receipt is %q", got)
+		}
+		for name := range m.Files(m.Path("/usr/local/lib/macfleet")) {
+			if strings.Contains(name, ".new.") {
+				t.Errorf("%s is left", name)
+			}
+		}
+	})
+}
