@@ -31,8 +31,7 @@ func builders(replicas int) *fleet.Config {
 
 // buildersOf is the specification of an organization's builders.
 func buildersOf(organization string) fleet.Spec {
-	return fleet.Spec{AutoLogin: &fleet.AutoLogin{}, BuildTools: &fleet.BuildTools{Packer: sample("packer", "1.15.4", "packer_1.15.4_darwin_arm64.zip"),
-		Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"}}, GithubRunner: &fleet.GithubRunner{Token: &secret.Ref{Scheme: secret.Env, Path: "TOKEN"},
+	return fleet.Spec{AutoLogin: &fleet.AutoLogin{}, GithubRunner: &fleet.GithubRunner{Token: &secret.Ref{Scheme: secret.Env, Path: "TOKEN"},
 		Organization: &organization, Labels: []string{bakeLabel}}}.WithBuiltIn().WithDefaults()
 }
 

@@ -126,16 +126,16 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	t.Helper()
 	w, _ := world(t, 4)
 	if i.ofRunner {
-		e := runBuilders(t, w, fenced(t, w, builders(2)))
+		e := runBuilders(t, w, fenced(t, w, withSystem(builders(2))))
 		converges(t, e)
 		return w, e
 	}
 	if !i.ofNode {
-		e := run(t, w, hostCore("production", 2))
+		e := run(t, w, withSystem(hostCore("production", 2)))
 		converges(t, e)
 		return w, e
 	}
-	c := nodes(2)
+	c := withSystem(nodes(2))
 	if i.name == "machine-not-bound" { // which is another owner to who does not connect the Cluster API
 		c.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
 	}
@@ -155,6 +155,17 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 		}
 	}
 	return w, e
+}
+
+// withSystem adds the steps that only their own incidents need: each step more makes all tests slower.
+func withSystem(c *fleet.Config) *fleet.Config {
+	spec := &c.Fleets[0].Groups[0].Spec
+	spec.System = &fleet.System{}
+	if spec.BuildsImages() {
+		spec.BuildTools = &fleet.BuildTools{Packer: sample("packer", "1.15.4", "packer_1.15.4_darwin_arm64.zip"), Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"}}
+	}
+	*spec = spec.WithDefaults()
+	return c
 }
 
 // after applies and checks what is left.
@@ -258,7 +269,7 @@ func codesOf(p *plan.Plan, host string) []string {
 // hostCore wants every step of the host core.
 func hostCore(environment string, replicas int) *fleet.Config {
 	c := config(environment, replicas)
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{},
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, AutoLogin: &fleet.AutoLogin{},
 		VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
 	return c
 }
