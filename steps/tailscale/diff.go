@@ -367,7 +367,7 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 			"approve the machine in the admin console of the control server, then: macfleet apply")
 	case !restarts && !d.alive():
 		return nil
-	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder:
+	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder && !(d.lists() && len(d.view.Tailnet.Devices) == 0):
 		return nil // it joined before: whether it still has is seen when it runs
 	case member == "down":
 		add(plan.Change{Reason: plan.Reason{Code: codeDown, Text: "someone ran tailscale down"}, Command: scripts.Command("tailscale-up", plan.Root)}, all[membership])
@@ -441,6 +441,7 @@ func (d *diff) joinReason(member string, elsewhere bool) plan.Reason {
 		kit.When(member == "retries with a key in its memory", codeRetrying, "tailscaled has an auth key in its memory and could not join: "+kit.ListOr(s.Health, "it does not say why")),
 		kit.When(member == "node key expired", codeExpired, "the host's node key has expired"),
 		kit.When(member == "device deleted", codeDeleted, "the tailnet has no device "+s.Self.ID+", although tailscaled says "+s.BackendState),
+		kit.When(!d.alive() && d.view.Verified, codeDeleted, "the tailnet has no device of the host any more"),
 		kit.When(member == "logged out", codeLoggedOut, "tailscaled is logged out"),
 		kit.When(member == "the list has a different address", codeDeleted, "the tailnet lists another address for the device "+s.Self.ID),
 		kit.When(true, codeNotJoined, "the host has not joined the tailnet yet"),

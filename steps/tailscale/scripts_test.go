@@ -113,7 +113,7 @@ func files(m *scripttest.Mac) map[string]string {
 func kept(m *scripttest.Mac) []string {
 	var all []string
 	for name := range m.Files(m.Path(folder)) {
-		if strings.Contains(name, "tailscale.before") || strings.Contains(name, ".new.") || strings.Contains(name, ".put.") {
+		if strings.Contains(name, "tailscale.before") || strings.Contains(name, ".new.") {
 			all = append(all, name)
 		}
 	}

@@ -199,6 +199,7 @@ func TestFindings(t *testing.T) {
 		"files from before a roll":          {func(s *scene) { s.former = true }, "unfinished: tidy"},
 		"an earlier run":                    {func(s *scene) { s.view.Pending = true }, "unfinished: tidy"},
 		"not loaded":                        {func(s *scene) { s.job, s.view.Verified = 113, true }, "tailscaled-stopped: run load"},
+		"stopped, and its device is gone":   {func(s *scene) { s.job, s.view.Verified, s.view.Tailnet.Devices = 113, true, nil }, "tailscaled-stopped: run load\ndevice-deleted: join fresh"},
 		"no process":                        {func(s *scene) { s.pid, s.view.Verified = 0, true }, "tailscaled-stopped: run ask"},
 		"no state folder":                   {func(s *scene) { s.pid, s.folder, s.own().Connected = 0, false, false }, "missing-state-folder: run ask\ntailscale-not-joined: delete nSample1CNTRL\ntailscale-not-joined: join fresh"},
 		"just started":                      {func(s *scene) { s.status.BackendState = tailscale.NoState }, "refused control-unreachable"},

@@ -107,7 +107,6 @@ func TestLoudFailures(t *testing.T) {
 		{script: "frobnicate", stderr: "sh: frobnicate: command not found\n", exit: 127},
 		{script: "/usr/bin/frobnicate", stderr: "sh: /usr/bin/frobnicate: No such file or directory\n", exit: 127},
 		{script: "cat --squeeze", stderr: "cat: option not modelled: --squeeze\n", exit: 64},
-		{script: "defaults read com.apple.x", stderr: "defaults: option not modelled: read com.apple.x\n", exit: 64},
 		{script: "csrutil status", stderr: "sh: csrutil: command not found\n", exit: 127},
 		{script: "perl -e 'print 1'", stderr: "sh: perl: not modelled: a text other than the watchdog\n", exit: 127},
 		{script: "cat <(echo hi)", stderr: "sh: not modelled: process substitution\n", exit: 64},
