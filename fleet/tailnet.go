@@ -27,6 +27,11 @@ type Tailnet struct {
 // OwnTags returns the tags sorted, each once.
 func (t Tailnet) OwnTags() []string { return slices.Compact(slices.Sorted(slices.Values(t.Tags))) }
 
+// Gives reports whether one of these tags is one that hosts get. A device without one belongs to someone else, whatever it is called.
+func (t Tailnet) Gives(tags []string) bool {
+	return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(t.Tags, tag) })
+}
+
 // Listed reports whether the control server's devices and keys can be listed and changed.
 func (t Tailnet) Listed() bool { return t.ControlURL == "" }
 

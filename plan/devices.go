@@ -108,7 +108,7 @@ func (c *computation) retireDevice(h *Host, add func(Kind, Code, string, ...Fiel
 	own, _ := k.Device(h.Seen.Facts)
 	var changes []Change
 	for _, d := range h.Tailnet.Devices {
-		if d.ID == own || !d.Connected && d.Claims(h.Name) && len(d.Tags) > 0 {
+		if d.ID == own || !d.Connected && d.Claims(h.Name) && c.cfg.Tailnet != nil && c.cfg.Tailnet.Gives(d.Tags) {
 			changes = append(changes, Change{Reason: Reason{code, why}, Removes: true, Device: &DeviceChange{Verb: DeleteDevice, Device: d},
 				Fields: []Field{{"device in the tailnet", d.Name + ", id " + d.ID, "none"}}})
 		}
@@ -120,16 +120,16 @@ func (c *computation) retireDevice(h *Host, add func(Kind, Code, string, ...Fiel
 	a.Step, a.Changes = k.ID(), changes
 }
 
-// devicesLeft deletes devices whose hosts are gone: disconnected ones with tags, under names of this configuration that no
+// devicesLeft deletes devices whose hosts are gone: disconnected ones with a tag that hosts get, under names of this configuration that no
 // server has. A host that does not answer may be one of them, so then nothing is deleted.
 func (c *computation) devicesLeft() {
 	seen := c.snap.Tailnet
-	if seen == nil || seen.Trouble != nil || seen.Unlisted || c.plan.Narrowed || slices.ContainsFunc(c.servers, c.silent) {
+	if seen == nil || c.cfg.Tailnet == nil || seen.Trouble != nil || seen.Unlisted || c.plan.Narrowed || slices.ContainsFunc(c.servers, c.silent) {
 		return
 	}
 	spoken := c.mentioned()
 	for _, d := range seen.Devices {
-		if _, ours := c.cfg.Parse(d.Name); !ours || d.Connected || len(d.Tags) == 0 || spoken[d.Name] || c.names()[d.Name] {
+		if _, ours := c.cfg.Parse(d.Name); !ours || d.Connected || !c.cfg.Tailnet.Gives(d.Tags) || spoken[d.Name] || c.names()[d.Name] {
 			continue
 		}
 		fields := []Field{{"device in the tailnet", "id " + d.ID, "none"}}

@@ -156,7 +156,6 @@ func (e *examination) inventory() {
 	}
 }
 
-// cluster checks the host's Node, where the configuration has a cluster.
 // device checks that the tailnet lists the device of a host that should join.
 func (e *examination) device(h plan.Host) {
 	t := h.Tailnet
@@ -177,6 +176,7 @@ func (e *examination) device(h plan.Host) {
 // list joins texts.
 func list(all []string) string { return cmp.Or(strings.Join(all, ", "), "none") }
 
+// cluster checks the host's Node, where the configuration has a cluster.
 func (e *examination) cluster() {
 	node, ok := e.of.Node.Get()
 	switch {

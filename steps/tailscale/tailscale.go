@@ -5,7 +5,6 @@ package tailscale
 import (
 	"embed"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,9 +56,9 @@ func (t tailscale) Restart(v plan.View) plan.Change {
 }
 
 // stale reports whether a device with the host's name is one that macfleet may delete: it is not connected, and has one of the tags
-// that macfleet gives. A device without them belongs to someone else.
+// that hosts get.
 func (t tailscale) stale(d inventory.Device) bool {
-	return !d.Connected && slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(t.tailnet().OwnTags(), tag) })
+	return !d.Connected && t.tailnet().Gives(d.Tags)
 }
 
 // tailnet returns the tailnet of the configuration; a zero one if the block is gone.
