@@ -14,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/internal/devices"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/tailnet"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/providers/transport"
 )
@@ -305,5 +306,34 @@ func TestTailnetInterrupted(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestDevicesOfOthersStay: of disconnected devices with a name of the fleet and no server, only those with a tag that hosts get are deleted.
+func TestDevicesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 2)
+	c := inTailnet(hostCore("production", 1))
+	converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+	const gone, others = "acme-production-macos-m2-00000", "acme-production-macos-m2-11111"
+	for name, tag := range map[string]string{gone: "tag:macmini", others: "tag:other"} {
+		if err := w.Tailnet().Add(name, tag); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Tailnet().Edit(name, func(d tailnet.Device) *tailnet.Device { d.Connected = false; return &d }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+	all, err := w.Tailnet().Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, d := range all {
+		left = append(left, d.Name)
+	}
+	if slices.Contains(left, gone) || !slices.Contains(left, others) {
+		t.Errorf("the tailnet has %q", left)
 	}
 }
