@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { maintest.Main(m) }
 
 // patience bounds what a test waits for. It is far above what anything takes,
 // so that it only ends a test that hangs.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func within(t testing.TB) context.Context {
 	t.Helper()

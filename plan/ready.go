@@ -89,9 +89,16 @@ func (h Host) Ready() (state inventory.Readiness, why string, known bool) {
 // Settling reports whether the host's kubelet was started so recently that its Node may become Ready by
 // itself.
 func (h Host) Settling() bool {
+	k, looked := h.Kubelet.Get()
+	return looked && k.Fault.Code == CodeKubeletSettling || h.Unheard()
+}
+
+// Unheard reports whether the host's kubelet runs, but its Node's last heartbeat seems to be from before
+// it started.
+func (h Host) Unheard() bool {
 	n, there := h.Node.Get()
 	k, looked := h.Kubelet.Get()
-	return looked && (k.Fault.Code == CodeKubeletSettling || k.Fault == (Reason{}) && there && !k.SentHeartbeat(n))
+	return there && looked && k.Fault == (Reason{}) && !k.SentHeartbeat(n)
 }
 
 // NotJudged returns why the host's Node cannot be judged, or nil: its kubelet was just started.

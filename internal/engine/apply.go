@@ -76,7 +76,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	}
 	e.Selection.Departs = e.Selection.Departs.Including(p)
 	e.Selection.NewTokens = false // they were created, or the failure was reported
-	_, after, err := e.observe(ctx, p)
+	after, err := e.verify(ctx, p, r)
 	if err != nil {
 		return r, fmt.Errorf("the result could not be verified: %w", err)
 	}
@@ -84,6 +84,32 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 	r.Failures = append(r.Failures, e.noteKeys(ctx, after)...)
 	e.countRepairs(ctx, p, &r)
 	return r, nil
+}
+
+// verify observes everything again. When a kubelet started is known only within the time that its
+// observation took, so after a slow one the last heartbeat may seem to be an earlier process's. Then
+// the next heartbeat is awaited, and everything is observed once more.
+func (e *Engine) verify(ctx context.Context, p *plan.Plan, r Result) (*plan.Plan, error) {
+	_, after, err := e.observe(ctx, p)
+	if err != nil || e.Stop.Err() != nil || e.Cluster == nil {
+		return after, err
+	}
+	changed := map[string]bool{}
+	for _, actions := range p.Runnable() {
+		changed[actions[0].ServerID] = true
+	}
+	for _, f := range r.Failures {
+		delete(changed, f.Action.ServerID)
+	}
+	unheard := slices.DeleteFunc(slices.Clone(after.Hosts), func(h plan.Host) bool { return !h.Member || !changed[h.Server.ID] || !h.Unheard() })
+	if len(unheard) == 0 || r.NotWaited > 0 {
+		return after, nil
+	}
+	if err := e.awaitHeartbeats(ctx, unheard); err != nil {
+		return nil, err
+	}
+	_, after, err = e.observe(ctx, p)
+	return after, err
 }
 
 // Settle records what a plan found in sync: keys of members that were reached for the first

@@ -115,6 +115,32 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// TestGateBlurred: when the last observation only knows that a kubelet started some time before it, the next
+// heartbeat is awaited and everything observed again, instead of a host that cannot be judged.
+func TestGateBlurred(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		p := planned(t, w.engine)
+		slow := w.Member(p.Hosts[0].Server.ID)
+		emit := w.engine.Emit
+		w.engine.Emit = func(ev engine.Event) {
+			if ev.Type == engine.NodeReady && ev.Host == p.Hosts[0].Name {
+				w.Change(func() { slow.Blurred = 25 * time.Second })
+			}
+			emit(ev)
+		}
+		r := performed(t, w.engine, p)
+		for _, h := range r.After.Hosts {
+			if state, why, _ := h.Ready(); state != inventory.Ready {
+				t.Errorf("%s is %s: %s", h.Name, state, why)
+			}
+		}
+		if !r.Converged() {
+			t.Errorf("result %+v", r)
+		}
+	})
+}
+
 // TestGateTooLate: a host that is not Ready in time is a failure that says what the
 // cluster and the host know, and keeps no other.
 func TestGateTooLate(t *testing.T) {

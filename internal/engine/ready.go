@@ -69,6 +69,13 @@ func (g *gate) poll(ctx context.Context) []*awaited {
 	if g.last = g.engine.scrubError(err); err != nil {
 		return nil
 	}
+	g.see(nodes)
+	g.ask(ctx)
+	return g.release()
+}
+
+// see gives the hosts their Nodes.
+func (g *gate) see(nodes []inventory.Node) {
 	g.nodes = make(map[string]inventory.Node, len(nodes))
 	for _, n := range wire.Clean(g.engine.Scrub, nodes) {
 		g.nodes[n.Name] = n
@@ -79,8 +86,6 @@ func (g *gate) poll(ctx context.Context) []*awaited {
 			h.Node = inventory.Present(n)
 		}
 	}
-	g.ask(ctx)
-	return g.release()
 }
 
 // macPolls is how many polls list only Macs before one lists all Nodes: a Node may lack the label.
@@ -202,6 +207,41 @@ func (g *gate) kubelet(ctx context.Context, h *plan.Host) (why string) {
 		h.Kubelet = f.Kubelet
 	}
 	return ""
+}
+
+// heardWithin is how long the next heartbeat of a running kubelet is awaited. One comes every 10 s.
+const heardWithin = time.Minute
+
+// awaitHeartbeats polls until the kubelets of hosts have sent a heartbeat since they started, or heardWithin has passed.
+func (e *Engine) awaitHeartbeats(ctx context.Context, hosts []plan.Host) error {
+	g := e.newGate()
+	g.macs = true
+	defer g.end()
+	for _, h := range hosts {
+		g.add(h, e.Now())
+	}
+	late := time.NewTimer(heardWithin)
+	defer late.Stop()
+	tick := time.NewTicker(cmp.Or(e.Ready.Every, DefaultEvery))
+	defer tick.Stop()
+	for {
+		if nodes, err := g.list(ctx); err == nil { // a failed list is retried
+			g.see(nodes)
+		}
+		g.take(func(h *awaited) bool { return !h.Unheard() })
+		if len(g.waiting) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.Stop.Done():
+			return nil
+		case <-late.C:
+			return nil // what is observed next says it
+		case <-tick.C:
+		}
+	}
 }
 
 // own reports whether the host's Node has the host's provider id, rather than another server's.

@@ -24,6 +24,7 @@ type Machine struct {
 	Unlisted bool              // the next list of the servers lacks it
 	FullDisk bool              // every write fails
 	Slow     time.Duration     // added to the latency of each call
+	Blurred  time.Duration     // how much later than it did its kubelet seems to have started
 	Skew     time.Duration     // of its clock
 	Late     time.Duration     // added to the time until its kubelet's first heartbeat
 	Refuses  string            // a value that makes its kubelet exit at once
@@ -294,7 +295,7 @@ func (c *conn) answer(p plan.Probe) string {
 	if m.process == m.Refuses && m.Refuses != "" {
 		process = dead
 	}
-	words := []string{orNone(m.State[p.Args[0]]), process, m.started.UTC().Format(time.RFC3339Nano), m.NodeName()}
+	words := []string{orNone(m.State[p.Args[0]]), process, m.started.Add(m.Blurred).UTC().Format(time.RFC3339Nano), m.NodeName()}
 	for _, pod := range c.world.podsOn(m.NodeName()) {
 		words = append(words, pod.VM())
 	}

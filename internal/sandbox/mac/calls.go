@@ -36,6 +36,9 @@ func (sh *shell) call(ctx context.Context, args []string) ([]string, error) {
 			return nil, errTooDeep
 		}
 	}
+	if args[0] == "read" {
+		return sh.readLine(ctx, interp.HandlerCtx(ctx), args), nil
+	}
 	return sh.takeOver(interp.HandlerCtx(ctx), args), nil
 }
 

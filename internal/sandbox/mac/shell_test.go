@@ -24,6 +24,23 @@ func TestShell(t *testing.T) {
 	})
 }
 
+// TestReadLine: read takes one line from a pipe or a file and leaves the rest, as macOS's sh does.
+func TestReadLine(t *testing.T) {
+	long := strings.Repeat("0123456789", 120)
+	check(t, "m1", []row{
+		{script: "printf 'one\\ntwo\\nrest' | { read -r a; read -r b; cat; echo; echo \"$a $b\"; }", stdout: "rest\none two\n"},
+		{script: "printf 'one\\ntwo\\nrest' >f; { read -r a; read -r b; cat; echo; echo \"$a $b\"; } <f", stdout: "rest\none two\n"},
+		{script: "printf '%s\\nx' " + long + " | { read -r a; cat; echo; echo $a; }", stdout: "x\n" + long + "\n"},
+		{script: "printf '%s\\nx' " + long + " >f; { read -r a; cat; echo; echo $a; } <f", stdout: "x\n" + long + "\n"},
+		{script: "printf 'a\\nend' | while read -r l || [ -n \"$l\" ]; do echo \"<$l>\"; done", stdout: "<a>\n<end>\n"},
+		{script: "printf ' a|b c|d|e \\n' | { IFS='|' read -r x y z; echo \"$x,$y,$z,$IFS.\"; }", stdout: " a,b c,d|e , \t\n.\n"},
+		{script: "printf '  two  words  here \\\\ \\n' | { read -r x y; echo \"<$x><$y>\"; }", stdout: "<two><words  here \\>\n"},
+		{script: "printf '  it'\\''s \\\\n $HOME \\n' | { IFS= read -r x; printf '<%s>\\n' \"$x\"; }", stdout: "<  it's \\n $HOME >\n"},
+		{script: "f() { local v; printf 'in\\n' >g; read -r v <g; echo $v; }; v=out; f; echo $v; read -r v </dev/null; echo \"$? <$v>\"", stdout: "in\nout\n1 <>\n"},
+		{script: "set -e; : >g; read -r v <g || echo empty; read -r v <g; echo never", stdout: "empty\n", exit: 1},
+	})
+}
+
 func TestPermissions(t *testing.T) {
 	check(t, "m1", []row{
 		{script: "echo x >/etc/x", stderr: "sh: /etc/x: Permission denied\n", exit: 1},
