@@ -55,6 +55,8 @@ type GithubRunner struct {
 // BuildTools are the tools that jobs on a builder use.
 type BuildTools struct {
 	Packer      *Artifact `hcl:"packer,optional" per:"fleet"`                                                 // the vendor's archive for darwin-arm64; nil: macfleet installs none
+	Homebrew    *Artifact `hcl:"homebrew,optional" per:"run"`                                                 // its installer; nil: Homebrew is not installed
+	Formulae    []string  `hcl:"formulae,optional" per:"fleet" is:"formula"`                                  // full names
 	Xcode       *string   `hcl:"xcode,optional" per:"fleet" default:"/Applications/Xcode.app" is:"host_path"` // that the tools use; empty: any, or none
 	Cache       *string   `hcl:"cache,optional" per:"fleet" is:"host_path"`                                   // a folder of the login user's for caches of builds
 	Environment []string  `hcl:"environment,optional" per:"fleet" is:"variable"`                              // NAME=value, for every shell

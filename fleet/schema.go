@@ -244,7 +244,9 @@ func (System) Describe() map[string]Description {
 // Describe describes the step.
 func (BuildTools) Describe() map[string]Description {
 	return map[string]Description{
-		"":            {Text: "The tools of jobs on a builder: packer, Xcode, a folder for caches, and variables of every shell."},
+		"":            {Text: "The tools of jobs on a builder: packer, Homebrew, Xcode, a folder for caches, and variables of every shell."},
+		"homebrew":    {Text: "Homebrew's installer, which runs without prompts where Homebrew is missing.", Example: `artifact.homebrew`},
+		"formulae":    {Text: "Formulae of Homebrew by full name: installed once, trusted, pinned, and never upgraded by macfleet.", Example: `["git-lfs", "acme/tap/crane"]`},
 		"packer":      {Text: "The vendor's archive of packer for darwin-arm64: its code signature changes only with the configuration.", Example: `artifact.packer`},
 		"xcode":       {Text: "The Xcode that the command line tools use. It must be installed: macfleet selects it and accepts its licence. Empty: any, or none.", Example: `"/Applications/Xcode-26.1.app"`},
 		"cache":       {Text: "A folder for caches of builds, which the login user owns.", Example: `"/opt/build-cache"`},

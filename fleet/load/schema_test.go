@@ -137,7 +137,7 @@ func needed(b fleet.SchemaBlock, a fleet.SchemaAttribute) bool {
 // What the examples refer to and do not declare.
 var (
 	otherArtifact = "artifact \"tart_kubelet\" {\n version = \"0.4.0\"\n source = \"dist/tart-kubelet\"\n sha256 = \"" + strings.Repeat("9f86d081", 8) + "\"\n}\n"
-	otherPrograms = strings.ReplaceAll(otherArtifact, "tart_kubelet", "tailscale") + strings.ReplaceAll(otherArtifact, "tart_kubelet", "node_exporter") + strings.ReplaceAll(otherArtifact, "tart_kubelet", "packer") +
+	otherPrograms = strings.ReplaceAll(otherArtifact, "tart_kubelet", "tailscale") + strings.ReplaceAll(otherArtifact, "tart_kubelet", "node_exporter") + strings.ReplaceAll(otherArtifact, "tart_kubelet", "packer") + strings.ReplaceAll(otherArtifact, "tart_kubelet", "homebrew") +
 		"variable \"tailnet\" {\n type = bool\n default = true\n}\n"
 	otherVariable = "variable \"cluster_ca\" {\n type = string\n default = <<-PEM\n" + certificate() + "PEM\n}\n"
 )

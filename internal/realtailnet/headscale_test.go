@@ -102,7 +102,7 @@ func startControl(path, dir string) (*control, error) {
 		"dns":      map[string]any{"magic_dns": true, "base_domain": "tail.acme.test", "override_local_dns": false},
 		"policy":   map[string]any{"mode": "file", "path": filepath.Join(dir, "policy.json")},
 		"log":      map[string]any{"level": "info", "format": "text"},
-		"cli":      map[string]any{"timeout": patience.String()}, // of its own 5 s, a loaded machine needs more
+		"cli":      map[string]any{"timeout": patience.String()}, // the default is 5 s, and a loaded machine takes longer
 	}
 	text, err := json.Marshal(config) // JSON is YAML too
 	if err != nil {

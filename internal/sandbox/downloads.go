@@ -93,6 +93,8 @@ func Sample(address string) []byte {
 			{inner + "/node_exporter", 0o755, program("node_exporter", name)}})
 	case strings.HasPrefix(name, "packer_") && strings.HasSuffix(name, ".zip"):
 		return zipped([]packedFile{{"LICENSE.txt", 0o644, []byte("Business Source License 1.1\n")}, {"packer", 0o755, append(program("packer", name), "team=D38WU7D763\n"...)}})
+	case strings.HasPrefix(name, "homebrew-") && strings.HasSuffix(name, ".sh"):
+		return installerOf(versionInName.FindString(name))
 	case strings.HasSuffix(name, ".tar.gz"):
 		inner := strings.TrimSuffix(name, ".tar.gz")
 		return packed([]packedFile{{inner, 0o755, program(inner, name)}})

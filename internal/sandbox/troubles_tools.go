@@ -9,7 +9,22 @@ func toolTroubles() []trouble {
 		packer     = "/usr/local/bin/packer"
 		kept       = "/usr/local/bin/.packer.former"
 	)
+	const (
+		cellar = "/opt/homebrew/Cellar/packer"
+		pin    = "/opt/homebrew/var/homebrew/pinned/packer"
+		trust  = "/Users/m1/.homebrew/trust.json"
+	)
 	return []trouble{
+		{
+			Incident: Incident{"brew-upgraded-packer", "a job ran brew unpin and brew upgrade, and Homebrew's packer has another version and signature"},
+			remember: nothing, cause: byScript("mkdir -p " + cellar + "/1.15.4 /opt/homebrew/var/homebrew/pinned; rm -f " + pin + "; mv " + cellar + "/* " + cellar + "/1.16.0"),
+			lasts: scriptFinds("ls -d "+pin+" 2>/dev/null || ls "+cellar, "1.16.0"), cure: byScript("mv " + cellar + "/* " + cellar + "/1.15.4; ln -sf ../../../Cellar/packer/1.15.4 " + pin),
+		},
+		{
+			Incident: Incident{"untrusted-tap", "Homebrew was updated to 6, which loads no formula of a tap that is not trusted"},
+			remember: nothing, cause: byScript("mkdir -p /Users/m1/.homebrew; echo '{}' >" + trust),
+			lasts: scriptFinds("cat "+trust, "{}"), cure: byScript("rm -f " + trust),
+		},
 		{
 			Incident: Incident{"xcode-licence", "an update of Xcode has another licence, which is not accepted"},
 			remember: nothing, cause: byScript("defaults delete " + agreed + " 2>/dev/null || :"),

@@ -4,6 +4,7 @@ package buildtools
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -47,7 +48,11 @@ func (b buildTools) Probes() []plan.Probe {
 	if b.desired != nil {
 		args = []string{*b.desired.Xcode, text(b.desired.Cache)}
 	}
-	return kit.ProbeOrTraces(b.desired != nil, scripts.Probe(b.ID(), "state", plan.Root, args...))
+	probes := kit.ProbeOrTraces(b.desired != nil, scripts.Probe(b.ID(), "state", plan.Root, args...))
+	if b.brews() {
+		probes = append(probes, scripts.Probe(b.ID(), "homebrew", plan.Login, strings.Join(b.desired.Formulae, "\n")))
+	}
+	return probes
 }
 
 func text(s *string) string {
@@ -177,7 +182,12 @@ func (b buildTools) Wanted() string {
 	if b.desired == nil {
 		return ""
 	}
-	return kit.Wanted(b.settings(seen{}, kit.GoalOf(b.desired.Packer), false))
+	all := b.settings(seen{}, kit.GoalOf(b.desired.Packer), false)
+	if b.brews() {
+		brew, _, _ := b.homebrewChanges(homebrewSeen{}, kit.UnknownSpace)
+		all = append(all, brew...)
+	}
+	return kit.Wanted(all)
 }
 
 // installSpace is the space that packer needs while it is installed, in sizes of the archive.
@@ -186,6 +196,10 @@ const installSpace = 5
 func (b buildTools) Diff(v plan.View) plan.Finding {
 	r := &kit.Reader{Facts: v.Facts}
 	s := read(r, kit.AnsweredProbe(v.Facts, "build_tools.state"))
+	var brew homebrewSeen
+	if b.brews() {
+		brew = readHomebrew(r, "build_tools.homebrew")
+	}
 	switch {
 	case b.desired == nil:
 		return b.leave(v, s, r)
@@ -194,7 +208,13 @@ func (b buildTools) Diff(v plan.View) plan.Finding {
 	}
 	goal, back := s.receipt.Goal(b.desired.Packer, s.kept, v.Rollback)
 	all := b.settings(s, goal, v.Pending)
-	f := plan.Finding{Facts: kit.Facts(all)}
+	var brewSettings []kit.Setting
+	var brewChanges []plan.Change
+	var brewless *plan.Trouble
+	if b.brews() {
+		brewSettings, brewChanges, brewless = b.homebrewChanges(brew, s.free)
+	}
+	f := plan.Finding{Facts: kit.Facts(slices.Concat(all, brewSettings))}
 	if b.desired.Packer != nil {
 		f.Warnings = s.receipt.RolledBack(goal, v.Rollback)
 		if back != nil {
@@ -209,6 +229,7 @@ func (b buildTools) Diff(v plan.View) plan.Finding {
 	// Without its licence nothing of Xcode runs, so it comes first.
 	add(plan.Change{Reason: plan.Reason{Code: codeLicence, Text: "the licence of " + *b.desired.Xcode + " is not accepted"},
 		Command: scripts.Command("build_tools-licence", plan.Root, *b.desired.Xcode)}, all[xcode], all[licence])
+	f.Changes = append(f.Changes, brewChanges...) // before the selection of Xcode, which Homebrew's installer moves
 	add(plan.Change{Reason: b.packerReason(s, all), Delivery: goal.Delivery(installSpace, s.free),
 		Command: scripts.Command("build_tools-packer", plan.Root, goal.Path(), goal.SHA, goal.Name, goal.Way())}, all[packer])
 	add(plan.Change{Reason: plan.Reason{Code: codeSelection, Text: "the command line tools use " + all[selection].Seen},
@@ -223,6 +244,8 @@ func (b buildTools) Diff(v plan.View) plan.Finding {
 	switch {
 	case all[xcode].Differs():
 		f.Refused = codeXcodeMissing.Trouble(*b.desired.Xcode + " is not on the host")
+	case brewless != nil:
+		f.Refused = brewless
 	case all[packer].Differs() && goal.SHA == "":
 		f.Refused = kit.ArtifactMissing(b.ID())
 	case all[packer].Differs() && s.free != kit.UnknownSpace && s.free < goal.Delivery(installSpace, s.free).Space && goal.Way() != "back":

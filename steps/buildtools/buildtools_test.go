@@ -15,12 +15,18 @@ const step plan.StepID = "build_tools"
 // find is what the step finds on a host with these tools.
 func find(t *testing.T, spec fleet.Spec, tools stepstest.Tools, pending bool) plan.Finding {
 	t.Helper()
+	return findAll(t, spec, tools, stepstest.SettledHomebrew(), pending)
+}
+
+// findAll is find with what the host answers about Homebrew.
+func findAll(t *testing.T, spec fleet.Spec, tools stepstest.Tools, brew stepstest.Homebrew, pending bool) plan.Finding {
+	t.Helper()
 	v := plan.View{Host: stepstest.Host(spec), Root: true, Pending: pending}
 	id := "build_tools.state"
 	if spec.BuildTools == nil {
 		id = "build_tools.traces"
 	}
-	v.Facts = plan.Facts{id: inventory.Present(tools.Answer())}
+	v.Facts = plan.Facts{id: inventory.Present(tools.Answer()), "build_tools.homebrew": inventory.Present(brew.Answer())}
 	f := stepstest.StepOf(t, step, v.Host).Diff(v)
 	stepstest.Sound(t, step, v, f)
 	return f
@@ -81,6 +87,48 @@ func TestFindings(t *testing.T) {
 		})
 	}
 	stepstest.Expect(t, "an earlier run", "unfinished: files", brief(find(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), true)))
+}
+
+// TestHomebrew: what was seen of Homebrew, and what follows. A formula is installed once and never upgraded.
+func TestHomebrew(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*stepstest.Homebrew)
+		spec   func(*fleet.BuildTools)
+		want   string
+		text   string
+	}{
+		"in sync":                       {},
+		"before trust":                  {change: func(h *stepstest.Homebrew) { h.Trusts, h.Trusted = false, "" }},
+		"the whole tap is trusted":      {change: func(h *stepstest.Homebrew) { h.Trusted = `{"trustedtaps": ["acme/tap"]}` }},
+		"none":                          {change: func(h *stepstest.Homebrew) { *h = stepstest.Homebrew{Missing: true} }, want: "homebrew-missing: brew, formula-missing: formulae"},
+		"none, and no installer":        {change: func(h *stepstest.Homebrew) { *h = stepstest.Homebrew{Missing: true} }, spec: func(b *fleet.BuildTools) { b.Homebrew = nil }, want: "homebrew-missing: brew, formula-missing: formulae, refused homebrew-missing"},
+		"none, and nothing of it":       {change: func(h *stepstest.Homebrew) { *h = stepstest.Homebrew{Missing: true} }, spec: func(b *fleet.BuildTools) { b.Homebrew, b.Formulae = nil, nil }},
+		"another tap's is not trusted":  {change: func(h *stepstest.Homebrew) { h.Trusted = "{}" }, want: "untrusted-tap: formulae", text: "Homebrew does not trust acme/tap/crane"},
+		"no file of trust":              {change: func(h *stepstest.Homebrew) { h.Trusted = "" }, want: "untrusted-tap: formulae"},
+		"one missing":                   {change: func(h *stepstest.Homebrew) { h.Versions = "crane 0.20.6\n" }, want: "formula-missing: formulae", text: "git-lfs is not installed"},
+		"upgraded":                      {change: func(h *stepstest.Homebrew) { h.Versions = "git-lfs 3.8.0\ncrane 0.20.6\n" }, want: "formula-upgraded: formulae", text: "git-lfs is 3.8.0, and macfleet installed 3.7.1; Homebrew has only the newest, so this one is kept and pinned"},
+		"upgraded, and the old is left": {change: func(h *stepstest.Homebrew) { h.Versions += "git-lfs 3.8.0\n" }, want: "formula-upgraded: formulae"},
+		"not pinned":                    {change: func(h *stepstest.Homebrew) { h.Pinned = "crane\n" }, want: "formula-not-pinned: formulae", text: "git-lfs is not pinned"},
+		"a person's own":                {change: func(h *stepstest.Homebrew) { h.Noted = "" }, want: "formula-not-pinned: formulae"},
+		"the worst is the reason":       {change: func(h *stepstest.Homebrew) { h.Versions, h.Pinned, h.Trusted = "crane 0.20.6\n", "", "{}" }, want: "untrusted-tap: formulae"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brew, spec := stepstest.SettledHomebrew(), stepstest.BuildTools()
+			if tc.change != nil {
+				tc.change(&brew)
+			}
+			if tc.spec != nil {
+				tc.spec(spec)
+			}
+			f := findAll(t, fleet.Spec{BuildTools: spec}, stepstest.SettledTools(), brew, false)
+			stepstest.Expect(t, name, tc.want, brief(f))
+			if tc.text != "" {
+				stepstest.Expect(t, name, tc.text, f.Changes[0].Reason.Text)
+			}
+		})
+	}
 }
 
 // TestRemoval: only what macfleet made is removed.

@@ -30,7 +30,7 @@ func change(t *testing.T, name string) plan.Command {
 
 func newMac(t *testing.T, shell []string) *scripttest.Mac {
 	t.Helper()
-	m := scripttest.New(t, shell, "/usr/local", "/etc/", "/opt")
+	m := scripttest.New(t, shell, "/usr/local", "/etc/", "/opt", "/Users")
 	m.Folders("/usr/local/lib/macfleet", "/etc")
 	m.Tool("chown", `echo "$*" >>"$STATE/chown"`)
 	m.Tool("sync", "exit 0")
@@ -127,5 +127,96 @@ func TestPacker(t *testing.T) {
 				t.Errorf("%s is left", name)
 			}
 		}
+	})
+}
+
+// TestFormulae: a formula is installed when it is missing, trusted and pinned, and never upgraded; the second run does nothing.
+func TestFormulae(t *testing.T) {
+	t.Parallel()
+	const brew = `#!/bin/sh
+[ -n "$HOMEBREW_NO_ASK$HOMEBREW_NO_INSTALL_UPGRADE$HOMEBREW_NO_INSTALLED_DEPENDENTS_CHECK" ] || exit 9
+echo "$*" >>"$STATE/brew"
+name=${3##*/}
+case $1 in
+install) mkdir -p "$BREW/Cellar/$name/1.0" ;;
+pin) ln -s x "$BREW/var/homebrew/pinned/$2" ;;
+trust) [ ! -e "$STATE/refuses" ] || exit 1; printf '"%s"\n' "$3" >"$TRUST" ;;
+esac
+`
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for _, trusts := range []bool{true, false} {
+			m := newMac(t, shell)
+			m.Folders("/opt/homebrew/bin", "/opt/homebrew/Cellar/git-lfs/0.9", "/opt/homebrew/var/homebrew/pinned", "/opt/homebrew/Library/Homebrew/cmd", "/Users/m1/.homebrew")
+			text := strings.NewReplacer("$STATE", m.State, "$BREW", m.Path("/opt/homebrew"), "$TRUST", m.Path("/Users/m1/.homebrew/trust.json")).Replace(brew)
+			scripttest.Write(t, m.Path("/opt/homebrew/bin/brew"), text, 0o755)
+			m.Tool("sudo", `[ "$1 $2 $3" = "-H -u m1" ] && shift 3 && exec "$@"`)
+			if trusts {
+				m.Put("/opt/homebrew/Library/Homebrew/cmd/trust.rb", "")
+			}
+			c := formulae(t)
+			if trusts {
+				m.Set("refuses", "")
+				if a := m.Run(c, ""); a.Exit == 0 || m.Read("/usr/local/lib/macfleet/homebrew.receipt") != "no file" {
+					t.Errorf("brew failed, and the script's exit code is %d", a.Exit)
+				}
+				if err := os.Remove(filepath.Join(m.State, "refuses")); err != nil {
+					t.Fatal(err)
+				}
+				m.Set("brew", "pin git-lfs\ninstall --formula acme/tap/crane\n") // the failed run has done these
+			}
+			for range 2 {
+				if a := m.Run(c, ""); a.Exit != 0 {
+					t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
+				}
+			}
+			want := "pin git-lfs\ninstall --formula acme/tap/crane\ntrust --formula acme/tap/crane\npin crane"
+			if !trusts {
+				want = strings.Replace(want, "trust --formula acme/tap/crane\n", "", 1)
+			}
+			stepstest.Expect(t, "commands of brew", want, m.Get("brew"))
+			stepstest.Expect(t, "the receipt", "git-lfs 0.9\ncrane 1.0\n", m.Read("/usr/local/lib/macfleet/homebrew.receipt"))
+		}
+	})
+}
+
+// formulae returns the command that installs the sample's formulae.
+func formulae(t *testing.T) plan.Command {
+	t.Helper()
+	f := findAll(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), stepstest.Homebrew{Trusts: true}, false)
+	return f.Changes[0].Command
+}
+
+// TestHomebrewInstaller: the installer runs as the login user, its digest is checked first, and the selection of Xcode is as before.
+func TestHomebrewInstaller(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		m := newMac(t, shell)
+		m.Folders("/opt/homebrew/bin")
+		m.Tool("xcode-select", `case $1 in -p) echo /Tools ;; *) echo "$2" >>"$STATE/selected" ;; esac`)
+		m.Tool("sudo", `[ "$1 $2 $3" = "-H -u m1" ] && shift 3 && exec "$@"`)
+		installer := `[ -n "$NONINTERACTIVE" ] || exit 1
+[ ! -e "` + m.State + `/fails" ] || exit 3
+printf '#!/bin/sh\n' >` + m.Path("/opt/homebrew/bin/brew") + `; chmod 755 ` + m.Path("/opt/homebrew/bin/brew") + "\n"
+		m.Put("/usr/local/installer", installer)
+		f := findAll(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), stepstest.Homebrew{Missing: true}, false)
+		c := f.Changes[0].Command
+		c.Args[0] = m.Path("/usr/local/installer")
+		if a := m.Run(c, ""); a.Exit == 0 || !strings.Contains(a.Stderr, "checksum mismatch") || m.Get("selected") != "" {
+			t.Errorf("another installer: exit code %d, %s", a.Exit, a.Stderr)
+		}
+		sum := sha256.Sum256([]byte(installer))
+		c.Args[1] = hex.EncodeToString(sum[:])
+		m.Set("fails", "")
+		if a := m.Run(c, ""); a.Exit == 0 || !strings.Contains(a.Stderr, "exit code 3") {
+			t.Errorf("an installer that fails: exit code %d, %s", a.Exit, a.Stderr)
+		}
+		if err := os.Remove(filepath.Join(m.State, "fails")); err != nil {
+			t.Fatal(err)
+		}
+		if a := m.Run(c, ""); a.Exit != 0 {
+			t.Errorf("exit code %d, %s", a.Exit, a.Stderr)
+		}
+		const xcode = "/Applications/Xcode.app/Contents/Developer"
+		stepstest.Expect(t, "selected", xcode+"\n"+xcode, m.Get("selected"))
 	})
 }

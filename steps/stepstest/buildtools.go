@@ -15,7 +15,8 @@ func Packer() *fleet.Artifact {
 
 // BuildTools is the sample block.
 func BuildTools() *fleet.BuildTools {
-	return &fleet.BuildTools{Packer: Packer(), Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"}}
+	return &fleet.BuildTools{Packer: Packer(), Homebrew: &fleet.Artifact{Name: "homebrew", Version: "6.0.18", SHA256: strings.Repeat("3b", 32), Size: 36 << 10, Fetch: fleet.FetchHost},
+		Formulae: []string{"git-lfs", "acme/tap/crane"}, Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"}}
 }
 
 // Tools is what a Mac answers about its build tools, for tests.
@@ -75,5 +76,39 @@ func (t Tools) Answer() plan.Answer {
 	}
 	a.part("", "kept 0")
 	a.disk(400_000_000)
+	return a.end()
+}
+
+// Homebrew is what a Mac answers about Homebrew, for tests.
+type Homebrew struct {
+	Missing  bool
+	Trusts   bool // it has trusted taps
+	Trusted  string
+	Versions string // lines "formula version"
+	Pinned   string // a formula a line
+	Noted    string // lines "formula version"
+}
+
+// SettledHomebrew is Homebrew as the sample block sets it up.
+func SettledHomebrew() Homebrew {
+	const versions = "git-lfs 3.7.1\ncrane 0.20.6\n"
+	return Homebrew{Trusts: true, Trusted: "{\n\"acme/tap/crane\": \"formula\"\n}\n", Versions: versions, Pinned: "git-lfs\ncrane\n", Noted: versions}
+}
+
+// Answer is the answer of the probe.
+func (h Homebrew) Answer() plan.Answer {
+	var a answer
+	if h.Missing {
+		return a.end()
+	}
+	a.part("", "homebrew 0 "+map[bool]string{true: "trusts", false: "no"}[h.Trusts])
+	if h.Trusted != "" {
+		a.part(h.Trusted, "trusted 0")
+	}
+	a.part(h.Versions, "versions 0")
+	a.part(h.Pinned, "pinned 0")
+	if h.Noted != "" {
+		a.part(h.Noted, "noted 0")
+	}
 	return a.end()
 }

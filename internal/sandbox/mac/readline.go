@@ -13,14 +13,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// peekSize is how many bytes of a line are looked at at once: most lines are shorter.
+// peekSize is how many bytes of a line are read ahead at once: most lines are shorter.
 const peekSize = 512
 
-// peeker looks at what a file has next without taking it.
+// peeker reads what a file has next without taking it.
 type peeker interface {
 	// peek returns the next bytes, at most len(buf), and waits for the first. It returns io.EOF at the end.
 	peek(ctx context.Context, buf []byte) (int, error)
-	// take takes bytes that were looked at.
+	// take takes bytes that were read ahead.
 	take(n int) error
 }
 
@@ -79,7 +79,7 @@ func lineOf(ctx context.Context, from peeker) (line []byte, err error) {
 	}
 }
 
-// plainPeeker looks at a file on the disk.
+// plainPeeker reads ahead in a file on the disk.
 type plainPeeker struct{ *os.File }
 
 func (f plainPeeker) peek(_ context.Context, buf []byte) (int, error) {

@@ -25,7 +25,7 @@ func peekerOf(file *os.File) peeker {
 	return nil
 }
 
-// pipePeeker looks at a pipe: tee(2) duplicates its content into another pipe.
+// pipePeeker reads ahead in a pipe: tee(2) duplicates its content into another pipe.
 type pipePeeker struct{ *os.File }
 
 // copies holds empty pipes for copies.

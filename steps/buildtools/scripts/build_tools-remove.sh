@@ -1,5 +1,6 @@
 # Uses: put markers receipt
-# Deletes packer, if macfleet installed it, and the variables. The folder with caches and Xcode stay.
+# Deletes packer, if macfleet installed it, and the variables. The folder with caches, Xcode, and what Homebrew
+# installed stay.
 set -e
 begin build_tools
 if [ -f /etc/zshenv ]; then
@@ -14,5 +15,5 @@ fi
 read_receipt build_tools
 [ -z "$current" ] || rm -f /usr/local/bin/packer
 rm -rf /usr/local/lib/macfleet/.packer.new.*
-rm -f "$receipts/build_tools.receipt"
+rm -f "$receipts/build_tools.receipt" "$receipts/homebrew.receipt"
 sync
