@@ -242,6 +242,14 @@ func (System) Describe() map[string]Description {
 }
 
 // Describe describes the step.
+func (LocalNetwork) Describe() map[string]Description {
+	return map[string]Description{
+		"":       {Text: "Jobs of a CI agent reach virtual machines without a click: macOS asks from 15.0 on. A restart is part of it."},
+		"subnet": {Text: "Network of the virtual machines, as vmnet gives it.", Example: `"192.168.2.0/24"`},
+	}
+}
+
+// Describe describes the step.
 func (BuildTools) Describe() map[string]Description {
 	return map[string]Description{
 		"":            {Text: "The tools of jobs on a builder: packer, Homebrew, Xcode, a folder for caches, and variables of every shell."},

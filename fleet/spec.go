@@ -14,6 +14,7 @@ type Spec struct {
 	Hostname     *Hostname     `hcl:"hostname,block"`
 	Power        *Power        `hcl:"power,block"`
 	System       *System       `hcl:"system,block"`
+	LocalNetwork *LocalNetwork `hcl:"local_network,block"`
 	AutoLogin    *AutoLogin    `hcl:"auto_login,block"`
 	VMFirewall   *VMFirewall   `hcl:"vm_firewall,block"`
 	Tailscale    *Tailscale    `hcl:"tailscale,block"`
@@ -60,6 +61,11 @@ type System struct {
 	Spotlight        *bool `hcl:"spotlight,optional" per:"fleet" default:"false"`                          // indexes all volumes
 	RebootAfter      *int  `hcl:"reboot_after,optional" per:"run" default:"45" least:"0" max:"49"`         // days that the Mac may be up; 0 = any
 	AddressLease     *int  `hcl:"address_lease,optional" per:"fleet" default:"600" least:"60" max:"86400"` // seconds that a virtual machine keeps its address; macOS's default is a day
+}
+
+// LocalNetwork lets programs of the session reach virtual machines. From 15.0 on macOS keeps them away.
+type LocalNetwork struct {
+	Subnet *string `hcl:"subnet,optional" per:"fleet" default:"192.168.64.0/24" is:"network"` // of the virtual machines, as vmnet gives it
 }
 
 // AutoLogin keeps the login user logged in at the screen: a virtual machine needs this session. It has no

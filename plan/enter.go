@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,7 +41,9 @@ func (h *Host) enter(step Step, marker Marker) (a Action, differs bool) {
 		h.Warnings = append(h.Warnings, w)
 	}
 	h.noSession = h.noSession || f.NoSession
-	h.restarts = cmp.Or(h.restarts, f.Restart)
+	if h.restarts == nil && f.Restart != nil {
+		h.restarts, h.restartsAfter = f.Restart, id
+	}
 	if _, shown := f.VMs.Get(); shown {
 		h.vms = f.VMs
 	}
@@ -95,7 +96,8 @@ func (h *Host) View(id StepID) View {
 	if _, moves := h.MovesFrom(); moves { // the step needs a kubelet identity that does not exist yet
 		node = inventory.Absent[inventory.Node]()
 	}
-	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, Root: h.Seen.Root,
+	version, _ := h.Seen.OSVersion.Get()
+	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, OSVersion: version, Root: h.Seen.Root,
 		Verified: proven, Pending: slices.Contains(h.Seen.Pending, id),
 		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At,
 		Service: h.Service, Tailnet: h.Tailnet, Path: h.Seen.Path, Servers: h.servers, Fence: h.fence, Taken: h.taken}

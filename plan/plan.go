@@ -191,17 +191,18 @@ type Host struct {
 	Compared      bool               `json:"asked"`           // its steps were compared, whatever the result
 	NeedsRoot     bool               `json:"blind,omitempty"` // something of it only root could read
 
-	trust      Trust
-	adopting   bool    // it has a host block, but no apply has adopted it yet
-	rootToCome bool    // one of its actions sets up root
-	leftNode   bool    // its kubelet already uses its name, but its Node is still the former one
-	markerLost bool    // someone removed its marker
-	noSession  bool    // no user is logged in at its screen
-	restarts   *Reason // why a step needs the host to restart
-	vms        inventory.Seen[[]string]
-	servers    map[string]bool // names of all servers and members
-	taken      time.Time       // when the lists were read
-	fence      *Fence          // an earlier run kept new jobs away from its agent
+	trust         Trust
+	adopting      bool    // it has a host block, but no apply has adopted it yet
+	rootToCome    bool    // one of its actions sets up root
+	leftNode      bool    // its kubelet already uses its name, but its Node is still the former one
+	markerLost    bool    // someone removed its marker
+	noSession     bool    // no user is logged in at its screen
+	restarts      *Reason // why a step needs the host to restart
+	restartsAfter StepID  // the step
+	vms           inventory.Seen[[]string]
+	servers       map[string]bool // names of all servers and members
+	taken         time.Time       // when the lists were read
+	fence         *Fence          // an earlier run kept new jobs away from its agent
 }
 
 // MarkerStale reports whether the marker lacks something that is known now: the record of a step that is in

@@ -58,10 +58,15 @@ func (h *Host) rebooting(a Action, actions []Action, session StepID) Action {
 }
 
 // restartFor adds the restart that a step needs, behind all other actions: it depends on them. What they repair in the session is then
-// right; where one of them is refused, the restart is, too.
+// right; where one of them is refused, the restart is, too. A new host restarts right after the step.
 func (c *computation) restartFor(d *draft) {
 	h := d.host
 	if h.restarts == nil || h.Unknown != nil || h.Refused != nil {
+		return
+	}
+	if !h.Member { // nothing runs on a new host, and the restart comes before anything can
+		i := slices.IndexFunc(d.actions, func(a Action) bool { return a.Step == h.restartsAfter })
+		d.actions = slices.Insert(d.actions, i+1, h.action(RebootServer, pending, h.restarts.Code, h.restarts.Text))
 		return
 	}
 	blocked := slices.DeleteFunc(slices.Clone(d.actions), func(a Action) bool { return a.Refusal == nil })

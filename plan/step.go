@@ -109,27 +109,28 @@ func (f Facts) Get(id string) inventory.Seen[Answer] {
 
 // View is all that a step may read.
 type View struct {
-	Host     fleet.Host
-	Server   inventory.Server
-	Node     inventory.Seen[inventory.Node]
-	Facts    Facts
-	Root     bool                               // passwordless sudo works
-	Verified bool                               // the marker records it as verified: what exists may be macfleet's, and may be removed with the block
-	Pending  bool                               // an earlier run started a change and never verified it: that is a difference
-	Identity inventory.Seen[inventory.Identity] // the identity of the host's kubelet in the cluster
-	Join     inventory.Seen[inventory.Join]     // how hosts reach the cluster
-	Pods     inventory.Seen[[]inventory.Pod]    // those on the host's Node
-	NewToken bool                               // the kubelet should get a new token
-	Rollback bool                               // the earlier version is requested instead of the configured one
-	Force    bool                               // changes do not wait, including those that check for work themselves
-	At       time.Time                          // when the host had answered, by the clock of Node.Heard; zero: unknown
-	Service  *ServiceSeen                       // the CI service of the host's agent; nil: the host should be no agent of one
-	Tailnet  *TailnetSeen                       // what the control server lists of this host; nil: the configuration has no tailnet
-	Path     string                             // how the host was reached, as HostSeen.Path
-	Servers  map[string]bool                    // the names of all servers and members; shared, so it must not be changed
-	Fence    *Fence                             // an earlier run kept new jobs away from the host's agent; nil: none did
-	Fenced   bool                               // this run keeps new jobs away: labels and group of the agent are not compared
-	Taken    time.Time                          // when the lists were read; zero: unknown
+	Host      fleet.Host
+	Server    inventory.Server
+	Node      inventory.Seen[inventory.Node]
+	Facts     Facts
+	OSVersion string                             // of macOS, such as 26.3; empty: unknown
+	Root      bool                               // passwordless sudo works
+	Verified  bool                               // the marker records it as verified: what exists may be macfleet's, and may be removed with the block
+	Pending   bool                               // an earlier run started a change and never verified it: that is a difference
+	Identity  inventory.Seen[inventory.Identity] // the identity of the host's kubelet in the cluster
+	Join      inventory.Seen[inventory.Join]     // how hosts reach the cluster
+	Pods      inventory.Seen[[]inventory.Pod]    // those on the host's Node
+	NewToken  bool                               // the kubelet should get a new token
+	Rollback  bool                               // the earlier version is requested instead of the configured one
+	Force     bool                               // changes do not wait, including those that check for work themselves
+	At        time.Time                          // when the host had answered, by the clock of Node.Heard; zero: unknown
+	Service   *ServiceSeen                       // the CI service of the host's agent; nil: the host should be no agent of one
+	Tailnet   *TailnetSeen                       // what the control server lists of this host; nil: the configuration has no tailnet
+	Path      string                             // how the host was reached, as HostSeen.Path
+	Servers   map[string]bool                    // the names of all servers and members; shared, so it must not be changed
+	Fence     *Fence                             // an earlier run kept new jobs away from the host's agent; nil: none did
+	Fenced    bool                               // this run keeps new jobs away: labels and group of the agent are not compared
+	Taken     time.Time                          // when the lists were read; zero: unknown
 }
 
 // Finding is what a step read on a host.

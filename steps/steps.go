@@ -42,6 +42,7 @@ func For(h fleet.Host) []plan.Step {
 		power{desired: h.Spec.Power},
 		system{desired: h.Spec.System},
 		autologin.New(h),
+		localNetwork{h.Spec.LocalNetwork, h.User},
 		vmfirewall.New(h),
 	}, joins, []plan.Step{
 		buildtools.New(h),

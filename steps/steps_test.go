@@ -22,7 +22,7 @@ const name = stepstest.Name
 
 // everything wants every step.
 var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
-	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), BuildTools: stepstest.BuildTools(), Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
+	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), BuildTools: stepstest.BuildTools(), LocalNetwork: &fleet.LocalNetwork{}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
 // nothing for a host on which it was never verified, whatever the host answers.
@@ -123,6 +123,8 @@ func TestScripts(t *testing.T) {
 	moved := stepstest.SettledTools()
 	moved.Selected = "/Library/Developer/CommandLineTools"
 	lint(stepstest.Step(t, "build_tools", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"build_tools.state": moved.Answer()}))))
+	running := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Leased: 1, Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}
+	lint(stepstest.Step(t, "local_network", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"local_network.state": running.Answer()}))))
 	deleted := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
 	deleted.Service = stepstest.Unlisted()
 	lint(stepstest.Step(t, "github_runner", whole).Diff(deleted))

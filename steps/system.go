@@ -132,15 +132,24 @@ func (s *systemSeen) readBoot(p kit.Part) error {
 	if p.Exit != 0 || len(lines) != 2 {
 		return errors.New("sysctl kern.boottime and date: not two lines")
 	}
-	_, text, _ := strings.Cut(lines[0], "sec = ")
-	text, _, _ = strings.Cut(text, ",")
-	booted, err := strconv.ParseInt(text, 10, 64)
+	booted, err := bootTime(kit.Part{Body: lines[0]})
 	if err != nil {
-		return fmt.Errorf("kern.boottime: %w", err)
+		return err
 	}
 	now, err := strconv.ParseInt(lines[1], 10, 64)
 	s.up = time.Duration(now-booted) * time.Second
 	return err
+}
+
+// bootTime reads "{ sec = 1763000000, usec = 0 } …" in seconds since 1970.
+func bootTime(p kit.Part) (int64, error) {
+	_, text, _ := strings.Cut(p.Body, "sec = ")
+	text, _, _ = strings.Cut(text, ",")
+	booted, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("kern.boottime: %w", err)
+	}
+	return booted, nil
 }
 
 // dictionary reads the lines "key = value;" of a dictionary as defaults prints it.

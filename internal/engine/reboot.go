@@ -53,7 +53,7 @@ func (w *worker) reboot(ctx context.Context, a plan.Action) error {
 func (w *worker) asMember(ctx context.Context) error {
 	s := w.host.Server
 	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
-	if err == nil && (now.Name != s.Name || !now.Usable()) {
+	if err == nil && (now.Name != s.Name && now.Name != w.host.Name || !now.Usable()) {
 		err = fmt.Errorf("the server changed since the plan: name %s, status %s; plan again", now.Name, now.Status)
 	}
 	return err
@@ -69,7 +69,7 @@ func (w *worker) restarts(ctx context.Context) bool {
 // idleForReboot makes sure that nothing runs on the host: it drains the Node, or cordons it and checks that it has no
 // Pods. A host that answers also has to show no running work itself.
 func (w *worker) idleForReboot(ctx context.Context, a plan.Action) error {
-	if a.Forced {
+	if a.Forced || !w.host.Member { // nothing runs on a host that this run claimed
 		return nil
 	}
 	step, makesNode := plan.NodeStep(w.engine.Steps(w.host.Spec))

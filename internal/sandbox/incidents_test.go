@@ -114,7 +114,7 @@ func TestIncidentsAreListed(t *testing.T) {
 		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "job-running", "disk-full", "swapped-host",
 		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "stuck-in-locking", "reinstalled-by-hand", "server-error", "session-screen-locked", "tart-leftover",
-		"spotlight-on", "updates-on", "uptime-49-days", "brew-upgraded-packer", "untrusted-tap", "xcode-licence", "xcode-selection-moved", "packer-replaced", "xcode-missing"}
+		"spotlight-on", "updates-on", "uptime-49-days", "local-network-denied", "subnet-moved", "brew-upgraded-packer", "untrusted-tap", "xcode-licence", "xcode-selection-moved", "packer-replaced", "xcode-missing"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}

@@ -1,5 +1,11 @@
 package sandbox
 
+import (
+	"errors"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
+)
+
 // toolTroubles are about the tools of builders.
 func toolTroubles() []trouble {
 	const (
@@ -14,7 +20,18 @@ func toolTroubles() []trouble {
 		pin    = "/opt/homebrew/var/homebrew/pinned/packer"
 		trust  = "/Users/m1/.homebrew/trust.json"
 	)
+	const networkList = "com.apple.network.local-network"
 	return []trouble{
+		{
+			Incident: Incident{"local-network-denied", "the list of networks that jobs may reach is gone, as after a reset of root's preferences"},
+			remember: nothing, cause: byScript("defaults delete " + networkList + " AllowedEthernetLocalNetworkAddresses 2>/dev/null; defaults write " + networkList + " AllowedWiFiLocalNetworkAddresses -array 10.9.9.0/24"),
+			lasts: scriptFinds("defaults read "+networkList, "10.9.9.0/24"), cure: byScript("defaults delete " + networkList + " AllowedWiFiLocalNetworkAddresses"),
+		},
+		{
+			Incident: Incident{"subnet-moved", "vmnet gave the virtual machines another network, because theirs was taken"},
+			remember: nothing, cause: onMac(bridgeAt("192.168.2.1/24", "present")),
+			lasts: scriptFinds("ifconfig bridge100", "192.168.2.1"), cure: onMac(bridgeAt("192.168.64.1/24", "vms")),
+		},
 		{
 			Incident: Incident{"brew-upgraded-packer", "a job ran brew unpin and brew upgrade, and Homebrew's packer has another version and signature"},
 			remember: nothing, cause: byScript("mkdir -p " + cellar + "/1.15.4 /opt/homebrew/var/homebrew/pinned; rm -f " + pin + "; mv " + cellar + "/* " + cellar + "/1.16.0"),
@@ -46,5 +63,12 @@ printf '#!/bin/sh\necho Packer v1.99.0\n' >` + packer + ".new; chmod 755 " + pac
 			remember: nothing, cause: byScript("mkdir -p " + otherTools + "; mv " + xcode + " /Applications/Xcode-old.app"),
 			lasts: scriptFinds("ls /Applications", "Xcode-old.app"), cure: byScript("mv /Applications/Xcode-old.app " + xcode),
 		},
+	}
+}
+
+// bridgeAt sets the network of the virtual machines' bridge, and when it exists.
+func bridgeAt(network, exists string) func(*mac.Machine) error {
+	return func(m *mac.Machine) error {
+		return errors.Join(m.SetSwitch("vm-subnet", network), m.SetSwitch("vm-network", exists))
 	}
 }

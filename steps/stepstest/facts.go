@@ -25,6 +25,7 @@ func FactoryFacts() plan.Facts {
 		"power.login-screensaver": inventory.Present(missing),
 		"power.auto-logout":       inventory.Present(missing),
 		"system.state":            inventory.Present(System("1", "", "enabled")),
+		"local_network.state":     inventory.Present(LocalNetwork{}.Answer()),
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\n" + missing.Stderr + "\n== user 1\n" +
 			"absent\n== kcpassword 0\nroot\n== console 0\nCould not find domain for user gui: 501\n== session 113\nalive\n== loginwindow 0\n\n== work 1\n\n== end\n"}),
@@ -61,6 +62,7 @@ func SettledFacts(name string) plan.Facts {
 		"power.login-screensaver": never,
 		"power.auto-logout":       never,
 		"system.state":            inventory.Present(System("0", "600", "disabled")),
+		"local_network.state":     inventory.Present(LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1762999000}.Answer()),
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\nm1\n== user 0\n" +
 			"present root:wheel 600\n== kcpassword 0\nm1\n== console 0\nAqua\n== session 0\n\n== end\n"}),

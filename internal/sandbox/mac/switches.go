@@ -24,7 +24,7 @@ func (s Switch) takes(value string) bool {
 
 // Switches returns all switches.
 func Switches() []Switch {
-	return slices.Concat(loginSwitches(), sudoSwitches(), banSwitches(), launchdSwitches(), pfSwitches(), vmnetSwitches(), pinSwitches(), btmSwitches(), appSwitches(), kubeletSwitches(), metricsSwitches(), downloadSwitches(), systemSwitches())
+	return slices.Concat(loginSwitches(), sudoSwitches(), banSwitches(), launchdSwitches(), pfSwitches(), vmnetSwitches(), pinSwitches(), btmSwitches(), appSwitches(), kubeletSwitches(), metricsSwitches(), downloadSwitches(), systemSwitches(), localNetworkSwitches())
 }
 
 // switchesByName are the Switches, created once: most commands read one.

@@ -30,7 +30,7 @@ func toolbox() map[string]tool {
 		"/usr/bin": {
 			"base64": base64Tool, "basename": basename, "cmp": cmpTool, "codesign": codesign, "curl": curl, "cut": cut, "defaults": defaults, "dirname": dirname,
 			"env": env, "false": failTool, "fdesetup": fdesetup, "grep": grep, "groups": groupsTool, "gunzip": gzipTool, "gzip": gzipTool, "head": head, "id": id,
-			"mdutil": mdutil, "mktemp": mktemp, "openssl": openssl, "perl": perl, "pmset": pmset, "printf": asBuiltin, "readlink": readlink,
+			"mdutil": mdutil, "mktemp": mktemp, "nc": nc, "openssl": openssl, "perl": perl, "pmset": pmset, "printf": asBuiltin, "readlink": readlink,
 			"shasum": shasum, "sort": sortTool, "stat": statTool, "sudo": sudo, "sw_vers": swVers, "tail": tail, "tar": tarTool, "tee": tee,
 			"touch": touch, "tr": tr, "true": succeed, "uname": uname, "uniq": uniq, "wc": wc, "whoami": whoami, "xattr": xattr,
 			"dscl": dscl, "killall": killall, "od": od, "pwpolicy": pwpolicy, "who": who, "xxd": xxd, "unzip": unzip, "xcode-select": xcodeSelect, "xcodebuild": xcodebuild,

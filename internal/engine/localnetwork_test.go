@@ -1,0 +1,100 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+)
+
+// TestLocalNetwork: from the pool on, one apply lets jobs reach virtual machines, with a restart of the new host; before 15.5 it says
+// once what a person has to click, and on 27 that it is unknown. While a virtual machine runs, a job of the session verifies it.
+func TestLocalNetwork(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		os, pool, later string // its family, the version in the pool, and the version after the first apply
+		rule            string // what lets jobs in
+		says            string // of a host that is set up
+		denied          bool   // until someone clicks
+	}{
+		"26":                  {os: "Tahoe", pool: "26.3", rule: "version"},
+		"15.5":                {os: "Sequoia", pool: "15.5", rule: "version"},
+		"15.2":                {os: "Sequoia", pool: "15.2", rule: "version", says: "warning local-network-click", denied: true},
+		"27":                  {os: "Tahoe", pool: "26.3", later: "27.0", rule: "version", says: "warning local-network-unproven"},
+		"27 ignores the list": {os: "Tahoe", pool: "26.3", later: "27.0", rule: "ignored", says: "warning local-network-unproven", denied: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := world(t, 3)
+			for i := range 3 {
+				m, err := w.Mac(fmt.Sprintf("acme-pool-%02d", i+1))
+				if err == nil {
+					err = m.SetSwitch("macos", tc.pool)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := hostCore("production", 1)
+			c.Fleets[0].OS = tc.os
+			c.Fleets[0].Groups[0].Spec.LocalNetwork = &fleet.LocalNetwork{}
+			c.Fleets[0].Groups[0].Spec = c.Fleets[0].Groups[0].Spec.WithDefaults()
+			e := run(t, w, c)
+			converges(t, e)
+			h := planned(t, e).Hosts[0]
+			m, err := w.Mac(h.Name)
+			if err == nil {
+				err = m.SetSwitch("local-network", tc.rule)
+			}
+			if err == nil && tc.later != "" {
+				err = m.SetSwitch("macos", tc.later)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect := func(want ...string) {
+				t.Helper()
+				want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
+				if got := codesOf(planned(t, e), h.Name); !slices.Equal(got, want) {
+					t.Errorf("it says %q, want %q", got, want)
+				}
+			}
+			expect(tc.says)
+			for _, warning := range planned(t, e).Hosts[0].Warnings {
+				if !strings.Contains(warning.Remedy, "vnc://"+h.Server.Address) && tc.pool == "15.2" {
+					t.Errorf("the remedy is %q", warning.Remedy)
+				}
+			}
+			if r := apply(t, e); r.Done > 0 {
+				t.Errorf("the next apply did %d actions", r.Done)
+			}
+			runs(t, m, "root", "printf '{\\n\\tname=vm\\n\\tip_address=192.168.64.7\\n\\tlease=0x1\\n}\\n' >/var/db/dhcpd_leases")
+			if err := m.SetSwitch("vm-network", "present"); err != nil {
+				t.Fatal(err)
+			}
+			r := apply(t, e)
+			if tc.denied != (len(r.Failures) == 1) {
+				t.Errorf("failures %v", r.Failures)
+			}
+			if !tc.denied {
+				expect()
+				return
+			}
+			if !strings.Contains(r.Failures[0].Err.Error(), "No route to host") {
+				t.Errorf("the error is %v", r.Failures[0].Err)
+			}
+			expect("warning local-network-denied")
+			// Someone clicks, and after a restart macfleet checks again.
+			if err := m.SetSwitch("local-network", "clicked"); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Reboot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			converges(t, e)
+			expect()
+		})
+	}
+}

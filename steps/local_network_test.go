@@ -1,0 +1,132 @@
+package steps_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
+)
+
+// TestLocalNetwork: what was seen of the list of networks that jobs may reach, and what follows, by the version of macOS.
+func TestLocalNetwork(t *testing.T) {
+	t.Parallel()
+	const at64, at2 = "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255", "inet 192.168.2.1 netmask 0xffffff00 broadcast 192.168.2.255"
+	settled := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1762999000}
+	running := settled
+	running.Bridge, running.Leased = at64, 1763000500
+	with := func(base stepstest.LocalNetwork, change func(*stepstest.LocalNetwork)) stepstest.LocalNetwork {
+		change(&base)
+		return base
+	}
+	reached := func(line string) stepstest.LocalNetwork {
+		return with(running, func(l *stepstest.LocalNetwork) { l.Reached = line })
+	}
+	for name, tc := range map[string]struct {
+		os     string
+		seen   stepstest.LocalNetwork
+		subnet string
+		want   string
+	}{
+		"in sync":                               {"26.3", settled, "", ""},
+		"a new Mac":                             {"26.3", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"written, and not restarted":            {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Written = 1763000100 }), "", "restart"},
+		"one of the lists":                      {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Radio = "" }), "", "set 192.168.64.0/24, restart"},
+		"a wider network":                       {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8 192.168.0.0/16", "192.168.0.0/16" }), "", ""},
+		"others' networks stay":                 {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8", "10.0.0.0/8" }), "", "set 192.168.64.0/24 10.0.0.0/8, restart"},
+		"another subnet is configured":          {"26.3", settled, "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
+		"15.5":                                  {"15.5", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"15.4.1 has only the click":             {"15.4.1", stepstest.LocalNetwork{}, "", "warning local-network-click"},
+		"15.2, and someone clicked":             {"15.2", with(running, func(l *stepstest.LocalNetwork) { l.Reached = "allowed 1 1" }), "", "verify 192.168.64 1763000000 1763000500"},
+		"15.2, and a job reached one":           {"15.2", reached("allowed 1763000000 1763000500"), "", ""},
+		"14":                                    {"14.7", stepstest.LocalNetwork{}, "", ""},
+		"an unknown version":                    {"", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"27":                                    {"27.0", settled, "", "warning local-network-unproven"},
+		"27 without the list":                   {"27.0", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"27, and a job reached one":             {"27.0", reached("allowed 1763000000 1763000500"), "", ""},
+		"27, and one was reached before":        {"27.0", reached("allowed 1762000000 1763000500"), "", "verify 192.168.64 1763000000 1763000500, warning local-network-unproven"},
+		"a machine runs":                        {"26.3", running, "", "verify 192.168.64 1763000000 1763000500"},
+		"a machine ran":                         {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Leased = 0 }), "", ""},
+		"reached":                               {"26.3", reached("allowed 1763000000 1763000500"), "", ""},
+		"reached before the restart":            {"26.3", reached("allowed 1762000000 1763000500"), "", "verify 192.168.64 1763000000 1763000500"},
+		"denied":                                {"26.3", reached("denied 1763000000 1763000500"), "", "warning local-network-denied"},
+		"denied before the restart":             {"26.3", reached("denied 1762000000 1763000500"), "", "verify 192.168.64 1763000000 1763000500"},
+		"none answered":                         {"26.3", reached("none 1763000000 1763000500"), "", ""},
+		"none answered, and there is a new one": {"26.3", reached("none 1763000000 1763000400"), "", "verify 192.168.64 1763000000 1763000500"},
+		"a file of another":                     {"26.3", reached("rubbish"), "", "verify 192.168.64 1763000000 1763000500"},
+		"another network":                       {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Bridge = at2 }), "", "refused subnet-moved"},
+		"another network, as configured":        {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Bridge = at2 }), "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := fleet.Spec{LocalNetwork: &fleet.LocalNetwork{}}
+			if tc.subnet != "" {
+				spec.LocalNetwork.Subnet = &tc.subnet
+			}
+			v := plan.View{Host: stepstest.Host(spec), Root: true, OSVersion: tc.os, Facts: plan.Facts{"local_network.state": inventory.Present(tc.seen.Answer())}}
+			f := stepstest.StepOf(t, "local_network", v.Host).Diff(v)
+			stepstest.Sound(t, "local_network", v, f)
+			var got []string
+			for _, c := range f.Changes {
+				got = append(got, strings.TrimPrefix(c.Command.Name, "local_network-")+" "+strings.TrimSuffix(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network"))
+			}
+			if f.Restart != nil {
+				got = append(got, "restart")
+			}
+			for _, w := range f.Warnings {
+				got = append(got, "warning "+w.Code.String())
+			}
+			if f.Refused != nil {
+				got = append(got, "refused "+f.Refused.Code.String())
+			}
+			for _, u := range f.Unread {
+				got = append(got, "unread "+u.Why)
+			}
+			stepstest.Expect(t, name, tc.want, strings.Join(got, ", "))
+		})
+	}
+}
+
+// TestLocalNetworkBeforeRoot: a new host restarts in the run that sets it up, before anything else of it is known.
+func TestLocalNetworkBeforeRoot(t *testing.T) {
+	t.Parallel()
+	for os, restarts := range map[string]bool{"26.3": true, "15.5": true, "15.2": false, "14.7": false} {
+		v := plan.View{Host: stepstest.Host(fleet.Spec{LocalNetwork: &fleet.LocalNetwork{}}), OSVersion: os,
+			Facts: plan.Facts{"local_network.state": inventory.Unread[plan.Answer](plan.NeedsRoot)}}
+		f := stepstest.StepOf(t, "local_network", v.Host).Diff(v)
+		if (f.Restart != nil) != restarts {
+			t.Errorf("macOS %s: restart %v", os, f.Restart)
+		}
+	}
+}
+
+// TestReached: a job's result says what the connections came to; one success is enough.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		m := scripttest.New(t, shell, "/var/db", "/Users")
+		m.Folders("/Users/m1")
+		m.Put("/var/db/dhcpd_leases", "{\n\tname=a\n\tip_address=192.168.64.7\n}\n{\n\tip_address=192.168.64.8\n}\n{\n\tip_address=192.168.2.9\n}\n")
+		m.Tool("nc", `for a; do host=$port port=$a; done; case $host in *.9) echo "another network" >&2; exit 9 ;; esac; cat "$STATE/${host##*.}" >&2; exit 1`)
+		v := plan.View{Host: stepstest.Host(fleet.Spec{LocalNetwork: &fleet.LocalNetwork{}}), Root: true, OSVersion: "26.3",
+			Facts: plan.Facts{"local_network.state": inventory.Present(stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Leased: 5,
+				Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}.Answer())}}
+		c := stepstest.StepOf(t, "local_network", v.Host).Diff(v).Changes[0].Command
+		c.Args[3] = m.Path(c.Args[3])
+		const succeeded, denied, away = "Connection to host port 22 [tcp/ssh] succeeded!", "nc: connectx to host port 22 (tcp) failed: No route to host", "failed: Operation timed out"
+		for _, tc := range []struct{ seven, eight, want string }{
+			{succeeded, succeeded, "allowed"}, {denied, denied, "denied"}, {denied, succeeded, "allowed"}, {succeeded, denied, "allowed"},
+			{away, away, "none"}, {away, denied, "denied"}, {"failed: Connection refused", away, "allowed"},
+		} {
+			m.Set("7", tc.seven)
+			m.Set("8", tc.eight)
+			a := m.Run(c, "")
+			if got := strings.TrimSpace(m.Read("/Users/m1/.macfleet-local-network")); got != tc.want+" 1763000000 5" || (a.Exit != 0) != (tc.want == "denied") {
+				t.Errorf("%v: exit code %d, %q; %s", tc, a.Exit, got, a.Stderr)
+			}
+		}
+	})
+}
