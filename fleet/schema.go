@@ -250,6 +250,17 @@ func (LocalNetwork) Describe() map[string]Description {
 }
 
 // Describe describes the step.
+func (Disk) Describe() map[string]Description {
+	return map[string]Description{
+		"":             {Text: "Room on the disk for the next image. Without attributes it only warns."},
+		"warn_below":   {Text: "How much should be free.", Unit: "GB", Example: `100`},
+		"cache_budget": {Text: "How much Tart's cached images may use; those that were not used longest are deleted. 0: any.", Unit: "GB", Example: `150`},
+		"delete":       {Text: "Names of stopped virtual machines that may be deleted, with * for any text. Others are never deleted.", Example: `["bake-*"]`},
+		"older_than":   {Text: "How long a virtual machine must not have been used before it is deleted.", Unit: "hours", Example: `48`},
+	}
+}
+
+// Describe describes the step.
 func (BuildTools) Describe() map[string]Description {
 	return map[string]Description{
 		"":            {Text: "The tools of jobs on a builder: packer, Homebrew, Xcode, a folder for caches, and variables of every shell."},

@@ -15,6 +15,7 @@ type Spec struct {
 	Power        *Power        `hcl:"power,block"`
 	System       *System       `hcl:"system,block"`
 	LocalNetwork *LocalNetwork `hcl:"local_network,block"`
+	Disk         *Disk         `hcl:"disk,block"`
 	AutoLogin    *AutoLogin    `hcl:"auto_login,block"`
 	VMFirewall   *VMFirewall   `hcl:"vm_firewall,block"`
 	Tailscale    *Tailscale    `hcl:"tailscale,block"`
@@ -66,6 +67,14 @@ type System struct {
 // LocalNetwork lets programs of the session reach virtual machines. From 15.0 on macOS keeps them away.
 type LocalNetwork struct {
 	Subnet *string `hcl:"subnet,optional" per:"fleet" default:"192.168.64.0/24" is:"network"` // of the virtual machines, as vmnet gives it
+}
+
+// Disk keeps room on a host's disk for the next image.
+type Disk struct {
+	WarnBelow   *int     `hcl:"warn_below,optional" per:"fleet" default:"50" least:"0"`  // GB that should be free
+	CacheBudget *int     `hcl:"cache_budget,optional" per:"fleet" default:"0" least:"0"` // GB that Tart's cached images may use; 0 = any
+	Delete      []string `hcl:"delete,optional" per:"fleet" is:"vm_pattern"`             // names of stopped virtual machines, such as bake-*
+	OlderThan   *int     `hcl:"older_than,optional" per:"fleet" default:"24" least:"1"`  // hours since one was used
 }
 
 // AutoLogin keeps the login user logged in at the screen: a virtual machine needs this session. It has no

@@ -219,7 +219,7 @@ func (c *computation) leave(d *draft) {
 		trouble = cmp.Or(trouble, c.vacate(h, add, code, why))
 	}
 	if h.Stage != Wiped {
-		a := add(ReinstallServer, code, why, Field{"disk", h.Server.OSFamily + ", set up", cmp.Or(reset.System, h.Server.OSFamily) + ", empty"})
+		a := add(ReinstallServer, code, why, Field{"content of the disk", h.Server.OSFamily + ", set up", cmp.Or(reset.System, h.Server.OSFamily) + ", empty"})
 		a.Disruption, a.Reset, a.Forced = Wipe, &reset, h.ForceBusy
 	}
 	a := add(ReleaseServer, code, why, Field{"name", h.Name, reset.Pool})

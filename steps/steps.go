@@ -47,6 +47,7 @@ func For(h fleet.Host) []plan.Step {
 	}, joins, []plan.Step{
 		buildtools.New(h),
 		tart{desired: h.Spec.Tart},
+		disk{h.Spec.Disk},
 		tartkubelet.New(h),
 		githubrunner.New(h),
 	}, leaves)

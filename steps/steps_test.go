@@ -22,7 +22,7 @@ const name = stepstest.Name
 
 // everything wants every step.
 var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
-	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), BuildTools: stepstest.BuildTools(), LocalNetwork: &fleet.LocalNetwork{}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
+	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), BuildTools: stepstest.BuildTools(), LocalNetwork: &fleet.LocalNetwork{}, Disk: &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
 // nothing for a host on which it was never verified, whatever the host answers.

@@ -106,7 +106,7 @@ func readTart(r *kit.Reader, id string) tartState {
 			s.left = p.Lines()
 		case "kept":
 			s.kept = p.Lines()
-		case "disk":
+		case "space":
 			s.free = kit.FreeSpace(p)
 		case "work":
 			s.work, err = kit.Works(p)

@@ -187,6 +187,8 @@ var phrases = map[string]phrase{
 		detail: "The argument %[1]q must have the form NAME=value without control characters, such as \"ACME_BUILD_ROOT=/opt/build-cache\", not %[2]s."},
 	"formula": {wrong: because(func(text string) bool { return !formulaPattern.MatchString(text) }, "it is not the name of one"), summary: "Invalid formula", once: "formula",
 		detail: "The argument %[1]q must be the full name of a formula of Homebrew, such as \"git-lfs\" or \"acme/tap/crane\", not %[2]s."},
+	"vm_pattern": {wrong: because(func(text string) bool { return !machinePattern.MatchString(text) }, "it is not the name of one"), summary: "Invalid name", once: "name",
+		detail: "The argument %[1]q must be the name of a virtual machine, with * for any text and at least one other character, such as \"bake-*\", not %[2]s."},
 	"order": {wrong: oneOf(fleet.ByName, fleet.ByIdle), summary: "Invalid order",
 		detail: "The argument %[1]q must be \"name\" or \"idle\" (those with the fewest Pods first), not %[2]s."},
 	"os": {wrong: familyFault, summary: "Invalid os", detail: "%[2]s %[3]s"},
@@ -217,6 +219,7 @@ var phrases = map[string]phrase{
 
 var (
 	hostPath        = regexp.MustCompile(`^(/[A-Za-z0-9_.@+-]+)+$`)
+	machinePattern  = regexp.MustCompile(`^[A-Za-z0-9._*-]*[A-Za-z0-9_][A-Za-z0-9._*-]*$`)
 	formulaPattern  = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9@+._-]*$`)
 	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[^\x00-\x1f\x7f]*$`)
 )

@@ -162,7 +162,7 @@ func withSystem(c *fleet.Config) *fleet.Config {
 	spec := &c.Fleets[0].Groups[0].Spec
 	spec.System = &fleet.System{}
 	if spec.BuildsImages() {
-		spec.LocalNetwork = &fleet.LocalNetwork{}
+		spec.LocalNetwork, spec.Disk = &fleet.LocalNetwork{}, &fleet.Disk{}
 		spec.BuildTools = &fleet.BuildTools{Packer: sample("packer", "1.15.4", "packer_1.15.4_darwin_arm64.zip"), Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"},
 			Homebrew: sample("homebrew", "6.0.18", "homebrew-6.0.18.sh"), Formulae: []string{"git-lfs", "hashicorp/tap/packer"}}
 	}

@@ -111,10 +111,10 @@ func TestIncidentsAreListed(t *testing.T) {
 		"persist-table-left", "pf-disabled", "cut-connection-during-pf", "reboot-during-undo",
 		"empty-provider-id", "different-provider-id", "node-not-ready", "foreign-cordon", "foreign-taint", "taint-missing", "labels-overwritten", "disk-pressure", "stuck-terminating-pods", "stranded-pods", "pod-on-builder", "tart-create-failed", "token-revoked", "node-deleted", "budget-blocks", "pod-never-ends",
 		"owned-by-cluster-api", "machine-not-bound", "foreign-job", "foreign-field-manager",
-		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
+		"killed-by-codesigning", "kubelet-crash-loop", "kubelet-respawn-stuck", "plist-changed-under-job", "gc-on-builder", "stale-binary-running", "second-kubelet", "btm-disallowed", "kubelet-pin-outdated", "tart-bundle-torn",
 		"orphan-vm", "push-in-progress", "job-running", "disk-full", "swapped-host",
 		"deletion-scheduled", "server-busy", "server-reinstalling", "server-locked", "stuck-in-locking", "reinstalled-by-hand", "server-error", "session-screen-locked", "tart-leftover",
-		"spotlight-on", "updates-on", "uptime-49-days", "local-network-denied", "subnet-moved", "brew-upgraded-packer", "untrusted-tap", "xcode-licence", "xcode-selection-moved", "packer-replaced", "xcode-missing"}
+		"spotlight-on", "updates-on", "uptime-49-days", "local-network-denied", "subnet-moved", "disk-nearly-full", "brew-upgraded-packer", "untrusted-tap", "xcode-licence", "xcode-selection-moved", "packer-replaced", "xcode-missing"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
 	}

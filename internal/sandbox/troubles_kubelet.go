@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,10 @@ func kubeletTroubles() []trouble {
 		{
 			Incident: Incident{"plist-changed-under-job", "someone replaced the kubelet's property list, and launchd still uses the old one"},
 			remember: needKubelet, cause: changePlist, lasts: plistChanged, cure: onMac(reloadChanged),
+		},
+		{
+			Incident: Incident{"gc-on-builder", "the kubelet's job was loaded by an older tool, whose kubelet deletes virtual machines without a Pod"},
+			remember: needKubelet, cause: collectAgain, lasts: collectsAgain, cure: onMac(reloadChanged),
 		},
 		{
 			Incident: Incident{"stale-binary-running", "someone replaced the kubelet's file, and the old process still runs"},
@@ -185,6 +190,36 @@ var maxPods = regexp.MustCompile(`(--max-pods(?:=|</string>\s*<string>))[0-9]+`)
 
 // changePlist makes launchd load the job from a different file, and then restores the present one.
 func changePlist(_ context.Context, v *victim) error {
+	return v.loadOther(func(right string) string {
+		wrong := maxPods.ReplaceAllString(right, "${1}1")
+		if wrong == right {
+			wrong = strings.Replace(wrong, "</array>", "\t<string>--max-pods=1</string>\n</array>", 1)
+		}
+		return wrong
+	})
+}
+
+// collectAgain turns the kubelet's garbage collection on, as a job that an older tool wrote has it.
+func collectAgain(_ context.Context, v *victim) error {
+	return v.loadOther(func(right string) string {
+		wrong := strings.Replace(right, "\t\t<string>--disable-vm-gc</string>\n", "", 1)
+		return strings.Replace(wrong, "</array>", "\t<string>"+collects+"</string>\n</array>", 1)
+	})
+}
+
+const collects = "--disable-vm-gc=false"
+
+func collectsAgain(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	job, ok, err := machine.Job(kubeletJob)
+	return ok && slices.Contains(job.Args, collects), err
+}
+
+// loadOther loads the kubelet's job from another property list, and restores the file.
+func (v *victim) loadOther(edit func(string) string) error {
 	machine, err := v.machine()
 	if err != nil {
 		return err
@@ -193,11 +228,7 @@ func changePlist(_ context.Context, v *victim) error {
 	if err != nil {
 		return err
 	}
-	wrong := maxPods.ReplaceAllString(string(right), "${1}1")
-	if wrong == string(right) {
-		wrong = strings.Replace(wrong, "</array>", "\t<string>--max-pods=1</string>\n</array>", 1)
-	}
-	if err := machine.WriteFile(kubeletPlist, []byte(wrong), 0, 0, 0o644); err != nil {
+	if err := machine.WriteFile(kubeletPlist, []byte(edit(string(right))), 0, 0, 0o644); err != nil {
 		return err
 	}
 	if err := machine.LoadJob(kubeletPlist); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
@@ -31,6 +32,10 @@ func toolTroubles() []trouble {
 			Incident: Incident{"subnet-moved", "vmnet gave the virtual machines another network, because theirs was taken"},
 			remember: nothing, cause: onMac(bridgeAt("192.168.2.1/24", "present")),
 			lasts: scriptFinds("ifconfig bridge100", "192.168.2.1"), cure: onMac(bridgeAt("192.168.64.1/24", "vms")),
+		},
+		{
+			Incident: Incident{"disk-nearly-full", "images of earlier bakes fill the disk: 30 GB are free"},
+			remember: nothing, cause: onMac(func(m *mac.Machine) error { return m.SetFree(30_000_000_000) }), lasts: fewerFree, cure: onMac((*mac.Machine).EmptyDisk),
 		},
 		{
 			Incident: Incident{"brew-upgraded-packer", "a job ran brew unpin and brew upgrade, and Homebrew's packer has another version and signature"},
@@ -71,4 +76,13 @@ func bridgeAt(network, exists string) func(*mac.Machine) error {
 	return func(m *mac.Machine) error {
 		return errors.Join(m.SetSwitch("vm-subnet", network), m.SetSwitch("vm-network", exists))
 	}
+}
+
+func fewerFree(_ context.Context, v *victim) (bool, error) {
+	machine, err := v.machine()
+	if err != nil {
+		return false, err
+	}
+	free, err := machine.Free()
+	return free < 50_000_000_000, err
 }

@@ -104,7 +104,7 @@ func read(r *kit.Reader, id string) seen {
 			s.selected = strings.TrimSpace(p.Body)
 		case "kept":
 			s.kept = p.Lines()
-		case "disk":
+		case "space":
 			s.free = kit.FreeSpace(p)
 		default:
 			err = kit.ErrPart

@@ -124,7 +124,7 @@ func (s *state) part(p kit.Part) (err error) {
 		return s.launchd(p)
 	case "log":
 		s.logs[p.Of] = p.Lines()
-	case "disk":
+	case "space":
 		s.free = kit.FreeSpace(p)
 	default:
 		return kit.ErrPart

@@ -91,7 +91,7 @@ func (s *scene) answer() plan.Answer {
 	}
 	part(page, fmt.Sprintf("job %d", s.job))
 	part(s.kept, "kept 0")
-	part(fmt.Sprintf("/dev/disk3s1s1 482797652 14845348 %d 4%% 404475 4294562804 0%% /\n", s.free), "disk 0")
+	part(fmt.Sprintf("/dev/disk3s1s1 482797652 14845348 %d 4%% 404475 4294562804 0%% /\n", s.free), "space 0")
 	part("", "end")
 	return plan.Answer{Stdout: b.String()}
 }

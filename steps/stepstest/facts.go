@@ -26,6 +26,7 @@ func FactoryFacts() plan.Facts {
 		"power.auto-logout":       inventory.Present(missing),
 		"system.state":            inventory.Present(System("1", "", "enabled")),
 		"local_network.state":     inventory.Present(LocalNetwork{}.Answer()),
+		"disk.state":              inventory.Present(Disk{Images: BakedImages}.Answer()),
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\n" + missing.Stderr + "\n== user 1\n" +
 			"absent\n== kcpassword 0\nroot\n== console 0\nCould not find domain for user gui: 501\n== session 113\nalive\n== loginwindow 0\n\n== work 1\n\n== end\n"}),
@@ -62,6 +63,7 @@ func SettledFacts(name string) plan.Facts {
 		"power.login-screensaver": never,
 		"power.auto-logout":       never,
 		"system.state":            inventory.Present(System("0", "600", "disabled")),
+		"disk.state":              inventory.Present(Disk{}.Answer()),
 		"local_network.state":     inventory.Present(LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1762999000}.Answer()),
 		"auto_login.state/m1": inventory.Present(plan.Answer{Stdout: "FileVault is Off.\n== filevault 0\n" +
 			missing.Stderr + "\n== managed 1\n" + missing.Stderr + "\n== forbidden 1\nm1\n== user 0\n" +

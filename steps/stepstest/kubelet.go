@@ -44,7 +44,7 @@ type answer struct{ strings.Builder }
 func (a *answer) part(body, head string) { a.WriteString(body + "\n== " + head + "\n") }
 
 func (a *answer) disk(free int64) {
-	a.part(fmt.Sprintf("/dev/disk3s1s1 482797652 10485760 %d 3%% 404167 4000000000 0%% /\n", free), "disk 0")
+	a.part(fmt.Sprintf("/dev/disk3s1s1 482797652 10485760 %d 3%% 404167 4000000000 0%% /\n", free), "space 0")
 }
 
 // Answer is what the script tart-state prints of it.

@@ -116,7 +116,7 @@ func (r Runner) Answer() plan.Answer {
 		part(r.Log, "log 0 "+r.Label)
 	}
 	if r.Version == "" {
-		part(fmt.Sprintf("/dev/disk3s1s1 482797652 14845348 %d 4%% 404475 4294562804 0%% /\n", r.FreeBlocks), "disk 0")
+		part(fmt.Sprintf("/dev/disk3s1s1 482797652 14845348 %d 4%% 404475 4294562804 0%% /\n", r.FreeBlocks), "space 0")
 	}
 	b.WriteString("\n== end\n")
 	return plan.Answer{Stdout: b.String()}

@@ -149,7 +149,7 @@ func read(r *kit.Reader, id string) seen {
 			s.former = true
 		case "kept":
 			s.kept = p.Lines()
-		case "disk":
+		case "space":
 			s.free = kit.FreeSpace(p)
 		default:
 			err = kit.ErrPart

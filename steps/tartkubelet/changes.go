@@ -218,6 +218,7 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{d.condition.Code == codeKubeletMissing, d.condition},
 		// A failing process matters more than changed arguments.
 		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !differs(d.jobSettings[1:]), d.condition},
+		{d.seen.loaded && d.view.Host.Spec.BuildsImages() && d.seen.collects(), plan.Reason{Code: codeGCOnBuilder, Text: "the kubelet deletes virtual machines without a Pod, also those that are pushed"}},
 		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
 		{d.condition.Code != (plan.Code{}), d.condition},
 		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: "an older macfleet wrote " + kubeletPlist + ": virtual machines may end with the job" +

@@ -80,7 +80,7 @@ func (s *kubeletState) take(p kit.Part) (err error) {
 		return s.program.Read(p)
 	case "kept":
 		s.kept = p.Lines()
-	case "disk":
+	case "space":
 		s.free = kit.FreeSpace(p)
 	case "kubeconfig":
 		s.config = seenKubeconfig{there: true, access: p.Value("access"), sha: p.Value("sha"), server: p.Value("server"), claims: p.Value("claims")}

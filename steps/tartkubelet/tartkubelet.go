@@ -27,6 +27,7 @@ var (
 		"allow it over VNC in System Settings, General, Login Items & Extensions; or on the host: sudo sfltool resetbtm, then restart the Mac when it is idle")
 	codeOrphanVM = plan.NewCode("orphan-vm", plan.Notice, "a local virtual machine belongs to no Pod, and the kubelet deletes it",
 		"check it on the host, as the login user: tart list; on a builder, a github_runner block disables this garbage collection")
+	codeGCOnBuilder      = plan.NewCode("gc-on-builder", plan.Critical, "a builder's kubelet deletes virtual machines without a Pod: an image that is pushed for more than five minutes loses its nvram.bin")
 	codeKubeletNotWanted = plan.NewCode("kubelet-not-wanted", plan.Notice, "the configuration no longer has a tart_kubelet block for the host")
 )
 

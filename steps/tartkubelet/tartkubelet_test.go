@@ -267,7 +267,7 @@ func kubeletCases() []namedKubelet {
 			c.mac = c.mac.WithArgs("--disable-vm-gc")
 			c.mac.Machines = vm("bake")
 		}, ""},
-		{"a host becomes a builder", func(c *kubeletCase) { c.want(builder) }, "plist-changed-under-job run load"},
+		{"a host becomes a builder", func(c *kubeletCase) { c.want(builder) }, "gc-on-builder run load"},
 		{"a builder no more", func(c *kubeletCase) {
 			c.mac = c.mac.WithArgs("--disable-vm-gc")
 			c.mac.Machines = vm("bake")

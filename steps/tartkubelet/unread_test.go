@@ -131,7 +131,7 @@ func FuzzKubeletAnswers(f *testing.F) {
 	f.Add(stepstest.SettledKubelet(name).Answer().Stdout, stepstest.SettledTart().Answer().Stdout)
 	f.Add(stepstest.FactoryKubelet().Answer().Stdout, stepstest.Tart{}.Answer().Stdout)
 	f.Add("current x\n== file 0 0:0:644 /usr/local/lib/macfleet/tart.receipt\n\n== end\n", "\n== processes x\n")
-	f.Add("1 2\n== hardware 0\n== end", "x\n== disk 0\n\n== end\n")
+	f.Add("1 2\n== hardware 0\n== end", "x\n== space 0\n\n== end\n")
 	f.Fuzz(func(t *testing.T, kubelet, bundle string) {
 		facts := stepstest.With(nil, map[string]plan.Answer{kubeletProbe: stepstest.Said(kubelet), backgroundProbe: {}, "tart.state": stepstest.Said(bundle)})
 		for _, spec := range []fleet.Spec{joined, fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}, none} {

@@ -61,7 +61,7 @@ func (p *proc) tart(name string, head []byte) int {
 		return 0
 	}
 	commands := map[string]func([]string) error{
-		"list": c.list, "run": c.run, "stop": c.stop, "delete": c.remove, "clone": c.clone, "pull": c.pull, "set": c.set, "ip": c.ip, "push": c.push,
+		"list": c.list, "run": c.run, "stop": c.stop, "delete": c.remove, "clone": c.clone, "pull": c.pull, "set": c.set, "ip": c.ip, "push": c.push, "prune": c.prune,
 	}
 	command, ok := commands[p.argv[1]]
 	if !ok {

@@ -254,3 +254,37 @@ func (c tartCall) push(args []string) error {
 		return nil
 	})
 }
+
+// prune deletes cached images until they use a number of GB; those that were used last stay. Only caches are modelled.
+func (c tartCall) prune(args []string) error {
+	budget, entries := -1, "caches"
+	for i := 0; i+1 < len(args); i += 2 {
+		switch args[i] {
+		case "--space-budget":
+			n, err := strconv.Atoi(args[i+1])
+			if err != nil {
+				return usageError("The value '" + args[i+1] + "' is invalid for '--space-budget <space-budget>'")
+			}
+			budget = n
+		case "--entries":
+			entries = args[i+1]
+		default:
+			return usageError("Unknown option '" + args[i] + "'")
+		}
+	}
+	if budget < 0 || entries != "caches" || len(args)%2 != 0 {
+		return usageError("at least one pruning criteria must be specified")
+	}
+	var all []listed
+	err := c.visit(func(v *visit) (err error) {
+		all, err = c.listed(v, "oci")
+		return err
+	})
+	slices.SortStableFunc(all, func(a, b listed) int { return strings.Compare(b.Accessed, a.Accessed) })
+	for _, one := range all {
+		if budget -= one.Size; budget < 0 && err == nil {
+			err = c.remove([]string{one.Name})
+		}
+	}
+	return err
+}

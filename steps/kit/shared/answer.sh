@@ -54,5 +54,5 @@ room() {
 $said
 EOF
   printf '%s\n' "$last"
-  say "disk $code"
+  say "space $code"
 }

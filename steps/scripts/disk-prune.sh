@@ -1,0 +1,10 @@
+# Uses: work
+# Deletes the cached images that were not used for the longest time. $1 how many GB may stay.
+set -e
+work_running=$(work) || exit 1
+case $work_running in *' push '* | *' packer '* | *' clone '* | *' pull '*)
+  echo "a push or a build started meanwhile: $work_running" >&2
+  exit 1
+  ;;
+esac
+exec tart prune --entries caches --space-budget "$1"

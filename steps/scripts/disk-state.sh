@@ -1,0 +1,13 @@
+# Uses: answer work
+# Prints the login user's virtual machines and cached images, the free space, the time, and what runs.
+if [ -x /usr/local/bin/tart ]; then
+  code=0
+  tart list --format json || code=$?
+  say "images $code"
+fi
+room
+date +%s
+say "now $?"
+work
+say "work $?"
+say end
