@@ -69,7 +69,7 @@ func TestDiskScripts(t *testing.T) {
 	scripttest.InShells(t, func(t *testing.T, shell []string) {
 		m := scripttest.New(t, shell, "/usr/local")
 		m.Tool("ps", `cat "$STATE/ps"`)
-		m.Tool("tart", `echo "$*" >>"$STATE/tart"`)
+		scripttest.Write(t, m.Path("/usr/local/bin/tart"), "#!/bin/sh\necho \"$*\" >>\""+m.State+"/tart\"\n", 0o755)
 		spec := &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}
 		v := plan.View{Host: stepstest.Host(fleet.Spec{Disk: spec}), Root: true, Facts: plan.Facts{"disk.state": inventory.Present(stepstest.Disk{Images: stepstest.BakedImages}.Answer())}}
 		changes := stepstest.StepOf(t, "disk", v.Host).Diff(v).Changes

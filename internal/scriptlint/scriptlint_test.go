@@ -103,7 +103,6 @@ var writingScripts = []struct{ script, want string }{
 	{`pmset "-a" sleep 0`, "and pmset does"},
 	{"pmset sleepnow", "and pmset does"},
 	{"pmset", "and pmset does"},
-	{"tart delete x", "and tart does"},
 	{"nc -l 22", "and nc does"},
 	{"mdutil -a -i off", "and mdutil does"},
 	{"xcode-select -s /Applications/Xcode.app", "and xcode-select does"},

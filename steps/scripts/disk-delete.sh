@@ -7,4 +7,4 @@ case $work_running in *' push '* | *' packer '* | *' clone '* | *' export '*)
   exit 1
   ;;
 esac
-exec tart delete "$@"
+exec /bin/sh -c 'exec "$@"' sh /usr/local/bin/tart delete "$@"

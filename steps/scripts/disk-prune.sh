@@ -7,4 +7,4 @@ case $work_running in *' push '* | *' packer '* | *' clone '* | *' pull '*)
   exit 1
   ;;
 esac
-exec tart prune --entries caches --space-budget "$1"
+exec /bin/sh -c 'exec "$1" prune --entries caches --space-budget "$2"' sh /usr/local/bin/tart "$1"
