@@ -295,7 +295,7 @@ func writes(j job) bool {
 func TestWorkflowRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(exampleCI, ".github", "workflows", "*.yml"))
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("workflows: %v %v", files, err)
 	}
 	pinned := regexp.MustCompile(`^actions/(checkout|upload-artifact|download-artifact)@[0-9a-f]{40}$`)
@@ -328,6 +328,13 @@ func TestWorkflowRules(t *testing.T) {
 			}
 		}
 	}
+	bake, err := os.ReadFile(filepath.Join(exampleCI, ".github", "workflows", "image-bake.yml"))
+	must(t, err)
+	for line := range strings.Lines(string(bake)) {
+		if command := strings.TrimSpace(line); !strings.HasPrefix(command, "#") && regexp.MustCompile(`tart login|brew |rm -r|--password`).MatchString(command) {
+			t.Errorf("image-bake.yml must not have %q", command)
+		}
+	}
 	pull := readWorkflow(t, "pull-request.yml")
 	for id, j := range pull.Jobs {
 		if raw, err := json.Marshal(j); err != nil || j.Environment != "" || strings.Contains(string(raw), "secrets.") {
@@ -335,7 +342,7 @@ func TestWorkflowRules(t *testing.T) {
 		}
 	}
 	// A tag can be called main: only the branch starts jobs with credentials.
-	for _, name := range []string{"apply.yml", "drift.yml"} {
+	for _, name := range []string{"apply.yml", "drift.yml", "image-bake.yml"} {
 		for id, j := range readWorkflow(t, name).Jobs {
 			if j.Environment != "" && j.Needs == nil && j.If != "github.ref == 'refs/heads/main'" {
 				t.Errorf("%s: job %s starts on any ref: %q", name, id, j.If)

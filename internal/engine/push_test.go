@@ -11,7 +11,7 @@ import (
 )
 
 // TestPushOutlives: an image is pushed from a builder for six minutes, longer than the five between two collections of a kubelet. Whatever
-// a run wants meanwhile, nvram.bin, which Tart opens last, is there at the end, and then the run does it.
+// a run wants meanwhile, nvram.bin, which Tart opens last, exists at the end, and then the run does it.
 func TestPushOutlives(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
