@@ -71,10 +71,10 @@ type LocalNetwork struct {
 
 // Disk keeps room on a host's disk for the next image.
 type Disk struct {
-	WarnBelow   *int     `hcl:"warn_below,optional" per:"fleet" default:"50" least:"0"`  // GB that should be free
-	CacheBudget *int     `hcl:"cache_budget,optional" per:"fleet" default:"0" least:"0"` // GB that Tart's cached images may use; 0 = any
-	Delete      []string `hcl:"delete,optional" per:"fleet" is:"vm_pattern"`             // names of stopped virtual machines, such as bake-*
-	OlderThan   *int     `hcl:"older_than,optional" per:"fleet" default:"24" least:"1"`  // hours since one was used
+	WarnBelow   *int     `hcl:"warn_below,optional" per:"run" default:"50" least:"0"`  // GB that should be free
+	CacheBudget *int     `hcl:"cache_budget,optional" per:"run" default:"0" least:"0"` // GB that Tart's cached images may use; 0 = any
+	Delete      []string `hcl:"delete,optional" per:"run" is:"vm_pattern"`             // names of stopped virtual machines, such as bake-*
+	OlderThan   *int     `hcl:"older_than,optional" per:"run" default:"24" least:"1"`  // hours since one was used
 }
 
 // AutoLogin keeps the login user logged in at the screen: a virtual machine needs this session. It has no

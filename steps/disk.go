@@ -97,11 +97,10 @@ func (d disk) old(s diskSeen) []string {
 }
 
 func (d disk) settings(s diskSeen) []kit.Setting {
-	budget := strconv.Itoa(*d.desired.CacheBudget)
-	within := kit.Choose(*d.desired.CacheBudget == 0, "any size", "at most "+budget+" GB")
+	const within = "within the budget"
 	cached := within
-	if *d.desired.CacheBudget != 0 && s.cached() > float64(*d.desired.CacheBudget) {
-		cached = fmt.Sprintf("%.0f GB", s.cached())
+	if budget := *d.desired.CacheBudget; budget != 0 && s.cached() > float64(budget) {
+		cached = fmt.Sprintf("%.0f GB, and %d GB are allowed", s.cached(), budget)
 	}
 	return []kit.Setting{kit.Compare("cached images", cached, within), kit.Compare("old virtual machines", kit.ListOr(d.old(s), "none"), "none")}
 }

@@ -65,8 +65,8 @@ type networkSeen struct {
 	bridge       netip.Prefix // of the virtual machines; invalid: none has run since the start
 	reached      string       // "allowed", "denied" or "none", by the last job of the session
 	reachedSince int64        // the start of the Mac that it is about
-	reachedOf    int64        // the leased addresses that it is about, as leased
-	leased       int64        // when addresses were last leased to virtual machines; 0: never
+	reachedOf    string       // the addresses that it is about
+	answering    []string     // addresses that answer on the bridge
 }
 
 func (l localNetwork) settings(s networkSeen) []kit.Setting {
@@ -93,8 +93,8 @@ func (s networkSeen) current() bool { return s.reached != "" && s.reachedSince =
 
 // verifies reports whether a job of the session should try to reach a virtual machine: one runs, and nothing else differs.
 func (l localNetwork) verifies(s networkSeen) bool {
-	tried := s.current() && (s.reached != "none" || s.reachedOf == s.leased)
-	return (s.keys || s.click) && s.bridge.IsValid() && s.leased != 0 && !tried && !l.moved(s) && !l.restarts(s)
+	tried := s.current() && (s.reached != "none" || s.reachedOf == strings.Join(s.answering, " "))
+	return (s.keys || s.click) && len(s.answering) > 0 && !tried && !l.moved(s) && !l.restarts(s)
 }
 
 // moved reports whether virtual machines are in another network.
@@ -172,11 +172,7 @@ func (l localNetwork) list(s networkSeen) []string {
 
 // verify is the command that tries to reach a virtual machine.
 func (l localNetwork) verify(s networkSeen) plan.Command {
-	if !s.bridge.IsValid() {
-		return plan.Command{}
-	}
-	addr := s.bridge.Masked().Addr().String()
-	return scripts.Command("local_network-verify", plan.Gui, addr[:strings.LastIndex(addr, ".")], strconv.FormatInt(s.booted, 10), strconv.FormatInt(s.leased, 10), l.file())
+	return scripts.Command("local_network-verify", plan.Gui, append([]string{strconv.FormatInt(s.booted, 10), l.file()}, s.answering...)...)
 }
 
 func readNetwork(r *kit.Reader, id string) (s networkSeen) {
@@ -185,15 +181,17 @@ func readNetwork(r *kit.Reader, id string) (s networkSeen) {
 		case "keys":
 			s.wired, s.radio, err = allowed(p)
 		case "written":
-			err = s.readTimes(p)
+			if p.Exit == 0 {
+				s.written, err = strconv.ParseInt(strings.TrimSpace(p.Body), 10, 64)
+			}
 		case "boot":
 			s.booted, err = bootTime(p)
 		case "bridge":
 			s.bridge, err = bridgeNetwork(p)
 		case "reached":
-			if _, bad := fmt.Sscan(p.Body, &s.reached, &s.reachedSince, &s.reachedOf); bad != nil {
-				s.reached = "" // a job's own file: what cannot be read was never verified
-			}
+			s.readReached(p)
+		case "neighbours":
+			s.answering = neighbours(p, s.bridge)
 		default:
 			err = kit.ErrPart
 		}
@@ -237,22 +235,38 @@ func (s *networkSeen) of(version string) {
 	s.unproven = major >= 27
 }
 
-// readTimes reads "SECONDS PATH" of the files that exist.
-func (s *networkSeen) readTimes(p kit.Part) error {
+// readReached reads "RESULT BOOT ADDRESS…". The login user can write the file: what cannot be read was never verified.
+func (s *networkSeen) readReached(p kit.Part) {
+	words := strings.Fields(p.Body)
+	if len(words) < 2 {
+		return
+	}
+	if at, err := strconv.ParseInt(words[1], 10, 64); err == nil {
+		s.reached, s.reachedSince, s.reachedOf = words[0], at, strings.Join(words[2:], " ")
+	}
+}
+
+// neighbours reads the lines "? (192.168.64.7) at 5e:e9:1e:0:53:64 on bridge100 …" of arp: who has answered on the bridge. An address
+// that did not answer is incomplete. Leased addresses do not show it: most of their machines are gone.
+func neighbours(p kit.Part, bridge netip.Prefix) []string {
+	var out []string
 	for _, line := range p.Lines() {
-		text, file, _ := strings.Cut(line, " ")
-		at, err := strconv.ParseInt(text, 10, 64)
-		switch {
-		case err != nil:
-			return fmt.Errorf("stat: %w", err)
-		case strings.HasSuffix(file, "dhcpd_leases"):
-			s.leased = at
-		default:
-			s.written = at
+		words := strings.Fields(line)
+		if len(words) < 6 || words[5] != "bridge100" || !strings.Contains(words[3], ":") {
+			continue
+		}
+		addr, err := netip.ParseAddr(strings.Trim(words[1], "()"))
+		last := bridge.IsValid() && addr.Is4() && addr.As4()[3] == 255
+		if err == nil && addr != bridge.Addr() && bridge.Contains(addr) && !last {
+			out = append(out, addr.String())
 		}
 	}
-	return nil
+	slices.Sort(out)
+	return out[:min(len(out), mostNeighbours)]
 }
+
+// mostNeighbours bounds how long a job tries: macOS runs two virtual machines of macOS at once.
+const mostNeighbours = 4
 
 // bridgeNetwork reads "inet 192.168.64.1 netmask 0xffffff00 …"; without a bridge ifconfig fails.
 func bridgeNetwork(p kit.Part) (netip.Prefix, error) {

@@ -17,7 +17,8 @@ func TestLocalNetwork(t *testing.T) {
 	const at64, at2 = "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255", "inet 192.168.2.1 netmask 0xffffff00 broadcast 192.168.2.255"
 	settled := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1762999000}
 	running := settled
-	running.Bridge, running.Leased = at64, 1763000500
+	const seven = "? (192.168.64.7) at 5e:e9:1e:0:53:7 on bridge100 ifscope [bridge]\n"
+	running.Bridge, running.Neighbours = at64, seven
 	with := func(base stepstest.LocalNetwork, change func(*stepstest.LocalNetwork)) stepstest.LocalNetwork {
 		change(&base)
 		return base
@@ -31,32 +32,39 @@ func TestLocalNetwork(t *testing.T) {
 		subnet string
 		want   string
 	}{
-		"in sync":                               {"26.3", settled, "", ""},
-		"a new Mac":                             {"26.3", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"written, and not restarted":            {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Written = 1763000100 }), "", "restart"},
-		"one of the lists":                      {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Radio = "" }), "", "set 192.168.64.0/24, restart"},
-		"a wider network":                       {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8 192.168.0.0/16", "192.168.0.0/16" }), "", ""},
-		"others' networks stay":                 {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8", "10.0.0.0/8" }), "", "set 192.168.64.0/24 10.0.0.0/8, restart"},
-		"another subnet is configured":          {"26.3", settled, "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
-		"15.5":                                  {"15.5", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"15.4.1 has only the click":             {"15.4.1", stepstest.LocalNetwork{}, "", "warning local-network-click"},
-		"15.2, and someone clicked":             {"15.2", with(running, func(l *stepstest.LocalNetwork) { l.Reached = "allowed 1 1" }), "", "verify 192.168.64 1763000000 1763000500"},
-		"15.2, and a job reached one":           {"15.2", reached("allowed 1763000000 1763000500"), "", ""},
-		"14":                                    {"14.7", stepstest.LocalNetwork{}, "", ""},
-		"an unknown version":                    {"", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"27":                                    {"27.0", settled, "", "warning local-network-unproven"},
-		"27 without the list":                   {"27.0", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"27, and a job reached one":             {"27.0", reached("allowed 1763000000 1763000500"), "", ""},
-		"27, and one was reached before":        {"27.0", reached("allowed 1762000000 1763000500"), "", "verify 192.168.64 1763000000 1763000500, warning local-network-unproven"},
-		"a machine runs":                        {"26.3", running, "", "verify 192.168.64 1763000000 1763000500"},
-		"a machine ran":                         {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Leased = 0 }), "", ""},
-		"reached":                               {"26.3", reached("allowed 1763000000 1763000500"), "", ""},
-		"reached before the restart":            {"26.3", reached("allowed 1762000000 1763000500"), "", "verify 192.168.64 1763000000 1763000500"},
-		"denied":                                {"26.3", reached("denied 1763000000 1763000500"), "", "warning local-network-denied"},
-		"denied before the restart":             {"26.3", reached("denied 1762000000 1763000500"), "", "verify 192.168.64 1763000000 1763000500"},
-		"none answered":                         {"26.3", reached("none 1763000000 1763000500"), "", ""},
-		"none answered, and there is a new one": {"26.3", reached("none 1763000000 1763000400"), "", "verify 192.168.64 1763000000 1763000500"},
-		"a file of another":                     {"26.3", reached("rubbish"), "", "verify 192.168.64 1763000000 1763000500"},
+		"in sync":                        {"26.3", settled, "", ""},
+		"a new Mac":                      {"26.3", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"written, and not restarted":     {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Written = 1763000100 }), "", "restart"},
+		"one of the lists":               {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Radio = "" }), "", "set 192.168.64.0/24, restart"},
+		"a wider network":                {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8 192.168.0.0/16", "192.168.0.0/16" }), "", ""},
+		"others' networks stay":          {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8", "10.0.0.0/8" }), "", "set 192.168.64.0/24 10.0.0.0/8, restart"},
+		"another subnet is configured":   {"26.3", settled, "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
+		"15.5":                           {"15.5", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"15.4.1 has only the click":      {"15.4.1", stepstest.LocalNetwork{}, "", "warning local-network-click"},
+		"15.2, and someone clicked":      {"15.2", with(running, func(l *stepstest.LocalNetwork) { l.Reached = "allowed 1 192.168.64.7" }), "", "verify 1763000000 192.168.64.7"},
+		"15.2, and a job reached one":    {"15.2", reached("allowed 1763000000 192.168.64.7"), "", ""},
+		"14":                             {"14.7", stepstest.LocalNetwork{}, "", ""},
+		"an unknown version":             {"", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"27":                             {"27.0", settled, "", "warning local-network-unproven"},
+		"27 without the list":            {"27.0", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
+		"27, and a job reached one":      {"27.0", reached("allowed 1763000000 192.168.64.7"), "", ""},
+		"27, and one was reached before": {"27.0", reached("allowed 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7, warning local-network-unproven"},
+		"a machine runs":                 {"26.3", running, "", "verify 1763000000 192.168.64.7"},
+		"a machine ran":                  {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Neighbours = "" }), "", ""},
+		"one does not answer": {"26.3", with(running, func(l *stepstest.LocalNetwork) {
+			l.Neighbours = "? (192.168.64.7) at (incomplete) on bridge100 ifscope [bridge]\n"
+		}), "", ""},
+		"the host itself, and everyone": {"26.3", with(running, func(l *stepstest.LocalNetwork) {
+			l.Neighbours = "? (192.168.64.1) at 5e:e9:1e:0:53:1 on bridge100 ifscope permanent [bridge]\n? (192.168.64.255) at ff:ff:ff:ff:ff:ff on bridge100 ifscope [bridge]\n"
+		}), "", ""},
+		"two machines":                          {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Neighbours = strings.Replace(seven, "64.7", "64.9", 1) + seven }), "", "verify 1763000000 192.168.64.7 192.168.64.9"},
+		"reached":                               {"26.3", reached("allowed 1763000000 192.168.64.7"), "", ""},
+		"reached before the restart":            {"26.3", reached("allowed 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7"},
+		"denied":                                {"26.3", reached("denied 1763000000 192.168.64.7"), "", "warning local-network-denied"},
+		"denied before the restart":             {"26.3", reached("denied 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7"},
+		"none answered":                         {"26.3", reached("none 1763000000 192.168.64.7"), "", ""},
+		"none answered, and there is a new one": {"26.3", reached("none 1763000000 192.168.64.8"), "", "verify 1763000000 192.168.64.7"},
+		"a file of another":                     {"26.3", reached("rubbish"), "", "verify 1763000000 192.168.64.7"},
 		"another network":                       {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Bridge = at2 }), "", "refused subnet-moved"},
 		"another network, as configured":        {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Bridge = at2 }), "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
 	} {
@@ -71,7 +79,7 @@ func TestLocalNetwork(t *testing.T) {
 			stepstest.Sound(t, "local_network", v, f)
 			var got []string
 			for _, c := range f.Changes {
-				got = append(got, strings.TrimPrefix(c.Command.Name, "local_network-")+" "+strings.TrimSuffix(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network"))
+				got = append(got, strings.TrimPrefix(c.Command.Name, "local_network-")+" "+strings.Replace(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network", "", 1))
 			}
 			if f.Restart != nil {
 				got = append(got, "restart")
@@ -107,15 +115,15 @@ func TestLocalNetworkBeforeRoot(t *testing.T) {
 func TestReached(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) {
-		m := scripttest.New(t, shell, "/var/db", "/Users")
+		m := scripttest.New(t, shell, "/Users")
 		m.Folders("/Users/m1")
-		m.Put("/var/db/dhcpd_leases", "{\n\tname=a\n\tip_address=192.168.64.7\n}\n{\n\tip_address=192.168.64.8\n}\n{\n\tip_address=192.168.2.9\n}\n")
-		m.Tool("nc", `for a; do host=$port port=$a; done; case $host in *.9) echo "another network" >&2; exit 9 ;; esac; cat "$STATE/${host##*.}" >&2; exit 1`)
+		m.Tool("nc", `for a; do host=$port port=$a; done; cat "$STATE/${host##*.}" >&2; exit 1`)
 		v := plan.View{Host: stepstest.Host(fleet.Spec{LocalNetwork: &fleet.LocalNetwork{}}), Root: true, OSVersion: "26.3",
-			Facts: plan.Facts{"local_network.state": inventory.Present(stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Leased: 5,
-				Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}.Answer())}}
+			Facts: plan.Facts{"local_network.state": inventory.Present(stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1,
+				Neighbours: "? (192.168.64.7) at 5e:e9:1e:0:53:7 on bridge100 ifscope [bridge]\n? (192.168.64.8) at 5e:e9:1e:0:53:8 on bridge100 ifscope [bridge]\n",
+				Bridge:     "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}.Answer())}}
 		c := stepstest.StepOf(t, "local_network", v.Host).Diff(v).Changes[0].Command
-		c.Args[3] = m.Path(c.Args[3])
+		c.Args[1] = m.Path(c.Args[1])
 		const succeeded, denied, away = "Connection to host port 22 [tcp/ssh] succeeded!", "nc: connectx to host port 22 (tcp) failed: No route to host", "failed: Operation timed out"
 		for _, tc := range []struct{ seven, eight, want string }{
 			{succeeded, succeeded, "allowed"}, {denied, denied, "denied"}, {denied, succeeded, "allowed"}, {succeeded, denied, "allowed"},
@@ -124,7 +132,7 @@ func TestReached(t *testing.T) {
 			m.Set("7", tc.seven)
 			m.Set("8", tc.eight)
 			a := m.Run(c, "")
-			if got := strings.TrimSpace(m.Read("/Users/m1/.macfleet-local-network")); got != tc.want+" 1763000000 5" || (a.Exit != 0) != (tc.want == "denied") {
+			if got := strings.TrimSpace(m.Read("/Users/m1/.macfleet-local-network")); got != tc.want+" 1763000000 192.168.64.7 192.168.64.8" || (a.Exit != 0) != (tc.want == "denied") {
 				t.Errorf("%v: exit code %d, %q; %s", tc, a.Exit, got, a.Stderr)
 			}
 		}

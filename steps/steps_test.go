@@ -123,7 +123,7 @@ func TestScripts(t *testing.T) {
 	moved := stepstest.SettledTools()
 	moved.Selected = "/Library/Developer/CommandLineTools"
 	lint(stepstest.Step(t, "build_tools", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"build_tools.state": moved.Answer()}))))
-	running := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Leased: 1, Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}
+	running := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Neighbours: "? (192.168.64.7) at 5e:e9:1e:0:53:7 on bridge100 ifscope [bridge]\n", Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}
 	lint(stepstest.Step(t, "local_network", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"local_network.state": running.Answer()}))))
 	deleted := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
 	deleted.Service = stepstest.Unlisted()

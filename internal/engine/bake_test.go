@@ -9,8 +9,8 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// TestBake: one apply takes a server of the pool to a builder that bakes an image in a job of the session and pushes it. On macOS 26 nobody
-// does anything by hand; on 15.2 the plan says the one thing that is left, with the host's address.
+// TestBake: one apply takes a server of the pool to a builder that bakes an image in a job of the session and pushes it. On macOS 26
+// nothing is done by hand; on 15.2 the plan says the one thing that is left, with the host's address.
 func TestBake(t *testing.T) {
 	t.Parallel()
 	for version, os := range map[string]string{"26.3": "Tahoe", "15.2": "Sequoia"} {
@@ -44,7 +44,7 @@ func TestBake(t *testing.T) {
 			b := builderOf(t, w, h.Name)
 			switch {
 			case version == "26.3" && len(h.Warnings) > 0:
-				t.Errorf("something is left to do: %v", h.Warnings)
+				t.Errorf("something is left: %v", h.Warnings)
 			case version == "15.2" && (len(h.Warnings) != 1 || h.Warnings[0].Code.String() != "local-network-click" || !strings.Contains(h.Warnings[0].Remedy, "vnc://"+h.Server.Address)):
 				t.Errorf("it says %v", h.Warnings)
 			case version == "15.2":

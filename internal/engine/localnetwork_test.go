@@ -40,6 +40,7 @@ func TestLocalNetwork(t *testing.T) {
 			c := hostCore("production", 1)
 			c.Fleets[0].OS = tc.os
 			c.Fleets[0].Groups[0].Spec.LocalNetwork = &fleet.LocalNetwork{}
+			c.Fleets[0].Groups[0].Spec.Tart = &fleet.Tart{Artifact: sample("tart", "2.32.1", "tart-2.32.1.tar.gz")}
 			c.Fleets[0].Groups[0].Spec = c.Fleets[0].Groups[0].Spec.WithDefaults()
 			e := run(t, w, c)
 			converges(t, e)
@@ -70,8 +71,7 @@ func TestLocalNetwork(t *testing.T) {
 			if r := apply(t, e); r.Done > 0 {
 				t.Errorf("the next apply did %d actions", r.Done)
 			}
-			runs(t, m, "root", "printf '{\\n\\tname=vm\\n\\tip_address=192.168.64.7\\n\\tlease=0x1\\n}\\n' >/var/db/dhcpd_leases")
-			if err := m.SetSwitch("vm-network", "present"); err != nil {
+			if err := m.StartVM("vm"); err != nil {
 				t.Fatal(err)
 			}
 			r := apply(t, e)
@@ -91,6 +91,9 @@ func TestLocalNetwork(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := m.Reboot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.StartVM("vm"); err != nil {
 				t.Fatal(err)
 			}
 			converges(t, e)

@@ -77,6 +77,7 @@ func rules() map[string]rule {
 	out["xcode-select"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-p"}) }}
 	out["xcodebuild"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-license", "check"}) }}
 	out["unzip"] = rule{never}
+	out["arp"] = rule{first("-an")}
 	out["nc"] = rule{func(args []string) bool { return len(args) > 0 && args[0] == "-z" }}
 	out["mdutil"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-a", "-s"}) }}
 	out["scutil"] = rule{first("--get")}

@@ -103,6 +103,7 @@ var writingScripts = []struct{ script, want string }{
 	{`pmset "-a" sleep 0`, "and pmset does"},
 	{"pmset sleepnow", "and pmset does"},
 	{"pmset", "and pmset does"},
+	{"arp -d 192.0.2.1", "and arp does"},
 	{"nc -l 22", "and nc does"},
 	{"mdutil -a -i off", "and mdutil does"},
 	{"xcode-select -s /Applications/Xcode.app", "and xcode-select does"},

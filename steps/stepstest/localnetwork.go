@@ -13,7 +13,7 @@ type LocalNetwork struct {
 	Written      int64
 	Bridge       string // its line of addresses; empty: there is no bridge
 	Reached      string // the line of the last job of the session
-	Leased       int64  // when addresses were last leased; 0: never
+	Neighbours   string // the lines of arp
 }
 
 // Answer is the answer of the probe.
@@ -22,22 +22,19 @@ func (l LocalNetwork) Answer() plan.Answer {
 	list := func(name, networks string) string {
 		return fmt.Sprintf("    %s =     (\n        \"%s\"\n    );\n", name, strings.Join(strings.Fields(networks), "\",\n        \""))
 	}
-	times := ""
-	if l.Leased != 0 {
-		times = fmt.Sprintln(l.Leased, "/var/db/dhcpd_leases")
-	}
 	if l.Written == 0 {
 		a.part("", "keys 1")
-		a.part(times, "written 1")
+		a.part("", "written 1")
 	} else {
 		a.part("{\n"+list("AllowedEthernetLocalNetworkAddresses", l.Wired)+list("AllowedWiFiLocalNetworkAddresses", l.Radio)+"}\n", "keys 0")
-		a.part(fmt.Sprintln(l.Written, "/var/root/Library/Preferences/com.apple.network.local-network.plist")+times, "written 0")
+		a.part(fmt.Sprintln(l.Written), "written 0")
 	}
 	a.part("{ sec = 1763000000, usec = 0 } Thu Nov 13 02:13:20 2025\n", "boot 0")
 	if l.Bridge == "" {
 		a.part("", "bridge 1")
 	} else {
 		a.part("bridge100: flags=8a63<UP> mtu 1500\n\t"+l.Bridge+"\n", "bridge 0")
+		a.part("? (192.0.2.1) at 0:50:56:9:a:b on en0 ifscope [ethernet]\n"+l.Neighbours, "neighbours 0")
 	}
 	if l.Reached != "" {
 		a.part(l.Reached+"\n", "reached 0")

@@ -228,8 +228,8 @@ func (c tartCall) set(args []string) error {
 }
 
 func (c tartCall) ip(args []string) error {
-	return c.ofRunning(withoutOption(args, "--wait", "--resolver"), tartError{1, "no IP address found, is your VM running?"}, func(_ *visit, one guest) error {
-		c.printf("192.168.64.%d\n", 2+one.PID%250)
+	return c.ofRunning(withoutOption(args, "--wait", "--resolver"), tartError{1, "no IP address found, is your VM running?"}, func(v *visit, one guest) error {
+		c.printf("%s\n", v.addressOf(one))
 		return nil
 	})
 }

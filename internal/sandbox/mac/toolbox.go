@@ -37,7 +37,7 @@ func toolbox() map[string]tool {
 		},
 		"/usr/sbin": {
 			"chown": chown, "ioreg": ioreg, "scutil": scutil, "sysctl": sysctl,
-			"visudo": visudo, "netstat": netstat,
+			"visudo": visudo, "netstat": netstat, "arp": arp,
 		},
 		"/sbin": {"ifconfig": ifconfig, "pfctl": pfctl},
 		"": {
