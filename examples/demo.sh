@@ -1,9 +1,9 @@
 #!/bin/sh
 # Shows macfleet in a simulated world: from an empty cluster and a pool of sixteen
 # machines to thirteen Ready Nodes in three fleets, nine incidents and their repair,
-# then fewer runners and as many as before. Needs only the program, checks every exit
-# code, and ends by itself. The world is deleted at the end; records and logs are kept
-# in the folder it names.
+# then fewer runners and as many as before, the tailnet, and builders that bake an
+# image. Needs only the program, checks every exit code, and ends by itself. The
+# worlds are deleted at the end; records and logs are kept in the folder it names.
 set -eu
 
 macfleet=${1:?usage: demo.sh path/to/macfleet}
@@ -15,6 +15,10 @@ trap 'rm -rf "$world"' EXIT
 
 fleet() { "$macfleet" -C "$here/three-fleets" -e production --sandbox="$world/sandbox" --runs-dir "$runs" "$@"; }
 
+# builders is fleet with another configuration and world, whose hosts are not Nodes.
+builders() { "$macfleet" -C "$here/builders" --sandbox="$world/builders" --runs-dir "$runs" "$@"; }
+of=fleet
+
 title() { printf '=== %s\n\n' "$*"; }
 
 # run EXIT COMMAND... prints a command, runs it, and checks its exit code.
@@ -23,7 +27,7 @@ run() {
   shift
   printf '$ macfleet %s\n' "$*"
   got=0
-  fleet "$@" || got=$?
+  "$of" "$@" || got=$?
   printf '(exit %s)\n\n' "$got"
   if [ "$got" != "$expected" ]; then
     printf 'demo: exit %s was expected\n' "$expected" >&2
@@ -96,5 +100,23 @@ run 0 plan --var tailnet=true
 title 'And off again: hosts leave, their devices are deleted, and nothing of it is left.'
 run 0 apply --auto-approve
 run 0 plan
+
+title 'Builders with packer, Homebrew, Xcode and the local network: from the pool to a runner that takes jobs.'
+of=builders
+run 0 apply --auto-approve
+run 0 plan
+builder=$(builders hosts -o name | head -n 1)
+
+title 'A workflow bakes an image there and pushes it.'
+run 0 sandbox bake "$builder"
+
+title 'A reset of its preferences takes the network away from jobs: the bake fails, and the plan says why.'
+builders sandbox inject "$builder" local-network-denied >/dev/null
+run 1 sandbox bake "$builder"
+run 2 drift
+
+title 'Repaired, with a restart of the idle host. The bake runs through.'
+run 0 apply --auto-approve
+run 0 sandbox bake "$builder"
 
 printf 'Records and logs of this demo: %s\n' "$runs"

@@ -130,6 +130,14 @@ func sandboxCmd(env *app.Env) *cobra.Command {
 			Example: `  macfleet sandbox heal --sandbox
   macfleet sandbox heal acme-production-runners-m2-0bccd --sandbox`,
 			RunE: func(*cobra.Command, []string) error { return app.SandboxHeal(env) }},
+		&cobra.Command{Use: "bake HOST", Short: "Bake an image on a builder, as a workflow does", Args: cobra.ExactArgs(1), ValidArgsFunction: arguments(env, app.ASimulatedHost),
+			Long: `Runs a job of GitHub's runner on a simulated builder: it checks packer and
+Xcode, connects to a virtual machine from the login user's session, stops it and
+pushes it. What macOS denies to jobs fails here as it does on a Mac.
+
+Exit codes: 0 the image was pushed, 1 error.`,
+			Example: `  macfleet sandbox bake builders/fba75 --sandbox`,
+			RunE:    func(c *cobra.Command, _ []string) error { return app.SandboxBake(c.Context(), env) }},
 		&cobra.Command{Use: "switch HOST [NAME [VALUE]]", Short: "Show or set simulator behaviour that varies between real Macs", Args: cobra.RangeArgs(1, 3), ValidArgsFunction: arguments(env, app.ASimulatedHost, app.ASwitch, app.ASwitchValue),
 			Example: `  macfleet sandbox switch acme-pool-04 --sandbox
   macfleet sandbox switch acme-pool-04 sealed-kcpassword by-design --sandbox`,

@@ -199,6 +199,22 @@ func SandboxHeal(env *Env) error {
 	})
 }
 
+// SandboxBake bakes an image on a builder, as a workflow does, and prints what its job said.
+func SandboxBake(ctx context.Context, env *Env) error {
+	return env.inWorld(func(w *sandbox.World) error {
+		host, err := simulated(w, env.Args[0])
+		if err != nil {
+			return err
+		}
+		log, err := w.Bake(ctx, host)
+		env.outText().Print(log)
+		if errors.Is(err, sandbox.ErrBakeFailed) {
+			return fmt.Errorf("%w on %s; macfleet plan --on name=%[2]s says what is wrong", err, host)
+		}
+		return err
+	})
+}
+
 // SandboxSwitch shows simulator behaviour that varies between real Macs: all of it, or one switch, which
 // it sets where a value is given.
 func SandboxSwitch(env *Env) error {
