@@ -66,6 +66,9 @@ func (c *computation) restartFor(d *draft) {
 	}
 	if !h.Member { // nothing runs on a new host, and the restart comes before anything can
 		i := slices.IndexFunc(d.actions, func(a Action) bool { return a.Step == h.restartsAfter })
+		if i < 0 { // the step itself is in sync
+			i = slices.IndexFunc(d.actions, func(a Action) bool { return a.Kind == CreateMarker })
+		}
 		d.actions = slices.Insert(d.actions, i+1, h.action(RebootServer, pending, h.restarts.Code, h.restarts.Text))
 		return
 	}

@@ -69,7 +69,7 @@ func (w *worker) restarts(ctx context.Context) bool {
 // idleForReboot makes sure that nothing runs on the host: it drains the Node, or cordons it and checks that it has no
 // Pods. A host that answers also has to show no running work itself.
 func (w *worker) idleForReboot(ctx context.Context, a plan.Action) error {
-	if a.Forced || !w.host.Member { // nothing runs on a host that this run claimed
+	if a.Forced || a.Disruption < plan.Reboot { // nothing runs on a host that this run claims
 		return nil
 	}
 	step, makesNode := plan.NodeStep(w.engine.Steps(w.host.Spec))
