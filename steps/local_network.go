@@ -15,7 +15,7 @@ import (
 )
 
 // macOS keeps programs of the session, and so packer, away from virtual machines unless a person has clicked Allow, from 15.0 on.
-// From 15.5 on a list of networks stands for the click.
+// From 15.5 on a list of networks replaces the click.
 var (
 	codeNetworkDenied = plan.NewCode("local-network-denied", plan.Critical, "macOS keeps jobs away from virtual machines: packer waits for SSH until it gives up",
 		"macfleet reboot NAME; if it stays: allow it over VNC in System Settings, Privacy & Security, Local Network")
@@ -71,7 +71,7 @@ type networkSeen struct {
 
 func (l localNetwork) settings(s networkSeen) []kit.Setting {
 	subnet := l.subnet()
-	seen := cmp.Or(networks(slices.Concat(s.wired, s.radio)), "no network")
+	seen := cmp.Or(strings.Join(distinct(slices.Concat(s.wired, s.radio)...), ", "), "no network")
 	switch wired, radio := covers(s.wired, subnet), covers(s.radio, subnet); {
 	case !s.keys, wired && radio: // without the list, macOS decides
 		seen = *l.desired.Subnet
@@ -93,7 +93,8 @@ func (s networkSeen) current() bool { return s.reached != "" && s.reachedSince =
 
 // verifies reports whether a job of the session should try to reach a virtual machine: one runs, and nothing else differs.
 func (l localNetwork) verifies(s networkSeen) bool {
-	tried := s.current() && (s.reached != "none" || s.reachedOf == strings.Join(s.answering, " "))
+	// A person may allow it at any moment, so after a refusal every run tries again.
+	tried := s.current() && (s.reached == "allowed" || s.reached == "none" && s.reachedOf == strings.Join(s.answering, " "))
 	return (s.keys || s.click) && len(s.answering) > 0 && !tried && !l.moved(s) && !l.restarts(s)
 }
 
@@ -113,14 +114,15 @@ func covers(all []netip.Prefix, one netip.Prefix) bool {
 	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Bits() <= one.Bits() && p.Contains(one.Addr()) })
 }
 
-func networks(all []netip.Prefix) string {
+// distinct returns the texts of networks, each once.
+func distinct(all ...netip.Prefix) []string {
 	var out []string
 	for _, p := range all {
 		if !slices.Contains(out, p.String()) {
 			out = append(out, p.String())
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 func (l localNetwork) Diff(v plan.View) plan.Finding {
@@ -134,7 +136,7 @@ func (l localNetwork) Diff(v plan.View) plan.Finding {
 	restart := &plan.Reason{Code: codeNetworkDenied, Text: "macOS reads the list of networks that jobs may reach only at its start"}
 	f := r.Found(all,
 		plan.Change{Reason: plan.Reason{Code: codeNetworkDenied, Text: "jobs may not reach the virtual machines at " + subnet.String()},
-			Fields: kit.Fields(all[0]), Command: scripts.Command("local_network-set", plan.Root, l.list(s)...)},
+			Fields: kit.Fields(all[0]), Command: scripts.Command("local_network-set", plan.Root, distinct(slices.Concat([]netip.Prefix{subnet}, s.wired, s.radio)...)...)}, // others' stay
 		plan.Change{Reason: plan.Reason{Code: codeNetworkUnverified, Text: "a virtual machine runs, and no job has reached it since the Mac started"},
 			Fields: kit.Fields(all[1]), Command: l.verify(s)})
 	moved := (s.keys || s.click) && l.moved(s)
@@ -157,17 +159,6 @@ func (l localNetwork) Diff(v plan.View) plan.Finding {
 		f.Warnings = append(f.Warnings, *codeNetworkUnproven.Trouble("no job has reached a virtual machine on macOS " + s.version + " since it started, and this version may ignore the list"))
 	}
 	return f
-}
-
-// list returns the subnet and the networks of others, which stay.
-func (l localNetwork) list(s networkSeen) []string {
-	out := []string{l.subnet().String()}
-	for _, p := range slices.Concat(s.wired, s.radio) {
-		if !slices.Contains(out, p.String()) {
-			out = append(out, p.String())
-		}
-	}
-	return out
 }
 
 // verify is the command that tries to reach a virtual machine.

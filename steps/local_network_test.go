@@ -60,7 +60,7 @@ func TestLocalNetwork(t *testing.T) {
 		"two machines":                          {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Neighbours = strings.Replace(seven, "64.7", "64.9", 1) + seven }), "", "verify 1763000000 192.168.64.7 192.168.64.9"},
 		"reached":                               {"26.3", reached("allowed 1763000000 192.168.64.7"), "", ""},
 		"reached before the restart":            {"26.3", reached("allowed 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7"},
-		"denied":                                {"26.3", reached("denied 1763000000 192.168.64.7"), "", "warning local-network-denied"},
+		"denied":                                {"26.3", reached("denied 1763000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7, warning local-network-denied"},
 		"denied before the restart":             {"26.3", reached("denied 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7"},
 		"none answered":                         {"26.3", reached("none 1763000000 192.168.64.7"), "", ""},
 		"none answered, and there is a new one": {"26.3", reached("none 1763000000 192.168.64.8"), "", "verify 1763000000 192.168.64.7"},
