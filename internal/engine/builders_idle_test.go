@@ -44,7 +44,7 @@ func installs(t *testing.T, w *sandbox.World, e *engine.Engine) *engine.Engine {
 		t.Fatal(err)
 	}
 	e.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, w))}
-	e.Install = engine.Install{Within: 20 * time.Second, Every: 5 * time.Millisecond}
+	e.Install = engine.Install{Within: time.Minute, Every: 5 * time.Millisecond}
 	return e
 }
 

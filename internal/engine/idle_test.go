@@ -24,7 +24,7 @@ func busyNodes(t *testing.T, replicas int) (*sandbox.World, *engine.Engine, []st
 	w, _ := world(t, replicas+2)
 	c := nodes(replicas)
 	e := runNodes(t, w, c)
-	e.Run, e.Drain = thisRun(), engine.Drain{Within: 20 * time.Second, Every: 5 * time.Millisecond}
+	e.Run, e.Drain = thisRun(), engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	converges(t, e)
 	names := hostNames(planned(t, e))
 	for _, name := range names {
@@ -141,7 +141,7 @@ func TestIdleBuilder(t *testing.T) {
 	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	w, e, host := longNode(t, c)
 	// A busy machine needs a while for one check, and only what was seen is given.
-	e.Run, e.Drain = thisRun(), engine.Drain{Within: 3 * time.Second, Every: 5 * time.Millisecond}
+	e.Run, e.Drain = thisRun(), engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
 	for _, work := range []string{"push-in-progress", "job-running"} {
 		if err := w.Inject(host, work); err != nil {

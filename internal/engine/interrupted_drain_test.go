@@ -23,7 +23,7 @@ func newDrainer(t *testing.T) *drainer {
 	d := &drainer{victim: victimIn(t, dir)}
 	run := thisRun()
 	run.Epoch = 1 // the cluster keeps its lock, so what it entered says nothing of its life
-	d.engine.Run, d.engine.Drain = run, engine.Drain{Within: 2 * time.Second, Every: 5 * time.Millisecond}
+	d.engine.Run, d.engine.Drain = run, engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	d.configure()
 	converges(t, d.engine)
 	for range 4 { // the first of each knows no version from before

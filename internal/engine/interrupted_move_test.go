@@ -24,7 +24,7 @@ func newMover(t *testing.T) *mover {
 	m := &mover{victim: victimIn(t, dir)}
 	run := thisRun()
 	run.Epoch = 1
-	m.engine.Run, m.engine.Drain = run, engine.Drain{Within: 2 * time.Second, Every: 5 * time.Millisecond}
+	m.engine.Run, m.engine.Drain = run, engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	m.fleets = [2]string{m.engine.Config.Fleets[0].Name, "jobs"}
 	converges(t, m.engine)
 	return m

@@ -159,8 +159,8 @@ func installsFast(t *testing.T, dir string) *victim {
 	}
 	v := victimIn(t, dir)
 	v.engine.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, v.world))}
-	v.engine.Install = engine.Install{Within: 20 * time.Second, Every: 5 * time.Millisecond}
-	v.engine.Drain = engine.Drain{Within: 2 * time.Second, Every: 5 * time.Millisecond}
+	v.engine.Install = engine.Install{Within: time.Minute, Every: 5 * time.Millisecond}
+	v.engine.Drain = engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	return v
 }
 

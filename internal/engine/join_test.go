@@ -41,7 +41,7 @@ func nodes(replicas int) *fleet.Config {
 func runNodes(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	t.Helper()
 	e := run(t, w, c)
-	e.Ready = engine.Ready{Within: 40 * time.Second, Every: 5 * time.Millisecond}
+	e.Ready = engine.Ready{Within: time.Minute, Every: 5 * time.Millisecond}
 	if _, err := e.Cluster.(*kubernetes.Client).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
 		t.Fatal(err)
 	}
