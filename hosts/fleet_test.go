@@ -35,7 +35,7 @@ const (
 // so that each dead peer is ended by the one that is meant for it.
 func fleetDeadlines() Deadlines {
 	return impatient(func(d *Deadlines) {
-		d.Handshake, d.Silence, d.Exchange = 16*time.Second, 20*time.Second, 30*time.Second
+		d.Handshake, d.Silence, d.Exchange = 30*time.Second, 35*time.Second, 45*time.Second
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -204,7 +206,7 @@ func TestUndo(t *testing.T) {
 			}
 			good(t, "the undo after a kill at "+strconv.Itoa(n), m.Run(*guard.Restore, ""))
 			if got := files(m); !maps.Equal(got, before) || len(kept(m)) > 0 {
-				t.Errorf("after a kill at %d the host has %v and keeps %q", n, got, kept(m))
+				t.Errorf("after a kill at %d of %d and %d calls the host keeps %q (-before +after)\n%s", n, starts, undos, kept(m), cmp.Diff(before, got))
 			}
 		}
 	})
