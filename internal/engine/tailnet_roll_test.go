@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,15 +19,17 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// tunnel is the only way to a Mac: its address in the tailnet, while its tailscaled carries packets.
+// tunnel is the only way to a Mac: its address in the tailnet, while its tailscaled carries packets. The connections through it end when
+// the daemon is loaded again, or restarted: where in the restart makes no difference to macfleet.
 type tunnel struct {
 	world *sandbox.World
 	host  string
-	kills bool // the Mac sees the end of a connection, and ends what it runs for it
-	tends sync.WaitGroup
+	mu    sync.Mutex
+	live  []*carried
 }
 
 // up reports whether the Mac's tailscaled carries packets.
@@ -56,55 +59,74 @@ func (u *tunnel) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	carried := &carried{Conn: conn, over: make(chan struct{})}
-	u.tends.Go(func() {
-		every := time.NewTicker(5 * time.Millisecond)
-		defer every.Stop()
-		for u.up() {
-			select {
-			case <-carried.over:
-				return
-			case <-every.C:
-			}
-		}
-		carried.cut(u.kills)
-	})
-	return carried, nil
+	c := &carried{Conn: conn}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.live = append(u.live, c)
+	return c, nil
 }
 
-// carried is a connection that ends with the tunnel.
+// cut ends all connections for macfleet. The Mac does not see that, and finishes what runs.
+func (u *tunnel) cut() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, c := range u.live {
+		c.over.Store(true)
+		_ = c.SetDeadline(time.Now().Add(-time.Second))
+	}
+	u.live = nil
+}
+
+// carried is a connection through the tunnel.
 type carried struct {
 	net.Conn
-	once sync.Once
-	over chan struct{}
+	over atomic.Bool // it carries nothing more
 }
 
-// cut ends the connection for macfleet. The Mac does not see that, and finishes what runs, unless both ends are cut.
-func (c *carried) cut(both bool) {
-	c.once.Do(func() { close(c.over) })
-	if both {
-		_ = c.Conn.Close()
-		return
+func (c *carried) Read(p []byte) (int, error) {
+	if c.over.Load() {
+		return 0, os.ErrDeadlineExceeded
 	}
-	_ = c.SetDeadline(time.Now().Add(-time.Second))
+	return c.Conn.Read(p)
 }
 
-// Close ends a connection that the tunnel still carries. Of one that was cut, the Mac's end stays open until the world is closed.
+func (c *carried) Write(p []byte) (int, error) {
+	if c.over.Load() {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.Conn.Write(p)
+}
+
+// Close ends a connection. Of one that was cut, the Mac's end stays open until the world is closed.
 func (c *carried) Close() error {
-	select {
-	case <-c.over:
+	if c.over.Load() {
 		return nil
-	default:
 	}
-	c.once.Do(func() { close(c.over) })
 	return c.Conn.Close()
 }
 
-// overTailnet gives an engine no other way to its hosts than the tailnet.
+// overTailnet gives an engine no other way to its hosts than the tailnet. The Mac does not see the end of a connection, unless kills says that
+// its command dies with it, before launchd has the daemon again.
 func overTailnet(t *testing.T, w *sandbox.World, e *engine.Engine, host string, kills bool) *engine.Engine {
 	t.Helper()
-	u := &tunnel{world: w, host: host, kills: kills}
-	t.Cleanup(u.tends.Wait)
+	u := &tunnel{world: w, host: host}
+	m, err := w.Mac(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	m.Watch(func(argv []string, _ map[string]string) {
+		switch called := strings.Join(argv, " "); {
+		case !strings.Contains(called, "com.tailscale.tailscaled"):
+		case strings.HasPrefix(called, "launchctl bootstrap "), strings.HasPrefix(called, "launchctl kickstart "):
+			once.Do(func() {
+				if kills {
+					m.InterruptAfter(0, mac.Killed)
+				}
+			})
+			u.cut()
+		}
+	})
 	o := hostOptions(t, w, e.Cluster.(*kubernetes.Client))
 	o.Dial, o.Via, o.Poll = u.dial, []string{hosts.Tailscale}, 10*time.Millisecond
 	o.Deadlines = hosts.Deadlines{Undo: 40 * time.Second}
