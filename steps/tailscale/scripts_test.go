@@ -52,7 +52,14 @@ case $name in
   codesign) [ "$1" = -v ] || echo 'TeamIdentifier=not set' ;;
   shasum) [ "$1" = -a ] && shift 2; /usr/bin/sha256sum "$@" ;;
   stat) echo 1 2 3 ;;
-  mv | cp | rm | mkdir) "/bin/$name" "$@" ;;
+  mv | cp | rm | mkdir)
+    if [ "$victim $when" = "$number within" ]; then
+      for one in "$@"; do
+        [ ! -d "$one" ] || { set -- "$one"/*; /bin/rm -f "$1"; }
+      done
+      kill -9 0
+    fi
+    "/bin/$name" "$@" ;;
 esac` + scripttest.AfterCall
 
 const (
@@ -207,6 +214,60 @@ func TestUndo(t *testing.T) {
 			good(t, "the undo after a kill at "+strconv.Itoa(n), m.Run(*guard.Restore, ""))
 			if got := files(m); !maps.Equal(got, before) || len(kept(m)) > 0 {
 				t.Errorf("after a kill at %d of %d and %d calls the host keeps %q (-before +after)\n%s", n, starts, undos, kept(m), cmp.Diff(before, got))
+			}
+		}
+	})
+}
+
+// TestDeletionKilled: a deletion of the files from before a roll is killed in its middle. The undo, which may run just then, does not put back the
+// rest of them, and the next run deletes it.
+func TestDeletionKilled(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for _, undone := range []bool{false, true} {
+			// last ends a roll, killed within call n, and returns its calls.
+			last := func(m *scripttest.Mac, guard *plan.Guard, n int) []string {
+				m.ForgetCalls()
+				m.Set("kill", strconv.Itoa(n)+" within\n")
+				if undone {
+					m.Run(*guard.Restore, "")
+				} else {
+					m.Run(guard.Persist, "")
+				}
+				m.KillAt(0)
+				return strings.Split(strings.TrimSpace(m.Calls()), "\n")
+			}
+			m, digest := rolled(t, shell, daemonProgram)
+			install, start, guard := roll(t, m, digest)
+			before := files(m)
+			good(t, "the installation", m.Run(install, ""))
+			good(t, "the start", m.Run(start, ""))
+			after, found := files(m), 0
+			for i, call := range last(m, guard, 0) {
+				if !strings.HasPrefix(call, "rm -rf ") {
+					continue
+				}
+				found++
+				m, digest := rolled(t, shell, daemonProgram)
+				install, start, guard := roll(t, m, digest)
+				good(t, "the installation", m.Run(install, ""))
+				good(t, "the start", m.Run(start, ""))
+				if got := last(m, guard, i+1); len(got) != i+1 {
+					t.Errorf("undone %t: killed in call %d, it made %q", undone, i+1, got)
+				}
+				good(t, "the undo", m.Run(*guard.Restore, ""))
+				if got := files(m); !maps.Equal(got, before) && (undone || got["loaded"] != after["loaded"] || got[daemon] != after[daemon] || got[client] != after[client]) {
+					t.Errorf("undone %t, after a kill in %q the host is neither as before nor (-want +got)\n%s", undone, call, cmp.Diff(after, got))
+				}
+				s := newScene(t)
+				s.former = true
+				good(t, "the next run", m.Run(s.find(t).Changes[0].Command, ""))
+				if all := kept(m); len(all) > 0 {
+					t.Errorf("undone %t: the next run leaves %q", undone, all)
+				}
+			}
+			if found == 0 {
+				t.Errorf("undone %t: nothing was deleted", undone)
 			}
 		}
 	})

@@ -1,4 +1,3 @@
-# Uses: daemon
+# Uses: daemon forget
 # Keeps the new programs: a new connection came over the tailnet.
-rm -rf "$former"
-sync
+forget_former

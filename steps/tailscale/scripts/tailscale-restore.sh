@@ -1,4 +1,4 @@
-# Uses: receipt service daemon former putback
+# Uses: receipt service daemon former putback forget
 # Puts back the programs and the job from before a roll whose connection did not come back. launchd may refuse a job just after it has
 # unloaded it, and this host has no other way back.
 tries=0

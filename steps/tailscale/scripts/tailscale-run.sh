@@ -1,4 +1,4 @@
-# Uses: receipt put service job daemon former putback
+# Uses: receipt put service job daemon former putback forget
 # Updates the job and restarts the daemon. If it does not answer, the former programs and job are put back.
 # $1 the property list, $2 how to restart it: "load", "kick" or "ask", $3 "guarded": the former ones are kept until a new connection
 # confirms the change.
@@ -20,5 +20,4 @@ if ! stays tailscale "$bin/tailscaled" "$1" || ! answers 15; then
   exit 70
 fi
 steady 15
-[ "$3" = guarded ] || rm -rf "$former"
-sync
+if [ "$3" = guarded ]; then sync; else forget_former; fi

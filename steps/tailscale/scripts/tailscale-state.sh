@@ -45,7 +45,7 @@ done
 say "resolvers 0"
 # The note is missing between a change of the program or the job and its start.
 [ ! -f "$receipts/tailscale.receipt" ] || [ -f "$receipts/tailscale.job" ] || say "unfinished 0"
-[ ! -d "$former" ] || say "former 0"
+if [ -d "$former" ] || [ -d "$former.new" ]; then say "former 0"; fi
 kept
 room
 say end

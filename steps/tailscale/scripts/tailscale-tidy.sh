@@ -1,10 +1,11 @@
-# Uses: put daemon
+# Uses: put daemon forget
 # Deletes what killed programs left: files with keys, the files from before a roll, and a tailscaled's files in /etc/resolver. A daemon
 # that runs with accept-dns would have its own there; macfleet's never does.
 set -e
 begin tailscale
 rm -f /etc/macfleet/.tailscale-key.*
-rm -rf "$former" "$former.new" /usr/local/lib/macfleet/.tailscale.new.*
+forget_former
+rm -rf /usr/local/lib/macfleet/.tailscale.new.*
 for path in /etc/resolver/*; do
   [ -f "$path" ] || continue
   IFS= read -r first <"$path" || :

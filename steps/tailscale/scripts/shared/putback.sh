@@ -1,5 +1,5 @@
 # put_back restores the files from before a roll and loads the job. It can be repeated: the job's text is copied, because each
-# attempt deletes the one in use first, and the folder goes last.
+# attempt deletes the one in use first, and the folder goes last, at once.
 put_back() {
   [ -d "$former" ] || return 0
   rm -f "$receipts/tailscale.job"
@@ -9,6 +9,5 @@ put_back() {
   [ ! -f "$list" ] || (load "$label" "$list") || return 1
   [ ! -f "$former/tailscale.job" ] || cp -p "$former/tailscale.job" "$receipts" || return 1
   sync
-  rm -rf "$former"
-  sync
+  forget_former
 }
