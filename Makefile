@@ -63,7 +63,7 @@ kills:
 	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./providers/kubernetes ./steps/... -run 'Interrupted|Killed|Race|AtOnce'
 
 lint:
-	@all=$$(gofmt -l .) && echo "$$all" >&2 && test -z "$$all"
+	@all=$$(gofmt -l .) && test -z "$$all" || { echo "$$all" >&2; false; }
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 .github/workflows/*.yml examples/ci/.github/workflows/*.yml
