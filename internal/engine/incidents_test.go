@@ -96,7 +96,7 @@ func TestIncidents(t *testing.T) {
 			p := planned(t, e)
 			one, two := p.Hosts[0].Name, p.Hosts[1].Name
 			if row.name == "silent" { // a shorter deadline than in real runs
-				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: time.Second})
+				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: 5 * time.Second})
 			}
 			if err := w.Inject(one, row.name); err != nil {
 				t.Fatal(err)

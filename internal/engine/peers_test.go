@@ -111,7 +111,7 @@ func TestSilentHost(t *testing.T) {
 	if err := w.Inject(one.Name, "silent"); err != nil {
 		t.Fatal(err)
 	}
-	e.Hosts = client(t, w, hosts.Deadlines{Handshake: time.Second})
+	e.Hosts = client(t, w, hosts.Deadlines{Handshake: 5 * time.Second})
 	p := planned(t, e)
 	for _, h := range p.Hosts {
 		switch {
@@ -119,7 +119,7 @@ func TestSilentHost(t *testing.T) {
 			if h.Unknown != nil {
 				t.Errorf("%s: %+v", h.Name, h.Unknown)
 			}
-		case h.Unknown == nil || h.Unknown.Code.String() != "no-ssh-answer" || !strings.Contains(h.Unknown.Text, "handshake: login timed out after 1s") || h.Unknown.Remedy == "":
+		case h.Unknown == nil || h.Unknown.Code.String() != "no-ssh-answer" || !strings.Contains(h.Unknown.Text, "handshake: login timed out after 5s") || h.Unknown.Remedy == "":
 			t.Errorf("the silent host: %+v", h.Unknown)
 		}
 	}
