@@ -1,7 +1,10 @@
 # put_back restores the files from before a roll and loads the job. It can be repeated: the job's text is copied, because each
 # attempt deletes the one in use first, and the folder goes last, at once.
 put_back() {
-  [ -d "$former" ] || return 0
+  if ! [ -d "$former" ]; then
+    forget_former # the rest of a deletion that was killed
+    return
+  fi
   rm -f "$receipts/tailscale.job"
   for path in $replaced; do
     [ ! -f "$former/${path##*/}" ] || mv -f "$former/${path##*/}" "$path" || return 1
