@@ -168,7 +168,7 @@ func TestRunbook(t *testing.T) {
 			t.Errorf("%s: macfleet %s does not name the code:\n%s", title, command[1], said)
 		}
 		w.runs(0, "sandbox", "heal")
-		w.runs(0, "apply", "--auto-approve") // some incidents leave a trace
+		w.mends() // some incidents leave a trace
 	}
 	if practised < 12 {
 		t.Errorf("only %d situations can be practised", practised)
@@ -192,9 +192,30 @@ func newDocWorld(t *testing.T) *docWorld {
 // runs runs macfleet and returns what it prints.
 func (w *docWorld) runs(exit int, args ...string) string {
 	w.t.Helper()
-	var said bytes.Buffer
-	if got := run(w.t.Context(), append(args, w.place...), app.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); got != exit {
-		w.t.Fatalf("macfleet %s: exit %d, wanted %d\n%s", strings.Join(args, " "), got, exit, said.String())
+	got, said := w.ran(args...)
+	if got != exit {
+		w.t.Fatalf("macfleet %s: exit %d, wanted %d\n%s", strings.Join(args, " "), got, exit, said)
 	}
-	return said.String()
+	return said
+}
+
+// mends applies. On a loaded machine the observation may take so long that a young kubelet cannot be judged: then it does what macfleet says.
+func (w *docWorld) mends() {
+	w.t.Helper()
+	got, said := w.ran("apply", "--auto-approve")
+	switch {
+	case got == 0:
+	case strings.Contains(said, "[node-not-judged]"):
+		w.runs(0, "hosts", "--wait", "ready")
+		w.runs(0, "apply", "--auto-approve")
+	default:
+		w.t.Fatalf("macfleet apply: exit %d\n%s", got, said)
+	}
+}
+
+// ran returns the exit code of macfleet, and what it prints.
+func (w *docWorld) ran(args ...string) (exit int, said string) {
+	var out bytes.Buffer
+	exit = run(w.t.Context(), append(args, w.place...), app.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+	return exit, out.String()
 }
