@@ -168,7 +168,7 @@ func TestRunbook(t *testing.T) {
 			t.Errorf("%s: macfleet %s does not name the code:\n%s", title, command[1], said)
 		}
 		w.runs(0, "sandbox", "heal")
-		w.mends() // some incidents leave a trace
+		w.applies() // the incident may have changed more than heal restores
 	}
 	if practised < 12 {
 		t.Errorf("only %d situations can be practised", practised)
@@ -199,8 +199,9 @@ func (w *docWorld) runs(exit int, args ...string) string {
 	return said
 }
 
-// mends applies. On a loaded machine the observation may take so long that a young kubelet cannot be judged: then it does what macfleet says.
-func (w *docWorld) mends() {
+// applies runs an apply that must converge. On a loaded machine a kubelet may have started too recently to be judged; then it runs the
+// remedy that macfleet prints for this, and applies again.
+func (w *docWorld) applies() {
 	w.t.Helper()
 	got, said := w.ran("apply", "--auto-approve")
 	switch {

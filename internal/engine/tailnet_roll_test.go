@@ -23,13 +23,14 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
-// tunnel is the only way to a Mac: its address in the tailnet, while its tailscaled carries packets. The connections through it end when
-// the daemon is loaded again, or restarted: where in the restart makes no difference to macfleet.
+// tunnel is the only way to a Mac: its address in the tailnet, while its tailscaled carries packets. Its connections end when launchctl
+// starts the daemon again.
 type tunnel struct {
 	world *sandbox.World
 	host  string
 	mu    sync.Mutex
 	live  []*carried
+	cuts  int // connections that it ended
 }
 
 // up reports whether the Mac's tailscaled carries packets.
@@ -74,6 +75,7 @@ func (u *tunnel) cut() {
 		c.over.Store(true)
 		_ = c.SetDeadline(time.Now().Add(-time.Second))
 	}
+	u.cuts += len(u.live)
 	u.live = nil
 }
 
@@ -105,9 +107,9 @@ func (c *carried) Close() error {
 	return c.Conn.Close()
 }
 
-// overTailnet gives an engine no other way to its hosts than the tailnet. The Mac does not see the end of a connection, unless kills says that
-// its command dies with it, before launchd has the daemon again.
-func overTailnet(t *testing.T, w *sandbox.World, e *engine.Engine, host string, kills bool) *engine.Engine {
+// overTailnet gives an engine the tailnet as the only way to its hosts. The Mac does not notice that a connection ends, unless kills is set:
+// then the connection's command is killed before launchd starts the daemon again.
+func overTailnet(t *testing.T, w *sandbox.World, e *engine.Engine, host string, kills bool) (*engine.Engine, *tunnel) {
 	t.Helper()
 	u := &tunnel{world: w, host: host}
 	m, err := w.Mac(host)
@@ -116,16 +118,15 @@ func overTailnet(t *testing.T, w *sandbox.World, e *engine.Engine, host string, 
 	}
 	var once sync.Once
 	m.Watch(func(argv []string, _ map[string]string) {
-		switch called := strings.Join(argv, " "); {
-		case !strings.Contains(called, "com.tailscale.tailscaled"):
-		case strings.HasPrefix(called, "launchctl bootstrap "), strings.HasPrefix(called, "launchctl kickstart "):
-			once.Do(func() {
-				if kills {
-					m.InterruptAfter(0, mac.Killed)
-				}
-			})
-			u.cut()
+		called := strings.Join(argv, " ")
+		starts := strings.HasPrefix(called, "launchctl bootstrap ") || strings.HasPrefix(called, "launchctl kickstart ")
+		if !starts || !strings.Contains(called, "com.tailscale.tailscaled") {
+			return
 		}
+		if kills {
+			once.Do(func() { m.InterruptAfter(0, mac.Killed) })
+		}
+		u.cut()
 	})
 	o := hostOptions(t, w, e.Cluster.(*kubernetes.Client))
 	o.Dial, o.Via, o.Poll = u.dial, []string{hosts.Tailscale}, 10*time.Millisecond
@@ -138,7 +139,7 @@ func overTailnet(t *testing.T, w *sandbox.World, e *engine.Engine, host string, 
 		return all, err
 	}
 	e.Hosts = overssh.New(o)
-	return e
+	return e, u
 }
 
 // TestTailnetRolledOverItself: the daemon that carries the only connection is restarted with other programs or another job. The line
@@ -180,7 +181,7 @@ func TestTailnetRolledOverItself(t *testing.T) {
 			changed := former
 			tc.change(&changed)
 			c.Fleets[0].Groups[0].Spec.Tailscale = &changed
-			e := overTailnet(t, w, runTailnet(t, w, c, run(t, w, c), nil), host, tc.kills)
+			e, line := overTailnet(t, w, runTailnet(t, w, c, run(t, w, c), nil), host, tc.kills)
 			p := planned(t, e)
 			guards := 0
 			for _, a := range p.Actions {
@@ -194,6 +195,9 @@ func TestTailnetRolledOverItself(t *testing.T) {
 				t.Fatalf("%d guarded changes in %q", guards, codesOf(p, host))
 			}
 			r := performed(t, e, p)
+			if line.cuts == 0 {
+				t.Error("no connection was cut")
+			}
 			now, err := m.Tailscale()
 			if err != nil || now.ID != was.ID || now.Address != was.Address || now.Backend != "Running" {
 				t.Errorf("the daemon is %+v, %v; it was %+v", now, err, was)
@@ -210,7 +214,8 @@ func TestTailnetRolledOverItself(t *testing.T) {
 					t.Errorf("it runs %s, not %s", now.Version, was.Version)
 				}
 				c.Fleets[0].Groups[0].Spec.Tailscale = &former
-				converges(t, overTailnet(t, w, runTailnet(t, w, c, run(t, w, c), nil), host, false))
+				e, _ := overTailnet(t, w, runTailnet(t, w, c, run(t, w, c), nil), host, false)
+				converges(t, e)
 			}
 			tidyTailnet(t, w, 1)
 			// No file from before the roll is left.

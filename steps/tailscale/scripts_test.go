@@ -14,6 +14,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 // The programs of a simulated Mac. The daemon answers unless its own program is broken.
@@ -175,8 +176,8 @@ func TestRollBack(t *testing.T) {
 	})
 }
 
-// TestUndo kills a roll at each call, and the undo too: repeated, it ends with the programs, the job and the receipts of before.
-func TestUndo(t *testing.T) {
+// TestUndoKilled kills a roll at each call, and the undo too: repeated, it ends with the programs, the job and the receipts of before.
+func TestUndoKilled(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) {
 		m, digest := rolled(t, shell, daemonProgram)
@@ -219,8 +220,8 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// TestDeletionKilled: a deletion of the files from before a roll is killed in its middle. The undo, which may run just then, does not put back the
-// rest of them, and the next run deletes it.
+// TestDeletionKilled: a deletion of the files from before a roll is killed halfway. The probe sees what is left, and an undo deletes it instead
+// of putting back half of the files.
 func TestDeletionKilled(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) {
@@ -255,15 +256,15 @@ func TestDeletionKilled(t *testing.T) {
 				if got := last(m, guard, i+1); len(got) != i+1 {
 					t.Errorf("undone %t: killed in call %d, it made %q", undone, i+1, got)
 				}
+				if a := m.Run(stepstest.StepOf(t, step, stepstest.Host(newScene(t).spec)).Probes()[0].Command, ""); !strings.Contains(a.Stdout, "\n== former 0\n") {
+					t.Errorf("undone %t, after a kill in %q the probe does not see what is left:\n%s%s", undone, call, a.Stdout, a.Stderr)
+				}
 				good(t, "the undo", m.Run(*guard.Restore, ""))
 				if got := files(m); !maps.Equal(got, before) && (undone || got["loaded"] != after["loaded"] || got[daemon] != after[daemon] || got[client] != after[client]) {
 					t.Errorf("undone %t, after a kill in %q the host is neither as before nor (-want +got)\n%s", undone, call, cmp.Diff(after, got))
 				}
-				s := newScene(t)
-				s.former = true
-				good(t, "the next run", m.Run(s.find(t).Changes[0].Command, ""))
 				if all := kept(m); len(all) > 0 {
-					t.Errorf("undone %t: the next run leaves %q", undone, all)
+					t.Errorf("undone %t: the undo leaves %q", undone, all)
 				}
 			}
 			if found == 0 {

@@ -1,6 +1,8 @@
-# forget_former deletes the files from before a roll. They get another name first: of a deletion that was killed nothing is put back.
+# forget_former deletes the files from before a roll. It renames their folder first, so that an undo never finds half of them: the new
+# name is that of an unfinished copy, which nothing uses.
 forget_former() {
-  [ ! -d "$former" ] || { rm -rf "$former.new" && mv "$former" "$former.new"; }
+  rm -rf "$former.new"
+  [ ! -d "$former" ] || mv "$former" "$former.new"
   rm -rf "$former.new"
   sync
 }

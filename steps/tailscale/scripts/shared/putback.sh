@@ -1,5 +1,5 @@
 # put_back restores the files from before a roll and loads the job. It can be repeated: the job's text is copied, because each
-# attempt deletes the one in use first, and the folder goes last, at once.
+# attempt deletes the one in use first, and the folder goes last.
 put_back() {
   if ! [ -d "$former" ]; then
     forget_former # the rest of a deletion that was killed
