@@ -25,14 +25,14 @@ func (deviceInfo) Sys() any           { return &syscall.Stat_t{Nlink: 1} }
 func (v *visit) device(name string) (n node, ok bool, err error) {
 	switch name {
 	case deviceFolder:
-		return node{name, folderInfo{"dev"}, owner{Mode: 0o755}}, true, nil
+		return node{name, folderInfo{"dev"}, entry{owner: owner{Mode: 0o755}}}, true, nil
 	case consoleDevice:
 		who, err := v.consoleUser()
 		o := owner{Mode: 0o600}
 		if who.uid != 0 {
 			o = owner{who.uid, who.groups[0], 0o620}
 		}
-		return node{name, deviceInfo{"console"}, o}, true, err
+		return node{name, deviceInfo{"console"}, entry{owner: o}}, true, err
 	}
 	return node{}, false, nil
 }

@@ -76,12 +76,12 @@ func (v *visit) create(p *proc, n node, mode fs.FileMode) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.own(n.path, owner{p.user.uid, v.groupIn(path.Dir(n.path)), mode &^ p.umask}, false)
+	v.born(n.path, owner{p.user.uid, v.groupIn(path.Dir(n.path)), mode &^ p.umask})
 	return file, nil
 }
 
 // groupIn returns the group of a new file in a folder: on a Mac the folder's.
-func (v *visit) groupIn(folder string) int { return v.ownerOf(folder, true).GID }
+func (v *visit) groupIn(folder string) int { return v.entryOf(folder, true).GID }
 
 // writable reports whether a user may add and remove files in a folder.
 func (v *visit) writable(who user, folder string) error {
@@ -108,7 +108,7 @@ func (v *visit) removable(who user, n node) error {
 	if _, device := n.info.(deviceInfo); device || v.program(n) || v.session.machine.bare[n.path] {
 		return syscall.EPERM
 	}
-	above := v.ownerOf(folder, true)
+	above := v.entryOf(folder, true)
 	if above.Mode&sticky != 0 && who.uid != 0 && who.uid != n.owner.UID && who.uid != above.UID {
 		return syscall.EPERM
 	}
@@ -148,7 +148,7 @@ func (v *visit) replace(n node, data []byte, o owner) error {
 		return err
 	}
 	v.released(n)
-	v.own(n.path, o, false)
+	v.born(n.path, o)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (v *visit) mkdir(p *proc, n node, mode fs.FileMode) error {
 	if err := v.session.root.Mkdir(relative(n.path), 0o755); err != nil {
 		return err
 	}
-	v.own(n.path, owner{p.user.uid, v.groupIn(path.Dir(n.path)), mode}, true)
+	v.born(n.path, owner{p.user.uid, v.groupIn(path.Dir(n.path)), mode})
 	return nil
 }
 

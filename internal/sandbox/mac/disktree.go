@@ -2,6 +2,7 @@ package mac
 
 import (
 	"errors"
+	"maps"
 	"path"
 	"strings"
 	"syscall"
@@ -36,7 +37,12 @@ func (v *visit) rename(p *proc, from, to node) error {
 	if err := v.settle(path.Dir(to.path)); err != nil {
 		return err
 	}
-	owners, err := v.ownersBelow(from)
+	moved := map[string]entry{}
+	err := v.walk(from, func(n node) error {
+		n.inode = n.number()
+		moved[to.path+strings.TrimPrefix(n.path, from.path)] = n.entry
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -48,26 +54,10 @@ func (v *visit) rename(p *proc, from, to node) error {
 	}
 	v.forget(from.path)
 	v.forget(to.path)
-	for below, o := range owners {
-		v.own(to.path+below.path, o, below.folder)
-	}
+	v.change()
+	maps.Copy(v.book.entries, moved)
+	v.note(from, to.path)
 	return nil
-}
-
-// moved is a file of a folder that moves.
-type moved struct {
-	path   string // below the folder
-	folder bool
-}
-
-// ownersBelow returns the owners of everything in a folder, which a move keeps.
-func (v *visit) ownersBelow(n node) (map[moved]owner, error) {
-	owners := map[moved]owner{}
-	err := v.walk(n, func(n2 node) error {
-		owners[moved{strings.TrimPrefix(n2.path, n.path), n2.folder()}] = n2.owner
-		return nil
-	})
-	return owners, err
 }
 
 // walk calls f for a place and everything below it, parents first.
@@ -92,7 +82,7 @@ func (v *visit) chmod(who user, n node, change func(owner) owner) error {
 	if who.uid != 0 && who.uid != n.owner.UID || v.program(n) {
 		return syscall.EPERM
 	}
-	v.own(n.path, change(n.owner), n.folder())
+	v.own(n, change(n.owner))
 	return nil
 }
 
@@ -113,7 +103,8 @@ func (v *visit) link(p *proc, from, to node) error {
 	if err := v.session.root.Link(relative(from.path), relative(to.path)); err != nil {
 		return err
 	}
-	v.own(to.path, from.owner, false)
+	v.note(from, from.path)
+	v.note(from, to.path)
 	return nil
 }
 
@@ -131,7 +122,7 @@ func (v *visit) symlink(p *proc, text string, to node) error {
 	if err := v.session.root.Symlink(text, relative(to.path)); err != nil {
 		return err
 	}
-	v.own(to.path, owner{p.user.uid, v.groupIn(path.Dir(to.path)), v.handMade(to.path, false).Mode}, false)
+	v.born(to.path, owner{p.user.uid, v.groupIn(path.Dir(to.path)), v.handMade(to.path, false).Mode})
 	return nil
 }
 

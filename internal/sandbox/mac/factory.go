@@ -38,13 +38,16 @@ func manufacture(dir string, f Factory) error {
 		return err
 	}
 	files = append(files, links()...)
-	owners := bareOwners()
+	entries := map[string]entry{}
+	for path, o := range bareOwners() {
+		entries[path] = entry{owner: o}
+	}
 	for _, s := range append(folders, files...) {
 		if err := s.put(filepath.Join(dir, rootFolder)); err != nil {
 			return err
 		}
 		if s.owner.Mode != 0 {
-			owners[s.path] = s.owner
+			entries[s.path] = entry{owner: s.owner}
 		}
 	}
 	id := identity{Serial: f.Serial, HardwareUUID: f.HardwareUUID, OSVersion: f.OSVersion, OSBuild: f.OSBuild, Type: f.Type,
@@ -53,7 +56,7 @@ func manufacture(dir string, f Factory) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", identityFile, err)
 	}
-	book, err := encodeLedger(owners)
+	book, err := encodeLedger(entries)
 	if err != nil {
 		return err
 	}

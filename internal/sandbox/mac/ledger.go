@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // owner is a file's owner and mode bits, with the sticky bit.
@@ -20,24 +21,37 @@ type owner struct {
 	Mode     fs.FileMode
 }
 
-// ledger is the record of owners and modes next to the tree, with what shows whether it is current.
+// entry is what the machine's file system knows of a file and the real disk cannot tell: a copy of the
+// machine's folder has other inode numbers and other times of change.
+type entry struct {
+	owner
+	inode    uint64    // 0: the file was made by hand
+	changed  time.Time // of the file, its owner or its name, on the machine's clock; zero: with its content
+	modified time.Time // of the content when changed was noted, on the disk's clock
+}
+
+// ledger is the record of the files next to the tree, with what shows whether it is current.
 type ledger struct {
-	owners     map[string]owner // by path without links; never changed in place
+	entries    map[string]entry // by path without links; never changed in place
 	generation uint64
+	inodes     uint64 // how many were given away
 	stamp      stamp
 }
 
-// line is an owner in the file: people read modes in octal.
+// line is an entry in the file: people read modes in octal.
 type line struct {
-	UID  int    `json:"uid"`
-	GID  int    `json:"gid"`
-	Mode string `json:"mode"`
+	UID      int       `json:"uid"`
+	GID      int       `json:"gid"`
+	Mode     string    `json:"mode"`
+	Inode    uint64    `json:"inode,omitempty"`
+	Changed  time.Time `json:"changed,omitzero"`
+	Modified time.Time `json:"modified,omitzero"`
 }
 
-func encodeLedger(owners map[string]owner) ([]byte, error) {
-	lines := make(map[string]line, len(owners))
-	for path, o := range owners {
-		lines[path] = line{o.UID, o.GID, fmt.Sprintf("%04o", uint32(o.Mode))}
+func encodeLedger(entries map[string]entry) ([]byte, error) {
+	lines := make(map[string]line, len(entries))
+	for path, e := range entries {
+		lines[path] = line{e.UID, e.GID, fmt.Sprintf("%04o", uint32(e.Mode)), e.inode, e.changed, e.modified}
 	}
 	data, err := json.MarshalIndent(lines, "", " ")
 	if err != nil {
@@ -46,57 +60,57 @@ func encodeLedger(owners map[string]owner) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-func decodeLedger(data []byte) (map[string]owner, error) {
+func decodeLedger(data []byte) (map[string]entry, error) {
 	var lines map[string]line
 	if err := json.Unmarshal(data, &lines); err != nil {
 		return nil, fmt.Errorf("read %s: %w", ledgerFile, err)
 	}
-	owners := make(map[string]owner, len(lines))
+	entries := make(map[string]entry, len(lines))
 	for path, l := range lines {
 		mode, err := strconv.ParseUint(l.Mode, 8, 12)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: the mode of %s: %w", ledgerFile, path, err)
 		}
-		owners[path] = owner{l.UID, l.GID, fs.FileMode(mode)}
+		entries[path] = entry{owner{l.UID, l.GID, fs.FileMode(mode)}, l.Inode, l.Changed, l.Modified}
 	}
-	return owners, nil
+	return entries, nil
 }
 
 // current returns the current ledger. The machine's lock must be held. The record in memory is used
 // only if neither the counter in the lock file nor the file itself has changed.
 func (m *Machine) current(lock *os.File) (ledger, error) {
-	var counter [8]byte
-	if _, err := lock.ReadAt(counter[:], 0); err != nil && !errors.Is(err, io.EOF) {
+	var counters [16]byte
+	if _, err := lock.ReadAt(counters[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return ledger{}, fmt.Errorf("read %s: %w", lockFile, err)
 	}
-	generation := binary.BigEndian.Uint64(counter[:])
+	generation, inodes := binary.BigEndian.Uint64(counters[:]), binary.BigEndian.Uint64(counters[8:])
 	path := m.dir + "/" + ledgerFile
 	now, err := stampOf(path)
 	if err != nil {
 		return ledger{}, err
 	}
-	if m.known.owners != nil && m.known.generation == generation && m.known.stamp == now {
+	if m.known.entries != nil && m.known.generation == generation && m.known.stamp == now {
 		return m.known, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return ledger{}, err
 	}
-	owners, err := decodeLedger(data)
+	entries, err := decodeLedger(data)
 	if err != nil {
 		return ledger{}, err
 	}
-	m.known = ledger{owners, generation, now}
+	m.known = ledger{entries, generation, inodes, now}
 	return m.known, nil
 }
 
 // record replaces the ledger, without the removed files.
-func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint64) error {
-	maps.DeleteFunc(owners, func(path string, _ owner) bool {
-		_, err := os.Lstat(filepath.Join(m.Root(), path))
+func (m *Machine) record(lock *os.File, book ledger) error {
+	maps.DeleteFunc(book.entries, func(path string, _ entry) bool {
+		_, err := os.Lstat(m.root + path)
 		return errors.Is(err, fs.ErrNotExist) && !m.bare[path]
 	})
-	data, err := encodeLedger(owners)
+	data, err := encodeLedger(book.entries)
 	if err != nil {
 		return err
 	}
@@ -104,16 +118,15 @@ func (m *Machine) record(lock *os.File, owners map[string]owner, generation uint
 	if err := replaceFile(path, data); err != nil {
 		return err
 	}
-	var counter [8]byte
-	binary.BigEndian.PutUint64(counter[:], generation+1)
-	if _, err := lock.WriteAt(counter[:], 0); err != nil {
+	book.generation++
+	counters := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, book.generation), book.inodes)
+	if _, err := lock.WriteAt(counters, 0); err != nil {
 		return fmt.Errorf("write %s: %w", lockFile, err)
 	}
-	now, err := stampOf(path)
-	if err != nil {
+	if book.stamp, err = stampOf(path); err != nil {
 		return err
 	}
-	m.known = ledger{owners, generation + 1, now}
+	m.known = book
 	return nil
 }
 

@@ -16,9 +16,9 @@ const (
 
 // node is a place in the tree: a path without links, and the file there.
 type node struct {
-	path  string
-	info  fs.FileInfo // nil if there is no file
-	owner owner
+	path string
+	info fs.FileInfo // nil if there is no file
+	entry
 }
 
 func (n node) exists() bool { return n.info != nil }
@@ -37,16 +37,16 @@ func (v *visit) at(name string) (node, error) {
 	info, err := v.lstat(name)
 	switch {
 	case err == nil:
-		return node{name, info, v.ownerOf(name, info.IsDir())}, nil
+		return node{name, info, v.entryOf(name, info.IsDir())}, nil
 	case !os.IsNotExist(err):
 		return node{}, err
 	}
 	if t, ok := v.session.machine.tools[path.Base(name)]; ok && name == t.path() {
 		// The system's own programs have no file here, but a script may look for them.
-		return node{name, programInfo{t.name}, owner{Mode: 0o755}}, nil
+		return node{name, programInfo{t.name}, entry{owner: owner{Mode: 0o755}}}, nil
 	}
 	if v.session.machine.bare[name] {
-		return node{name, folderInfo{path.Base(name)}, v.ownerOf(name, true)}, nil
+		return node{name, folderInfo{path.Base(name)}, v.entryOf(name, true)}, nil
 	}
 	return node{path: name}, nil
 }
@@ -84,7 +84,7 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 	case !path.IsAbs(name):
 		name = dir + "/" + name
 	}
-	top := node{"/", v.session.top, v.ownerOf("/", true)}
+	top := node{"/", v.session.top, v.entryOf("/", true)}
 	here, err := top, error(nil)
 	// A trailing slash stands for the target of a link.
 	follow = follow || strings.HasSuffix(name, "/")

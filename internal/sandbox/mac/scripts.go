@@ -21,13 +21,13 @@ const maxNesting = 2_000
 type scripts struct {
 	mu       sync.Mutex
 	entries  map[string]*list.Element
-	recent   *list.List // of *entry, the latest first
+	recent   *list.List // of *parsedScript, the latest first
 	max      int
 	maxBytes int
 	bytes    int
 }
 
-type entry struct {
+type parsedScript struct {
 	text string
 	file *syntax.File
 }
@@ -45,7 +45,7 @@ func (s *scripts) parse(kind, text string) (*syntax.File, error) {
 	s.mu.Lock()
 	if e, ok := s.entries[name]; ok {
 		s.recent.MoveToFront(e)
-		file := e.Value.(*entry).file
+		file := e.Value.(*parsedScript).file
 		s.mu.Unlock()
 		return file, nil
 	}
@@ -84,10 +84,10 @@ func (s *scripts) keep(text string, file *syntax.File) {
 	if _, ok := s.entries[text]; ok {
 		return
 	}
-	s.entries[text] = s.recent.PushFront(&entry{text, file})
+	s.entries[text] = s.recent.PushFront(&parsedScript{text, file})
 	s.bytes += len(text)
 	for len(s.entries) > s.max || s.bytes > s.maxBytes {
-		last := s.recent.Remove(s.recent.Back()).(*entry)
+		last := s.recent.Remove(s.recent.Back()).(*parsedScript)
 		delete(s.entries, last.text)
 		s.bytes -= len(last.text)
 	}

@@ -74,7 +74,7 @@ func (s *session) start(ctx context.Context, who user, argv []string, faults Fau
 // visit is the machine's disk while its lock is held.
 type visit struct {
 	session  *session
-	owners   map[string]owner
+	book     ledger
 	changed  bool
 	unmade   map[string]bool   // bare folders that are not on the disk, see lstat
 	switches map[string]string // read on first use
@@ -95,10 +95,10 @@ func (s *session) visit(f func(*visit) error) (err error) {
 	if err != nil {
 		return fmt.Errorf("use the machine in %s: %w", m.dir, err)
 	}
-	v := &visit{session: s, owners: book.owners}
+	v := &visit{session: s, book: book}
 	err = f(v)
 	if v.changed {
-		if failed := m.record(s.lock, v.owners, book.generation); failed != nil {
+		if failed := m.record(s.lock, v.book); failed != nil {
 			return errors.Join(err, fmt.Errorf("use the machine in %s: %w", m.dir, failed))
 		}
 	}
@@ -114,27 +114,36 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// own sets the owner of a file. The default owner is not recorded.
-func (v *visit) own(path string, o owner, folder bool) {
-	present, listed := v.owners[path]
-	plain := v.handMade(path, folder) == o
-	if listed && present == o || !listed && plain {
-		return
-	}
+// born notes a new file, link or folder.
+func (v *visit) born(path string, o owner) {
 	v.change()
-	if plain {
-		delete(v.owners, path)
-	} else {
-		v.owners[path] = o
+	v.book.inodes++
+	v.book.entries[path] = entry{owner: o, inode: firstInode + v.book.inodes}
+}
+
+// own sets the owner of a file that exists, which changes the file but not its content.
+func (v *visit) own(n node, o owner) {
+	n.owner = o
+	v.note(n, n.path)
+}
+
+// note notes that a file has a name and was changed just now, but its content was not.
+func (v *visit) note(n node, path string) {
+	v.change()
+	n.changed = v.session.now()
+	if n.modified = n.changed; n.info != nil {
+		n.modified = n.info.ModTime()
 	}
+	n.inode = n.number()
+	v.book.entries[path] = n.entry
 }
 
 // forget removes the entries of a file or a whole folder.
 func (v *visit) forget(path string) {
-	for known := range v.owners {
+	for known := range v.book.entries {
 		if below(known, path) {
 			v.change()
-			delete(v.owners, known)
+			delete(v.book.entries, known)
 		}
 	}
 }
@@ -142,15 +151,15 @@ func (v *visit) forget(path string) {
 // change returns a copy that may be written to: others read the one in memory.
 func (v *visit) change() {
 	if !v.changed {
-		v.owners, v.changed = maps.Clone(v.owners), true
+		v.book.entries, v.changed = maps.Clone(v.book.entries), true
 	}
 }
 
-func (v *visit) ownerOf(path string, folder bool) owner {
-	if o, ok := v.owners[path]; ok {
-		return o
+func (v *visit) entryOf(path string, folder bool) entry {
+	if e, ok := v.book.entries[path]; ok {
+		return e
 	}
-	return v.handMade(path, folder)
+	return entry{owner: v.handMade(path, folder)}
 }
 
 // handMade is the owner of a file that only a person with an editor can have created.

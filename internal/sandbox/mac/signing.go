@@ -146,7 +146,7 @@ func (v *visit) mayRun(n node) (bool, error) {
 	return true, v.keep(vouchedRecord, known)
 }
 
-func inodeOf(n node) string { return strconv.FormatUint(systemRecord(n.info).Ino, 10) }
+func inodeOf(n node) string { return strconv.FormatUint(n.number(), 10) }
 
 func (v *visit) sum(n node) (string, error) {
 	file, err := v.session.root.Open(relative(n.path))

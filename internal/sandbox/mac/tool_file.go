@@ -185,14 +185,21 @@ func (p *proc) copyFile(name, target string, keep bool) error {
 }
 
 func (v *visit) keepAttributes(p *proc, from node, to string, fresh bool) error {
-	o := from.owner
-	if present := v.ownerOf(to, false); p.user.uid != 0 {
-		o.UID, o.GID = present.UID, present.GID
+	if err := v.session.root.Chtimes(relative(to), time.Time{}, from.info.ModTime()); err != nil {
+		return err
 	}
-	if fresh || p.user.uid == 0 || p.user.uid == v.ownerOf(to, false).UID {
-		v.own(to, o, false)
+	n, err := v.at(to)
+	if err != nil {
+		return err
 	}
-	return v.session.root.Chtimes(relative(to), time.Time{}, from.info.ModTime())
+	o := n.owner
+	if fresh || p.user.uid == 0 || p.user.uid == o.UID {
+		if o = from.owner; p.user.uid != 0 {
+			o.UID, o.GID = n.owner.UID, n.owner.GID
+		}
+	}
+	v.own(n, o)
+	return nil
 }
 
 func touch(p *proc) int {
@@ -212,7 +219,13 @@ func touch(p *proc) int {
 				return err
 			}
 			now := p.now()
-			return v.session.root.Chtimes(relative(n.path), now, now)
+			if err := v.session.root.Chtimes(relative(n.path), now, now); err != nil {
+				return err
+			}
+			if n, err = v.at(n.path); err == nil {
+				v.note(n, n.path)
+			}
+			return err
 		case o.has('c'):
 			return nil
 		}

@@ -167,6 +167,6 @@ func (v *visit) chown(who user, n node, uid, gid int) error {
 	if who.uid != 0 && !mine || v.program(n) {
 		return syscall.EPERM
 	}
-	v.own(n.path, o, n.folder())
+	v.own(n, o)
 	return nil
 }

@@ -73,7 +73,7 @@ func statValues(s *session, n node, name string) map[string]string {
 	info := n.stat()
 	record := systemRecord(n.info)
 	kind, bits := kindOf(info.Mode())
-	changed := s.changed(n)
+	changed := s.changedAt(n)
 	low := fmt.Sprintf("%o", uint32(modeBits(info.Mode()))&0o777)
 	return map[string]string{
 		"Su": s.userName(n.owner.UID), "Sg": groupName(n.owner.GID), "u": fmt.Sprint(n.owner.UID), "g": fmt.Sprint(n.owner.GID),
@@ -81,7 +81,7 @@ func statValues(s *session, n node, name string) map[string]string {
 		"OMp": fmt.Sprintf("%o", uint32(modeBits(info.Mode()))>>9), "Mp": fmt.Sprintf("%o", uint32(modeBits(info.Mode()))>>9),
 		"Sp": modeText(info.Mode()), "z": fmt.Sprint(info.Size()),
 		"m": fmt.Sprint(info.ModTime().Unix()), "Sm": info.ModTime().Format("Jan _2 15:04:05 2006"),
-		"c": fmt.Sprint(changed.Unix()), "Sc": changed.Format("Jan _2 15:04:05 2006"), "i": fmt.Sprint(record.Ino), "l": fmt.Sprint(record.Nlink), "N": name, "HT": kind,
+		"c": fmt.Sprint(changed.Unix()), "Sc": changed.Format("Jan _2 15:04:05 2006"), "i": fmt.Sprint(n.number()), "l": fmt.Sprint(record.Nlink), "N": name, "HT": kind,
 		"T": kindSign(info.Mode()), "n": "\n", "t": "\t", "%": "%", "Y": "",
 	}
 }
@@ -240,7 +240,7 @@ func (p *proc) listFolder(v *visit, o options, folder node, children []node, ind
 
 func (p *proc) list(v *visit, o options, name string, n node) {
 	if o.has('i') {
-		p.printf("%d ", systemRecord(n.info).Ino)
+		p.printf("%d ", n.number())
 	}
 	if !o.has('l') {
 		p.printf("%s\n", name)
