@@ -66,26 +66,23 @@ check() {
   fi
 }
 
-scene 'Three fleets, from nothing: 8 servers of a pool of 16 become Nodes.'
+scene 'Three fleets from nothing: 8 servers of a pool of 16 become Nodes.'
 brief 0 init cluster --auto-approve
 run 0 plan
 brief 0 apply --auto-approve
-
-scene 'Each host was observed again to verify it. A second plan has nothing to do.'
 run 0 plan
 
 scene 'A bad night: what changed outside macfleet? Exit code 2 means drift.'
 inject 00c3b sleep-enabled
 inject fba75 sealed-kcpassword
-inject 7622a token-revoked
 inject a10e2 renamed-by-hand
 inject a1fe2 unreachable
 run 2 drift
 
-scene 'Repair it. Exit code 3: one host is unreachable until its cable is plugged in.'
+scene 'Repair it. One host stays unreachable until its cable is plugged in.'
 run 3 apply --auto-approve
 brief 0 sandbox heal a1fe2
-run 0 hosts --wait ready
+brief 0 hosts --wait ready
 run 0 drift
 
 scene 'A new version of Tart: one canary per fleet, then waves.'
@@ -93,21 +90,21 @@ sed -i.old 's/2\.32\.1/2.34.0/' fleets.fleet.hcl
 brief 0 artifacts lock --update
 run 0 apply --auto-approve
 
-scene 'Two hosts join the tailnet, then leave it. Nothing of it stays on them.'
+scene 'Two hosts join the tailnet and leave it. Nothing of it stays on them.'
 brief 0 apply --var tailnet=true --on fleet=macos --auto-approve
 brief 0 apply --on fleet=macos --auto-approve
 run 0 plan
 
-scene 'One runner less: its server is drained, erased and given back to the pool.'
+scene 'One runner less: its server is drained, erased and back in the pool.'
 run 0 apply --var runners=3 --auto-approve
 
-scene 'Builders without a cluster: Homebrew, Xcode, and a workflow that bakes an image.'
+scene 'Builders with Homebrew and Xcode: a workflow bakes an image there.'
 cd "$folder/builders"
 unset MACFLEET_ENVIRONMENT MACFLEET_VAR_runners MACFLEET_VAR_quiet_hours
 brief 0 apply --auto-approve
 run 0 sandbox bake 7aca1
 
-scene 'A reset of preferences takes the network from jobs. The next apply repairs it.'
+scene 'Jobs lose the network by a reset of preferences. apply repairs it.'
 inject 7aca1 local-network-denied
 run 1 sandbox bake 7aca1
 run 0 apply --auto-approve

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -14,25 +15,19 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/macfleet/macfleet/internal/app"
 )
 
 // macfleet runs a command outside the jobs, as a person does.
 func (h *hub) macfleet(environment string, args ...string) string {
 	h.t.Helper()
-	cmd := exec.CommandContext(h.t.Context(), filepath.Join(h.dir, "person", "macfleet"), args...)
-	if err := os.MkdirAll(filepath.Dir(cmd.Path), 0o755); err != nil {
-		h.t.Fatal(err)
+	var said bytes.Buffer
+	args = append(args, "-C", h.repo, "-e", environment, "--sandbox="+h.world(environment))
+	if got := run(h.t.Context(), args, app.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); got != 0 {
+		h.t.Fatalf("macfleet %s: exit %d\n%s", strings.Join(args, " "), got, &said)
 	}
-	self, err := os.Executable()
-	must(h.t, err)
-	_ = os.Symlink(self, cmd.Path) // exists from the second call on
-	cmd.Dir = h.repo
-	cmd.Env = append(h.env, "MACFLEET_ENVIRONMENT="+environment, "MACFLEET_SANDBOX="+h.world(environment))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		h.t.Fatalf("macfleet %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return said.String()
 }
 
 // calls returns the changes that gh made since the last call.
@@ -104,12 +99,11 @@ func (h *hub) file(name string) string {
 // environments are the example's.
 func environments() []string { return []string{"canary", "production"} }
 
-// fleets makes the worlds of environments, prepared by an administrator and applied once.
+// fleets makes the worlds of environments, which are converged.
 func (h *hub) fleets(of ...string) {
 	h.t.Helper()
 	for _, e := range of {
-		h.macfleet(e, "init", "cluster", "--auto-approve")
-		h.macfleet(e, "apply", "--auto-approve")
+		smallWorld(h.t, e, h.world(e))
 	}
 }
 
