@@ -38,7 +38,7 @@ var notRunnable = map[string]string{
 }
 
 // TestDocsCommandsRun runs the commands of the pages in a converged world, page by page: none fails with exit code 1. Names,
-// files and numbers of runners are replaced by those of the world. TestTutorial runs the tutorial.
+// files and numbers of runners are replaced by those of the world. TestFirstPages runs the tutorial.
 func TestDocsCommandsRun(t *testing.T) {
 	t.Parallel()
 	w := newDocWorld(t)
