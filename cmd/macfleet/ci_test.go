@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -15,19 +14,16 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-
-	"github.com/macfleet/macfleet/internal/app"
 )
 
 // macfleet runs a command outside the jobs, as a person does.
 func (h *hub) macfleet(environment string, args ...string) string {
 	h.t.Helper()
-	var said bytes.Buffer
-	args = append(args, "-C", h.repo, "-e", environment, "--sandbox="+h.world(environment))
-	if got := run(h.t.Context(), args, app.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); got != 0 {
-		h.t.Fatalf("macfleet %s: exit %d\n%s", strings.Join(args, " "), got, &said)
+	got, said := ranAt(h.t, []string{"-C", h.repo, "-e", environment, "--sandbox=" + h.world(environment)}, args...)
+	if got != 0 {
+		h.t.Fatalf("macfleet %s: exit %d\n%s", strings.Join(args, " "), got, said)
 	}
-	return said.String()
+	return said
 }
 
 // calls returns the changes that gh made since the last call.

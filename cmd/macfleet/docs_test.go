@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/fleet/load"
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
@@ -199,8 +198,30 @@ func (w *docWorld) runs(exit int, args ...string) string {
 }
 
 // ran returns the exit code of macfleet, and what it prints.
-func (w *docWorld) ran(args ...string) (exit int, said string) {
-	var out bytes.Buffer
-	exit = run(w.t.Context(), append(args, w.place...), app.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
-	return exit, out.String()
+func (w *docWorld) ran(args ...string) (exit int, said string) { return ranAt(w.t, w.place, args...) }
+
+// TestReadme: README counts the steps and links every example.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	must(t, err)
+	steps := make(map[string]bool)
+	for _, top := range load.Schema().Blocks {
+		for _, b := range top.Blocks {
+			if b.Step {
+				steps[b.Name] = true
+			}
+		}
+	}
+	words := []string{10: "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"}
+	if want := "It keeps " + words[len(steps)] + " concerns on a host"; !strings.Contains(string(text), want) {
+		t.Errorf("README does not say %q", want)
+	}
+	examples, err := filepath.Glob("../../examples/*/")
+	must(t, err)
+	for _, e := range examples {
+		if link := "](examples/" + filepath.Base(e) + ")"; !strings.Contains(string(text), link) {
+			t.Errorf("README has no link %s", link)
+		}
+	}
 }

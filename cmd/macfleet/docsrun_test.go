@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -107,7 +106,5 @@ func (w *docWorld) try(dir string, names, words []string) (int, string) {
 	if changes.MatchString(strings.Join(words, " ")) && !strings.Contains(line, "--auto-approve") && !strings.Contains(line, ".json") {
 		words = append(words, "--auto-approve")
 	}
-	var said bytes.Buffer
-	code := run(w.t.Context(), append(words, w.place...), app.Streams{In: strings.NewReader(""), Out: &said, Err: &said})
-	return code, said.String()
+	return w.ran(words...)
 }

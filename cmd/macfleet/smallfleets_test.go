@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/macfleet/macfleet/internal/app"
 )
 
 // smallFleets copies the example of three fleets to a folder, with one host for each fleet.
@@ -41,10 +39,8 @@ func smallWorld(t *testing.T, environment, to string) {
 		dir := t.TempDir()
 		smallFleets(t, dir)
 		for _, args := range [][]string{{"init", "cluster"}, {"apply"}} {
-			var said bytes.Buffer
-			args = append(args, "--auto-approve", "-C", dir, "-e", environment, "--sandbox="+world)
-			if got := run(t.Context(), args, app.Streams{In: strings.NewReader(""), Out: &said, Err: &said}); got != 0 {
-				return fmt.Errorf("macfleet %s: exit %d\n%s", strings.Join(args, " "), got, &said)
+			if got, said := ranAt(t, []string{"--auto-approve", "-C", dir, "-e", environment, "--sandbox=" + world}, args...); got != 0 {
+				return fmt.Errorf("macfleet %s: exit %d\n%s", strings.Join(args, " "), got, said)
 			}
 		}
 		return nil
