@@ -183,22 +183,14 @@ type docWorld struct {
 func newDocWorld(t *testing.T) *docWorld {
 	dir := t.TempDir()
 	smallFleets(t, filepath.Join(dir, "fleets"))
-	smallWorld(t, "canary", filepath.Join(dir, "world"))
-	return &docWorld{t: t, dir: dir, place: []string{"-C", filepath.Join(dir, "fleets"), "-e", "canary", "--sandbox=" + filepath.Join(dir, "world")}}
+	return &docWorld{t: t, dir: dir, place: []string{"-C", filepath.Join(dir, "fleets"), "-e", "canary", "--sandbox=" + smallWorld(t, "canary")}}
 }
 
 // runs runs macfleet and returns what it prints.
 func (w *docWorld) runs(exit int, args ...string) string {
 	w.t.Helper()
-	got, said := w.ran(args...)
-	if got != exit {
-		w.t.Fatalf("macfleet %s: exit %d, wanted %d\n%s", strings.Join(args, " "), got, exit, said)
-	}
-	return said
+	return runAt(w.t, exit, w.place, args...)
 }
-
-// ran returns the exit code of macfleet, and what it prints.
-func (w *docWorld) ran(args ...string) (exit int, said string) { return ranAt(w.t, w.place, args...) }
 
 // TestReadme: README counts the steps and links every example.
 func TestReadme(t *testing.T) {

@@ -106,5 +106,5 @@ func (w *docWorld) try(dir string, names, words []string) (int, string) {
 	if changes.MatchString(strings.Join(words, " ")) && !strings.Contains(line, "--auto-approve") && !strings.Contains(line, ".json") {
 		words = append(words, "--auto-approve")
 	}
-	return w.ran(words...)
+	return ranAt(w.t, w.place, words...)
 }

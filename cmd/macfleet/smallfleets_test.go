@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/internal/worldtest"
 )
 
 // smallFleets copies the example of three fleets to a folder, with one host for each fleet.
@@ -32,17 +35,32 @@ func smallFleets(t *testing.T, dir string) {
 	}
 }
 
-// smallWorld makes the world of an environment of the small fleets in a new folder: prepared, applied once and converged.
-func smallWorld(t *testing.T, environment, to string) {
+// smallWorld returns the folder of a world of the small fleets: an environment's cluster was prepared and its fleets were applied.
+func smallWorld(t *testing.T, environment string) string {
 	t.Helper()
-	must(t, prepared.copy("small fleets, "+environment, to, func(world string) error {
+	return worldtest.Prepared(t, "small fleets, "+environment, func(world string) {
 		dir := t.TempDir()
 		smallFleets(t, dir)
-		for _, args := range [][]string{{"init", "cluster"}, {"apply"}} {
-			if got, said := ranAt(t, []string{"--auto-approve", "-C", dir, "-e", environment, "--sandbox=" + world}, args...); got != 0 {
-				return fmt.Errorf("macfleet %s: exit %d\n%s", strings.Join(args, " "), got, said)
-			}
-		}
-		return nil
-	}))
+		place := []string{"--auto-approve", "-C", dir, "-e", environment, "--sandbox=" + world}
+		runAt(t, 0, place, "init", "cluster")
+		runAt(t, 0, place, "apply")
+	})
+}
+
+// runAt runs macfleet with flags that choose its configuration and world, checks the exit code, and returns what is printed.
+func runAt(t *testing.T, exit int, place []string, args ...string) string {
+	t.Helper()
+	got, said := ranAt(t, place, args...)
+	if got != exit {
+		t.Fatalf("macfleet %s: exit %d, wanted %d\n%s", strings.Join(args, " "), got, exit, said)
+	}
+	return said
+}
+
+// ranAt returns the exit code too.
+func ranAt(t *testing.T, place []string, args ...string) (exit int, said string) {
+	t.Helper()
+	var out bytes.Buffer
+	exit = run(t.Context(), append(slices.Clone(args), place...), app.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+	return exit, out.String()
 }
