@@ -47,16 +47,35 @@ func TestMerge(t *testing.T) {
 			t.Errorf("a secret is in %s", r.log)
 		}
 	}
+	// An unhealthy canary stops it; running the same job again resumes.
 	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
+	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
+	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
+	h.wants(canary(), "apply", "Run the failed jobs again", "macfleet apply: canary, exit 3")
+	h.macfleet("canary", "sandbox", "heal", host, "unreachable")
+	h.context["github.run_attempt"] = "2"
+	h.wants(h.job(w, "canary", nil), "apply", "not-approved")
+	h.context["github.run_attempt"] = "3"
 	h.wants(canary(), "", "3/3 hosts converged", "Nodes are Ready", "macfleet apply: canary, exit 0")
+
+	// Actions deferred by a limit of one run need no approval, and production does not wait for one.
+	h.edit("fleets.fleet.hcl", "power {\n    sleep = 15\n  }", "power {}")
+	h.edit("fleets.fleet.hcl", "2.32.1", "2.33.0")
+	h.macfleet("production", "artifacts", "lock", "--update", "tart")
 	h.wants(h.job(w, "plan-production", nil), "Fetch the last observation", "production has not been observed yet")
 	h.look("production", 1)
+	from := time.Now().UTC().Add(6 * time.Hour)
+	open := h.env
+	h.env = append(slices.Clone(open), fmt.Sprintf(`MACFLEET_VAR_quiet_hours=["daily %s-%s"]`, from.Format("15:04"), from.Add(time.Hour).Format("15:04")))
+	planProduction("false", "All changes of production are deferred by a limit of one run")
+	h.env = open
 	planProduction("true", "### macfleet plan: acme/production")
 
 	// Hosts change between approval and apply: unapproved actions are left, and the others
 	// performed.
-	host := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))[0]
+	host = strings.Fields(h.macfleet("production", "hosts", "-o", "name"))[0]
 	h.macfleet("production", "sandbox", "inject", host, "hostname-edited")
+	h.context["github.run_attempt"] = "1"
 	h.wants(h.job(w, "production", nil), "apply", "not-approved", "Run the failed jobs again")
 	records, err := filepath.Glob(filepath.Join(h.artifacts, "record-production-1", "runs", "*.jsonl"))
 	if err != nil || len(records) != 1 {
@@ -69,29 +88,6 @@ func TestMerge(t *testing.T) {
 	// Without changes, production needs no approval.
 	h.look("production", 2)
 	planProduction("false")
-
-	// Actions deferred by a limit of one run need no approval, and production does not wait for one.
-	h.edit("fleets.fleet.hcl", "2.32.1", "2.33.0")
-	h.macfleet("production", "artifacts", "lock", "--update", "tart")
-	from := time.Now().UTC().Add(6 * time.Hour)
-	open := h.env
-	h.env = append(slices.Clone(open), fmt.Sprintf(`MACFLEET_VAR_quiet_hours=["daily %s-%s"]`, from.Format("15:04"), from.Add(time.Hour).Format("15:04")))
-	planProduction("false", "All changes of production are deferred by a limit of one run")
-	h.env = open
-	planProduction("true")
-	h.context["github.run_attempt"] = "3"
-	h.wants(h.job(w, "production", nil), "", "3/3 hosts converged", "Nodes are Ready")
-
-	// An unhealthy canary stops it; running the same job again resumes.
-	host = strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
-	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
-	h.wants(canary(), "apply", "Run the failed jobs again", "macfleet apply: canary, exit 3")
-	h.macfleet("canary", "sandbox", "heal", host, "unreachable")
-	h.context["github.run_attempt"] = "4"
-	h.wants(h.job(w, "canary", nil), "apply", "not-approved")
-	h.wants(h.job(w, "plan-canary", nil), "")
-	h.context["github.run_attempt"] = "5"
-	h.wants(h.job(w, "canary", nil), "", "3/3 hosts converged")
 
 	// A commit that is not the newest applies nothing.
 	must(t, os.WriteFile(filepath.Join(h.dir, "gh", "head"), []byte("newer"), 0o600))
