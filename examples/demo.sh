@@ -1,6 +1,6 @@
 #!/bin/sh
 # Shows macfleet in simulated worlds: fleets are set up, broken and repaired, get a new
-# version, join a tailnet and give a server back, and a builder bakes an image. Checks every
+# version, join a tailnet and release a server, and a builder bakes an image. Checks every
 # exit code. Works in a temporary folder, which is removed at the end.
 set -eu
 

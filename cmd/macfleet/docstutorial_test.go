@@ -84,7 +84,7 @@ func TestFirstPages(t *testing.T) {
 	}
 	// The tutorial's variables are still set. The demo must not depend on them, nor on others that a shell may have.
 	script += "[ $MACFLEET_SANDBOX = 1 ] || exit 1\n" +
-		"export MACFLEET_ON=name=none MACFLEET_AUTO_APPROVE=no KUBECONFIG=/nowhere SCW_PROFILE=none GITHUB_ACTIONS=true\n" +
+		"export MACFLEET_ON=name=none MACFLEET_AUTO_APPROVE=no KUBECONFIG=/missing SCW_PROFILE=none GITHUB_ACTIONS=true\n" +
 		"export TMPDIR=$PWD/temporary\n" +
 		"sh examples/demo.sh bin/macfleet >$out/demo 2>&1 || { tail -n 50 $out/demo; exit 1; }\n"
 	sh := exec.CommandContext(t.Context(), "sh", "-c", script)
