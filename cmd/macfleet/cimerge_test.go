@@ -24,86 +24,70 @@ func TestMerge(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	w := readWorkflow(t, "apply.yml")
-	for _, e := range environments() {
-		h.macfleet(e, "init", "cluster", "--auto-approve")
-	}
+	h.fleets(environments()...)
 	canary := func() ran {
 		r := h.job(w, "plan-canary", nil)
 		h.wants(r, "")
 		return h.job(w, "canary", nil)
 	}
-	looks := 0
-	planProduction := func() ran {
-		looks++
-		h.look("production", looks)
+	planProduction := func(changes string, texts ...string) {
+		t.Helper()
 		r := h.job(w, "plan-production", nil)
+		h.wants(r, "", texts...)
+		if r.outputs["changes"] != changes {
+			t.Fatalf("outputs %v\n%s", r.outputs, r.log)
+		}
+		h.context["needs.plan-production.outputs.changes"] = changes
 		for _, e := range r.envs {
 			if name, value, _ := strings.Cut(e, "="); strings.Contains(value, "SECRET") || strings.HasPrefix(name, "SCW_") || name == "KUBECONFIG" {
 				t.Errorf("the job that plans production has %s", e)
 			}
 		}
-		return r
+		if strings.Contains(r.log, "SECRET") {
+			t.Errorf("a secret is in %s", r.log)
+		}
 	}
-	h.wants(canary(), "", "5/5 hosts converged", "Nodes are Ready", "macfleet apply: canary, exit 0")
-	h.wants(h.job(w, "plan-production", nil), "Fetch the last observation", "production has not been observed yet")
-	r := planProduction()
-	h.wants(r, "", "### macfleet plan: acme/production")
-	if r.outputs["changes"] != "true" {
-		t.Fatalf("outputs %v", r.outputs)
-	}
-	h.context["needs.plan-production.outputs.changes"] = r.outputs["changes"]
-	h.wants(h.job(w, "production", nil), "", "5/5 hosts converged", "Nodes are Ready")
-	records, err := filepath.Glob(filepath.Join(h.artifacts, "record-production-1", "runs", "*.jsonl"))
-	if err != nil || len(records) != 1 {
-		t.Errorf("records: %v %v", records, err)
-	}
-	if log := r.log; strings.Contains(log, "SECRET") {
-		t.Errorf("a secret is in %s", log)
-	}
-
-	// Without changes, production needs no approval.
-	if r := planProduction(); r.failed != "" || r.outputs["changes"] != "false" {
-		t.Errorf("failed %q, outputs %v", r.failed, r.outputs)
-	}
-
-	// Hosts change between approval and apply: unapproved actions are left, and the others
-	// performed.
-	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
-	h.wants(planProduction(), "")
-	hosts := strings.Fields(h.macfleet("production", "hosts", "-o", "name"))
-	h.macfleet("production", "sandbox", "inject", hosts[0], "hostname-edited")
-	h.context["github.run_attempt"] = "2"
-	h.wants(h.job(w, "production", nil), "apply", "not-approved", "Run the failed jobs again")
-	h.macfleet("production", "sandbox", "heal", hosts[0], "hostname-edited")
-	h.context["github.run_attempt"] = "3"
-	h.wants(h.job(w, "production", nil), "", "No changes. All 5 hosts")
-
-	// Actions deferred by a limit of one run need no approval, and production does not wait for one.
-	h.edit("fleets.fleet.hcl", "2.32.1", "2.33.0")
-	h.macfleet("production", "artifacts", "lock", "--update", "tart")
-	from := time.Now().UTC().Add(6 * time.Hour)
-	open := h.env
-	h.env = append(slices.Clone(open), fmt.Sprintf(`MACFLEET_VAR_quiet_hours=["daily %s-%s"]`, from.Format("15:04"), from.Add(time.Hour).Format("15:04")))
-	r = planProduction()
-	h.wants(r, "", "All changes of production are deferred by a limit of one run")
-	if r.outputs["changes"] != "false" {
-		t.Errorf("outputs %v", r.outputs)
-	}
-	h.env = open
-	h.wants(planProduction(), "")
-	h.context["github.run_attempt"] = "6"
-	h.wants(h.job(w, "production", nil), "", "5/5 hosts converged")
-
 	// An unhealthy canary stops it; running the same job again resumes.
+	h.edit("fleets.fleet.hcl", "power {}", "power {\n    sleep = 15\n  }")
 	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
 	h.macfleet("canary", "sandbox", "inject", host, "unreachable")
 	h.wants(canary(), "apply", "Run the failed jobs again", "macfleet apply: canary, exit 3")
 	h.macfleet("canary", "sandbox", "heal", host, "unreachable")
-	h.context["github.run_attempt"] = "4"
+	h.context["github.run_attempt"] = "2"
 	h.wants(h.job(w, "canary", nil), "apply", "not-approved")
-	h.wants(h.job(w, "plan-canary", nil), "")
-	h.context["github.run_attempt"] = "5"
-	h.wants(h.job(w, "canary", nil), "", "5/5 hosts converged")
+	h.context["github.run_attempt"] = "3"
+	h.wants(canary(), "", "3/3 hosts converged", "Nodes are Ready", "macfleet apply: canary, exit 0")
+
+	// Actions deferred by a limit of one run need no approval, and production does not wait for one.
+	h.edit("fleets.fleet.hcl", "power {\n    sleep = 15\n  }", "power {}")
+	h.edit("fleets.fleet.hcl", "2.32.1", "2.33.0")
+	h.macfleet("production", "artifacts", "lock", "--update", "tart")
+	h.wants(h.job(w, "plan-production", nil), "Fetch the last observation", "production has not been observed yet")
+	h.look("production", 1)
+	from := time.Now().UTC().Add(6 * time.Hour)
+	open := h.env
+	h.env = append(slices.Clone(open), fmt.Sprintf(`MACFLEET_VAR_quiet_hours=["daily %s-%s"]`, from.Format("15:04"), from.Add(time.Hour).Format("15:04")))
+	planProduction("false", "All changes of production are deferred by a limit of one run")
+	h.env = open
+	planProduction("true", "### macfleet plan: acme/production")
+
+	// Hosts change between approval and apply: unapproved actions are left, and the others
+	// performed.
+	host = strings.Fields(h.macfleet("production", "hosts", "-o", "name"))[0]
+	h.macfleet("production", "sandbox", "inject", host, "hostname-edited")
+	h.context["github.run_attempt"] = "1"
+	h.wants(h.job(w, "production", nil), "apply", "not-approved", "Run the failed jobs again")
+	records, err := filepath.Glob(filepath.Join(h.artifacts, "record-production-1", "runs", "*.jsonl"))
+	if err != nil || len(records) != 1 {
+		t.Errorf("records: %v %v", records, err)
+	}
+	h.macfleet("production", "sandbox", "heal", host, "hostname-edited")
+	h.context["github.run_attempt"] = "2"
+	h.wants(h.job(w, "production", nil), "", "No changes. All 3 hosts", "Nodes are Ready")
+
+	// Without changes, production needs no approval.
+	h.look("production", 2)
+	planProduction("false")
 
 	// A commit that is not the newest applies nothing.
 	must(t, os.WriteFile(filepath.Join(h.dir, "gh", "head"), []byte("newer"), 0o600))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/fleet/load"
 	"github.com/macfleet/macfleet/internal/sandbox"
 )
 
@@ -136,14 +135,14 @@ func plainWord(w *syntax.Word) (text string) {
 // TestRunbook: in each situation that can be practised, the runbook's first command works and names the code.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
-	w := newDocWorld(t)
-	w.runs(0, "init", "cluster", "--auto-approve")
-	w.runs(0, "apply", "--auto-approve")
-	runner := strings.Fields(w.runs(0, "hosts", "-o", "name", "--on", "fleet=runners"))[0]
-	builder := strings.Fields(w.runs(0, "hosts", "-o", "name", "--on", "fleet=builders"))[0]
-	here := map[string]string{"00c3b": runner[len(runner)-5:], "6cb81": builder[len(builder)-5:], sandbox.GitHubAccount: sandbox.GitHubAccount} // by the page's names
 	text, err := os.ReadFile("../../docs/runbook.md")
 	must(t, err)
+	here := map[string]string{sandbox.GitHubAccount: sandbox.GitHubAccount} // by the page's names
+	w := newDocWorld(t)
+	for example, fleet := range map[string]string{"00c3b": "runners", "6cb81": "builders"} {
+		name := strings.TrimSpace(w.runs(0, "hosts", "-o", "name", "--on", "fleet="+fleet))
+		here[example] = name[len(name)-5:]
+	}
 	practised := 0
 	for _, section := range strings.Split(string(text), "\n### ")[1:] {
 		title, _, _ := strings.Cut(section, "\n")
@@ -162,13 +161,11 @@ func TestRunbook(t *testing.T) {
 			continue
 		}
 		practised++
-		on := here[practise[1]]
+		w, on := newDocWorld(t), here[practise[1]]
 		w.runs(0, "sandbox", "inject", on, practise[2])
 		if said := w.runs(3, strings.Fields(strings.ReplaceAll(command[1], practise[1], on))...); !strings.Contains(said, code[1]) {
 			t.Errorf("%s: macfleet %s does not name the code:\n%s", title, command[1], said)
 		}
-		w.runs(0, "sandbox", "heal")
-		w.applies() // the incident may have changed more than heal restores
 	}
 	if practised < 12 {
 		t.Errorf("only %d situations can be practised", practised)
@@ -178,45 +175,45 @@ func TestRunbook(t *testing.T) {
 // docWorld is a simulated world in which pages are tried.
 type docWorld struct {
 	t     *testing.T
+	dir   string
 	place []string
 }
 
-// newDocWorld makes the smaller environment of the example, whose hosts may be drained at any time.
+// newDocWorld copies the small fleets' converged canary environment, whose hosts may be drained at any time.
 func newDocWorld(t *testing.T) *docWorld {
 	dir := t.TempDir()
-	w := &docWorld{t: t, place: []string{"-C", "../../examples/three-fleets", "-e", "canary",
-		"--sandbox=" + filepath.Join(dir, "world"), "--runs-dir", filepath.Join(dir, "runs")}}
-	return w
+	smallFleets(t, filepath.Join(dir, "fleets"))
+	return &docWorld{t: t, dir: dir, place: []string{"-C", filepath.Join(dir, "fleets"), "-e", "canary", "--sandbox=" + smallWorld(t, "canary")}}
 }
 
 // runs runs macfleet and returns what it prints.
 func (w *docWorld) runs(exit int, args ...string) string {
 	w.t.Helper()
-	got, said := w.ran(args...)
-	if got != exit {
-		w.t.Fatalf("macfleet %s: exit %d, wanted %d\n%s", strings.Join(args, " "), got, exit, said)
-	}
-	return said
+	return runAt(w.t, exit, w.place, args...)
 }
 
-// applies runs an apply that must converge. On a loaded machine a kubelet may have started too recently to be judged; then it runs the
-// remedy that macfleet prints for this, and applies again.
-func (w *docWorld) applies() {
-	w.t.Helper()
-	got, said := w.ran("apply", "--auto-approve")
-	switch {
-	case got == 0:
-	case strings.Contains(said, "[node-not-judged]"):
-		w.runs(0, "hosts", "--wait", "ready")
-		w.runs(0, "apply", "--auto-approve")
-	default:
-		w.t.Fatalf("macfleet apply: exit %d\n%s", got, said)
+// TestReadme: README counts the steps and links every example.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	must(t, err)
+	steps := make(map[string]bool)
+	for _, top := range load.Schema().Blocks {
+		for _, b := range top.Blocks {
+			if b.Step {
+				steps[b.Name] = true
+			}
+		}
 	}
-}
-
-// ran returns the exit code of macfleet, and what it prints.
-func (w *docWorld) ran(args ...string) (exit int, said string) {
-	var out bytes.Buffer
-	exit = run(w.t.Context(), append(args, w.place...), app.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
-	return exit, out.String()
+	words := []string{10: "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"}
+	if want := "It keeps " + words[len(steps)] + " concerns on a host"; !strings.Contains(string(text), want) {
+		t.Errorf("README does not say %q", want)
+	}
+	examples, err := os.ReadDir("../../examples")
+	must(t, err)
+	for _, e := range examples {
+		if link := "](examples/" + e.Name() + ")"; e.IsDir() && !strings.Contains(string(text), link) {
+			t.Errorf("README has no link %s", link)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,15 +36,12 @@ var notRunnable = map[string]string{
 	"apply --rollback --step tart_kubelet": "needs a previous version",
 }
 
-// TestDocsCommandsRun runs the commands of the pages in a converged world, page by page: none fails with exit code 1. Names
-// and files are replaced by those of the world. TestTutorial runs the tutorial.
+// TestDocsCommandsRun runs the commands of the pages in a converged world, page by page: none fails with exit code 1. Names,
+// files and numbers of runners are replaced by those of the world. TestFirstPages runs the tutorial.
 func TestDocsCommandsRun(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.CopyFS(filepath.Join(dir, "fleets"), os.DirFS("../../examples/three-fleets")))
-	w := &docWorld{t: t, place: []string{"-C", filepath.Join(dir, "fleets"), "-e", "canary", "--sandbox=" + filepath.Join(dir, "world")}}
-	w.runs(0, "init", "cluster", "--auto-approve")
-	w.runs(0, "apply", "--auto-approve")
+	w := newDocWorld(t)
+	dir := w.dir
 	w.runs(0, "plan", "--record", filepath.Join(dir, "record.json"))
 	must(t, os.WriteFile(filepath.Join(dir, "last.json"), []byte(w.runs(0, "drift", "--format", "json")), 0o600))
 	names := strings.Fields(w.runs(0, "hosts", "-o", "name"))
@@ -78,6 +74,7 @@ func TestDocsCommandsRun(t *testing.T) {
 
 var (
 	exampleName = regexp.MustCompile(`acme-production-(\w+)-m2-[0-9a-f]{5}|acme-pool-05|\b(00c3b|7622a|fba75|6cb81)\b`)
+	exampleSize = regexp.MustCompile(`^runners=\d+$`)
 	exampleFile = regexp.MustCompile(`^[a-z.-]+\.(json|jsonl|log|kubeconfig)$`)
 	changes     = regexp.MustCompile(`^(apply|init cluster|cordon|restart|hosts forget-key)\b`)
 )
@@ -93,6 +90,7 @@ func (w *docWorld) try(dir string, names, words []string) (int, string) {
 			}
 			return names[slices.IndexFunc(names, func(n string) bool { return strings.Contains(n, fleet) })]
 		})
+		word = exampleSize.ReplaceAllString(word, "runners=1")
 		if exampleFile.MatchString(word) {
 			word = filepath.Join(dir, word)
 		}
@@ -108,7 +106,5 @@ func (w *docWorld) try(dir string, names, words []string) (int, string) {
 	if changes.MatchString(strings.Join(words, " ")) && !strings.Contains(line, "--auto-approve") && !strings.Contains(line, ".json") {
 		words = append(words, "--auto-approve")
 	}
-	var said bytes.Buffer
-	code := run(w.t.Context(), append(words, w.place...), app.Streams{In: strings.NewReader(""), Out: &said, Err: &said})
-	return code, said.String()
+	return ranAt(w.t, w.place, words...)
 }

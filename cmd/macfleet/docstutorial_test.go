@@ -7,9 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -38,18 +40,31 @@ func statements(t *testing.T, b fenced) (out []statement) {
 	return out
 }
 
-// TestTutorial: the tutorial's commands work one by one in a folder with only the examples, have the
-// documented exit codes, and print what the page shows.
-func TestTutorial(t *testing.T) {
+// TestFirstPages: README, the tutorial and the demo work in the order in which they are read, in one shell that has only the
+// examples. The tutorial's commands have the documented exit codes and print what the page shows.
+func TestFirstPages(t *testing.T) {
 	t.Parallel()
-	const page = "docs/tutorial.md"
 	dir := t.TempDir()
 	must(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")))
-	must(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
+	for _, sub := range []string{"out", "bin", "temporary"} {
+		must(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
+	}
+	self, err := os.Executable()
+	must(t, err)
+	must(t, os.Symlink(self, filepath.Join(dir, "bin", "macfleet")))
+	var readme []string
+	for _, b := range blocks(t, "README.md") {
+		for _, s := range statements(t, b) {
+			readme = append(readme, s.text)
+		}
+	}
+	if !slices.Equal(readme, []string{"make demo", "make test"}) {
+		t.Fatalf("README's commands are %q", readme)
+	}
 	script := "make() { [ \"$*\" = build ]; }\nout=$PWD/out\n" // macfleet is built already
 	printed := 0
 	excerpts := make(map[int]fenced) // by the number of the command that prints it
-	for _, b := range blocks(t, page) {
+	for _, b := range blocks(t, "docs/tutorial.md") {
 		if b.kind == "text" && strings.HasPrefix(b.spec, "<!-- output") {
 			excerpts[printed] = b
 		}
@@ -67,6 +82,11 @@ func TestTutorial(t *testing.T) {
 				"[ $code = %[4]d ] || { echo '%s: exit' $code; cat $out/%[3]d; exit 1; }\n", tries, s.text, printed, s.exit, s.place, len(strings.Fields(tries)))
 		}
 	}
+	// The tutorial's variables are still set. The demo must not depend on them, nor on others that a shell may have.
+	script += "[ $MACFLEET_SANDBOX = 1 ] || exit 1\n" +
+		"export MACFLEET_ON=name=none MACFLEET_AUTO_APPROVE=no KUBECONFIG=/missing SCW_PROFILE=none GITHUB_ACTIONS=true\n" +
+		"export TMPDIR=$PWD/temporary\n" +
+		"sh examples/demo.sh bin/macfleet >$out/demo 2>&1 || { tail -n 50 $out/demo; exit 1; }\n"
 	sh := exec.CommandContext(t.Context(), "sh", "-c", script)
 	sh.Dir = dir
 	for _, e := range os.Environ() {
@@ -78,19 +98,37 @@ func TestTutorial(t *testing.T) {
 	if said, err := sh.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
+	output := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, "out", name))
+		must(t, err)
+		return string(text)
+	}
 	for n := printed; n > 0; n-- { // backwards, so that rewriting one moves no other
 		b, ok := excerpts[n]
 		if !ok {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, "out", strconv.Itoa(n)))
-		must(t, err)
-		shown := regexp.MustCompile(`\b[\w.-]+@[\w.-]+`).ReplaceAllString(strings.ReplaceAll(string(text), dir+"/my-fleet/", ""), "sam@desk")
+		shown := regexp.MustCompile(`\b[\w.-]+@[\w.-]+`).ReplaceAllString(strings.ReplaceAll(output(strconv.Itoa(n)), dir+"/my-fleet/", ""), "sam@desk")
 		want := excerpt(t, b, shown)
 		if *updateDocs {
 			rewrite(t, b, want)
 		} else if lasting(b.text) != lasting(want) {
 			t.Errorf("%s shows\n%s\nand the command prints (-docs.update writes it)\n%s", b.place(), b.text, want)
+		}
+	}
+	demo := output("demo")
+	if lines := strings.Count(demo, "\n"); lines > 200 || strings.Contains(demo, "::group::") || !strings.HasSuffix(demo, "Pushed bake-base\n") {
+		t.Errorf("the demo prints %d lines:\n%s", lines, demo)
+	}
+	for _, title := range regexp.MustCompile(`(?m)^(===|\$) .*`).FindAllString(demo, -1) {
+		if utf8.RuneCountInString(title) >= 80 {
+			t.Errorf("a line of the demo is too long for a narrow terminal: %s", title)
+		}
+	}
+	for _, name := range []string{"temporary", "examples/three-fleets", "examples/builders"} {
+		left, err := filepath.Glob(filepath.Join(dir, name, "*macfleet*"))
+		if must(t, err); len(left) > 0 {
+			t.Errorf("the demo or the tutorial left %q", left)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func newWeek(t *testing.T) *week {
 func (w *week) macfleet(wanted int, args ...string) string {
 	w.t.Helper()
 	var out, errs bytes.Buffer
-	args = append([]string{"-C", w.dir, "-e", "production", "--sandbox=" + filepath.Join(w.dir, "world")}, args...)
+	args = append([]string{"-C", w.dir, "-e", "production", "--var", "runners=2", "--sandbox=" + filepath.Join(w.dir, "world")}, args...)
 	if got := run(w.t.Context(), args, app.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Now: func() time.Time { return w.now }}); got != wanted {
 		w.t.Fatalf("%s: macfleet %q: exit %d, wanted %d\n%s\n%s", w.now.Format("Mon 15:04"), args, got, wanted, &out, &errs)
 	}

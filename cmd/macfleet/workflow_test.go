@@ -51,11 +51,8 @@ type action struct {
 	} `json:"runs"`
 }
 
-// The example of a repository: a configuration and the workflows.
-const (
-	exampleConfiguration = "../../examples/three-fleets"
-	exampleCI            = "../../examples/ci"
-)
+// exampleCI is the example of workflows.
+const exampleCI = "../../examples/ci"
 
 func readWorkflow(t *testing.T, name string) workflow {
 	t.Helper()
@@ -107,7 +104,7 @@ func newHub(t *testing.T) *hub {
 		"github.event.pull_request.head.repo.full_name": "acme/macs", "github.event.pull_request.head.sha": "c0ffee",
 		"secrets.KUBECONFIG": "SECRET-kubeconfig", "secrets.SCW_ACCESS_KEY": "SECRET-access", "secrets.SCW_SECRET_KEY": "SECRET-secret",
 	}}
-	must(t, os.CopyFS(h.repo, os.DirFS(exampleConfiguration)))
+	smallFleets(t, h.repo)
 	must(t, os.CopyFS(h.repo, os.DirFS(exampleCI)))
 	bin := filepath.Join(dir, "bin")
 	must(t, os.MkdirAll(bin, 0o755))
@@ -122,7 +119,7 @@ func newHub(t *testing.T) *hub {
 	write("go", "#!/bin/sh\n[ \"$1 $2\" = 'install -trimpath' ] && mkdir -p \"$GOBIN\" && ln -s '"+self+"' \"$GOBIN/macfleet\"\n")
 	h.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "GITHUB_WORKSPACE=" + h.repo, "GITHUB_REPOSITORY=acme/macs", "GITHUB_ACTIONS=true", "CI=true",
 		"GITHUB_SERVER_URL=https://github.com", "GITHUB_RUN_ID=42", "GITHUB_ACTOR=ann", "GITHUB_SHA=c0ffee", "GITHUB_REF_NAME=main", "FAKE_GH=" + filepath.Join(dir, "gh"),
-		"MACFLEET_VAR_runners=1", `MACFLEET_VAR_quiet_hours=["daily 00:00-24:00"]`, "GORACE=atexit_sleep_ms=20"}
+		`MACFLEET_VAR_quiet_hours=["daily 00:00-24:00"]`, "GORACE=" + os.Getenv("GORACE"), "GOGC=" + os.Getenv("GOGC")}
 	return h
 }
 
