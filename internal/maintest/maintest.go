@@ -18,27 +18,34 @@ import (
 // enoughMemory is how many bytes must be free in memory before tests keep their files there.
 const enoughMemory = 2 << 30
 
-// InMemory puts the temporary files of this process and its children in memory, if the machine has
-// room for them, and returns a function that removes them. A simulated world is thousands of small,
-// short-lived files: on a disk, creating and removing them takes most of a test's time. A folder set
-// by TMPDIR is kept.
+// InMemory puts the temporary files of this process and its children in a separate folder, in memory
+// if the machine has room for them, and returns a function that removes it. A simulated world is
+// hundreds of small, short-lived files: on a disk, creating and removing them takes most of a test's time.
+// A folder set by TMPDIR is kept, and the files are in a folder of it.
 func InMemory() (remove func()) {
+	for _, place := range places() {
+		dir, err := os.MkdirTemp(place, "macfleet-tests-")
+		if err != nil {
+			continue
+		}
+		remove := func() { _ = os.RemoveAll(dir) } // a leftover is gone after the next restart of the machine
+		// Containers may forbid to run programs in that folder. Tests do run some, also as other users.
+		program := filepath.Join(dir, "program")
+		if os.Chmod(dir, 0o755) == nil && os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755) == nil && exec.Command(program).Run() == nil && os.Setenv("TMPDIR", dir) == nil {
+			return remove
+		}
+		remove()
+	}
+	return func() {}
+}
+
+// places are the folders that may have the temporary files, the best one first.
+func places() []string {
 	var free syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs("/dev/shm", &free) != nil || uint64(free.Bavail)*uint64(free.Bsize) < enoughMemory {
-		return func() {}
+		return []string{os.TempDir()}
 	}
-	dir, err := os.MkdirTemp("/dev/shm", "macfleet-tests-")
-	if err != nil {
-		return func() {}
-	}
-	remove = func() { _ = os.RemoveAll(dir) } // a leftover is gone after the next restart of the machine
-	// Containers may forbid to run programs in that folder. Tests do run some, also as other users.
-	program := filepath.Join(dir, "program")
-	if os.Chmod(dir, 0o755) != nil || os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755) != nil || exec.Command(program).Run() != nil || os.Setenv("TMPDIR", dir) != nil {
-		remove()
-		return func() {}
-	}
-	return remove
+	return []string{"/dev/shm", os.TempDir()}
 }
 
 // Main runs a package's tests with their files in memory, and fails if a test leaves a goroutine
