@@ -78,12 +78,11 @@ func TestHandMadeRunner(t *testing.T) {
 		for _, busy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, busy %t", name, busy), func(t *testing.T) {
 				t.Parallel()
-				w, _ := world(t, 3)
 				c := bakery()
 				c.Fleets[1].Groups[0].Spec = buildersOf("globex") // whose token a person has
 				runner := c.Fleets[0].Groups[0].Spec.GithubRunner
 				c.Fleets[0].Groups[0].Spec.GithubRunner = nil
-				converges(t, runBuilders(t, w, c))
+				w, _ := converged(t, 3, c)
 				c.Fleets[0].Groups[0].Spec.GithubRunner = runner
 				b := builderOf(t, w, member(t, w))
 				e := runBuilders(t, w, c)

@@ -35,13 +35,13 @@ type disturbed struct {
 }
 
 // newDisturbed opens a world whose hosts run an old kubelet, and wants a new one.
-func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
+func newDisturbed(t *testing.T, replicas int) *disturbed {
 	t.Helper()
-	d := &disturbed{world: opened(t, dir)}
 	c := nodes(replicas)
+	d := &disturbed{}
+	d.world, d.engine = converged(t, replicas+2, c)
 	// One of them is disturbed, and the others continue.
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}
-	d.engine = runNodes(t, d.world, c)
 	d.engine.Ready = engine.Ready{Within: 2 * time.Second, Every: 5 * time.Millisecond}
 	o := clusterOptions(d.world, c)
 	o.Wrap = func(next http.RoundTripper) http.RoundTripper { return sickly{next, &d.sick} }
@@ -118,12 +118,7 @@ func disturbances() map[string]func(t *testing.T, d *disturbed) error {
 func TestRollDisturbed(t *testing.T) {
 	t.Parallel()
 	const replicas = 3
-	w, before := world(t, replicas+2)
-	converges(t, runNodes(t, w, nodes(replicas)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	clean := newDisturbed(t, copied(t, before), replicas)
+	clean := newDisturbed(t, replicas)
 	started := clean.words.Load()
 	p := planned(t, clean.engine)
 	looked := clean.words.Load() - started
@@ -145,7 +140,7 @@ func TestRollDisturbed(t *testing.T) {
 			at := looked + 1 + rand.New(rand.NewPCG(seed, uint64(len(name)))).Int64N(atWork-looked)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				d := newDisturbed(t, copied(t, before), replicas)
+				d := newDisturbed(t, replicas)
 				d.disturb(t, name, at, happens)
 			})
 		}

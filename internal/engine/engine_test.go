@@ -58,8 +58,24 @@ func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 	t.Helper()
 	scripttest.Sampled(t)
 	dir := filepath.Join(t.TempDir(), "world")
+	return create(t, dir, seed), dir
+}
+
+func create(t *testing.T, dir string, seed sandbox.Seed) *sandbox.World {
+	t.Helper()
 	seed.ProjectID, seed.ClusterUID, seed.Zones, seed.PoolPrefix = project, uid, []string{"fr-par-1"}, "acme-pool-"
 	seed.SSHUser, seed.SSHKeyRef = "m1", keyRef
+	return opening(t, dir, seed)
+}
+
+// opened is the world of a folder.
+func opened(t *testing.T, dir string) *sandbox.World {
+	t.Helper()
+	return opening(t, dir, sandbox.Seed{})
+}
+
+func opening(t *testing.T, dir string, seed sandbox.Seed) *sandbox.World {
+	t.Helper()
 	w, err := sandbox.Open(dir, seed)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +85,7 @@ func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 			t.Error(err)
 		}
 	})
-	return w, dir
+	return w
 }
 
 // run returns an engine for a configuration in a world. The pins of an environment are in the

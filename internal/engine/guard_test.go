@@ -75,10 +75,8 @@ func TestLockLost(t *testing.T) {
 // its lock; the marker says which run wrote it.
 func TestNewerRun(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	older := run(t, w, config("production", 2))
+	w, older := converged(t, 4, config("production", 2))
 	older.Run = named("ann", 4)
-	converges(t, older)
 	p := planned(t, older)
 	host := p.Hosts[0].Name
 	if err := w.Inject(host, "sleep-enabled"); err != nil {

@@ -124,16 +124,11 @@ func TestIncidents(t *testing.T) {
 // those of which its name speaks.
 func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	t.Helper()
-	w, _ := world(t, 4)
 	if i.ofRunner {
-		e := runBuilders(t, w, fenced(t, w, withSystem(builders(2))))
-		converges(t, e)
-		return w, e
+		return converged(t, 4, fenced(withSystem(builders(2))))
 	}
 	if !i.ofNode {
-		e := run(t, w, withSystem(hostCore("production", 2)))
-		converges(t, e)
-		return w, e
+		return converged(t, 4, withSystem(hostCore("production", 2)))
 	}
 	c := withSystem(nodes(2))
 	if i.name == "machine-not-bound" { // which is another owner to who does not connect the Cluster API
@@ -142,18 +137,8 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	if strings.HasSuffix(i.name, "-on-builder") {
 		c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	}
-	e := runNodes(t, w, c)
+	w, e := converged(t, 4, c)
 	e.Run = named("sam", 1) // whose cordons are opened again
-	converges(t, e)
-	for _, h := range planned(t, e).Hosts {
-		m, err := w.Mac(h.Name)
-		if err == nil {
-			err = m.Advance(10 * time.Minute) // its kubelet has run for a while
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	return w, e
 }
 

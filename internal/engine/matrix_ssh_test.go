@@ -23,6 +23,7 @@ import (
 	"github.com/macfleet/macfleet/internal/runcheck"
 	"github.com/macfleet/macfleet/internal/runlog"
 	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/worldtest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -72,21 +73,16 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 	t.Parallel()
 	count := &tally{said: make(map[string]map[string]int)}
 	t.Cleanup(func() { count.report(t) })
-	w, dir := world(t, 3)
-	converges(t, run(t, w, hostCore("production", 1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	random := rand.New(rand.NewPCG(drawn(), 0))
 	t.Logf("-seed %d", drawn())
 	for _, scenario := range slices.Sorted(maps.Keys(rollsOf())) {
 		configure := rollsOf()[scenario]
-		before, want := rolled(t, copied(t, dir), configure)
+		before, want := rolled(t, prepared(t, 3, nodes(1)), configure)
 		if *all {
 			for name := range faults() {
 				t.Run(scenario+", "+name, func(t *testing.T) {
 					t.Parallel()
-					r := roller{arena: arenaIn(t, copied(t, before)), configure: configure, want: want, count: count}
+					r := roller{arena: arenaIn(t, worldtest.Copied(t, before)), configure: configure, want: want, count: count}
 					for n := 0; r.point(t, name, n) && !faults()[name].once && !t.Failed(); n++ {
 					}
 				})
@@ -96,7 +92,7 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 		draw := rand.New(rand.NewPCG(random.Uint64(), 0))
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			r := roller{arena: arenaIn(t, copied(t, before)), configure: configure, want: want, count: count}
+			r := roller{arena: arenaIn(t, worldtest.Copied(t, before)), configure: configure, want: want, count: count}
 			r.sample(t, draw)
 		})
 	}
@@ -211,6 +207,7 @@ func (a *arena) lasting(t *testing.T) []string {
 // fault fell.
 func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, want []string) bool {
 	t.Helper()
+	a.later(t)
 	a.asRun()
 	p := planned(t, a.engine)
 	record := a.records(t, p)

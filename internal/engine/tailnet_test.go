@@ -16,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/tailnet"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/worldtest"
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
@@ -95,9 +96,8 @@ func tidyTailnet(t *testing.T, w *sandbox.World, n int) {
 // the hosts nor in the tailnet.
 func TestTailnet(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
 	c := nodes(2)
-	converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+	w, _ := converged(t, 4, c)
 	before := traces(t, w)
 	inTailnet(c)
 	e := runTailnet(t, w, c, runNodes(t, w, c), nil)
@@ -137,7 +137,7 @@ func traces(t *testing.T, w *sandbox.World) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := m.Run(t.Context(), "root", "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1")
+		said, err := m.Run(t.Context(), "root", "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1 | grep -v '^runs$'")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,10 +155,7 @@ func TestTailnetIncidents(t *testing.T) {
 		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
-			c := inTailnet(nodes(2))
-			e := runTailnet(t, w, c, runNodes(t, w, c), nil)
-			converges(t, e)
+			w, e := converged(t, 4, inTailnet(nodes(2)))
 			p := planned(t, e)
 			one, two := p.Hosts[0].Name, p.Hosts[1].Name
 			if err := w.Inject(one, row.name); err != nil {
@@ -199,11 +196,10 @@ func TestWholeTailnetIncidents(t *testing.T) {
 	for _, incident := range sandbox.TailnetAccountIncidents() {
 		t.Run(incident.Name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
 			c := inTailnet(nodes(1))
 			c.Tailnet.DeviceBudget = 50
 			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
-			converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+			w, _ := converged(t, 4, c)
 			first := member(t, w)
 			if err := w.Inject(first, "sleep-enabled"); err != nil {
 				t.Fatal(err)
@@ -268,12 +264,12 @@ func TestTailnetInterrupted(t *testing.T) {
 		for name, interruption := range bakerInterruptions() {
 			t.Run(scene+", "+name, func(t *testing.T) {
 				t.Parallel()
-				w, before := world(t, 3)
 				c := hostCore("production", 1)
 				if s.before != nil {
 					s.before(c)
 				}
-				converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+				before := prepared(t, 3, c)
+				w := opened(t, before)
 				if s.incident != "" {
 					if err := w.Inject(member(t, w), s.incident); err != nil {
 						t.Fatal(err)
@@ -290,7 +286,7 @@ func TestTailnetInterrupted(t *testing.T) {
 					shares = 1
 				}
 				everywhere(t, 0, shares, func(t *testing.T, n int) bool {
-					dir := copied(t, before)
+					dir := worldtest.Copied(t, before)
 					v := &baker{victim: &victim{dir: dir, world: opened(t, dir)}, line: &lineToGitHub{}, ctx: t.Context()}
 					v.engine = runTailnet(t, v.world, c, run(t, v.world, c), func(next http.RoundTripper) http.RoundTripper {
 						v.line.next = next
@@ -312,9 +308,8 @@ func TestTailnetInterrupted(t *testing.T) {
 // TestDevicesOfOthersStay: of disconnected devices with a name of the fleet and no server, only those with a tag that hosts get are deleted.
 func TestDevicesOfOthersStay(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 2)
 	c := inTailnet(hostCore("production", 1))
-	converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+	w, _ := converged(t, 3, c)
 	const gone, others = "acme-production-macos-m2-00000", "acme-production-macos-m2-11111"
 	for name, tag := range map[string]string{gone: "tag:macmini", others: "tag:other"} {
 		if err := w.Tailnet().Add(name, tag); err != nil {

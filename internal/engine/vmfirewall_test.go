@@ -13,15 +13,15 @@ import (
 )
 
 // firewalled is a world of one host that has a firewall.
-func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFirewall)) (*sandbox.World, *engine.Engine, string) {
+func firewalled(t *testing.T, switches map[string]string) (*sandbox.World, *engine.Engine, string) {
 	t.Helper()
-	w, _ := world(t, 3)
 	c := config("production", 1)
-	desired := &fleet.VMFirewall{}
-	if edit != nil {
-		edit(desired)
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
+	if switches == nil {
+		w, e := converged(t, 3, c)
+		return w, e, member(t, w)
 	}
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: desired}.WithBuiltIn().WithDefaults()
+	w, _ := world(t, 3)
 	e := run(t, w, c)
 	p := planned(t, e)
 	host := p.Hosts[0].Server.Name
@@ -56,7 +56,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 	for reading, switches := range readings() {
 		t.Run(reading, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, switches, nil)
+			w, e, host := firewalled(t, switches)
 			for _, incident := range []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
 				"persist-table-left", "pf-disabled", "pf-conf-reset-by-update", "stock-lines-missing"} {
 				if err := w.Inject(host, incident); err != nil {
@@ -79,7 +79,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 // block nothing of it is left.
 func TestVMFirewallComesAndGoes(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, nil, nil)
+	w, e, host := firewalled(t, nil)
 	name := "acme.runners"
 	group := &e.Config.Fleets[0].Groups[0]
 	group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, VMSources: []string{"192.168.64.0/24", "10.77.0.0/16"}, Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
@@ -114,7 +114,7 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 // TestVMFirewallUncovered: the machines' network is different from what the configuration knows.
 func TestVMFirewallUncovered(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, map[string]string{"vm-network": "present"}, nil)
+	w, e, host := firewalled(t, map[string]string{"vm-network": "present"})
 	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 // difference also where only the root that this run sets up can see it.
 func TestVMFirewallPendingWithoutRoot(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, nil, nil)
+	w, e, host := firewalled(t, nil)
 	machine, err := w.Mac(host)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestVMFirewallWithoutHeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, nil, nil)
+			w, e, host := firewalled(t, nil)
 			machine, err := w.Mac(host)
 			if err != nil {
 				t.Fatal(err)
@@ -205,7 +205,7 @@ func TestVMFirewallForeignFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, nil, nil)
+			w, e, host := firewalled(t, nil)
 			machine, err := w.Mac(host)
 			if err != nil {
 				t.Fatal(err)
