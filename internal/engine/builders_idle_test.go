@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,19 +96,17 @@ func TestBuilderWaits(t *testing.T) {
 		"offline": func(t *testing.T, b builder) { b.edit(t, func(r *github.Runner) { r.Status = "offline" }) },
 		"nothing": func(t *testing.T, b builder) { b.away(t, true) },
 	}
-	for change, configure := range needIdle {
-		for answer, disturb := range says {
-			for _, group := range []bool{false, true} {
-				name := change + ", GitHub says " + answer
-				if group {
-					name += ", with a fence group"
-				}
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					builderWaits(t, change, configure, answer, disturb, group)
-				})
-			}
+	changes, answers := slices.Sorted(maps.Keys(needIdle)), slices.Sorted(maps.Keys(says))
+	for _, row := range rows(t, len(changes), len(answers), 2) {
+		change, answer, group := changes[row[0]], answers[row[1]], row[2] == 1
+		name := change + ", GitHub says " + answer
+		if group {
+			name += ", with a fence group"
 		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			builderWaits(t, change, needIdle[change], answer, says[answer], group)
+		})
 	}
 }
 

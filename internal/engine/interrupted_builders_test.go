@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -115,39 +116,40 @@ var bakerScenes = map[string]struct {
 // and none of one that was released; nothing is fenced, doubled or half done.
 func TestBuilderInterrupted(t *testing.T) {
 	t.Parallel()
-	for scene, s := range bakerScenes {
-		for name, interruption := range bakerInterruptions() {
-			t.Run(scene+", "+name, func(t *testing.T) {
-				t.Parallel()
-				c := bakery()
-				if !s.tart {
-					c.Fleets[0].Groups[0].Spec.Tart = nil
-				}
-				var w *sandbox.World
-				var before string
-				if s.fresh {
-					w, before = world(t, 3)
-				} else {
-					before = prepared(t, 3, c)
-					w = opened(t, before)
-				}
-				if s.incident != "" {
-					if err := w.Inject(member(t, w), s.incident); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := w.Close(); err != nil {
+	scenes, kinds := slices.Sorted(maps.Keys(bakerScenes)), slices.Sorted(maps.Keys(bakerInterruptions()))
+	for _, row := range pairs(t, len(scenes), len(kinds)) {
+		scene, interruption := scenes[row[0]], bakerInterruptions()[kinds[row[1]]]
+		s := bakerScenes[scene]
+		t.Run(scene+", "+kinds[row[1]], func(t *testing.T) {
+			t.Parallel()
+			c := bakery()
+			if !s.tart {
+				c.Fleets[0].Groups[0].Spec.Tart = nil
+			}
+			var w *sandbox.World
+			var before string
+			if s.fresh {
+				w, before = world(t, 3)
+			} else {
+				before = prepared(t, 3, c)
+				w = opened(t, before)
+			}
+			if s.incident != "" {
+				if err := w.Inject(member(t, w), s.incident); err != nil {
 					t.Fatal(err)
 				}
-				s.configure(c)
-				everywhere(t, 0, 1, func(t *testing.T, n int) bool {
-					v := bakerIn(t, worldtest.Copied(t, before), c)
-					fell := v.interrupted(t, n, interruption)
-					v.isRight(t, scene)
-					return fell
-				})
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s.configure(c)
+			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+				v := bakerIn(t, worldtest.Copied(t, before), c)
+				fell := v.interrupted(t, n, interruption)
+				v.isRight(t, scene)
+				return fell
 			})
-		}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -243,26 +244,13 @@ func everywhere(t *testing.T, share, shares int, at func(t *testing.T, n int) bo
 // is given. A Mac is rolled to and fro between two versions.
 func TestRollInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, configure := range map[string]func(s *fleet.Spec, second bool){
-		"kubelet": func(s *fleet.Spec, second bool) {
-			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
-			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
-		},
-		"tart": func(s *fleet.Spec, second bool) {
-			version := map[bool]string{false: "2.32.1", true: "2.33.0"}[second]
-			s.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
-		},
-		"flags": func(s *fleet.Spec, second bool) {
-			pods := map[bool]int{false: 3, true: 4}[second]
-			s.TartKubelet.MaxPods = &pods
-		},
-	} {
-		for what, interruption := range interruptions() {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
-				rollsInterrupted(t, configure, interruption)
-			})
-		}
+	rolls, kinds := slices.Sorted(maps.Keys(rollsOf())), slices.Sorted(maps.Keys(interruptions()))
+	for _, row := range pairs(t, len(rolls), len(kinds)) {
+		roll, kind := rolls[row[0]], kinds[row[1]]
+		t.Run(roll+", "+kind, func(t *testing.T) {
+			t.Parallel()
+			rollsInterrupted(t, rollsOf()[roll], interruptions()[kind])
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -260,48 +261,48 @@ var tailnetScenes = map[string]struct {
 // the control server. The next run converges. Then there is no device twice, and no key that still works.
 func TestTailnetInterrupted(t *testing.T) {
 	t.Parallel()
-	for scene, s := range tailnetScenes {
-		for name, interruption := range bakerInterruptions() {
-			t.Run(scene+", "+name, func(t *testing.T) {
-				t.Parallel()
-				c := hostCore("production", 1)
-				if s.before != nil {
-					s.before(c)
-				}
-				before := prepared(t, 3, c)
-				w := opened(t, before)
-				if s.incident != "" {
-					if err := w.Inject(member(t, w), s.incident); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := w.Close(); err != nil {
+	scenes, kinds := slices.Sorted(maps.Keys(tailnetScenes)), slices.Sorted(maps.Keys(bakerInterruptions()))
+	for _, row := range pairs(t, len(scenes), len(kinds)) {
+		name, s := kinds[row[1]], tailnetScenes[scenes[row[0]]]
+		t.Run(scenes[row[0]]+", "+name, func(t *testing.T) {
+			t.Parallel()
+			c := hostCore("production", 1)
+			if s.before != nil {
+				s.before(c)
+			}
+			before := prepared(t, 3, c)
+			w := opened(t, before)
+			if s.incident != "" {
+				if err := w.Inject(member(t, w), s.incident); err != nil {
 					t.Fatal(err)
 				}
-				if s.apply != nil {
-					s.apply(c)
-				}
-				shares := 12 // a join runs hundreds of commands, most of them reads
-				if strings.Contains(name, "request") {
-					shares = 1
-				}
-				everywhere(t, 0, shares, func(t *testing.T, n int) bool {
-					dir := worldtest.Copied(t, before)
-					v := &baker{victim: &victim{dir: dir, world: opened(t, dir)}, line: &lineToGitHub{}, ctx: t.Context()}
-					v.engine = runTailnet(t, v.world, c, run(t, v.world, c), func(next http.RoundTripper) http.RoundTripper {
-						v.line.next = next
-						return v.line
-					})
-					v.is(t, planned(t, v.engine).Hosts[0].Server.ID)
-					fell := v.interrupted(t, n, interruption)
-					tidyTailnet(t, v.world, s.devices)
-					if p := planned(t, v.engine); len(p.Runnable()) > 0 {
-						t.Errorf("after %d the next plan has %q", n, codesOf(p, p.Hosts[0].Name))
-					}
-					return fell
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s.apply != nil {
+				s.apply(c)
+			}
+			shares := 12 // a join runs hundreds of commands, most of them reads
+			if strings.Contains(name, "request") {
+				shares = 1
+			}
+			everywhere(t, 0, shares, func(t *testing.T, n int) bool {
+				dir := worldtest.Copied(t, before)
+				v := &baker{victim: &victim{dir: dir, world: opened(t, dir)}, line: &lineToGitHub{}, ctx: t.Context()}
+				v.engine = runTailnet(t, v.world, c, run(t, v.world, c), func(next http.RoundTripper) http.RoundTripper {
+					v.line.next = next
+					return v.line
 				})
+				v.is(t, planned(t, v.engine).Hosts[0].Server.ID)
+				fell := v.interrupted(t, n, bakerInterruptions()[name])
+				tidyTailnet(t, v.world, s.devices)
+				if p := planned(t, v.engine); len(p.Runnable()) > 0 {
+					t.Errorf("after %d the next plan has %q", n, codesOf(p, p.Hosts[0].Name))
+				}
+				return fell
 			})
-		}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -53,12 +54,18 @@ func readings() map[string]map[string]string {
 // up: drift says its own code, apply repairs it, and nothing is left.
 func TestVMFirewallIncidents(t *testing.T) {
 	t.Parallel()
-	for reading, switches := range readings() {
+	names := slices.Sorted(maps.Keys(readings()))
+	incidents := []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
+		"persist-table-left", "pf-disabled", "pf-conf-reset-by-update", "stock-lines-missing"}
+	happen := make(map[string][]string) // by reading
+	for _, row := range rows(t, len(names), len(incidents)) {
+		happen[names[row[0]]] = append(happen[names[row[0]]], incidents[row[1]])
+	}
+	for reading, incidents := range happen {
 		t.Run(reading, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, switches)
-			for _, incident := range []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
-				"persist-table-left", "pf-disabled", "pf-conf-reset-by-update", "stock-lines-missing"} {
+			w, e, host := firewalled(t, readings()[reading])
+			for _, incident := range incidents {
 				if err := w.Inject(host, incident); err != nil {
 					t.Fatal(err)
 				}
