@@ -85,16 +85,16 @@ func TestAccountIncidents(t *testing.T) {
 	for _, incident := range sandbox.AccountIncidents() {
 		t.Run(incident.Name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := converged(t, 6, hostCore("production", 2))
+			w, _ := converged(t, 6, config("production", 2))
 			if err := w.Inject(sandbox.Account, incident.Name); err != nil {
 				t.Fatal(err)
 			}
-			p, err := run(t, w, hostCore("production", 2)).Plan(t.Context())
+			p, err := run(t, w, config("production", 2)).Plan(t.Context())
 			if err == nil && len(p.Runnable()) > 0 {
 				t.Errorf("the fleet plans %+v", p.Runnable())
 			}
-			fewer := said(run(t, w, hostCore("production", 1)).Plan(t.Context()))
-			p, err = run(t, w, hostCore("production", 3)).Plan(t.Context())
+			fewer := said(run(t, w, config("production", 1)).Plan(t.Context()))
+			p, err = run(t, w, config("production", 3)).Plan(t.Context())
 			all := append(fewer, said(p, err)...)
 			for _, m := range regexp.MustCompile("`([a-z -_]+)`").FindAllStringSubmatch(rows[incident.Name], -1) {
 				if !strings.Contains(strings.Join(all, "\n"), m[1]) {
@@ -117,10 +117,10 @@ func TestClusterAccessIncidents(t *testing.T) {
 		for _, wanted := range []string{"", uid} {
 			t.Run(incident.Name+wanted, func(t *testing.T) {
 				t.Parallel()
-				w, _ := converged(t, 6, hostCore("production", 2))
+				w, _ := converged(t, 6, config("production", 2))
 				var engines []*engine.Engine // opened while the cluster answers
 				for _, n := range []int{2, 1, 3} {
-					e := run(t, w, hostCore("production", n))
+					e := run(t, w, config("production", n))
 					e.Config.ClusterUID = wanted
 					engines = append(engines, e)
 				}

@@ -93,15 +93,14 @@ func TestIncidents(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w, e := row.fleet(t)
-			p := planned(t, e)
-			one, two := p.Hosts[0].Name, p.Hosts[1].Name
+			one, two := members(t, w)[0], members(t, w)[1]
 			if row.name == "silent" { // a shorter deadline than in real runs
 				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: 5 * time.Second})
 			}
 			if err := w.Inject(one, row.name); err != nil {
 				t.Fatal(err)
 			}
-			p = planned(t, e)
+			p := planned(t, e)
 			shownAlike(t, p)
 			if said := codesOf(p, two); len(said) > 0 {
 				t.Errorf("of the other host is reported %q", said)
