@@ -85,17 +85,16 @@ func TestAccountIncidents(t *testing.T) {
 	for _, incident := range sandbox.AccountIncidents() {
 		t.Run(incident.Name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 6)
-			converges(t, run(t, w, hostCore("production", 2)))
+			w, _ := converged(t, 6, config("production", 2))
 			if err := w.Inject(sandbox.Account, incident.Name); err != nil {
 				t.Fatal(err)
 			}
-			p, err := run(t, w, hostCore("production", 2)).Plan(t.Context())
+			p, err := run(t, w, config("production", 2)).Plan(t.Context())
 			if err == nil && len(p.Runnable()) > 0 {
 				t.Errorf("the fleet plans %+v", p.Runnable())
 			}
-			fewer := said(run(t, w, hostCore("production", 1)).Plan(t.Context()))
-			p, err = run(t, w, hostCore("production", 3)).Plan(t.Context())
+			fewer := said(run(t, w, config("production", 1)).Plan(t.Context()))
+			p, err = run(t, w, config("production", 3)).Plan(t.Context())
 			all := append(fewer, said(p, err)...)
 			for _, m := range regexp.MustCompile("`([a-z -_]+)`").FindAllStringSubmatch(rows[incident.Name], -1) {
 				if !strings.Contains(strings.Join(all, "\n"), m[1]) {
@@ -118,11 +117,10 @@ func TestClusterAccessIncidents(t *testing.T) {
 		for _, wanted := range []string{"", uid} {
 			t.Run(incident.Name+wanted, func(t *testing.T) {
 				t.Parallel()
-				w, _ := world(t, 6)
-				converges(t, run(t, w, hostCore("production", 2)))
+				w, _ := converged(t, 6, config("production", 2))
 				var engines []*engine.Engine // opened while the cluster answers
 				for _, n := range []int{2, 1, 3} {
-					e := run(t, w, hostCore("production", n))
+					e := run(t, w, config("production", n))
 					e.Config.ClusterUID = wanted
 					engines = append(engines, e)
 				}
@@ -156,10 +154,9 @@ func TestGitHubIncidents(t *testing.T) {
 	for incident, also := range map[string]string{"app-key-revoked": "runner-deregistered", "newest-version-refused": ""} {
 		t.Run(incident, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
 			c := byApp(builders(2))
 			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
-			converges(t, runBuilders(t, w, c))
+			w, _ := converged(t, 4, c)
 			host := member(t, w)
 			b := builderOf(t, w, host)
 			err := w.Inject(host, "sleep-enabled")

@@ -74,14 +74,14 @@ func TestAgentFaultMatrix(t *testing.T) {
 			t.Errorf("only %d points were tried", count.points.Load())
 		}
 	})
-	for scenario, configure := range agentRolls {
-		for _, name := range slices.Sorted(maps.Keys(agentFaults())) {
-			f := agentFaults()[name]
-			t.Run(scenario+", "+name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, configure) })
-			})
-		}
+	scenarios, names := slices.Sorted(maps.Keys(agentRolls)), slices.Sorted(maps.Keys(agentFaults()))
+	for _, row := range rows(t, len(scenarios), len(names)) {
+		scenario, name := scenarios[row[0]], names[row[1]]
+		configure, f := agentRolls[scenario], agentFaults()[name]
+		t.Run(scenario+", "+name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, configure) })
+		})
 	}
 }
 

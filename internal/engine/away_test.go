@@ -35,9 +35,7 @@ func (empty) List(context.Context) ([]inventory.Server, error) { return nil, err
 // that the rest is unknown; anyone else gets an error.
 func TestWatchingWithoutACluster(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := runNodes(t, w, nodes(2))
-	converges(t, e)
+	w, e := converged(t, 4, nodes(2))
 	host := planned(t, e).Hosts[0].Name
 	if err := w.Inject(host, "plist-changed-under-job"); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,30 +96,26 @@ func TestBuilderWaits(t *testing.T) {
 		"offline": func(t *testing.T, b builder) { b.edit(t, func(r *github.Runner) { r.Status = "offline" }) },
 		"nothing": func(t *testing.T, b builder) { b.away(t, true) },
 	}
-	for change, configure := range needIdle {
-		for answer, disturb := range says {
-			for _, group := range []bool{false, true} {
-				name := change + ", GitHub says " + answer
-				if group {
-					name += ", with a fence group"
-				}
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					builderWaits(t, change, configure, answer, disturb, group)
-				})
-			}
+	changes, answers := slices.Sorted(maps.Keys(needIdle)), slices.Sorted(maps.Keys(says))
+	for _, row := range rows(t, len(changes), len(answers), 2) {
+		change, answer, group := changes[row[0]], answers[row[1]], row[2] == 1
+		name := change + ", GitHub says " + answer
+		if group {
+			name += ", with a fence group"
 		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			builderWaits(t, change, needIdle[change], answer, says[answer], group)
+		})
 	}
 }
 
 func builderWaits(t *testing.T, change string, configure func(*fleet.Config), answer string, disturb func(*testing.T, builder), group bool) {
-	w, _ := world(t, 3)
-	pool := names(t, w)
 	c := bakery()
 	if group {
-		fenced(t, w, c)
+		fenced(c)
 	}
-	converges(t, runBuilders(t, w, c))
+	w, _ := converged(t, 3, c)
 	b := builderOf(t, w, member(t, w))
 	if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
 		t.Fatal(err)
@@ -181,8 +178,8 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 	}
 	switch change {
 	case "release":
-		if got := names(t, w); !slices.Equal(got, pool) || len(b.entries(t)) > 0 {
-			t.Errorf("the pool has %q, GitHub %+v", got, b.entries(t))
+		if len(members(t, w)) > 0 || len(b.entries(t)) > 0 {
+			t.Errorf("the pool has %q, GitHub %+v", names(t, w), b.entries(t))
 		}
 	case "removal":
 		b.clean(t, 0)
@@ -201,9 +198,8 @@ func TestGitHubAway(t *testing.T) {
 	for change, configure := range needIdle {
 		t.Run(change, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 3)
 			c := bakery()
-			converges(t, runBuilders(t, w, c))
+			w, _ := converged(t, 3, c)
 			b := builderOf(t, w, member(t, w))
 			if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
 				t.Fatal(err)

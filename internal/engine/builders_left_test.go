@@ -16,12 +16,6 @@ import (
 func TestLeftOverRunners(t *testing.T) {
 	t.Parallel()
 	const ours = "acme-production-macos-m2-00000"
-	w, before := world(t, 4)
-	converges(t, runBuilders(t, w, builders(2)))
-	host := member(t, w)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	for name, tc := range map[string]struct {
 		entry  github.Runner
 		happen func(*testing.T, builder, *engine.Engine) // before the plan
@@ -55,7 +49,8 @@ func TestLeftOverRunners(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := builderOf(t, opened(t, copied(t, before)), host)
+			w, _ := converged(t, 4, builders(2))
+			b := builderOf(t, w, member(t, w))
 			tc.entry.ID, tc.entry.Group, tc.entry.Client, tc.entry.Created = 7, 1, "elsewhere", time.Now()
 			if tc.entry.Scope == "" {
 				tc.entry.Scope = organization

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func (h handMade) setUp(t *testing.T, e *engine.Engine, m *mac.Machine) {
 func TestHandMadeRunner(t *testing.T) {
 	t.Parallel()
 	const here, there = "/Users/m1/actions-runner", "/Users/m1/ci/runner"
-	for name, tc := range map[string]struct {
+	cases := map[string]struct {
 		runners []handMade // the first one will be taken over; without a name it has the host's
 		id      int64      // of the entry in the end
 		root    string
@@ -74,66 +75,66 @@ func TestHandMadeRunner(t *testing.T) {
 		"with one of another":             {[]handMade{{root: here, organization: organization}, {root: there, organization: "globex", name: "mini-7"}}, 21, here, true},
 		"of another, in the usual name":   {[]handMade{{root: there, organization: "globex", name: "mini-7"}}, 22, here, true},
 		"of another, in the usual folder": {[]handMade{{root: there, organization: organization}, {root: here, organization: "globex", name: "mini-7"}}, 21, there, true},
-	} {
-		for _, busy := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, busy %t", name, busy), func(t *testing.T) {
-				t.Parallel()
-				w, _ := world(t, 3)
-				c := bakery()
-				c.Fleets[1].Groups[0].Spec = buildersOf("globex") // whose token a person has
-				runner := c.Fleets[0].Groups[0].Spec.GithubRunner
-				c.Fleets[0].Groups[0].Spec.GithubRunner = nil
-				converges(t, runBuilders(t, w, c))
-				c.Fleets[0].Groups[0].Spec.GithubRunner = runner
-				b := builderOf(t, w, member(t, w))
-				e := runBuilders(t, w, c)
-				for _, h := range tc.runners {
-					if h.name == "" {
-						h.name = b.name
+	}
+	all := slices.Sorted(maps.Keys(cases))
+	for _, row := range rows(t, len(all), 2) {
+		tc, busy := cases[all[row[0]]], row[1] == 1
+		t.Run(fmt.Sprintf("%s, busy %t", all[row[0]], busy), func(t *testing.T) {
+			t.Parallel()
+			c := bakery()
+			c.Fleets[1].Groups[0].Spec = buildersOf("globex") // whose token a person has
+			runner := c.Fleets[0].Groups[0].Spec.GithubRunner
+			c.Fleets[0].Groups[0].Spec.GithubRunner = nil
+			w, _ := converged(t, 3, c)
+			c.Fleets[0].Groups[0].Spec.GithubRunner = runner
+			b := builderOf(t, w, member(t, w))
+			e := runBuilders(t, w, c)
+			for _, h := range tc.runners {
+				if h.name == "" {
+					h.name = b.name
+				}
+				h.version = "2.337.0"
+				h.setUp(t, e, b.machine)
+			}
+			own := tc.runners[0].organization == organization
+			if busy && own {
+				if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
+					t.Fatal(err)
+				}
+			}
+			waited := false
+			e.Emit = func(ev engine.Event) {
+				if ev.Type == engine.Idling && strings.Contains(ev.Text, "a job of a GitHub runner") {
+					waited = true
+					if err := w.FinishJob(b.name); err != nil {
+						t.Error(err)
 					}
-					h.version = "2.337.0"
-					h.setUp(t, e, b.machine)
 				}
-				own := tc.runners[0].organization == organization
-				if busy && own {
-					if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
-						t.Fatal(err)
-					}
-				}
-				waited := false
-				e.Emit = func(ev engine.Event) {
-					if ev.Type == engine.Idling && strings.Contains(ev.Text, "a job of a GitHub runner") {
-						waited = true
-						if err := w.FinishJob(b.name); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-				other := jobOf(t, b, "actions.runner.globex.mini-7")
-				if r := apply(t, e); !r.Converged() {
-					t.Fatalf("failures %q, of the host %q", failed(r), codesOf(r.After, b.name))
-				}
-				if waited != (busy && own) {
-					t.Errorf("it waited for the job: %t", waited)
-				}
-				p := planned(t, e)
-				if warned := slices.Contains(codesOf(p, b.name), "warning second-runner"); warned != tc.second || len(p.Actions) > 0 {
-					t.Errorf("it says %q", codesOf(p, b.name))
-				}
-				if now := jobOf(t, b, "actions.runner.globex.mini-7"); now != other || (other != "") != tc.second {
-					t.Errorf("the other runner's job was %+v, and is %+v", other, now)
-				}
-				b.isTaken(t, w, tc.id, tc.root)
-				c.Fleets[0].Groups[0].Spec.GithubRunner = nil
-				c.Guardrails.IgnoreJobs = []string{"actions.runner.globex.*"}
-				c.Fleets[1].Groups[0].Spec = buildersOf(organization)
-				converges(t, runBuilders(t, w, c))
-				kept, err := b.machine.Run(t.Context(), "root", "ls -A "+tc.root)
-				if err != nil || own != strings.Contains(string(kept.Stdout), "config.sh") || strings.Contains(string(kept.Stdout), ".runner") || len(b.entries(t)) > 0 {
-					t.Errorf("after its removal the folder has %s; GitHub has %+v", kept.Stdout, b.entries(t))
-				}
-			})
-		}
+			}
+			other := jobOf(t, b, "actions.runner.globex.mini-7")
+			if r := apply(t, e); !r.Converged() {
+				t.Fatalf("failures %q, of the host %q", failed(r), codesOf(r.After, b.name))
+			}
+			if waited != (busy && own) {
+				t.Errorf("it waited for the job: %t", waited)
+			}
+			p := planned(t, e)
+			if warned := slices.Contains(codesOf(p, b.name), "warning second-runner"); warned != tc.second || len(p.Actions) > 0 {
+				t.Errorf("it says %q", codesOf(p, b.name))
+			}
+			if now := jobOf(t, b, "actions.runner.globex.mini-7"); now != other || (other != "") != tc.second {
+				t.Errorf("the other runner's job was %+v, and is %+v", other, now)
+			}
+			b.isTaken(t, w, tc.id, tc.root)
+			c.Fleets[0].Groups[0].Spec.GithubRunner = nil
+			c.Guardrails.IgnoreJobs = []string{"actions.runner.globex.*"}
+			c.Fleets[1].Groups[0].Spec = buildersOf(organization)
+			converges(t, runBuilders(t, w, c))
+			kept, err := b.machine.Run(t.Context(), "root", "ls -A "+tc.root)
+			if err != nil || own != strings.Contains(string(kept.Stdout), "config.sh") || strings.Contains(string(kept.Stdout), ".runner") || len(b.entries(t)) > 0 {
+				t.Errorf("after its removal the folder has %s; GitHub has %+v", kept.Stdout, b.entries(t))
+			}
+		})
 	}
 }
 

@@ -12,10 +12,8 @@ import (
 // that is found out, and the next run repairs it.
 func TestUnverifiedTart(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := runNodes(t, w, nodes(2))
+	w, e := converged(t, 4, nodes(2))
 	e.Run = named("sam", 1)
-	converges(t, e)
 	p := planned(t, e)
 	forget := func(host string) {
 		m, err := w.Mac(host)

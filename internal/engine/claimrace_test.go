@@ -10,6 +10,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -21,12 +22,11 @@ const seeds = 1000
 // them.
 func TestTwoConfigurationsClaimAtOnce(t *testing.T) {
 	t.Parallel()
-	step := uint64(1)
-	if testing.Short() {
-		step = 20 // under the race detector
-	}
 	lost := 0
-	for seed := uint64(0); seed < seeds; seed += step {
+	for seed := range uint64(seeds) {
+		if !scripttest.Mine(int(seed)) {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) { lost += race(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

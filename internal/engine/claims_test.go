@@ -142,9 +142,7 @@ func TestServerLeftThePool(t *testing.T) {
 // reads the plan.
 func TestOwnerChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 1))
-	converges(t, e)
+	w, e := converged(t, 4, config("production", 1))
 	host := planned(t, e).Hosts[0].Name
 	if err := w.Inject(host, "sleep-enabled"); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,7 @@ import (
 // TestPauseOfAMachine: the pause of a Machine does not stop a set-up.
 func TestPauseOfAMachine(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
+	w, e := converged(t, 3, nodes(1))
 	host := planned(t, e).Hosts[0]
 	if err := w.Inject(host.Name, "owned-by-cluster-api"); err != nil {
 		t.Fatal(err)

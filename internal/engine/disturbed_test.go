@@ -2,10 +2,9 @@ package engine_test
 
 import (
 	"context"
-	"io"
+	"errors"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,11 +14,11 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/agent"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // disturbed is a fleet whose kubelets are rolled while something hits one host.
@@ -31,28 +30,20 @@ type disturbed struct {
 	words   atomic.Int64 // that were sent to that host
 	at      int64        // the word before which it happens
 	happens func()       // what
-	sick    atomic.Int64 // answers of the cluster that are still to be 503
 }
 
 // newDisturbed opens a world whose hosts run an old kubelet, and wants a new one.
-func newDisturbed(t *testing.T, dir string, replicas int) *disturbed {
+func newDisturbed(t *testing.T, replicas int) *disturbed {
 	t.Helper()
-	d := &disturbed{world: opened(t, dir)}
 	c := nodes(replicas)
+	d := &disturbed{}
+	d.world, d.engine = converged(t, replicas+2, c)
 	// One of them is disturbed, and the others continue.
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}
-	d.engine = runNodes(t, d.world, c)
 	d.engine.Ready = engine.Ready{Within: 2 * time.Second, Every: 5 * time.Millisecond}
-	o := clusterOptions(d.world, c)
-	o.Wrap = func(next http.RoundTripper) http.RoundTripper { return sickly{next, &d.sick} }
-	cluster, err := kubernetes.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	d.engine.Cluster = cluster
 	first := planned(t, d.engine).Hosts[0]
 	d.names = hostNames(planned(t, d.engine))
+	var err error
 	if d.machine, err = d.world.Mac(first.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -84,46 +75,24 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// sickly is a line to a cluster that has no answer for a while.
-type sickly struct {
-	next http.RoundTripper
-	left *atomic.Int64
-}
-
-// RoundTrip answers with 503 as often as it should.
-func (s sickly) RoundTrip(r *http.Request) (*http.Response, error) {
-	if s.left.Add(-1) < 0 {
-		return s.next.RoundTrip(r)
-	}
-	return &http.Response{StatusCode: http.StatusServiceUnavailable, Status: "503 Service Unavailable", Request: r, Proto: "HTTP/1.1", ProtoMajor: 1,
-		ProtoMinor: 1, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("etcd is away"))}, nil
-}
-
-// disturbances are what may hit a roll.
+// disturbances are what may hit a roll on a Mac. TestRollDisturbedAnywhere has what hits its cluster.
 func disturbances() map[string]func(t *testing.T, d *disturbed) error {
 	all := map[string]func(t *testing.T, d *disturbed) error{
-		"reboot":          func(t *testing.T, d *disturbed) error { return d.machine.Reboot(t.Context()) },
-		"burst of errors": func(_ *testing.T, d *disturbed) error { d.sick.Store(40); return nil },
-		"cluster away":    func(_ *testing.T, d *disturbed) error { d.sick.Store(1 << 40); return nil },
+		"reboot": func(t *testing.T, d *disturbed) error { return d.machine.Reboot(t.Context()) },
 	}
-	for _, incident := range []string{"swapped-host", "token-revoked", "node-deleted", "disk-full"} {
+	for _, incident := range []string{"swapped-host", "disk-full"} {
 		all[incident] = func(_ *testing.T, d *disturbed) error { return d.world.Inject(d.names[0], incident) }
 	}
 	return all
 }
 
-// TestRollDisturbed rolls a kubelet to some runners while something hits one of
-// them. It is reported, no other suffers, and the next run converges: after a
+// TestRollDisturbed rolls a kubelet to two runners while something hits one of
+// them. It is reported, the other does not suffer, and the next run converges: after a
 // person has done what only a person can.
 func TestRollDisturbed(t *testing.T) {
 	t.Parallel()
-	const replicas = 3
-	w, before := world(t, replicas+2)
-	converges(t, runNodes(t, w, nodes(replicas)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	clean := newDisturbed(t, copied(t, before), replicas)
+	const replicas = 2
+	clean := newDisturbed(t, replicas)
 	started := clean.words.Load()
 	p := planned(t, clean.engine)
 	looked := clean.words.Load() - started
@@ -145,7 +114,7 @@ func TestRollDisturbed(t *testing.T) {
 			at := looked + 1 + rand.New(rand.NewPCG(seed, uint64(len(name)))).Int64N(atWork-looked)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				d := newDisturbed(t, copied(t, before), replicas)
+				d := newDisturbed(t, replicas)
 				d.disturb(t, name, at, happens)
 			})
 		}
@@ -164,17 +133,11 @@ func (d *disturbed) disturb(t *testing.T, name string, at int64, happens func(*t
 	}
 	d.at = d.words.Load() + at
 	r, err := d.engine.Apply(t.Context(), planned(t, d.engine))
-	if d.sick.Store(0); !happened {
+	if !happened {
 		t.Fatalf("nothing happened before word %d", at)
 	}
 	bad := d.names[0]
-	if name == "cluster away" {
-		if err == nil {
-			t.Errorf("at word %d: nothing was reported of the cluster: %+v", at, r.Failures)
-		}
-	} else {
-		d.othersFine(t, r, err)
-	}
+	d.othersFine(t, r, err)
 	if said := codesOf(planned(t, d.engine), bad); err == nil && r.Converged() && len(said) > 0 {
 		t.Errorf("at word %d: called converged, and it says %q", at, said)
 	}
@@ -214,5 +177,93 @@ func (d *disturbed) othersFine(t *testing.T, r engine.Result, err error) {
 		if said := codesOf(r.After, name); len(said) > 0 {
 			t.Errorf("of %s is reported %q", name, said)
 		}
+	}
+}
+
+// TestRollDisturbedAnywhere rolls a kubelet to three hosts while something hits one of them, or the cluster, before each call
+// to that host in turn. No other host suffers or is spoken of, and the next run converges.
+func TestRollDisturbedAnywhere(t *testing.T) {
+	t.Parallel()
+	errAway := errors.New("503 etcd is away")
+	for name, tc := range map[string]struct {
+		happens func(w *nodesInMemory, host string)
+		away    bool                                // the cluster then refuses all requests
+		repair  func(w *nodesInMemory, host string) // what a person does
+	}{
+		"reboot":        {happens: func(w *nodesInMemory, host string) { w.Change(w.Member(host).Reboot) }},
+		"token revoked": {happens: func(w *nodesInMemory, host string) { w.RevokeToken(host) }},
+		"Node deleted":  {happens: func(w *nodesInMemory, host string) { w.DeleteNode(host) }},
+		"full disk": {happens: func(w *nodesInMemory, host string) { w.Change(func() { w.Member(host).FullDisk = true }) },
+			repair: func(w *nodesInMemory, host string) { w.Member(host).FullDisk = false }},
+		"cluster away": {away: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n, fell := 0, true; fell && !t.Failed(); n++ {
+				inMemory(t, 3, fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}, func(t *testing.T, w *nodesInMemory) {
+					converges(t, w.engine)
+					w.want["agent"] = "v2"
+					p := planned(t, w.engine)
+					bad, left, away := p.Hosts[0].Name, n, false
+					w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+						if c.Place == enginetest.OnHost && c.Name == bad {
+							left--
+							if left == -1 {
+								away = tc.away
+								if tc.happens != nil {
+									f.Before = func() { tc.happens(w, bad) }
+								}
+							}
+						}
+						if c.Place == enginetest.InCluster && away {
+							f.Err = errAway
+						}
+						return f
+					}
+					r, err := w.engine.Apply(t.Context(), p)
+					fell = left < 0
+					w.OnCall = nil
+					if tc.away && fell && err == nil && len(r.Failures) == 0 && !r.Converged() {
+						t.Errorf("at call %d: nothing was reported of the cluster", n)
+					} else if !tc.away {
+						w.othersFine(t, n, bad, r, err)
+					}
+					if tc.repair != nil {
+						tc.repair(w, bad)
+					}
+					time.Sleep(3 * time.Minute) // on the virtual clock
+					if r := apply(t, w.engine); !r.Converged() {
+						t.Errorf("at call %d: then %q is left, failures %+v", n, codesOf(r.After, bad), r.Failures)
+					}
+					for _, m := range w.Machines {
+						if m.State["agent"] != "v2" {
+							t.Errorf("at call %d: %s has %s", n, m.Server.Name, m.State["agent"])
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// othersFine finds all hosts but one done.
+func (w *nodesInMemory) othersFine(t *testing.T, n int, bad string, r engine.Result, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("at call %d: %v", n, err)
+		return
+	}
+	for _, f := range r.Failures {
+		if f.Action.Host != bad {
+			t.Errorf("at call %d: another host failed: %+v", n, f)
+		}
+	}
+	for _, h := range r.After.Hosts {
+		if said := codesOf(r.After, h.Name); h.Name != bad && len(said) > 0 {
+			t.Errorf("at call %d: of %s is reported %q", n, h.Name, said)
+		}
+	}
+	if said := codesOf(r.After, bad); r.Converged() && len(said) > 0 {
+		t.Errorf("at call %d: called converged, and it says %q", n, said)
 	}
 }

@@ -27,9 +27,7 @@ func examined(t *testing.T, e *engine.Engine, name string) (doctor.Checkup, plan
 // TestExamine checks servers of every role and changes nothing.
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 1))
-	apply(t, e)
+	_, e := converged(t, 4, config("production", 1))
 	before, err := e.Pins.All()
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +63,8 @@ func TestExamine(t *testing.T) {
 // while the cluster is a different one.
 func TestExamineRenamed(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
 	c := config("production", 1)
-	e := run(t, w, c)
-	apply(t, e)
+	w, e := converged(t, 4, c)
 	name := planned(t, e).Hosts[0].Name
 	if err := w.Inject(name, "renamed-by-hand"); err != nil {
 		t.Fatal(err)

@@ -58,8 +58,24 @@ func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 	t.Helper()
 	scripttest.Sampled(t)
 	dir := filepath.Join(t.TempDir(), "world")
+	return create(t, dir, seed), dir
+}
+
+func create(t *testing.T, dir string, seed sandbox.Seed) *sandbox.World {
+	t.Helper()
 	seed.ProjectID, seed.ClusterUID, seed.Zones, seed.PoolPrefix = project, uid, []string{"fr-par-1"}, "acme-pool-"
 	seed.SSHUser, seed.SSHKeyRef = "m1", keyRef
+	return opening(t, dir, seed)
+}
+
+// opened is the world of a folder.
+func opened(t *testing.T, dir string) *sandbox.World {
+	t.Helper()
+	return opening(t, dir, sandbox.Seed{})
+}
+
+func opening(t *testing.T, dir string, seed sandbox.Seed) *sandbox.World {
+	t.Helper()
 	w, err := sandbox.Open(dir, seed)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +85,7 @@ func open(t *testing.T, seed sandbox.Seed) (*sandbox.World, string) {
 			t.Error(err)
 		}
 	})
-	return w, dir
+	return w
 }
 
 // run returns an engine for a configuration in a world. The pins of an environment are in the
@@ -220,55 +236,5 @@ func TestApplyTwice(t *testing.T) {
 	p := planned(t, e)
 	if len(p.Actions) != 0 {
 		t.Errorf("the second plan has actions: %+v", p.Actions)
-	}
-}
-
-// TestStop asks to stop after the first action: what runs is finished, nothing
-// new is started, and the next apply continues.
-func TestStop(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 2))
-	e.Parallelism = 1
-	stop, cancel := context.WithCancel(t.Context())
-	e.Stop = stop
-	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Done {
-			cancel()
-		}
-	}
-	r := apply(t, e)
-	if r.Done != 1 || !r.Interrupted || r.NotStarted == 0 || r.Converged() {
-		t.Fatalf("result %+v", r)
-	}
-	e.Stop = context.Background()
-	converges(t, e)
-}
-
-// TestLeftAtOnce: what a run left in the middle is not a fault of the host, whose
-// connection only broke with it.
-func TestLeftAtOnce(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 2)
-	e := run(t, w, config("production", 1))
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := errors.New("left")
-	ctx, leave := context.WithCancelCause(t.Context())
-	defer leave(nil)
-	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Started && ev.Action.Kind == plan.RunStep {
-			leave(left)
-		}
-	}
-	r, err := e.Apply(ctx, p)
-	if !errors.Is(err, left) || len(r.Failures) != 1 {
-		t.Fatalf("result %+v, error %v", r, err)
-	}
-	var lost *hosts.Error
-	if f := r.Failures[0].Err; !errors.Is(f, left) || errors.As(f, &lost) {
-		t.Errorf("failure %v", f)
 	}
 }

@@ -43,9 +43,7 @@ func TestFailureStaysOnItsHost(t *testing.T) {
 // host is repaired anyway.
 func TestLostVerificationStaysOnItsHost(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 2))
-	converges(t, e)
+	w, e := converged(t, 4, config("production", 2))
 	p := planned(t, e)
 	lost, drifted := p.Hosts[0].Name, p.Hosts[1].Name
 	edit(t, filepath.Join(root(t, w, lost), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
@@ -113,9 +111,7 @@ func edit(t *testing.T, path, from, to string) {
 // again, and a later edit is drift and not pending configuration.
 func TestLostProof(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 1))
-	converges(t, e)
+	w, e := converged(t, 4, config("production", 1))
 	host := planned(t, e).Hosts[0].Name
 	edit(t, filepath.Join(root(t, w, host), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
 	converges(t, e)

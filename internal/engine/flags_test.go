@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"flag"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +24,77 @@ func shard() (first, step int) {
 	return scripttest.Share()
 }
 
+// plain reports whether this run is a person's, who asked for no share.
+func plain() bool {
+	_, of := shard()
+	return of > scripttest.Shares
+}
+
+// rows returns the rows of a matrix that this run tries, as the places in columns of some sizes. A plain run tries every
+// value of each column at least once; a share adds a seventh of the rows, and MACFLEET_TEST_SHARD=all tries all.
+func rows(t *testing.T, sizes ...int) [][]int {
+	t.Helper()
+	share, of := shard()
+	return chosen(t, func(n int) bool { return !plain() && n%of == share }, sizes)
+}
+
+// pairs is rows for a matrix whose rows have places of which a share tries a seventh: a share has them all.
+func pairs(t *testing.T, sizes ...int) [][]int {
+	t.Helper()
+	return chosen(t, func(int) bool { return !plain() }, sizes)
+}
+
+// chosen returns the rows whose number is also wanted, and those in which all other columns follow the longest one.
+func chosen(t *testing.T, also func(n int) bool, sizes []int) (out [][]int) {
+	t.Helper()
+	whole := 1
+	for _, size := range sizes {
+		whole *= size
+	}
+	longest := slices.Index(sizes, slices.Max(sizes))
+	for n := range whole {
+		row, rest := make([]int, len(sizes)), n
+		for i, size := range sizes {
+			row[i], rest = rest%size, rest/size
+		}
+		follows := true
+		for i, size := range sizes {
+			follows = follows && row[i] == row[longest]%size
+		}
+		if follows || also(n) {
+			out = append(out, row)
+		}
+	}
+	if len(out) < whole {
+		t.Logf("%d of %d rows are tried (MACFLEET_TEST_SHARD=0 to 6 adds a seventh, all tries all)", len(out), whole)
+	}
+	return out
+}
+
+// TestRows: a plain run has each value of a matrix, and seven shares have every row.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	sizes := []int{3, 5, 2}
+	seen := make(map[string]bool)
+	for _, row := range chosen(t, func(int) bool { return false }, sizes) {
+		for i, at := range row {
+			seen[fmt.Sprint(i, at)] = true
+		}
+	}
+	if len(seen) != 3+5+2 {
+		t.Errorf("a plain run has only %v", seen)
+	}
+	all := make(map[string]bool)
+	for share := range scripttest.Shares {
+		for _, row := range chosen(t, func(n int) bool { return n%scripttest.Shares == share }, sizes) {
+			all[fmt.Sprint(row)] = true
+		}
+	}
+	if len(all) != 3*5*2 {
+		t.Errorf("seven shares have %d rows: %v", len(all), all)
+	}
+}
+
 // interruptionsOf returns the first interruption that a share of the interruptions has, and how many are
 // between two of it.
 func interruptionsOf(t *testing.T, first, shares int) (from, step int) {
@@ -35,10 +108,13 @@ func interruptionsOf(t *testing.T, first, shares int) (from, step int) {
 	return from, step
 }
 
-// drawn is the seed of this run's draws.
+// drawn is the seed of this run's draws. A plain run always draws the same.
 var drawn = sync.OnceValue(func() uint64 {
 	if *seed != 0 {
 		return *seed
+	}
+	if plain() {
+		return 1
 	}
 	return uint64(time.Now().UnixNano())
 })

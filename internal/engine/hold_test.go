@@ -18,10 +18,8 @@ import (
 // that comes to the host only after the hold does nothing there.
 func TestHoldDuringARun(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 16)
 	cfg := config("production", 1)
-	first := run(t, w, cfg)
-	performed(t, first, planned(t, first))
+	w, first := converged(t, 4, cfg)
 	e, other := run(t, w, cfg), run(t, w, cfg)
 	e.Pins, other.Pins = first.Pins, first.Pins
 	host := planned(t, first).Hosts[0]
@@ -82,7 +80,7 @@ func holdIt(t *testing.T, e *engine.Engine, h *inventory.Hold) {
 // marker on a host that is not in it, or that shows another key already.
 func TestPlanFileOfAnUnknownHost(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 16)
+	w, _ := world(t, 4)
 	cfg := config("production", 1)
 	e := run(t, w, cfg)
 	p := planned(t, e)

@@ -26,10 +26,8 @@ func runs(t *testing.T, m *mac.Machine, user, script string) string {
 // selected, and the next one changes nothing, also after a job ran brew upgrade.
 func TestHomebrew(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 6)
 	c := hostCore("production", 3)
-	e := run(t, w, c)
-	converges(t, e)
+	w, e := converged(t, 6, c)
 	for i, version := range []string{"5.0.3", "6.0.18"} {
 		m, err := w.Mac(planned(t, e).Hosts[i].Server.ID)
 		if err != nil {

@@ -21,11 +21,9 @@ func thisRun() plan.Run { return plan.Run{ID: "r1", Who: "ci@acme"} }
 // busyNodes are Nodes running, each with a Pod, that are to get another Tart.
 func busyNodes(t *testing.T, replicas int) (*sandbox.World, *engine.Engine, []string, *fleet.Config) {
 	t.Helper()
-	w, _ := world(t, replicas+2)
 	c := nodes(replicas)
-	e := runNodes(t, w, c)
+	w, e := converged(t, replicas+2, c)
 	e.Run, e.Drain = thisRun(), engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
-	converges(t, e)
 	names := hostNames(planned(t, e))
 	for _, name := range names {
 		if err := w.RunPod(name, "default", "job-of-"+name); err != nil {

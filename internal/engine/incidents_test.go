@@ -93,15 +93,14 @@ func TestIncidents(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w, e := row.fleet(t)
-			p := planned(t, e)
-			one, two := p.Hosts[0].Name, p.Hosts[1].Name
+			one, two := members(t, w)[0], members(t, w)[1]
 			if row.name == "silent" { // a shorter deadline than in real runs
 				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: 5 * time.Second})
 			}
 			if err := w.Inject(one, row.name); err != nil {
 				t.Fatal(err)
 			}
-			p = planned(t, e)
+			p := planned(t, e)
 			shownAlike(t, p)
 			if said := codesOf(p, two); len(said) > 0 {
 				t.Errorf("of the other host is reported %q", said)
@@ -124,16 +123,11 @@ func TestIncidents(t *testing.T) {
 // those of which its name speaks.
 func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	t.Helper()
-	w, _ := world(t, 4)
 	if i.ofRunner {
-		e := runBuilders(t, w, fenced(t, w, withSystem(builders(2))))
-		converges(t, e)
-		return w, e
+		return converged(t, 4, fenced(withSystem(builders(2))))
 	}
 	if !i.ofNode {
-		e := run(t, w, withSystem(hostCore("production", 2)))
-		converges(t, e)
-		return w, e
+		return converged(t, 4, withSystem(hostCore("production", 2)))
 	}
 	c := withSystem(nodes(2))
 	if i.name == "machine-not-bound" { // which is another owner to who does not connect the Cluster API
@@ -142,18 +136,8 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	if strings.HasSuffix(i.name, "-on-builder") {
 		c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	}
-	e := runNodes(t, w, c)
+	w, e := converged(t, 4, c)
 	e.Run = named("sam", 1) // whose cordons are opened again
-	converges(t, e)
-	for _, h := range planned(t, e).Hosts {
-		m, err := w.Mac(h.Name)
-		if err == nil {
-			err = m.Advance(10 * time.Minute) // its kubelet has run for a while
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	return w, e
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +15,9 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/agents"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/internal/worldtest"
 )
 
 // lineToGitHub is the way to GitHub, on which a run can be killed before or behind a request.
@@ -113,36 +116,40 @@ var bakerScenes = map[string]struct {
 // and none of one that was released; nothing is fenced, doubled or half done.
 func TestBuilderInterrupted(t *testing.T) {
 	t.Parallel()
-	for scene, s := range bakerScenes {
-		for name, interruption := range bakerInterruptions() {
-			t.Run(scene+", "+name, func(t *testing.T) {
-				t.Parallel()
-				w, before := world(t, 3)
-				pool := names(t, w)
-				c := bakery()
-				if !s.tart {
-					c.Fleets[0].Groups[0].Spec.Tart = nil
-				}
-				if !s.fresh {
-					converges(t, runBuilders(t, w, c))
-				}
-				if s.incident != "" {
-					if err := w.Inject(member(t, w), s.incident); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := w.Close(); err != nil {
+	scenes, kinds := slices.Sorted(maps.Keys(bakerScenes)), slices.Sorted(maps.Keys(bakerInterruptions()))
+	for _, row := range pairs(t, len(scenes), len(kinds)) {
+		scene, interruption := scenes[row[0]], bakerInterruptions()[kinds[row[1]]]
+		s := bakerScenes[scene]
+		t.Run(scene+", "+kinds[row[1]], func(t *testing.T) {
+			t.Parallel()
+			c := bakery()
+			if !s.tart {
+				c.Fleets[0].Groups[0].Spec.Tart = nil
+			}
+			var w *sandbox.World
+			var before string
+			if s.fresh {
+				w, before = world(t, 3)
+			} else {
+				before = prepared(t, 3, c)
+				w = opened(t, before)
+			}
+			if s.incident != "" {
+				if err := w.Inject(member(t, w), s.incident); err != nil {
 					t.Fatal(err)
 				}
-				s.configure(c)
-				everywhere(t, 0, 1, func(t *testing.T, n int) bool {
-					v := bakerIn(t, copied(t, before), c)
-					fell := v.interrupted(t, n, interruption)
-					v.isRight(t, scene, pool)
-					return fell
-				})
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s.configure(c)
+			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
+				v := bakerIn(t, worldtest.Copied(t, before), c)
+				fell := v.interrupted(t, n, interruption)
+				v.isRight(t, scene)
+				return fell
 			})
-		}
+		})
 	}
 }
 
@@ -179,11 +186,11 @@ func failed(r engine.Result) (out []string) {
 }
 
 // isRight finds what a scene ends with.
-func (v *baker) isRight(t *testing.T, scene string, pool []string) {
+func (v *baker) isRight(t *testing.T, scene string) {
 	t.Helper()
 	if scene == "released" {
 		all, err := v.world.GitHub().Runners()
-		if got := names(t, v.world); !slices.Equal(got, pool) || len(all) > 0 || err != nil {
+		if got := names(t, v.world); !slices.Equal(got, []string{"acme-pool-01", "acme-pool-02", "acme-pool-03"}) || len(all) > 0 || err != nil {
 			t.Errorf("the pool has %q; GitHub has %+v, %v", got, all, err)
 		}
 		return
@@ -220,10 +227,14 @@ func TestRegistrationInterrupted(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d, again %t", k, again), func(t *testing.T) {
 				t.Parallel()
-				w, dir := world(t, 3)
 				c := builders(1)
-				if again {
-					converges(t, runBuilders(t, w, c))
+				var w *sandbox.World
+				var dir string
+				if !again {
+					w, dir = world(t, 3)
+				} else {
+					dir = prepared(t, 3, c)
+					w = opened(t, dir)
 					if err := w.Inject(member(t, w), "runner-deregistered"); err != nil {
 						t.Fatal(err)
 					}
@@ -257,7 +268,7 @@ func TestRegistrationInterrupted(t *testing.T) {
 					t.Fatal(err)
 				}
 				converges(t, v.engine)
-				v.isRight(t, "", nil)
+				v.isRight(t, "")
 			})
 		}
 	}

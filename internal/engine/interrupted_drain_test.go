@@ -15,17 +15,10 @@ type drainer struct {
 
 func newDrainer(t *testing.T) *drainer {
 	t.Helper()
-	w, dir := world(t, 3)
-	converges(t, run(t, w, hostCore("production", 1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	d := &drainer{victim: victimIn(t, dir)}
+	d := &drainer{victim: victimIn(t, prepared(t, 3, nodes(1)))}
 	run := thisRun()
 	run.Epoch = 1 // the cluster keeps its lock, so what it entered says nothing of its life
 	d.engine.Run, d.engine.Drain = run, engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
-	d.configure()
-	converges(t, d.engine)
 	for range 4 { // the first of each knows no version from before
 		d.next(t)
 		converges(t, d.engine)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/worldtest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -13,9 +14,9 @@ import (
 // goes, its Pods are let go, its Node is deleted, its identity is revoked.
 func TestLeaveInterrupted(t *testing.T) {
 	t.Parallel()
-	w, before := world(t, 3)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
+	before := prepared(t, 3, nodes(1))
+	w := opened(t, before)
+	e := engineOf(t, w, nodes(1))
 	host := planned(t, e).Hosts[0]
 	if err := w.Inject(host.Name, "stuck-terminating-pods"); err != nil {
 		t.Fatal(err)
@@ -28,7 +29,7 @@ func TestLeaveInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaver := func(t *testing.T) *victim {
-		v := victimIn(t, copied(t, before))
+		v := victimIn(t, worldtest.Copied(t, before))
 		v.spec.Tart, v.spec.TartKubelet = nil, nil
 		return v
 	}

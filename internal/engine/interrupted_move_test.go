@@ -16,17 +16,11 @@ type mover struct {
 
 func newMover(t *testing.T) *mover {
 	t.Helper()
-	w, dir := world(t, 3)
-	converges(t, run(t, w, hostCore("production", 1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	m := &mover{victim: victimIn(t, dir)}
+	m := &mover{victim: victimIn(t, prepared(t, 3, nodes(1)))}
 	run := thisRun()
 	run.Epoch = 1
 	m.engine.Run, m.engine.Drain = run, engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	m.fleets = [2]string{m.engine.Config.Fleets[0].Name, "jobs"}
-	converges(t, m.engine)
 	return m
 }
 

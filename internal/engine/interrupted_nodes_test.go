@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -35,21 +35,6 @@ type victim struct {
 	machine *mac.Machine
 	patient engine.Hosts // for which no clock runs ahead
 	hurried engine.Hosts
-}
-
-// opened is the world of a folder.
-func opened(t *testing.T, dir string) *sandbox.World {
-	t.Helper()
-	w, err := sandbox.Open(dir, sandbox.Seed{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
 }
 
 // victimIn finds the Mac of a world that is a member, and an engine that makes a Node of it.
@@ -100,6 +85,7 @@ func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
 // is as want says, and nothing exists twice.
 func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
 	t.Helper()
+	v.later(t)
 	p := planned(t, v.engine)
 	fell := interruption(v, n)
 	r, err := v.engine.Apply(t.Context(), p)
@@ -123,6 +109,14 @@ func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, i
 	return true
 }
 
+// later lets time pass on the host: its files tell only the second of a change.
+func (v *victim) later(t *testing.T) {
+	t.Helper()
+	if err := v.machine.Advance(2 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // freshProcess finds one kubelet, which was started after all that it runs from was
 // last changed: equal files below an old process are not a verification.
 func (v *victim) freshProcess(t *testing.T, n int) {
@@ -136,13 +130,18 @@ func (v *victim) freshProcess(t *testing.T, n int) {
 		t.Errorf("interrupted after %d: these kubelets run: %+v", n, all)
 		return
 	}
-	for _, name := range []string{"usr/local/bin/tart-kubelet", "Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist", "private/etc/tart-kubelet/kubeconfig"} {
-		var file unix.Stat_t
-		if err := unix.Lstat(filepath.Join(v.machine.Root(), name), &file); err != nil {
+	const files = "/usr/local/bin/tart-kubelet /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist /etc/tart-kubelet/kubeconfig"
+	at := func(layout, text string) time.Time {
+		when, err := time.Parse(layout, strings.TrimSpace(text))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if changed := time.Unix(file.Ctim.Unix()); changed.After(all[0].Started) {
-			t.Errorf("interrupted after %d: %s was changed at %s, and its process is from %s", n, name, changed, all[0].Started)
+		return when
+	}
+	started, changes, _ := strings.Cut(runs(t, v.machine, "root", fmt.Sprintf("ps -o lstart= -p %d; stat -f '%%Sc|%%N' %s", all[0].PID, files)), "\n")
+	for line := range strings.Lines(changes) {
+		if changed, name, _ := strings.Cut(line, "|"); at("Jan _2 15:04:05 2006", changed).After(at(time.ANSIC, started)) {
+			t.Errorf("interrupted after %d: %s was changed at %s, and its process is from %s", n, name, changed, started)
 		}
 	}
 }
@@ -205,12 +204,8 @@ var stamps = regexp.MustCompile(`(?m)^([a-z]) [0-9]+ [0-9]+ [0-9]+`)
 // change something, and at each command.
 func TestJoinInterrupted(t *testing.T) {
 	t.Parallel()
-	w, before := world(t, 3)
-	converges(t, run(t, w, hostCore("production", 1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	clean := victimIn(t, copied(t, before))
+	joiner := func(t *testing.T) *victim { return victimIn(t, prepared(t, 3, hostCore("production", 1))) }
+	clean := joiner(t)
 	converges(t, clean.engine)
 	want := clean.remains(t)
 	for name, interruption := range interruptions() {
@@ -219,7 +214,7 @@ func TestJoinInterrupted(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				t.Parallel()
 				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return victimIn(t, copied(t, before)).interruptedAt(t, n, interruption, want)
+					return joiner(t).interruptedAt(t, n, interruption, want)
 				})
 			})
 		}
@@ -245,51 +240,23 @@ func everywhere(t *testing.T, share, shares int, at func(t *testing.T, n int) bo
 	}
 }
 
-// copied is a world's folder in another place.
-func copied(t *testing.T, from string) string {
-	t.Helper()
-	to := filepath.Join(t.TempDir(), "world")
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 // TestRollInterrupted interrupts rolls anywhere: of the kubelet, of tart, of what the kubelet
 // is given. A Mac is rolled to and fro between two versions.
 func TestRollInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, configure := range map[string]func(s *fleet.Spec, second bool){
-		"kubelet": func(s *fleet.Spec, second bool) {
-			version := map[bool]string{false: "0.4.0", true: "0.5.0"}[second]
-			s.TartKubelet.Artifact = sample("kubelet", version, "tart-kubelet-"+version)
-		},
-		"tart": func(s *fleet.Spec, second bool) {
-			version := map[bool]string{false: "2.32.1", true: "2.33.0"}[second]
-			s.Tart.Artifact = sample("tart", version, "tart-"+version+".tar.gz")
-		},
-		"flags": func(s *fleet.Spec, second bool) {
-			pods := map[bool]int{false: 3, true: 4}[second]
-			s.TartKubelet.MaxPods = &pods
-		},
-	} {
-		for what, interruption := range interruptions() {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
-				rollsInterrupted(t, configure, interruption)
-			})
-		}
+	rolls, kinds := slices.Sorted(maps.Keys(rollsOf())), slices.Sorted(maps.Keys(interruptions()))
+	for _, row := range pairs(t, len(rolls), len(kinds)) {
+		roll, kind := rolls[row[0]], kinds[row[1]]
+		t.Run(roll+", "+kind, func(t *testing.T) {
+			t.Parallel()
+			rollsInterrupted(t, rollsOf()[roll], interruptions()[kind])
+		})
 	}
 }
 
 func rollsInterrupted(t *testing.T, configure func(*fleet.Spec, bool), interruption func(*victim, int) func() bool) {
 	t.Helper()
-	w, dir := world(t, 3)
-	converges(t, run(t, w, hostCore("production", 1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	v := victimIn(t, dir)
+	v := victimIn(t, prepared(t, 3, nodes(1)))
 	second, want := false, map[bool][]string{}
 	for range 4 { // the first of each knows no version from before
 		configure(v.spec, second)

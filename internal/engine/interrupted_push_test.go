@@ -41,14 +41,9 @@ func pushed(version string) (*fleet.Artifact, shelf) {
 // nothing of the others.
 func TestPushInterrupted(t *testing.T) {
 	t.Parallel()
-	w, before := world(t, 3)
-	converges(t, runNodes(t, w, nodes(1)))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	artifact, content := pushed("0.5.0")
 	roller := func(t *testing.T) *victim {
-		v := victimIn(t, copied(t, before))
+		v := victimIn(t, prepared(t, 3, nodes(1)))
 		v.engine.Artifacts, v.spec.TartKubelet.Artifact = content, artifact
 		return v
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/worldtest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -23,15 +24,8 @@ import (
 // and the cluster has nothing of it.
 func TestReleaseInterrupted(t *testing.T) {
 	t.Parallel()
-	w, before := world(t, 3)
-	pool := names(t, w)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	releaser := func(t *testing.T) *victim {
-		v := installsFast(t, copied(t, before))
+		v := installsFast(t, prepared(t, 3, nodes(1)))
 		v.engine.Config.Fleets[0].Groups[0].Replicas = 0
 		if err := v.world.RunPod(member(t, v.world), "default", "job"); err != nil {
 			t.Fatal(err)
@@ -44,7 +38,10 @@ func TestReleaseInterrupted(t *testing.T) {
 	}
 	host := member(t, clean.world)
 	converges(t, clean.engine)
-	want := clean.remains(t)
+	want, pool := clean.remains(t), names(t, clean.world)
+	if !slices.Equal(pool, []string{"acme-pool-01", "acme-pool-02", "acme-pool-03"}) {
+		t.Errorf("a clean run leaves the pool %q", pool)
+	}
 	for _, file := range want {
 		if strings.Contains(file, host) || strings.Contains(file, "macfleet/") && !strings.HasPrefix(file, "kubernetes/") {
 			t.Errorf("a clean run leaves %s", file)
@@ -126,12 +123,7 @@ func (keepsNames) Rename(context.Context, string, string, string, string) error 
 // claimers returns worlds in which a server was released and is about to be claimed again, and what a claim leaves.
 func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
 	t.Helper()
-	w, before := world(t, 3)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	before := prepared(t, 3, nodes(1))
 	v := installsFast(t, before)
 	replicas := &v.engine.Config.Fleets[0].Groups[0].Replicas
 	*replicas = 0
@@ -142,7 +134,7 @@ func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
 		t.Fatal(err)
 	}
 	claimer = func(t *testing.T) *victim {
-		v := victimOf(t, copied(t, before))
+		v := victimOf(t, worldtest.Copied(t, before))
 		v.is(t, server)
 		return v
 	}

@@ -27,8 +27,7 @@ import (
 // and no healthy session ended.
 func TestApplyInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
-	clean, _ := world(t, 3)
-	converges(t, run(t, clean, hostCore("production", 1)))
+	clean, _ := converged(t, 3, hostCore("production", 1))
 	want := remains(t, root(t, clean, member(t, clean)))
 	for name, kind := range map[string]mac.Interruption{"the line breaks": mac.ConnectionBreaks, "killed": mac.Killed} {
 		const shares = 4 // of the interruptions: they are many

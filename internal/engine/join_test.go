@@ -69,11 +69,9 @@ func TestJoin(t *testing.T) {
 func TestRollAndBack(t *testing.T) {
 	t.Parallel()
 	const runners = 4
-	w, _ := world(t, runners+2)
 	c := nodes(runners)
+	w, e := converged(t, runners+2, c)
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 30}, FailureBudget: 1}
-	e := runNodes(t, w, c)
-	converges(t, e)
 	names := hostNames(planned(t, e))
 	bad := names[runners/2]
 	for _, name := range names {
@@ -159,9 +157,7 @@ func hostNames(p *plan.Plan) []string {
 // TestNothingToRollBack: a host that has no version from before is refused.
 func TestNothingToRollBack(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
+	_, e := converged(t, 3, nodes(1))
 	e.Selection.Rollback = true
 	p := planned(t, e)
 	if said := codesOf(p, p.Hosts[0].Name); !slices.Contains(said, "refused nothing-to-roll-back") {

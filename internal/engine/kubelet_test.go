@@ -16,21 +16,8 @@ import (
 // longNode is a host that has been a Node for a while, in its own world.
 func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, string) {
 	t.Helper()
-	w, _ := world(t, 3)
-	e := runNodes(t, w, c)
-	converges(t, e)
-	host := planned(t, e).Hosts[0].Name
-	m, err := w.Mac(host)
-	if err == nil {
-		err = m.Advance(10 * time.Minute)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := planned(t, e); len(codesOf(p, host)) > 0 {
-		t.Fatalf("of a healthy host is reported %q", codesOf(p, host))
-	}
-	return w, e, host
+	w, e := converged(t, 3, c)
+	return w, e, member(t, w)
 }
 
 // TestNotJudged: a Node that is missing under a kubelet that was just started may still

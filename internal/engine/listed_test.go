@@ -111,11 +111,9 @@ func TestAdoptionBreaksOff(t *testing.T) {
 // and no other host is changed.
 func TestOneHostsStep(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 5)
 	c := config("production", 2)
 	c.Fleets[0].Groups[0].Spec.Power = nil
-	e := run(t, w, c)
-	converges(t, e)
+	_, e := converged(t, 5, c)
 	host := planned(t, e).Hosts[1].Name
 	c.Hosts = []fleet.Listed{{Name: host, Fleet: "macos", Group: "m2", Spec: asleep(5)}}
 	p := planned(t, e)
@@ -128,10 +126,8 @@ func TestOneHostsStep(t *testing.T) {
 // TestLimitedToSteps compares and changes one step of members, and claims no server.
 func TestLimitedToSteps(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 5)
 	c := config("production", 1)
-	e := run(t, w, c)
-	converges(t, e)
+	w, e := converged(t, 5, c)
 	host := planned(t, e).Hosts[0].Name
 	for _, incident := range []string{"sleep-enabled", "hostname-edited"} {
 		if err := w.Inject(host, incident); err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
-	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -305,26 +304,22 @@ func TestFaultMatrix(t *testing.T) {
 			t.Errorf("%d points are fewer than %d, or no run ever left a cordon (%d)", count.points.Load(), leastPoints, count.left.Load())
 		}
 	})
-	var names []string
-	for i, name := range slices.Sorted(maps.Keys(memFaults())) {
-		if !testing.Short() || scripttest.Mine(i) { // -short: under the race detector
-			names = append(names, name)
+	scenarios, names := slices.Sorted(maps.Keys(memRolls)), slices.Sorted(maps.Keys(memFaults()))
+	for _, row := range rows(t, len(scenarios)+1, len(names)) {
+		scenario, name := "first set-up", names[row[1]]
+		if row[0] < len(scenarios) {
+			scenario = scenarios[row[0]]
 		}
-	}
-	for scenario, configure := range memRolls {
-		for _, name := range names {
-			f := memFaults()[name]
-			t.Run(scenario+", "+name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, configure) })
-			})
-		}
-	}
-	for _, name := range names {
-		f := memFaults()[name]
-		t.Run("first set-up, "+name, func(t *testing.T) {
+		configure, f := memRolls[scenario], memFaults()[name]
+		t.Run(scenario+", "+name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { everyPlaceOfASetUp(t, count, name, f) })
+			synctest.Test(t, func(t *testing.T) {
+				if configure == nil {
+					everyPlaceOfASetUp(t, count, name, f)
+				} else {
+					everyPlace(t, count, name, f, configure)
+				}
+			})
 		})
 	}
 }

@@ -11,9 +11,7 @@ import (
 // locked.
 func TestOnePasswordTriedAtOnce(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
-	e := run(t, w, hostCore("production", 1))
-	converges(t, e)
+	w, e := converged(t, 3, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Name
 	if err := w.Inject(host, "wrong-password"); err != nil {
 		t.Fatal(err)
@@ -89,7 +87,7 @@ func TestLockedCandidate(t *testing.T) {
 // next run repair it again.
 func TestRestForAPerson(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, map[string]string{"vm-network": "present"}, nil)
+	w, e, host := firewalled(t, map[string]string{"vm-network": "present"})
 	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +110,7 @@ func TestRestForAPerson(t *testing.T) {
 // password is tried and the fix is reported.
 func TestBrokenSudo(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
-	e := run(t, w, hostCore("production", 1))
-	converges(t, e)
+	w, e := converged(t, 3, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Name
 	if err := w.SetSwitch(host, "sudoers-syntax-error", "sudo-fails"); err != nil {
 		t.Fatal(err)

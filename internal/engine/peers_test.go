@@ -48,9 +48,8 @@ func settings(t *testing.T, dir, id string) string {
 // the next apply finds the change and enters its verification.
 func TestDiesInChange(t *testing.T) {
 	t.Parallel()
-	w, dir := world(t, 4)
-	e := run(t, w, config("production", 2))
-	converges(t, e)
+	w, e := converged(t, 4, config("production", 2))
+	dir := folderOf(t, w)
 	p := planned(t, e)
 	one, two := p.Hosts[0], p.Hosts[1]
 	healthy := settings(t, dir, one.Server.ID)
@@ -104,9 +103,7 @@ func TestDiesInChange(t *testing.T) {
 // within the handshake's deadline, and affects no other.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 2))
-	converges(t, e)
+	w, e := converged(t, 4, config("production", 2))
 	one := planned(t, e).Hosts[0]
 	if err := w.Inject(one.Name, "silent"); err != nil {
 		t.Fatal(err)

@@ -45,9 +45,7 @@ func deleteObject(t *testing.T, w *sandbox.World, o inventory.Object) {
 // setting of a host has drifted: the setting is seen and repaired anyway.
 func TestPreparedObjectGone(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
+	w, e := converged(t, 3, nodes(1))
 	host := planned(t, e).Hosts[0].Name
 	client := e.Cluster.(*kubernetes.Client)
 	all, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: true})

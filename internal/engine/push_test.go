@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
@@ -31,18 +30,11 @@ func TestPushOutlives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 3)
-			configure := func(change func(*fleet.Config)) *engine.Engine {
-				c := nodes(1)
-				spec := &c.Fleets[0].Groups[0].Spec
-				spec.GithubRunner, spec.Disk = &fleet.GithubRunner{}, &fleet.Disk{OlderThan: new(1)}
-				*spec = spec.WithDefaults()
-				change(c)
-				c.Fleets[0].Groups[0].Spec = c.Fleets[0].Groups[0].Spec.WithDefaults()
-				return installs(t, w, runNodes(t, w, c))
-			}
-			e := configure(func(*fleet.Config) {})
-			converges(t, e)
+			c := nodes(1)
+			spec := &c.Fleets[0].Groups[0].Spec
+			spec.GithubRunner, spec.Disk = &fleet.GithubRunner{}, &fleet.Disk{OlderThan: new(1)}
+			*spec = spec.WithDefaults()
+			w, e := converged(t, 3, c)
 			host := planned(t, e).Hosts[0]
 			m, err := w.Mac(host.Server.ID)
 			if err == nil {
@@ -57,7 +49,9 @@ func TestPushOutlives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e = configure(tc.change)
+			tc.change(c)
+			*spec = spec.WithDefaults()
+			e = installs(t, w, e)
 			e.Drain.Within = 20 * time.Millisecond
 			if r := apply(t, e); tc.waits == (len(r.Failures) == 0 && len(planned(t, e).Actions) == 0) {
 				t.Errorf("during the push: failures %v, left %v", r.Failures, planned(t, e).Actions)

@@ -136,10 +136,15 @@ func TestRefusedKubeletIsNotWaitedFor(t *testing.T) {
 // where its kubelet has just been started.
 func TestReplacedUnderAYoungKubelet(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
-	host := planned(t, e).Hosts[0].Name
+	w, e := converged(t, 3, nodes(1))
+	host := member(t, w)
+	m, err := w.Mac(host)
+	if err == nil {
+		err = m.RestartJob("system/dev.macfleet.tart-kubelet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Inject(host, "different-provider-id"); err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +170,9 @@ func (s young) Diff(v plan.View) plan.Finding {
 // delays neither the answers of another host nor the end of a stopped run.
 func TestSilentHostDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
 	c := nodes(2)
+	w, e := converged(t, 4, c)
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 2}}
-	e := runNodes(t, w, c)
-	converges(t, e)
 	e.Hosts = client(t, w, hosts.Deadlines{Handshake: 20 * time.Second})
 	e.Ready.Within = time.Minute
 	e.Steps = func(all plan.StepsFor) plan.StepsFor {

@@ -26,7 +26,7 @@ func TestRollback(t *testing.T) {
 	for _, incident := range []string{"cut-connection-during-pf", "reboot-during-undo"} {
 		t.Run(incident, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, nil, nil)
+			w, e, host := firewalled(t, nil)
 			machine, err := w.Mac(host)
 			if err != nil {
 				t.Fatal(err)

@@ -7,9 +7,7 @@ import "testing"
 func TestProtectedLoginwindow(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"1", "150"} {
-		w, _ := world(t, 3)
-		e := run(t, w, hostCore("production", 1))
-		converges(t, e)
+		w, e := converged(t, 3, hostCore("production", 1))
 		host := planned(t, e).Hosts[0].Name
 		m, err := w.Mac(host)
 		if err != nil {

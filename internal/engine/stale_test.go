@@ -47,9 +47,7 @@ func TestStaleKcpassword(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
-			e := run(t, w, hostCore("production", 2))
-			converges(t, e)
+			w, e := converged(t, 4, hostCore("production", 2))
 			right := e.Passwords
 			host := planned(t, e).Hosts[0].Name
 			machine, err := w.Mac(host)
@@ -102,9 +100,7 @@ func TestStaleKcpassword(t *testing.T) {
 func TestWithheldPasswordIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	for _, forgets := range []bool{false, true} {
-		w, _ := world(t, 4)
-		e := run(t, w, hostCore("production", 1))
-		converges(t, e)
+		w, e := converged(t, 3, hostCore("production", 1))
 		host := planned(t, e).Hosts[0].Name
 		machine, err := w.Mac(host)
 		if err == nil && forgets {

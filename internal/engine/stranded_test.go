@@ -24,9 +24,7 @@ func (l latest) List(context.Context) ([]inventory.Server, error) { return l.ser
 // shortly before its Pods are let go.
 func TestStrandedPodsAreLookedAtTwice(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := runNodes(t, w, nodes(2))
-	converges(t, e)
+	w, e := converged(t, 4, nodes(2))
 	one := planned(t, e).Hosts[0].Name
 	if err := w.Inject(one, "stranded-pods"); err != nil {
 		t.Fatal(err)

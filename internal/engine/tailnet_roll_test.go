@@ -164,9 +164,8 @@ func TestTailnetRolledOverItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 3)
 			c := inTailnet(hostCore("production", 1))
-			converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+			w, _ := converged(t, 3, c)
 			host := member(t, w)
 			m, err := w.Mac(host)
 			if err != nil {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/tailnet"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/internal/worldtest"
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
@@ -95,9 +97,8 @@ func tidyTailnet(t *testing.T, w *sandbox.World, n int) {
 // the hosts nor in the tailnet.
 func TestTailnet(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
 	c := nodes(2)
-	converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+	w, _ := converged(t, 4, c)
 	before := traces(t, w)
 	inTailnet(c)
 	e := runTailnet(t, w, c, runNodes(t, w, c), nil)
@@ -137,7 +138,7 @@ func traces(t *testing.T, w *sandbox.World) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := m.Run(t.Context(), "root", "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1")
+		said, err := m.Run(t.Context(), "root", "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1 | grep -v '^runs$'")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,16 +156,12 @@ func TestTailnetIncidents(t *testing.T) {
 		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
-			c := inTailnet(nodes(2))
-			e := runTailnet(t, w, c, runNodes(t, w, c), nil)
-			converges(t, e)
-			p := planned(t, e)
-			one, two := p.Hosts[0].Name, p.Hosts[1].Name
+			w, e := converged(t, 4, inTailnet(nodes(2)))
+			one, two := members(t, w)[0], members(t, w)[1]
 			if err := w.Inject(one, row.name); err != nil {
 				t.Fatal(err)
 			}
-			p = planned(t, e)
+			p := planned(t, e)
 			shownAlike(t, p)
 			if said := codesOf(p, two); len(said) > 0 {
 				t.Errorf("of the other host is reported %q", said)
@@ -199,11 +196,10 @@ func TestWholeTailnetIncidents(t *testing.T) {
 	for _, incident := range sandbox.TailnetAccountIncidents() {
 		t.Run(incident.Name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 4)
 			c := inTailnet(nodes(1))
 			c.Tailnet.DeviceBudget = 50
 			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
-			converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
+			w, _ := converged(t, 4, c)
 			first := member(t, w)
 			if err := w.Inject(first, "sleep-enabled"); err != nil {
 				t.Fatal(err)
@@ -264,57 +260,56 @@ var tailnetScenes = map[string]struct {
 // the control server. The next run converges. Then there is no device twice, and no key that still works.
 func TestTailnetInterrupted(t *testing.T) {
 	t.Parallel()
-	for scene, s := range tailnetScenes {
-		for name, interruption := range bakerInterruptions() {
-			t.Run(scene+", "+name, func(t *testing.T) {
-				t.Parallel()
-				w, before := world(t, 3)
-				c := hostCore("production", 1)
-				if s.before != nil {
-					s.before(c)
-				}
-				converges(t, runTailnet(t, w, c, run(t, w, c), nil))
-				if s.incident != "" {
-					if err := w.Inject(member(t, w), s.incident); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := w.Close(); err != nil {
+	scenes, kinds := slices.Sorted(maps.Keys(tailnetScenes)), slices.Sorted(maps.Keys(bakerInterruptions()))
+	for _, row := range pairs(t, len(scenes), len(kinds)) {
+		name, s := kinds[row[1]], tailnetScenes[scenes[row[0]]]
+		t.Run(scenes[row[0]]+", "+name, func(t *testing.T) {
+			t.Parallel()
+			c := hostCore("production", 1)
+			if s.before != nil {
+				s.before(c)
+			}
+			before := prepared(t, 3, c)
+			w := opened(t, before)
+			if s.incident != "" {
+				if err := w.Inject(member(t, w), s.incident); err != nil {
 					t.Fatal(err)
 				}
-				if s.apply != nil {
-					s.apply(c)
-				}
-				shares := 12 // a join runs hundreds of commands, most of them reads
-				if strings.Contains(name, "request") {
-					shares = 1
-				}
-				everywhere(t, 0, shares, func(t *testing.T, n int) bool {
-					dir := copied(t, before)
-					v := &baker{victim: &victim{dir: dir, world: opened(t, dir)}, line: &lineToGitHub{}, ctx: t.Context()}
-					v.engine = runTailnet(t, v.world, c, run(t, v.world, c), func(next http.RoundTripper) http.RoundTripper {
-						v.line.next = next
-						return v.line
-					})
-					v.is(t, planned(t, v.engine).Hosts[0].Server.ID)
-					fell := v.interrupted(t, n, interruption)
-					tidyTailnet(t, v.world, s.devices)
-					if p := planned(t, v.engine); len(p.Runnable()) > 0 {
-						t.Errorf("after %d the next plan has %q", n, codesOf(p, p.Hosts[0].Name))
-					}
-					return fell
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s.apply != nil {
+				s.apply(c)
+			}
+			shares := 12 // a join runs hundreds of commands, most of them reads
+			if strings.Contains(name, "request") {
+				shares = 1
+			}
+			everywhere(t, 0, shares, func(t *testing.T, n int) bool {
+				dir := worldtest.Copied(t, before)
+				v := &baker{victim: &victim{dir: dir, world: opened(t, dir)}, line: &lineToGitHub{}, ctx: t.Context()}
+				v.engine = runTailnet(t, v.world, c, run(t, v.world, c), func(next http.RoundTripper) http.RoundTripper {
+					v.line.next = next
+					return v.line
 				})
+				v.is(t, planned(t, v.engine).Hosts[0].Server.ID)
+				fell := v.interrupted(t, n, bakerInterruptions()[name])
+				tidyTailnet(t, v.world, s.devices)
+				if p := planned(t, v.engine); len(p.Runnable()) > 0 {
+					t.Errorf("after %d the next plan has %q", n, codesOf(p, p.Hosts[0].Name))
+				}
+				return fell
 			})
-		}
+		})
 	}
 }
 
 // TestDevicesOfOthersStay: of disconnected devices with a name of the fleet and no server, only those with a tag that hosts get are deleted.
 func TestDevicesOfOthersStay(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 2)
 	c := inTailnet(hostCore("production", 1))
-	converges(t, runTailnet(t, w, c, run(t, w, c), nil))
+	w, _ := converged(t, 3, c)
 	const gone, others = "acme-production-macos-m2-00000", "acme-production-macos-m2-11111"
 	for name, tag := range map[string]string{gone: "tag:macmini", others: "tag:other"} {
 		if err := w.Tailnet().Add(name, tag); err != nil {

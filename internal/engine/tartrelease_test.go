@@ -13,9 +13,8 @@ import (
 // have no sealed resources, so codesign finds them invalid, and they run. 2.33.0 was valid, and macOS killed it.
 func TestTartReleases(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
 	c := nodes(1)
-	e := runNodes(t, w, c)
+	w, e := converged(t, 3, c)
 	e.Run = named("sam", 1) // whose cordons are opened again
 	tart := c.Fleets[0].Groups[0].Spec.Tart
 	tart.Artifact = sample("tart", "2.31.0", "tart-2.31.0.tar.gz")
@@ -76,12 +75,10 @@ func TestTartReleases(t *testing.T) {
 // says what helps.
 func TestProtectedBundle(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 3)
 	c := nodes(1)
-	e := runNodes(t, w, c)
+	w, e := converged(t, 3, c)
 	e.Run = named("sam", 1) // whose cordons are opened again
 	tart := c.Fleets[0].Groups[0].Spec.Tart
-	converges(t, e)
 	host := planned(t, e).Hosts[0].Name
 	m, err := w.Mac(host)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -14,15 +13,10 @@ import (
 // job from one already. The old token, which the process still has, stays good until it is started again.
 func TestTokenOutlivesARefusedRestart(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 2)
-	e := runNodes(t, w, nodes(1))
-	converges(t, e)
+	w, e := converged(t, 3, nodes(1))
 	host := planned(t, e).Hosts[0].Name
 	m, err := w.Mac(host)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Advance(10 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	before, err := e.Cluster.Token(t.Context(), host)

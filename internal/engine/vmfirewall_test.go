@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,15 +14,15 @@ import (
 )
 
 // firewalled is a world of one host that has a firewall.
-func firewalled(t *testing.T, switches map[string]string, edit func(*fleet.VMFirewall)) (*sandbox.World, *engine.Engine, string) {
+func firewalled(t *testing.T, switches map[string]string) (*sandbox.World, *engine.Engine, string) {
 	t.Helper()
-	w, _ := world(t, 3)
 	c := config("production", 1)
-	desired := &fleet.VMFirewall{}
-	if edit != nil {
-		edit(desired)
+	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
+	if switches == nil {
+		w, e := converged(t, 3, c)
+		return w, e, member(t, w)
 	}
-	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: desired}.WithBuiltIn().WithDefaults()
+	w, _ := world(t, 3)
 	e := run(t, w, c)
 	p := planned(t, e)
 	host := p.Hosts[0].Server.Name
@@ -53,12 +54,18 @@ func readings() map[string]map[string]string {
 // up: drift says its own code, apply repairs it, and nothing is left.
 func TestVMFirewallIncidents(t *testing.T) {
 	t.Parallel()
-	for reading, switches := range readings() {
+	names := slices.Sorted(maps.Keys(readings()))
+	incidents := []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
+		"persist-table-left", "pf-disabled", "pf-conf-reset-by-update", "stock-lines-missing"}
+	happen := make(map[string][]string) // by reading
+	for _, row := range rows(t, len(names), len(incidents)) {
+		happen[names[row[0]]] = append(happen[names[row[0]]], incidents[row[1]])
+	}
+	for reading, incidents := range happen {
 		t.Run(reading, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, switches, nil)
-			for _, incident := range []string{"duplicate-pf-block", "legacy-pf-block", "begin-without-end", "flushed-pf-anchor", "unreferenced-anchor",
-				"persist-table-left", "pf-disabled", "pf-conf-reset-by-update", "stock-lines-missing"} {
+			w, e, host := firewalled(t, readings()[reading])
+			for _, incident := range incidents {
 				if err := w.Inject(host, incident); err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +86,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 // block nothing of it is left.
 func TestVMFirewallComesAndGoes(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, nil, nil)
+	w, e, host := firewalled(t, nil)
 	name := "acme.runners"
 	group := &e.Config.Fleets[0].Groups[0]
 	group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name, VMSources: []string{"192.168.64.0/24", "10.77.0.0/16"}, Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
@@ -114,7 +121,7 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 // TestVMFirewallUncovered: the machines' network is different from what the configuration knows.
 func TestVMFirewallUncovered(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, map[string]string{"vm-network": "present"}, nil)
+	w, e, host := firewalled(t, map[string]string{"vm-network": "present"})
 	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +135,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 // difference also where only the root that this run sets up can see it.
 func TestVMFirewallPendingWithoutRoot(t *testing.T) {
 	t.Parallel()
-	w, e, host := firewalled(t, nil, nil)
+	w, e, host := firewalled(t, nil)
 	machine, err := w.Mac(host)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +175,7 @@ func TestVMFirewallWithoutHeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, nil, nil)
+			w, e, host := firewalled(t, nil)
 			machine, err := w.Mac(host)
 			if err != nil {
 				t.Fatal(err)
@@ -205,7 +212,7 @@ func TestVMFirewallForeignFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, e, host := firewalled(t, nil, nil)
+			w, e, host := firewalled(t, nil)
 			machine, err := w.Mac(host)
 			if err != nil {
 				t.Fatal(err)

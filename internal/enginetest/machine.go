@@ -99,10 +99,16 @@ func (m *Machine) lasting() []string {
 }
 
 // Error is why a host could not be contacted, or refused a request.
-type Error struct{ Host, Code, Text string }
+type Error struct {
+	Host, Code, Text string
+	Err              error // the cause; nil: none
+}
 
 // Error names host and cause.
 func (e *Error) Error() string { return e.Host + ": " + e.Text }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
 
 // Trouble returns the error as the plan carries it.
 func (e *Error) Trouble() *plan.Trouble {
@@ -120,7 +126,7 @@ func code(name string) (c plan.Code) {
 var ErrLost = errors.New("the connection broke")
 
 func (m *Machine) lost(err error) error {
-	return &Error{m.Server.Name, "connection-lost", err.Error()}
+	return &Error{m.Server.Name, "connection-lost", err.Error(), err}
 }
 
 // fingerprint is that of the machine's key, which is not a real SSH key.
@@ -139,9 +145,9 @@ func (l lines) Connect(ctx context.Context, t engine.Target) (engine.Host, error
 	err := c.call(ctx, "connect", func(Fault) error {
 		switch pin := t.Trust.Pin; {
 		case pin != nil && pin.Key != m.key, t.Trust.Disagrees(m.fingerprint()) != "":
-			return &Error{m.Server.Name, "wrong-host-key", "it showed a different key"}
+			return &Error{m.Server.Name, "wrong-host-key", "it showed a different key", nil}
 		case t.Trust.Unknown():
-			return &Error{m.Server.Name, "host-key-unknown", "the host is known but has no pinned key"}
+			return &Error{m.Server.Name, "host-key-unknown", "the host is known but has no pinned key", nil}
 		}
 		c.boots = m.boots
 		w.open++
@@ -192,7 +198,7 @@ func (c *conn) call(ctx context.Context, what string, effect func(Fault) error) 
 		return m.lost(late)
 	case m.Away, time.Now().Before(m.up):
 		c.broken = true
-		return &Error{m.Server.Name, "unreachable", "no route to host"}
+		return &Error{m.Server.Name, "unreachable", "no route to host", nil}
 	case c.broken, c.boots >= 0 && c.boots != m.boots:
 		return m.lost(ErrLost)
 	}
@@ -218,7 +224,7 @@ func (c *conn) fence() error {
 		return nil
 	}
 	if c.machine.entered.Epoch > run.Epoch {
-		return &Error{c.machine.Server.Name, "newer-run", "run " + c.machine.entered.ID + " entered"}
+		return &Error{c.machine.Server.Name, "newer-run", "run " + c.machine.entered.ID + " entered", nil}
 	}
 	c.machine.entered = *run
 	return nil
@@ -437,7 +443,7 @@ func (c *conn) Deliver(ctx context.Context, d plan.Delivery, source engine.Sourc
 		case m.artifacts[d.Artifact.SHA256]:
 			return nil
 		case m.FullDisk:
-			return &Error{m.Server.Name, "disk-full", "no space left on device"}
+			return &Error{m.Server.Name, "disk-full", "no space left on device", nil}
 		case f.Half:
 			return nil
 		}
