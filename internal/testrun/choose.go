@@ -107,7 +107,7 @@ func named(f gosource.File, d ast.Decl) (keys []string) {
 }
 
 // racing returns the packages whose code or tests start goroutines, or guard what several of them use.
-// Left out are programs, as make race runs some scripts of cmd/macfleet, and packages of tests alone.
+// Left out are programs, as make race runs some scripts of cmd/macfleet, and packages without code.
 func racing(files []gosource.File) []string {
 	concurrent, code := make(map[string]bool), make(map[string]bool)
 	for _, f := range files {
