@@ -41,26 +41,36 @@ demo: build
 
 # Without symbols for a debugger a test links twice as fast; its stack traces stay. With
 # -trimpath the test that builds a copy of the tree finds all packages built. make lint vets
-# all packages, so the tests do not. With -count=1 Go does not note every file that a test
-# opens, to know whether its result can be reused: for the simulated Macs that were 25 million
-# lines, 4 GB, in one package.
-TESTFLAGS ?= -count=1 -vet=off -trimpath -ldflags '-s -w'
+# all packages, so the tests do not.
+CACHEDFLAGS ?= -vet=off -trimpath -ldflags '-s -w'
+
+# With -count=1 Go does not note every file that a test opens, to know whether its result can be
+# reused: for the simulated Macs that were 25 million lines, 4 GB, in one package.
+TESTFLAGS ?= -count=1 $(CACHEDFLAGS)
+
+# TESTRUN chooses tests by their source.
+TESTRUN = $(GO) run ./internal/testrun
 
 # Each package stays below Go's own limit of ten minutes. CI gives more: its machines may be
-# shared.
+# shared. With TESTRUN_CPU=FILE the CPU seconds of each package are noted there.
 TIMEOUT ?= 9m
 test:
-	$(GO) test $(TESTFLAGS) -timeout $(TIMEOUT) ./...
+	$(if $(TESTRUN_CPU),$(GO) build -o bin/testrun ./internal/testrun)
+	@failed=0; set -x; \
+	$(GO) test $(CACHEDFLAGS) $(NOTED) -timeout $(TIMEOUT) $$($(TESTRUN) cached) || failed=1; \
+	$(GO) test $(TESTFLAGS) $(NOTED) -timeout $(TIMEOUT) $$($(TESTRUN) uncached) || failed=1; \
+	exit $$failed
+NOTED = $(if $(TESTRUN_CPU),-exec '$(abspath bin/testrun) exec')
 
-# The packages that start goroutines. Pure ones (fleet, plan, steps, view) have none.
-# Of the engine's tests with simulated Macs it runs a seventh, as MACFLEET_TEST_SHARD says.
-RACE ?= ./hosts/... ./internal/app ./internal/engine ./internal/lock ./internal/runlog ./internal/artifact ./internal/sandbox/... ./providers/...
+# The packages that start goroutines, or guard what several use. Of the engine's tests with
+# simulated Macs it runs a seventh, as MACFLEET_TEST_SHARD says, and of the commands' a few.
 race:
-	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) $$($(TESTRUN) race)
 	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
 
+# The tests that take a share.
 kills:
-	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test -count=1 -timeout 50m ./internal/engine ./cmd/macfleet ./hosts ./providers/kubernetes ./steps/... -run 'Interrupted|Killed|Race|AtOnce'
+	MACFLEET_TEST_SHARD=$${MACFLEET_TEST_SHARD:-all} $(GO) test $(TESTFLAGS) -timeout 50m $$($(TESTRUN) shared)
 
 lint:
 	@all=$$(gofmt -l .) && test -z "$$all" || { echo "$$all" >&2; false; }

@@ -190,23 +190,19 @@ func TestRunDetachedFinds(t *testing.T) {
 // once.
 func TestRunDetachedInterrupted(t *testing.T) {
 	t.Parallel()
-	for number := int32(1); number <= 3; number++ {
-		for i, ran := range []bool{false, true} {
-			if !scripttest.Mine(2*int(number) + i) {
-				continue
-			}
-			n := newLines(t)
-			n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
-			conn := connect(t, n.client(func(o *Options) {}), acme1())
-			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(plan.Root, "echo ran >>"+n.State+"/log; echo done"))
-			if err != nil || a.Stdout != "done\n" {
-				t.Errorf("exec %d, run %t: %+v, %v", number, ran, a, err)
-			}
-			if log := n.read(n.State, "log"); log != "ran\n" || n.jobs() != "" {
-				t.Errorf("exec %d, run %t: the job ran %q; left behind: %q", number, ran, log, n.jobs())
-			}
-			conn.Close()
+	for place := range scripttest.Places(t, breaks(3)) {
+		number, ran := int32(place+1)/2, place%2 == 0
+		n := newLines(t)
+		n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
+		conn := connect(t, n.client(func(o *Options) {}), acme1())
+		a, err := conn.RunDetached(within(t), "build_tools", detachedChange(plan.Root, "echo ran >>"+n.State+"/log; echo done"))
+		if err != nil || a.Stdout != "done\n" {
+			t.Errorf("exec %d, run %t: %+v, %v", number, ran, a, err)
 		}
+		if log := n.read(n.State, "log"); log != "ran\n" || n.jobs() != "" {
+			t.Errorf("exec %d, run %t: the job ran %q; left behind: %q", number, ran, log, n.jobs())
+		}
+		conn.Close()
 	}
 }
 

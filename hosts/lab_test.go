@@ -104,7 +104,7 @@ func (l lab) clock(seconds int) { l.Set("clock", strconv.Itoa(seconds)+"\n") }
 
 // mortal makes every tool count its calls and end the whole script at one of them.
 func (l lab) mortal() {
-	const count = `[ -z "${KILL_AT-}" ] || { read -r n <STATE/calls; n=$((n + 1)); echo $n >STATE/calls; [ "$n" != "$KILL_AT" ] || kill -9 0; }
+	const count = `[ -z "${KILL_AT-}" ] || { echo "${0##*/}" >>STATE/called; read -r n <STATE/calls; n=$((n + 1)); echo $n >STATE/calls; [ "$n" != "$KILL_AT" ] || kill -9 0; }
 `
 	for _, name := range []string{"cat", "dd", "shasum", "chmod", "chown", "cp", "mkdir", "mktemp", "mv", "rm", "tail", "touch", "grep", "id",
 		"launchctl", "sysctl", "date", "sync", "sleep"} {
@@ -148,6 +148,7 @@ func (l lab) sh(at int, script string, args ...string) (a plan.Answer, killed bo
 	var env []string
 	if at > 0 {
 		l.Set("calls", "0\n")
+		l.Set("called", "")
 		env = []string{"KILL_AT=" + strconv.Itoa(at)}
 	}
 	a = l.Run(plan.Command{Script: script, Args: args}, l.stdin, env...)

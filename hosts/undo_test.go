@@ -208,45 +208,49 @@ func TestRunGuardedNoAnswer(t *testing.T) {
 	conn.Close()
 }
 
+// breaks are the kinds of places at which a line breaks: before the host runs each exec, and after.
+func breaks(execs int) (kinds []string) {
+	for n := range execs {
+		kinds = append(kinds, fmt.Sprintf("exec %d, before", n+1), fmt.Sprintf("exec %d, after", n+1))
+	}
+	return kinds
+}
+
 // TestRunGuardedInterrupted breaks the line at every exec that is this run's, before the
 // host runs it and after. Whatever this side knows then, on the host the change is
 // or was undone: never both and never neither.
 func TestRunGuardedInterrupted(t *testing.T) {
 	t.Parallel()
-	for number := int32(1); number <= 6; number++ {
-		for i, ran := range []bool{false, true} {
-			if !scripttest.Mine(2*int(number) + i) {
-				continue
+	for place := range scripttest.Places(t, breaks(6)) {
+		number, ran := int32(place+1)/2, place%2 == 0
+		t.Run(fmt.Sprintf("exec %d, run %t", number, ran), func(t *testing.T) {
+			t.Parallel()
+			n := newLines(t)
+			n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
+			short := func(o *Options) {
+				if number == 2 && !ran { // do not wait for a change that never started
+					o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond
+				}
 			}
-			t.Run(fmt.Sprintf("exec %d, run %t", number, ran), func(t *testing.T) {
-				t.Parallel()
-				n := newLines(t)
-				n.lose = func(at int32) (before, after bool) { return at == number && !ran, at == number && ran }
-				short := func(o *Options) {
-					if number == 2 && !ran { // do not wait for a change that never started
-						o.Deadlines.Undo, o.Deadlines.Return = 2*time.Second, 50*time.Millisecond
-					}
-				}
-				conn := connect(t, n.client(short), acme1())
-				err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(":"))
-				conn.Close()
-				stands := strings.Contains(n.undoDir(), "confirmed.") || strings.Contains(n.read(n.State, "log"), "persisted")
-				n.clock(9000)
-				n.daemon(0)
-				log := strings.Join(strings.Fields(n.read(n.State, "log")), " ")
-				restored := strings.HasSuffix(log, "restored")
-				if strings.Contains(log, "changed") && stands == restored {
-					t.Errorf("log %q, confirmed %t, error %v", log, stands, err)
-				}
-				if err == nil && log != "changed persisted" {
-					t.Errorf("it is called a success: %q", log)
-				}
-				// The host remembers the answers of the change and of its confirmation.
-				if ran && (number == 2 || number == 3) && err != nil {
-					t.Error(err)
-				}
-			})
-		}
+			conn := connect(t, n.client(short), acme1())
+			err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(":"))
+			conn.Close()
+			stands := strings.Contains(n.undoDir(), "confirmed.") || strings.Contains(n.read(n.State, "log"), "persisted")
+			n.clock(9000)
+			n.daemon(0)
+			log := strings.Join(strings.Fields(n.read(n.State, "log")), " ")
+			restored := strings.HasSuffix(log, "restored")
+			if strings.Contains(log, "changed") && stands == restored {
+				t.Errorf("log %q, confirmed %t, error %v", log, stands, err)
+			}
+			if err == nil && log != "changed persisted" {
+				t.Errorf("it is called a success: %q", log)
+			}
+			// The host remembers the answers of the change and of its confirmation.
+			if ran && (number == 2 || number == 3) && err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -10,32 +10,28 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// killedEverywhere runs a test with a kill at every call of a tool that is this run's,
-// until the script finishes. The shells take turns: which of them it is makes
-// no difference to what is left behind, and the tests must be quick.
+// killedEverywhere runs a test with a kill at those calls of a tool that are this run's. A run that
+// is not killed says which calls there are.
 func killedEverywhere(t *testing.T, test func(t *testing.T, l lab, at int) (killed bool)) {
 	t.Parallel()
 	needRoot(t)
 	need(t, "dash", "bash")
-	argvs := [][]string{{"dash"}, {"bash", "--posix"}}
-	const most = 200
-	for at := 1; at <= most && !t.Failed(); at++ {
-		if !scripttest.Mine(at) {
-			continue
-		}
-		l := newLab(t, argvs[at%2])
+	whole := newLab(t, []string{"dash"})
+	whole.mortal()
+	if test(t, whole, never) {
+		t.Fatal("killed, although it was not expected to be")
+	}
+	for at, shell := range scripttest.Places(t, strings.Fields(whole.read(whole.State, "called")), "dash", "bash --posix") {
+		l := newLab(t, shell)
 		l.mortal()
 		if !test(t, l, at) {
-			if at < 3 {
-				t.Errorf("it finished although it was expected to be killed at call %d", at)
-			}
-			return
+			t.Errorf("%s: it finished although it was expected to be killed at call %d", shell, at)
 		}
 	}
-	if !t.Failed() {
-		t.Errorf("no end after %d kills", most)
-	}
 }
+
+// never is the number of a call that no script makes.
+const never = 10_000
 
 // armed makes what undo-arm.sh makes, quicker.
 func (l lab) armed(id string, args ...string) {

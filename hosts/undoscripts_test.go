@@ -3,6 +3,7 @@ package hosts
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -144,10 +145,7 @@ func TestUndoArmsAtOnce(t *testing.T) {
 		l.want(0, l.arm("first", "1"))
 		l.clock(2000)
 		l.daemon(0)
-		for round := range 10 {
-			if !scripttest.Mine(round) {
-				continue
-			}
+		for round := range scripttest.Places(t, slices.Repeat([]string{"round"}, 10)) {
 			answers := make([]plan.Answer, 3)
 			var wg sync.WaitGroup
 			for i := range answers {
@@ -174,10 +172,7 @@ func TestUndoArmsAtOnce(t *testing.T) {
 func TestUndoRace(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		now := 1000
-		for round := range 20 {
-			if !scripttest.Mine(round) {
-				continue
-			}
+		for round := range scripttest.Places(t, slices.Repeat([]string{"round"}, 20)) {
 			id := fmt.Sprint("r", round)
 			l.want(0, l.arm(id, "60"))
 			l.want(0, l.change(id, ":"))

@@ -20,9 +20,18 @@ import (
 
 const name = stepstest.Name
 
-// everything wants every step.
-var everything = fleet.Spec{Sudo: &fleet.Sudo{}, Hostname: &fleet.Hostname{}, Power: &fleet.Power{}, System: &fleet.System{}, AutoLogin: &fleet.AutoLogin{}, VMFirewall: &fleet.VMFirewall{},
-	Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(), BuildTools: stepstest.BuildTools(), LocalNetwork: &fleet.LocalNetwork{}, Disk: &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
+// everything wants every step: a block that needs attributes has them, and each other block of the
+// specification has its defaults.
+var everything = func() fleet.Spec {
+	spec := fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(),
+		BuildTools: stepstest.BuildTools(), Disk: &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
+	for v, i := reflect.ValueOf(&spec).Elem(), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsNil() {
+			v.Field(i).Set(reflect.New(v.Field(i).Type().Elem()))
+		}
+	}
+	return spec
+}()
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
 // nothing for a host on which it was never verified, whatever the host answers.
@@ -72,11 +81,6 @@ func TestProbes(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	whole := everything
-	for v, i := reflect.ValueOf(&whole).Elem(), 0; i < v.NumField(); i++ { // the steps that are not named there, too
-		if v.Field(i).IsNil() {
-			v.Field(i).Set(reflect.New(v.Field(i).Type().Elem()))
-		}
-	}
 	used := make(map[string]string)
 	check := func(c plan.Command, kind scriptlint.Kind) {
 		used[c.Name] = c.Script

@@ -135,32 +135,43 @@ func TestSudoInstall(t *testing.T) {
 	})
 }
 
+// places are where the scripts of tests are killed: before and after each tool that one called.
+func (h sudoer) places() (kinds []string) {
+	for _, tool := range h.Tools() {
+		kinds = append(kinds, "before "+tool, "after "+tool)
+	}
+	return kinds
+}
+
+// killed runs a change's script, which is killed at a place.
+func (h sudoer) killed(c plan.Command, input string, place int) {
+	h.T.Helper()
+	if n := (place + 1) / 2; place%2 == 1 {
+		h.run(c, input, n, 0)
+	} else {
+		h.run(c, input, 0, n)
+	}
+}
+
 // TestSudoInstallKilled ends the script before and after each tool: the drop-in is
 // whole or absent at every moment, and the next run finishes and cleans up.
 func TestSudoInstallKilled(t *testing.T) {
 	t.Parallel()
-	scripttest.InShells(t, func(t *testing.T, shell []string) {
-		_, tools := newSudoer(t, shell).run(installation(t), sudoPassword+"\n", 0, 0)
-		if tools < 8 {
-			t.Fatalf("%d tools ran", tools)
+	whole := newSudoer(t, []string{"dash"})
+	if _, tools := whole.run(installation(t), sudoPassword+"\n", 0, 0); tools < 8 {
+		t.Fatalf("%d tools ran", tools)
+	}
+	for place, shell := range scripttest.Places(t, whole.places(), scripttest.Shells...) {
+		h := newSudoer(t, shell)
+		h.killed(installation(t), sudoPassword+"\n", place)
+		if got, _ := h.folder(); got != "" && got != "macfleet:"+dropIn {
+			t.Errorf("%s, killed at place %d: %q", shell, place, got)
 		}
-		for n := 1; n <= tools; n++ {
-			if !scripttest.Mine(n) {
-				continue
-			}
-			for _, at := range [][2]int{{n, 0}, {0, n}} {
-				h := newSudoer(t, shell)
-				h.run(installation(t), sudoPassword+"\n", at[0], at[1])
-				if got, _ := h.folder(); got != "" && got != "macfleet:"+dropIn {
-					t.Errorf("killed at %v: %q", at, got)
-				}
-				exit, _ := h.run(installation(t), sudoPassword+"\n", 0, 0)
-				if got, others := h.folder(); exit != 0 || got != "macfleet:"+dropIn || others != 0 {
-					t.Errorf("killed at %v, and run again: exit %d, %d other files besides %q", at, exit, others, got)
-				}
-			}
+		exit, _ := h.run(installation(t), sudoPassword+"\n", 0, 0)
+		if got, others := h.folder(); exit != 0 || got != "macfleet:"+dropIn || others != 0 {
+			t.Errorf("%s, killed at place %d, and run again: exit %d, %d other files besides %q", shell, place, exit, others, got)
 		}
-	})
+	}
 }
 
 func TestSudoRemove(t *testing.T) {
@@ -183,29 +194,23 @@ func TestSudoRemove(t *testing.T) {
 // TestSudoRemoveKilled: whatever is left, the next run ends it.
 func TestSudoRemoveKilled(t *testing.T) {
 	t.Parallel()
-	scripttest.InShells(t, func(t *testing.T, shell []string) {
-		fresh := func() sudoer {
-			h := newSudoer(t, shell)
-			h.Put("/etc/sudoers.d/macfleet", dropIn)
-			h.Set("free", "")
-			return h
+	fresh := func(shell []string) sudoer {
+		h := newSudoer(t, shell)
+		h.Put("/etc/sudoers.d/macfleet", dropIn)
+		h.Set("free", "")
+		return h
+	}
+	whole := fresh([]string{"dash"})
+	whole.run(removal(t), "", 0, 0)
+	for place, shell := range scripttest.Places(t, whole.places(), scripttest.Shells...) {
+		h := fresh(shell)
+		h.killed(removal(t), "", place)
+		if got, _ := h.folder(); got != "" && got != "macfleet:"+dropIn {
+			t.Errorf("%s, killed at place %d: %q", shell, place, got)
 		}
-		_, tools := fresh().run(removal(t), "", 0, 0)
-		for n := 1; n <= tools; n++ {
-			if !scripttest.Mine(n) {
-				continue
-			}
-			for _, at := range [][2]int{{n, 0}, {0, n}} {
-				h := fresh()
-				h.run(removal(t), "", at[0], at[1])
-				if got, _ := h.folder(); got != "" && got != "macfleet:"+dropIn {
-					t.Errorf("killed at %v: %q", at, got)
-				}
-				exit, _ := h.run(removal(t), "", 0, 0)
-				if got, others := h.folder(); exit != 0 || got != "" || others != 0 {
-					t.Errorf("killed at %v, and run again: exit %d, %d other files besides %q", at, exit, others, got)
-				}
-			}
+		exit, _ := h.run(removal(t), "", 0, 0)
+		if got, others := h.folder(); exit != 0 || got != "" || others != 0 {
+			t.Errorf("%s, killed at place %d, and run again: exit %d, %d other files besides %q", shell, place, exit, others, got)
 		}
-	})
+	}
 }

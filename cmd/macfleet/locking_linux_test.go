@@ -39,6 +39,8 @@ func newPlace(t *testing.T) place {
 
 // command is a separate process: the real main.
 func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	p.t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, "macfleet", append([]string{"-C", p.dir}, args...)...)
 	c.Env = append(os.Environ(), "HOME="+p.dir, "MACFLEET_ENVIRONMENT=production", "MACFLEET_SANDBOX="+filepath.Join(p.dir, "world"), "MACFLEET_VAR_runners=2")
 	c.WaitDelay = time.Second

@@ -3,21 +3,25 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/app"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 )
+
+// patience limits how long a macfleet runs that tests signal. None needs a minute.
+const patience = 5 * time.Minute
 
 // process is a separate macfleet, whose lines are read as they are printed.
 type process struct {
@@ -41,7 +45,9 @@ func startedIn(t *testing.T, environ []string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(self)}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel) // it has ended, unless the test failed
+	p := &process{t: t, cmd: exec.CommandContext(ctx, self)}
 	p.cmd.Args = append([]string{"macfleet"}, args...)
 	p.cmd.Env = append(os.Environ(), environ...)
 	p.cmd.Stderr = &p.stderr
@@ -53,7 +59,6 @@ func startedIn(t *testing.T, environ []string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // it has ended, unless the test failed
 	return p
 }
 
@@ -120,11 +125,6 @@ func lastOf(t *testing.T, world string) runlog.Record {
 // sends its signal twice.
 func TestFirstStop(t *testing.T) {
 	t.Parallel()
-	// Under nohup a process inherits the ignored signal. A signal that is caught here is not
-	// ignored in the processes that the test starts.
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	t.Cleanup(func() { signal.Stop(hangup) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()

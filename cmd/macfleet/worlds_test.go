@@ -71,6 +71,7 @@ func (w *worlds) of(key string) (*madeWorld, error) {
 type tested struct{ *testing.M }
 
 func (m tested) Run() int {
+	maintest.DefaultSignals()
 	defer maintest.InMemory()()
 	defer func() {
 		if prepared.dir != "" {

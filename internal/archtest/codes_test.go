@@ -95,12 +95,12 @@ func TestCodesAreAllSeen(t *testing.T) {
 		seen[path.Dir(c.Home())] = true
 	}
 	for _, s := range sources(t) {
-		text, err := os.ReadFile(filepath.Join(root, s.name))
+		text, err := os.ReadFile(filepath.Join(root, s.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.test && bytes.Contains(text, []byte("plan.NewCode(")) && !seen[s.pkg] {
-			t.Errorf("%s declares codes and is not imported by this test", s.pkg)
+		if !s.Test && bytes.Contains(text, []byte("plan.NewCode(")) && !seen[s.Pkg] {
+			t.Errorf("%s declares codes and is not imported by this test", s.Pkg)
 		}
 	}
 }

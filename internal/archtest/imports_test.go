@@ -2,9 +2,6 @@ package archtest
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-)
 
-const module = "github.com/macfleet/macfleet/"
+	"github.com/macfleet/macfleet/internal/gosource"
+)
 
 // root is the repository's root, relative to this package.
 const root = "../.."
@@ -43,16 +40,8 @@ var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true,
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}
 
-// source is one Go file.
-type source struct {
-	pkg, name string
-	test      bool
-	file      *ast.File
-	fset      *token.FileSet
-}
-
 // sources returns every Go file of the tree, parsed once for all tests.
-func sources(t *testing.T) []source {
+func sources(t *testing.T) []gosource.File {
 	t.Helper()
 	all, err := parsed()
 	if err != nil {
@@ -61,42 +50,7 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-var parsed = sync.OnceValues(func() ([]source, error) {
-	var out []source
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
-			return filepath.SkipDir
-		}
-		if d.IsDir() && name != root && isModule(name) {
-			return filepath.SkipDir // a separate module has its own imports
-		}
-		if !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		out = append(out, source{pkg: path.Dir(filepath.ToSlash(rel)), name: filepath.ToSlash(rel),
-			test: strings.HasSuffix(name, "_test.go"), file: f, fset: fset})
-		return nil
-	})
-	return out, err
-})
-
-// isModule reports whether a folder is a separate module.
-func isModule(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
-}
+var parsed = sync.OnceValues(func() ([]gosource.File, error) { return gosource.Read(root) })
 
 func covers(patterns []string, pkg string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -129,22 +83,22 @@ func TestPlanNamesNoVendor(t *testing.T) {
 	t.Parallel()
 	read := 0
 	for _, s := range sources(t) {
-		if s.pkg != "plan" || s.test {
+		if s.Pkg != "plan" || s.Test {
 			continue
 		}
 		read++
-		text, err := os.ReadFile(filepath.Join(root, s.name))
+		text, err := os.ReadFile(filepath.Join(root, s.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
 		for line := range strings.Lines(string(text)) {
 			n++
-			line = strings.ToLower(strings.ReplaceAll(line, module, ""))
+			line = strings.ToLower(strings.ReplaceAll(line, gosource.Module, ""))
 			isImport := strings.HasPrefix(strings.TrimSpace(line), `"github.com/`)
 			for _, vendor := range vendors {
 				if !isImport && strings.Contains(line, vendor) {
-					t.Errorf("%s:%d names %s: %s", s.name, n, vendor, strings.TrimSpace(line))
+					t.Errorf("%s:%d names %s: %s", s.Name, n, vendor, strings.TrimSpace(line))
 				}
 			}
 		}
@@ -158,37 +112,37 @@ func TestImportDirections(t *testing.T) {
 	t.Parallel()
 	allowed := documented(t)
 	for _, s := range sources(t) {
-		rules, known := rulesFor(allowed, s.pkg)
+		rules, known := rulesFor(allowed, s.Pkg)
 		if !known {
-			t.Errorf("%s: package %s has no row in the table of docs/architecture.md", s.name, s.pkg)
+			t.Errorf("%s: package %s has no row in the table of docs/architecture.md", s.Name, s.Pkg)
 			continue
 		}
-		for _, spec := range s.file.Imports {
+		for _, spec := range s.AST.Imports {
 			checkImport(t, s, rules, spec)
 		}
 	}
 }
 
-func checkImport(t *testing.T, s source, rules []string, spec *ast.ImportSpec) {
+func checkImport(t *testing.T, s gosource.File, rules []string, spec *ast.ImportSpec) {
 	t.Helper()
 	imported, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := s.fset.Position(spec.Pos())
-	own, isOwn := strings.CutPrefix(imported, module)
-	simulator := strings.HasPrefix(s.pkg, "internal/sandbox")
+	at := s.Set.Position(spec.Pos())
+	own, isOwn := strings.CutPrefix(imported, gosource.Module)
+	simulator := strings.HasPrefix(s.Pkg, "internal/sandbox")
 	switch {
-	case isOwn && (!s.test || simulator) && !covers(rules, own):
-		t.Errorf("%s: %s must not import %s", at, s.pkg, own)
-	case !isOwn && !s.test && pure[s.pkg] && slices.Contains(impure, imported):
-		t.Errorf("%s: %s does no I/O and takes no clock, randomness or context, so it must not import %s", at, s.pkg, imported)
+	case isOwn && (!s.Test || simulator) && !covers(rules, own):
+		t.Errorf("%s: %s must not import %s", at, s.Pkg, own)
+	case !isOwn && !s.Test && pure[s.Pkg] && slices.Contains(impure, imported):
+		t.Errorf("%s: %s does no I/O and takes no clock, randomness or context, so it must not import %s", at, s.Pkg, imported)
 	}
-	if s.test || isOwn {
+	if s.Test || isOwn {
 		return
 	}
 	for lib, only := range reserved {
-		if strings.HasPrefix(imported, lib) && !covers(only, s.pkg) {
+		if strings.HasPrefix(imported, lib) && !covers(only, s.Pkg) {
 			t.Errorf("%s: only %s may import %s", at, strings.Join(only, ", "), imported)
 		}
 	}
@@ -198,16 +152,16 @@ func checkImport(t *testing.T, s source, rules []string, spec *ast.ImportSpec) {
 func TestNoClockInPurePackages(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
-		if s.test || !pure[s.pkg] {
+		if s.Test || !pure[s.Pkg] {
 			continue
 		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
+		ast.Inspect(s.AST, func(n ast.Node) bool {
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				return true
 			}
 			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After"}, sel.Sel.Name) {
-				t.Errorf("%s: %s takes no clock", s.fset.Position(n.Pos()), s.pkg)
+				t.Errorf("%s: %s takes no clock", s.Set.Position(n.Pos()), s.Pkg)
 			}
 			return true
 		})
@@ -219,16 +173,16 @@ func TestNoClockInPurePackages(t *testing.T) {
 func TestOnlyMainExits(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
-		if s.test || slices.Contains([]string{"cmd/macfleet/main.go", "internal/bench/main.go", "internal/picture/main.go"}, s.name) {
+		if s.Test || s.AST.Name.Name == "main" && path.Base(s.Name) == "main.go" {
 			continue
 		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
+		ast.Inspect(s.AST, func(n ast.Node) bool {
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				return true
 			}
 			if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "os" && sel.Sel.Name == "Exit" || x.Name == "log" && strings.HasPrefix(sel.Sel.Name, "Fatal")) {
-				t.Errorf("%s: only main exits", s.fset.Position(n.Pos()))
+				t.Errorf("%s: only main exits", s.Set.Position(n.Pos()))
 			}
 			return true
 		})
@@ -239,12 +193,12 @@ func TestOnlyMainExits(t *testing.T) {
 func TestOnlyTestsMakeCheapSeals(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
-		if s.test {
+		if s.Test {
 			continue
 		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
+		ast.Inspect(s.AST, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "CheapSeals" {
-				t.Errorf("%s: only tests may make seals that protect nothing", s.fset.Position(n.Pos()))
+				t.Errorf("%s: only tests may make seals that protect nothing", s.Set.Position(n.Pos()))
 			}
 			return true
 		})

@@ -75,16 +75,16 @@ func TestOneStepOnePlace(t *testing.T) {
 func elsewhere(t *testing.T, id plan.StepID) {
 	t.Helper()
 	for _, s := range sources(t) {
-		if s.test || s.name == "steps/"+string(id)+".go" || s.pkg == packageOf(id) {
+		if s.Test || s.Name == "steps/"+string(id)+".go" || s.Pkg == packageOf(id) {
 			continue
 		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
+		ast.Inspect(s.AST, func(n ast.Node) bool {
 			lit, ok := n.(*ast.BasicLit)
-			if !ok || lit.Kind != token.STRING || strings.HasPrefix(s.pkg, "internal/sandbox") || s.pkg == "internal/scriptlint" || s.pkg == "internal/bench" {
+			if !ok || lit.Kind != token.STRING || strings.HasPrefix(s.Pkg, "internal/sandbox") || s.Pkg == "internal/scriptlint" || s.Pkg == "internal/bench" {
 				return true // they name tools, which may be called like a step
 			}
-			if text, err := strconv.Unquote(lit.Value); err == nil && text == string(id) && !vendorName(text, s.pkg) {
-				t.Errorf("%s: the id of step %s belongs into its own file or package", s.fset.Position(n.Pos()), id)
+			if text, err := strconv.Unquote(lit.Value); err == nil && text == string(id) && !vendorName(text, s.Pkg) {
+				t.Errorf("%s: the id of step %s belongs into its own file or package", s.Set.Position(n.Pos()), id)
 			}
 			return true
 		})

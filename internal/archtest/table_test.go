@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/macfleet/macfleet/internal/gosource"
 )
 
 var inBackticks = regexp.MustCompile("`([^`]+)`")
@@ -56,7 +58,7 @@ func TestArchitectureTable(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
 	for pkg := range documented(t) {
-		if !slices.ContainsFunc(all, func(s source) bool { return covers([]string{pkg}, s.pkg) }) {
+		if !slices.ContainsFunc(all, func(s gosource.File) bool { return covers([]string{pkg}, s.Pkg) }) {
 			t.Errorf("docs/architecture.md has a row for %s, which is not a package", pkg)
 		}
 	}

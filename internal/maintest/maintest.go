@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -48,11 +49,23 @@ func places() []string {
 	return []string{"/dev/shm", os.TempDir()}
 }
 
+// DefaultSignals lets tests interrupt the programs that they start, also when this process was started
+// with the signals ignored, as under nohup and by some CI systems. A started program inherits an ignored
+// signal; one that is caught here has its default there.
+func DefaultSignals() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} { // Go catches all others
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+}
+
 // Main runs a package's tests with their files in memory, and fails if a test leaves a goroutine
 // behind. It runs more tests at once than there are processors, since most of them wait for other
 // processes or for a deadline, and collects garbage less often than Go does, since the tests are
 // short.
 func Main(m *testing.M) {
+	DefaultSignals()
 	flag.Parse()
 	if atOnce := flag.Lookup("test.parallel"); atOnce.Value.String() == atOnce.DefValue {
 		_ = atOnce.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // a number is valid

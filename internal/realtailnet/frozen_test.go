@@ -56,7 +56,7 @@ func TestFrozen(t *testing.T) {
 		if err := os.WriteFile(key, []byte(keys[name]), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		commands[name] = exec.Command(tailscale(t), "--socket="+m.file("sock"), "up", "--login-server="+s.url, "--auth-key=file:"+key,
+		commands[name] = limited(t, tailscale(t), "--socket="+m.file("sock"), "up", "--login-server="+s.url, "--auth-key=file:"+key,
 			"--hostname="+name, "--accept-dns=false", "--timeout=80s")
 		if err := commands[name].Start(); err != nil {
 			t.Fatal(err)

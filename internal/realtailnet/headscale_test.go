@@ -209,6 +209,16 @@ func (s *control) nodes(t testing.TB, names ...string) []node {
 	return found
 }
 
+// limited returns a command that is killed at the end of patience.
+func limited(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second // a process left behind would keep the streams open
+	return cmd
+}
+
 // process is a program that runs until the test ends it.
 type process struct {
 	cmd  *exec.Cmd

@@ -284,7 +284,7 @@ func (m *mac) id(t testing.TB) string {
 func (m *mac) begin(t testing.TB, c plan.Change, stdin string) *exec.Cmd {
 	t.Helper()
 	command := m.here(c.Command)
-	cmd := exec.Command("dash", append([]string{"-c", m.Here(command.Script), "sh"}, command.Args...)...)
+	cmd := limited(t, "dash", append([]string{"-c", m.Here(command.Script), "sh"}, command.Args...)...)
 	cmd.Env = []string{"PATH=" + m.Bin + ":/usr/bin:/bin", "LC_ALL=C", "STATE=" + m.State, "ROOT=" + m.Root}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Stdin = strings.NewReader(stdin)

@@ -25,6 +25,7 @@ const inside = "MACFLEET_TEST_TAILNET"
 
 // TestMain runs the tests in a new network namespace: the same program again, with the same arguments.
 func TestMain(m *testing.M) {
+	maintest.DefaultSignals()
 	flag.Parse()
 	if os.Getenv(inside) == "" {
 		os.Exit(again())

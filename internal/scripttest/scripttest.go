@@ -40,12 +40,14 @@ func Lacking(t testing.TB, what string, args ...any) {
 	t.Skipf(what, args...)
 }
 
-// InShells runs a test in several shells in parallel. By default these are dash, bash, and bash in the
-// mode of macOS's sh.
+// Shells are dash, bash, and bash in the mode of macOS's sh.
+var Shells = []string{"dash", "bash", "bash --posix"}
+
+// InShells runs a test in several shells in parallel, by default in Shells.
 func InShells(t *testing.T, test func(t *testing.T, shell []string), shells ...string) {
 	t.Helper()
 	if shells == nil {
-		shells = []string{"dash", "bash", "bash --posix"}
+		shells = Shells
 	}
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
@@ -161,6 +163,7 @@ func (m *Mac) Tool(name, text string) {
 const callNoted = `#!/bin/sh
 name=${0##*/}
 echo "$name $*" >>"$STATE/calls"
+echo "$name" >>"$STATE/tools"
 read -r number <"$STATE/count"
 read -r victim when <"$STATE/kill"
 number=$((number + 1))
@@ -193,6 +196,7 @@ func (m *Mac) Stub(text string, tools ...string) {
 func (m *Mac) ForgetCalls() {
 	m.T.Helper()
 	m.Set("calls", "")
+	m.Set("tools", "")
 	m.Set("count", "0\n")
 }
 
@@ -208,6 +212,9 @@ func (m *Mac) Count() int {
 	}
 	return n
 }
+
+// Tools returns the tool of each recorded call.
+func (m *Mac) Tools() []string { return strings.Fields(m.Kept("tools")) }
 
 // KillAt kills later scripts, with all that they started, before call n; 0: never.
 func (m *Mac) KillAt(n int) {

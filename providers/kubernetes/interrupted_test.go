@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -45,32 +46,34 @@ func TestIdentifyInterrupted(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.prepared(t)
-		made, finished := 0, 0
-		for n := range 20 {
-			for i, after := range []bool{false, true} {
-				if !scripttest.Mine(2*n + i) {
-					continue
-				}
-				made++
-				host := name(t, fmt.Sprintf("%d-%t", n, after))
-				o := c.options(t)
-				var left atomic.Int64
-				left.Store(int64(n))
-				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return interrupted{next, &left, after} }
-				_, err := c.client(t, o).Identify(t.Context(), host)
-				if err == nil {
-					finished++
-				} else if !errors.Is(err, errInterrupted) {
-					t.Errorf("interrupted at %d: %v", n, err)
-				}
-				identified(t, client, host)
-				if again, err := client.Identify(t.Context(), host); err != nil || !again.Complete() {
-					t.Errorf("interrupted at %d, again: %+v, %v", n, again, err)
-				}
-			}
+		made := 1
+		var whole asked
+		o := c.options(t)
+		o.Wrap = whole.wrap
+		if _, err := c.client(t, o).Identify(t.Context(), name(t, "whole")); err != nil {
+			t.Fatal(err)
 		}
-		if finished == 0 {
-			t.Error("no identity was made without an interruption: more requests than tries")
+		var kinds []string
+		for _, request := range whole.lines {
+			method, _, _ := strings.Cut(request, " ")
+			kinds = append(kinds, method+", before", method+", after")
+		}
+		for place := range scripttest.Places(t, kinds) {
+			n, after := (place-1)/2, place%2 == 0
+			made++
+			host := name(t, fmt.Sprintf("%d-%t", n, after))
+			o := c.options(t)
+			var left atomic.Int64
+			left.Store(int64(n))
+			o.Wrap = func(next http.RoundTripper) http.RoundTripper { return interrupted{next, &left, after} }
+			_, err := c.client(t, o).Identify(t.Context(), host)
+			if !errors.Is(err, errInterrupted) {
+				t.Errorf("interrupted at %d: %v", n, err)
+			}
+			identified(t, client, host)
+			if again, err := client.Identify(t.Context(), host); err != nil || !again.Complete() {
+				t.Errorf("interrupted at %d, again: %+v, %v", n, again, err)
+			}
 		}
 		for _, i := range identities(t, client) {
 			if !i.Complete() {
@@ -136,9 +139,14 @@ func TestPrepareInterrupted(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		const each, last = 9, 117
 		finished := false
-		for n := 0; n <= last && !finished; n += each {
-			if !scripttest.Mine(n/each) && n != last {
-				continue
+		kinds := slices.Repeat([]string{"after", "before"}, last/each)[:last/each]
+		for place := range scripttest.Places(t, append(kinds, "not interrupted")) {
+			if finished {
+				break
+			}
+			n := each * (place - 1)
+			if place == len(kinds)+1 {
+				n = last
 			}
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				o := c.withCAPI(t)

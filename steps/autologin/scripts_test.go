@@ -30,6 +30,12 @@ func inShells(t *testing.T, test func(*testing.T, loginMac)) {
 	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newLoginMac(t, shell[0])) }, "dash", "bash")
 }
 
+// inTurn is inShells in one of the shells by turns.
+func inTurn(t *testing.T, test func(*testing.T, loginMac)) {
+	t.Helper()
+	scripttest.InTurn(t, func(t *testing.T, shell []string) { test(t, newLoginMac(t, shell[0])) }, "dash", "bash")
+}
+
 // newLoginMac is a factory Mac.
 func newLoginMac(t testing.TB, shell string) loginMac {
 	t.Helper()
@@ -263,7 +269,7 @@ func TestAutoLoginScriptFails(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			inShells(t, func(t *testing.T, m loginMac) {
+			inTurn(t, func(t *testing.T, m loginMac) {
 				tc.mac(m)
 				f := m.look()
 				if tc.then != nil {
@@ -305,7 +311,7 @@ func TestAutoLoginSecondWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inShells(t, func(t *testing.T, m loginMac) {
+			inTurn(t, func(t *testing.T, m loginMac) {
 				m.ready(rightPassword)
 				for key, value := range state {
 					m.set(key, value)
@@ -324,7 +330,7 @@ func TestAutoLoginSecondWay(t *testing.T) {
 // TestAutoLoginLockedScreen: a session that would come up locked is seen while it is up, and nothing is restarted.
 func TestAutoLoginLockedScreen(t *testing.T) {
 	t.Parallel()
-	inShells(t, func(t *testing.T, m loginMac) {
+	inTurn(t, func(t *testing.T, m loginMac) {
 		m.ready(rightPassword)
 		if a := m.perform(m.look(), ""); a.Exit != 0 {
 			t.Fatal(a.Stderr)
@@ -366,7 +372,7 @@ func TestAutoLoginStale(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(tc.name, ", session ", up), func(t *testing.T) {
 				t.Parallel()
-				inShells(t, func(t *testing.T, m loginMac) {
+				inTurn(t, func(t *testing.T, m loginMac) {
 					m.ready("stale")
 					m.set("set", "99999999999.5")
 					if up {
@@ -406,46 +412,41 @@ func TestAutoLoginStale(t *testing.T) {
 // the next plan says, and finds a Mac that was kicked once.
 func TestAutoLoginScriptKilled(t *testing.T) {
 	t.Parallel()
-	for _, shell := range []string{"dash", "bash"} {
-		scripttest.Need(t, shell)
-		whole := newLoginMac(t, shell)
-		first := whole.look()
-		began := whole.Count()
-		whole.perform(first, rightPassword)
-		calls := whole.Count() - began
-		if calls < 10 || calls > 60 {
-			t.Fatalf("%d calls", calls)
-		}
-		for n := 1; n <= calls; n++ {
-			if !scripttest.Mine(n) {
-				continue
+	scripttest.Need(t, "dash", "bash")
+	whole := newLoginMac(t, "dash")
+	first := whole.look()
+	whole.ForgetCalls()
+	whole.perform(first, rightPassword)
+	calls := whole.Tools()
+	if len(calls) < 10 || len(calls) > 60 {
+		t.Fatalf("%d calls", len(calls))
+	}
+	for n, shell := range scripttest.Places(t, calls, "dash", "bash") {
+		t.Run(shell[0]+" after "+strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			m := newLoginMac(t, shell[0])
+			m.KillAfter(n)
+			if a := m.perform(first, rightPassword); a.Exit != -1 {
+				t.Fatalf("it was not killed: %+v", a)
 			}
-			t.Run(shell+" after "+strconv.Itoa(n), func(t *testing.T) {
-				t.Parallel()
-				m := newLoginMac(t, shell)
-				m.KillAfter(n)
-				if a := m.perform(first, rightPassword); a.Exit != -1 {
-					t.Fatalf("it was not killed: %+v", a)
+			m.KillAt(0)
+			if f := m.look(); f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
+				if a := m.perform(f, rightPassword); a.Exit != 0 {
+					t.Fatalf("%+v", a)
 				}
-				m.KillAt(0)
-				if f := m.look(); f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
-					if a := m.perform(f, rightPassword); a.Exit != 0 {
-						t.Fatalf("%+v", a)
-					}
-				}
-				if m.kicks() != 1 {
-					t.Errorf("%d kicks", m.kicks())
-				}
-				m.settled()
-			})
-		}
+			}
+			if m.kicks() != 1 {
+				t.Errorf("%d kicks", m.kicks())
+			}
+			m.settled()
+		})
 	}
 }
 
 // TestAutoLoginHostileUser: a name is one word to every tool, whatever it holds.
 func TestAutoLoginHostileUser(t *testing.T) {
 	t.Parallel()
-	inShells(t, func(t *testing.T, m loginMac) {
+	inTurn(t, func(t *testing.T, m loginMac) {
 		m.set("session", "m1")
 		for _, name := range []string{"o'hara", `"q"`, "a  b", "$(touch gone)", "`touch gone`", "*", `back\slash\n`, "-n", "größe", "a;b|c&d>e"} {
 			h := stepstest.Host(loggedIn)

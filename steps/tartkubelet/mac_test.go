@@ -213,3 +213,9 @@ func inNodeShells(t *testing.T, test func(*testing.T, *nodeMac)) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newNodeMac(t, shell...)) })
 }
+
+// inNodeTurn is inNodeShells in one of the shells by turns.
+func inNodeTurn(t *testing.T, test func(*testing.T, *nodeMac)) {
+	t.Parallel()
+	scripttest.InTurn(t, func(t *testing.T, shell []string) { test(t, newNodeMac(t, shell...)) })
+}

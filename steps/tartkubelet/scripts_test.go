@@ -5,11 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +23,7 @@ import (
 // TestTornBundle: whatever is missing in Tart's bundle, or different from what was unpacked, is seen, and an apply
 // makes the bundle whole. What someone added is not, and neither is a touched file nor a folder that moved on.
 func TestTornBundle(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
 		contents := m.Path("/usr/local/lib/tart.app/Contents") + "/"
 		must := func(err error) {
@@ -86,7 +86,7 @@ func TestTornBundle(t *testing.T) {
 // TestUnverifiedBundle: without a whole note of what was unpacked, an apply writes it out of the archive, and touches
 // nothing of the bundle: what is torn is seen then, and repaired.
 func TestUnverifiedBundle(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
 		note, contents := m.Path("/usr/local/lib/macfleet/tart.bundle"), m.Path("/usr/local/lib/tart.app/Contents")+"/"
 		data, err := os.ReadFile(note)
@@ -197,7 +197,7 @@ func TestNodeScripts(t *testing.T) {
 
 // TestNodeScriptsPlist: another plist is loaded again, and so is a program that someone had exchanged; the same ones never.
 func TestNodeScriptsPlist(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply(kubeletID)
 		m.spec.GithubRunner = &fleet.GithubRunner{}
 		m.apply(kubeletID)
@@ -231,7 +231,7 @@ const kubeletPlist = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
 
 // TestNodeScriptsTakeOver: the job of before is gone before macfleet's starts.
 func TestNodeScriptsTakeOver(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		const legacy = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"
 		m.Set("legacy", "")
 		m.Put(legacy, "<string>/usr/local/bin/tart-kubelet</string>\n")
@@ -249,7 +249,7 @@ func TestNodeScriptsTakeOver(t *testing.T) {
 // TestNodeScriptsFail: a version that crashes ends the step with what its log
 // says, and the one from before comes back.
 func TestNodeScriptsFail(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
 		m.apply(kubeletID)
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "crashes\n")}
@@ -312,7 +312,7 @@ func emptyArchive(t testing.TB) string {
 // TestNodeScriptsIdle: Tart is not exchanged under a machine, neither by a plan nor
 // by one that started since.
 func TestNodeScriptsIdle(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
 		m.spec.Tart = &fleet.Tart{Artifact: m.artifact("2.33.0", tartArchive(t, "2.33.0"))}
 		f := m.look("tart")
@@ -336,59 +336,74 @@ func TestNodeScriptsIdle(t *testing.T) {
 	})
 }
 
-// TestNodeScriptsKilled kills the scripts at each call of a tool, in a first
-// set-up and in a roll. The next run brings the Mac to where it would have been.
+// scene is a change that is killed: the machine on which it went through, what that left, and the calls
+// that changed something.
+type scene struct {
+	id            plan.StepID
+	name          string
+	whole         *nodeMac
+	before, after plan.Finding // what makes the machine of before, and the change
+	want          map[string]string
+	calls         []int
+	tools         []string
+}
+
+func newScene(t *testing.T, id plan.StepID, name string) scene {
+	s := scene{id: id, name: name, whole: newNodeMac(t, "dash")}
+	if name != "first" {
+		s.before = s.whole.look(id)
+	}
+	s.whole.ready(id, s.before)
+	s.whole.turn(name)
+	s.after = s.whole.look(id)
+	s.whole.ForgetCalls()
+	leaves := s.whole.traced(s.after)
+	tools := s.whole.Tools()
+	s.whole.proven(id)
+	s.want = s.whole.picture()
+	for i, left := range leaves {
+		if i == 0 || left != leaves[i-1] {
+			s.calls, s.tools = append(s.calls, i+1), append(s.tools, tools[i])
+		}
+	}
+	return s
+}
+
+// TestNodeScriptsKilled kills the scripts at each call of a tool that changed something before, in a
+// first set-up and in a roll. The next run brings the Mac to where it would have been.
 func TestNodeScriptsKilled(t *testing.T) {
 	t.Parallel()
-	for _, id := range []plan.StepID{"tart", kubeletID} {
-		for _, scene := range []string{"first", "roll", "builder"} {
-			if id == "tart" && scene == "builder" {
-				continue
+	scenes := []scene{newScene(t, "tart", "first"), newScene(t, "tart", "roll"), newScene(t, kubeletID, "first"), newScene(t, kubeletID, "roll"), newScene(t, kubeletID, "builder")}
+	var kinds []string
+	var of []scene
+	var calls []int
+	for _, s := range scenes {
+		kinds, calls, of = append(kinds, s.tools...), append(calls, s.calls...), append(of, slices.Repeat([]scene{s}, len(s.calls))...)
+	}
+	for place, shell := range scripttest.Places(t, kinds, "dash", "bash") {
+		s, n := of[place-1], calls[place-1]
+		t.Run(fmt.Sprint(s.id, s.name, n, shell), func(t *testing.T) {
+			t.Parallel()
+			m := newNodeMac(t, shell...)
+			m.ready(s.id, s.before)
+			m.turn(s.name)
+			m.KillAt(m.Count() + n)
+			if a := m.perform(s.after); a.Exit == 0 {
+				t.Fatalf("it was not killed")
 			}
-			whole := newNodeMac(t, "dash")
-			var before plan.Finding
-			if scene != "first" {
-				before = whole.look(id)
+			m.KillAt(0)
+			m.apply(s.id)
+			stepstest.Expect(t, "the Mac", s.want, m.picture())
+			if s.id == kubeletID && (m.Get("pid") == "" || m.Get("runs-of") != s.whole.Get("runs-of")) {
+				t.Error("the process is of another program")
 			}
-			whole.ready(id, before)
-			whole.turn(scene)
-			f := whole.look(id)
-			leaves := whole.traced(f)
-			whole.proven(id)
-			want := whole.picture()
-			for i, left := range leaves {
-				n := i + 1
-				if i > 0 && left == leaves[i-1] || !scripttest.Mine(n) {
-					continue // the call before did not change a thing, or another run's
-				}
-				shell := "dash"
-				if n%5 == 0 {
-					shell = "bash"
-				}
-				t.Run(string(id)+" "+scene+" "+strconv.Itoa(n), func(t *testing.T) {
-					t.Parallel()
-					m := newNodeMac(t, shell)
-					m.ready(id, before)
-					m.turn(scene)
-					m.KillAt(m.Count() + n)
-					if a := m.perform(f); a.Exit == 0 {
-						t.Fatalf("it was not killed")
-					}
-					m.KillAt(0)
-					m.apply(id)
-					stepstest.Expect(t, "the Mac", want, m.picture())
-					if id == kubeletID && (m.Get("pid") == "" || m.Get("runs-of") != whole.Get("runs-of")) {
-						t.Error("the process is of another program")
-					}
-				})
-			}
-		}
+		})
 	}
 }
 
 // TestNodeScriptsRemove: what was made goes, and the Mac is as before.
 func TestNodeScriptsRemove(t *testing.T) {
-	inNodeShells(t, func(t *testing.T, m *nodeMac) {
+	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		before := m.picture()
 		m.apply("tart")
 		m.apply(kubeletID)

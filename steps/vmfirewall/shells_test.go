@@ -143,7 +143,7 @@ func (b bench) picture() map[string]string {
 	b.T.Helper()
 	out := b.Files(filepath.Dir(b.Root))
 	for name := range out {
-		if strings.HasPrefix(name, "/bin/") || slices.Contains([]string{"/state/calls", "/state/count", "/state/kill"}, name) {
+		if strings.HasPrefix(name, "/bin/") || slices.Contains([]string{"/state/calls", "/state/count", "/state/kill", "/state/tools"}, name) {
 			delete(out, name)
 		}
 	}
@@ -153,6 +153,12 @@ func (b bench) picture() map[string]string {
 func inFirewallShells(t *testing.T, test func(*testing.T, bench)) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) { test(t, newBench(t, shell...)) })
+}
+
+// inFirewallTurn is inFirewallShells in one of the shells by turns.
+func inFirewallTurn(t *testing.T, test func(*testing.T, bench)) {
+	t.Parallel()
+	scripttest.InTurn(t, func(t *testing.T, shell []string) { test(t, newBench(t, shell...)) })
 }
 
 func TestVMFirewallScripts(t *testing.T) {
@@ -217,7 +223,7 @@ func TestVMFirewallScriptsUndo(t *testing.T) {
 }
 
 func TestVMFirewallScriptsTroubles(t *testing.T) {
-	inFirewallShells(t, func(t *testing.T, b bench) {
+	inFirewallTurn(t, func(t *testing.T, b bench) {
 		f := b.finding(plan.View{})
 		live, keep := f.Changes[0].Command, f.Changes[0].Guard.Persist
 		b.Set("macfleet.busy", "") // older tables, here and in the main ruleset
@@ -265,7 +271,7 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 // TestVMFirewallScriptsJob: the boot job is registered when it has to be and
 // never otherwise.
 func TestVMFirewallScriptsJob(t *testing.T) {
-	inFirewallShells(t, func(t *testing.T, b bench) {
+	inFirewallTurn(t, func(t *testing.T, b bench) {
 		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
 			t.Fatal(text)
 		}
@@ -300,35 +306,29 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 	if exit, _, text := whole.run(first.Changes[0].Guard.Persist, 0); exit != 0 {
 		t.Fatal(text)
 	}
-	calls := whole.Count()
 	want := whole.picture()
-	for _, shell := range []string{"dash", "bash"} {
-		for n := 1; n <= calls; n++ {
-			if shell == "bash" && n%8 != 0 || !scripttest.Mine(n) {
-				continue
+	for n, shell := range scripttest.Places(t, whole.Tools(), "dash", "bash") {
+		t.Run(shell[0]+" "+strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, shell...)
+			if exit, _ := b.apply(b.finding(plan.View{}), n); exit == 0 {
+				return // fewer calls than the probe and the scripts together
 			}
-			t.Run(shell+" "+strconv.Itoa(n), func(t *testing.T) {
-				t.Parallel()
-				b := newBench(t, shell)
-				if exit, _ := b.apply(b.finding(plan.View{}), n); exit == 0 {
-					return // fewer calls than the probe and the scripts together
+			pending := b.Read("etc/macfleet/pending/vm_firewall") == ""
+			f := b.finding(plan.View{Pending: pending})
+			if exit, text := b.apply(f, 0); exit != 0 {
+				t.Fatalf("the next run: %s\n%s", text, b.Calls())
+			}
+			if f := b.finding(plan.View{}); len(f.Changes) > 0 {
+				t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
+			}
+			got := b.picture()
+			for path := range want {
+				if path != "/state/main.rules" && !strings.HasPrefix(path, "/root/etc/macfleet") {
+					stepstest.Expect(t, path, want[path], got[path])
 				}
-				pending := b.Read("etc/macfleet/pending/vm_firewall") == ""
-				f := b.finding(plan.View{Pending: pending})
-				if exit, text := b.apply(f, 0); exit != 0 {
-					t.Fatalf("the next run: %s\n%s", text, b.Calls())
-				}
-				if f := b.finding(plan.View{}); len(f.Changes) > 0 {
-					t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
-				}
-				got := b.picture()
-				for path := range want {
-					if path != "/state/main.rules" && !strings.HasPrefix(path, "/root/etc/macfleet") {
-						stepstest.Expect(t, path, want[path], got[path])
-					}
-				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -384,7 +384,7 @@ func TestVMFirewallScriptsMain(t *testing.T) {
 // TestVMFirewallScriptsMainWaits: a virtual machine that has started since the plan keeps the main ruleset from being
 // loaded, by the change and by what takes it back. Where the host does not wait, it is loaded.
 func TestVMFirewallScriptsMainWaits(t *testing.T) {
-	inFirewallShells(t, func(t *testing.T, b bench) {
+	inFirewallTurn(t, func(t *testing.T, b bench) {
 		b.Set("main.rules", without(b.Kept("main.rules"), "rdr-anchor \"com.apple/*\" all\n"))
 		change, forced := b.finding(plan.View{}).Changes[0], b.finding(plan.View{Force: true}).Changes[0]
 		b.Set("ps", "  100     1       00:01 /usr/local/bin/tart pull base\n")
@@ -461,7 +461,7 @@ func TestVMFirewallScriptsReference(t *testing.T) {
 func TestVMFirewallScriptsGoesOn(t *testing.T) {
 	for rule, goesOn := range map[string]bool{"anchor \"f2b/*\" all\n": true, "block drop in all\n": true, "": false} {
 		t.Run(rule, func(t *testing.T) {
-			inFirewallShells(t, func(t *testing.T, b bench) {
+			inFirewallTurn(t, func(t *testing.T, b bench) {
 				b.Set("main.rules", "anchor \"com.apple/*\" all\nanchor \"macfleet\" all\n"+rule)
 				b.Set("enabled", "")
 				b.Set("reference", "")

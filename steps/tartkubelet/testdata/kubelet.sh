@@ -4,8 +4,8 @@
 PATH=/usr/bin:/bin
 if [ -e "$STATE/tracing" ]; then
   {
-    ls -lRi --full-time -I calls -I count "$ROOT" "$STATE"
-    find "$ROOT" "$STATE" -type f ! -name calls ! -name count -exec cat {} +
+    ls -lRi --full-time -I calls -I count -I tools "$ROOT" "$STATE"
+    find "$ROOT" "$STATE" -type f ! -name calls ! -name count ! -name tools -exec cat {} +
   } | cksum >>"$STATE/../trace"
 fi
 has() { [ -e "$STATE/$1" ]; }
