@@ -3,7 +3,6 @@ package mac
 import (
 	"container/list"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -384,7 +383,7 @@ func (p *proc) answered(input *string, s *snapshot, run func(*proc) int) int {
 	if p.ctx.Err() != nil {
 		return status
 	}
-	if known != nil && (string(known.stdout) != string(one.stdout) || string(known.stderr) != string(one.stderr) || known.status != status) {
+	if known != nil && !known.says(one) && p.holds(known, new(snapshot)) { // it may have changed since
 		return p.fail(exitUnmodelled, "the remembered answer is another one:\n%s%s(%d)\n%s", known.stdout, known.stderr, known.status, strings.Join(p.argv, "\n"))
 	}
 	var whole bool
@@ -394,27 +393,32 @@ func (p *proc) answered(input *string, s *snapshot, run func(*proc) int) int {
 	return status
 }
 
-var errNoLonger = errors.New("an answer no longer holds")
-
 // find returns the answer that holds on a process's machine, or nil.
 func (a *answers) find(p *proc, q question, s *snapshot) *remembered {
 	a.mu.Lock()
 	candidates := slices.Clone(a.known[q])
 	a.mu.Unlock()
 	for _, e := range candidates {
-		one := e.Value.(*remembered)
-		err := p.visit(func(v *visit) error {
-			if !v.holds(one, s) {
-				return errNoLonger
-			}
-			return nil
-		})
-		if err == nil {
+		if one := e.Value.(*remembered); p.holds(one, s) {
 			a.used(e)
 			return one
 		}
 	}
 	return nil
+}
+
+// holds reports whether an answer counts on a process's machine.
+func (p *proc) holds(one *remembered, s *snapshot) (holds bool) {
+	err := p.visit(func(v *visit) error {
+		holds = v.holds(one, s)
+		return nil
+	})
+	return holds && err == nil
+}
+
+// says reports whether two answers are the same.
+func (r *remembered) says(other *remembered) bool {
+	return string(r.stdout) == string(other.stdout) && string(r.stderr) == string(other.stderr) && r.status == other.status
 }
 
 func (a *answers) used(e *list.Element) {
