@@ -54,7 +54,7 @@ func exampleWorld(t *testing.T, dir string) []string {
 			runAt(t, 0, place, "init", "cluster", "--auto-approve")
 		}
 		runAt(t, 2, place, "plan", "--detailed-exitcode")
-		runAt(t, 0, place, "apply", "--auto-approve")
+		convergeAt(t, place)
 	}))
 }
 

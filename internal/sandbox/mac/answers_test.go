@@ -96,15 +96,28 @@ func TestRememberedAnswers(t *testing.T) {
 				askAll(t, m)
 			}
 			change(t, m)
-			for as, said := range askAll(t, m) {
-				for i, got := range said {
-					if want := plainly(t, m, as, asks[i]); got != want {
-						t.Errorf("%s: remembered\n%s\nnow\n%s", asks[i], got, want)
-					}
+			var wrong []string
+			for range 5 { // a second may pass between the two
+				if wrong = differ(t, m); len(wrong) == 0 {
+					return
 				}
 			}
+			t.Errorf("remembered, and now:\n%s", strings.Join(wrong, "\n"))
 		})
 	}
+}
+
+// differ lists the questions whose remembered answer is another one than without a memory.
+func differ(t *testing.T, m *Machine) (all []string) {
+	t.Helper()
+	for as, said := range askAll(t, m) {
+		for i, got := range said {
+			if want := plainly(t, m, as, asks[i]); got != want {
+				all = append(all, asks[i]+":\n"+got+"\n"+want)
+			}
+		}
+	}
+	return all
 }
 
 // plainly runs a question without the watchdog, so nothing is remembered.
@@ -141,7 +154,7 @@ func TestRemembers(t *testing.T) {
 	t.Parallel()
 	const serial = "REMEMBERED1"
 	m := newMachine(t, func(f *Factory) { f.Serial = serial })
-	first := askAll(t, m)
+	askAll(t, m)
 	allAnswers.mu.Lock()
 	for e := allAnswers.recent.Front(); e != nil; e = e.Next() {
 		if one := e.Value.(*remembered); strings.Contains(string(one.stdout), serial) {
@@ -150,12 +163,10 @@ func TestRemembers(t *testing.T) {
 	}
 	allAnswers.mu.Unlock()
 	n := 0
-	for as, all := range askAll(t, m) {
-		for i, said := range all {
+	for _, all := range askAll(t, m) {
+		for _, said := range all {
 			if said == "from memory" {
 				n++
-			} else if said != first[as][i] {
-				t.Errorf("%s: %q, then %q", asks[i], first[as][i], said)
 			}
 		}
 	}

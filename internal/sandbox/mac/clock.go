@@ -29,12 +29,15 @@ func (s *session) now() time.Time {
 // instant is now for a caller that says until when what it makes of the time holds, with untilThen.
 func (s *session) instant() time.Time { return time.Now().Add(s.machine.ahead()) }
 
-// shownStep is in what steps tools show the time while nothing changes on the machine, so that what they show can be
-// remembered for as long.
-const shownStep = 10 * time.Second
+// While nothing has changed on the machine for a while, its tools show the time in longer steps, so that what they show
+// can be remembered for as long. A young process has its exact age: whether its Node has reported since its start
+// depends on it.
+const (
+	shownStep = 10 * time.Second
+	young     = 10 * time.Minute
+)
 
-// shown returns the machine's time as its tools show it: never before the last change, so a process is never
-// younger than what it was started after.
+// shown returns the machine's time as its tools show it.
 func (s *session) shown() time.Time {
 	at := s.shownNow()
 	s.machine.saw(timeSource, "", func() any { return at.UnixNano() })
@@ -42,11 +45,11 @@ func (s *session) shown() time.Time {
 }
 
 func (s *session) shownNow() time.Time {
-	now, last := s.instant(), s.lastChange()
-	if at := now.Truncate(shownStep); last.Before(at) || last.After(now) {
-		return at
+	now := s.instant()
+	if now.Sub(s.lastChange()).Abs() < young {
+		return now.Truncate(time.Second)
 	}
-	return last
+	return now.Truncate(shownStep)
 }
 
 // shown returns the time that a process shows.
@@ -112,7 +115,7 @@ func (v *visit) advance(d time.Duration) error {
 	c := v.session.machine.clock()
 	c.Ahead += d
 	c.Moved = append(slices.Clip(c.Moved), move{at, c.Ahead})
-	return v.keep(clockRecord, c)
+	return v.write(clockRecord, c) // which changes nothing else
 }
 
 // tick waits for the disk's clock, which moves in steps of some milliseconds: earlier changes get an
