@@ -21,7 +21,45 @@ type move struct {
 }
 
 // now returns the machine's time, with or without the machine's lock.
-func (s *session) now() time.Time { return time.Now().Add(s.machine.ahead()) }
+func (s *session) now() time.Time {
+	s.machine.changing() // what depends on the time is another answer every time
+	return s.instant()
+}
+
+// instant is now for a caller that says until when what it makes of the time holds, with untilThen.
+func (s *session) instant() time.Time { return time.Now().Add(s.machine.ahead()) }
+
+// shownStep is in what steps tools show the time while nothing changes on the machine, so that what they show can be
+// remembered for as long.
+const shownStep = 10 * time.Second
+
+// shown returns the machine's time as its tools show it: never before the last change, so a process is never
+// younger than what it was started after.
+func (s *session) shown() time.Time {
+	at := s.shownNow()
+	s.machine.saw(timeSource, "", func() any { return at.UnixNano() })
+	return at
+}
+
+func (s *session) shownNow() time.Time {
+	now, last := s.instant(), s.lastChange()
+	if at := now.Truncate(shownStep); last.Before(at) || last.After(now) {
+		return at
+	}
+	return last
+}
+
+// shown returns the time that a process shows.
+func (p *proc) shown() time.Time { return p.session.shown().Add(p.under.asleep()) }
+
+// before reports whether a time of the machine's clock is still to come.
+func (s *session) before(at time.Time) bool {
+	if !s.instant().Before(at) {
+		return false
+	}
+	s.machine.untilThen(at)
+	return true
+}
 
 // now returns the machine's time as a process sees it: a process of launchd sleeps without waiting,
 // and then finds that time has passed.
