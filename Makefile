@@ -56,7 +56,7 @@ TESTRUN = $(GO) run ./internal/testrun
 TIMEOUT ?= 9m
 test:
 	$(if $(TESTRUN_CPU),$(GO) build -o bin/testrun ./internal/testrun)
-	@failed=0; set -x; \
+	failed=0; \
 	$(GO) test $(CACHEDFLAGS) $(NOTED) -timeout $(TIMEOUT) $$($(TESTRUN) cached) || failed=1; \
 	$(GO) test $(TESTFLAGS) $(NOTED) -timeout $(TIMEOUT) $$($(TESTRUN) uncached) || failed=1; \
 	exit $$failed

@@ -130,7 +130,7 @@ func TestAgentReleased(t *testing.T) {
 							}
 							return f
 						}
-						r, err := w.engine.Apply(t.Context(), p)
+						r, err := applying(t, t.Context(), w.engine, p)
 						if place == enginetest.Nowhere && (err != nil || !r.Finished()) {
 							t.Errorf("failures %v, left %v, %v", r.Failures, r.LeftFenced, err)
 						}

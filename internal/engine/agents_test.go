@@ -342,7 +342,7 @@ func TestAgentStopped(t *testing.T) {
 						die(errDied)
 					}
 				})
-				r, err := w.engine.Apply(ctx, p)
+				r, err := applying(t, ctx, w.engine, p)
 				if took := time.Since(started); took > 10*time.Second || m.State["tools"] != "t1" || errors.Is(err, errDied) != twice {
 					t.Errorf("it took %s, tools %s, %v", took, m.State["tools"], err)
 				}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,16 +15,6 @@ func TestBake(t *testing.T) {
 	for version, os := range map[string]string{"26.3": "Tahoe", "15.2": "Sequoia"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			w, _ := world(t, 3)
-			for i := range 3 {
-				m, err := w.Mac(fmt.Sprintf("acme-pool-%02d", i+1))
-				if err == nil {
-					err = m.SetSwitch("macos", version)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
 			c := builders(1)
 			c.Fleets[0].OS = os
 			spec := &c.Fleets[0].Groups[0].Spec
@@ -34,8 +23,7 @@ func TestBake(t *testing.T) {
 			spec.BuildTools = &fleet.BuildTools{Packer: sample("packer", "1.15.4", "packer_1.15.4_darwin_arm64.zip"), Homebrew: sample("homebrew", "6.0.18", "homebrew-6.0.18.sh"),
 				Formulae: []string{"crane"}, Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"}}
 			*spec = spec.WithDefaults()
-			e := runBuilders(t, w, c)
-			converges(t, e)
+			w, e := onSystem(t, version, c)
 			p := planned(t, e)
 			if len(p.Actions) > 0 {
 				t.Errorf("the next plan has %v", p.Actions)

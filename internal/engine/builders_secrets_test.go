@@ -97,6 +97,7 @@ func TestRunnerSecretsShowNowhere(t *testing.T) {
 }
 
 func runnerSecrets(t *testing.T, set func(*github.Settings)) {
+	declares(t, 6, "the secrets of one registration are followed through all that comes after it")
 	w, dir := world(t, 3)
 	if err := w.GitHub().Set(set); err != nil {
 		t.Fatal(err)

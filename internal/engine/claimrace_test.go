@@ -59,7 +59,7 @@ func race(t *testing.T, seed uint64) (lost int) {
 		e.Run = named(fmt.Sprint("run-", i), 1)
 		p := planned(t, e)
 		all.Go(func() {
-			r, err := e.Apply(t.Context(), p)
+			r, err := applying(t, t.Context(), e, p)
 			if err != nil {
 				t.Errorf("%s: %v", w.Config.Name, err)
 			}

@@ -18,24 +18,23 @@ import (
 // owners, and applying again lets both converge.
 func TestRace(t *testing.T) {
 	t.Parallel()
+	declares(t, 4, "two runs race, and both converge")
 	w, _ := world(t, 8) // six of the wanted type
 	runs := []*engine.Engine{run(t, w, config("production", 3)), run(t, w, config("staging", 3))}
-	for range 4 {
-		var wg sync.WaitGroup
-		for _, e := range runs {
-			wg.Go(func() {
-				p, err := e.Plan(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, err := e.Apply(t.Context(), p); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+	var wg sync.WaitGroup
+	for _, e := range runs {
+		wg.Go(func() {
+			p, err := e.Plan(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := applying(t, t.Context(), e, p); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	wg.Wait()
 	for _, e := range runs {
 		converges(t, e)
 	}

@@ -97,11 +97,11 @@ func TestReplaceIsContinued(t *testing.T) {
 						w.Die(killed)
 					}
 				}
-				_, _ = w.engine.Apply(t.Context(), planned(t, w.engine))
+				_, _ = applying(t, t.Context(), w.engine, planned(t, w.engine))
 				w.Die(nil)
 				for n := range 3 {
 					e := w.next("next", int64(n+2))
-					if r, err := e.Apply(t.Context(), planned(t, e)); err == nil && r.Converged() {
+					if r, err := applying(t, t.Context(), e, planned(t, e)); err == nil && r.Converged() {
 						break
 					}
 				}
@@ -161,7 +161,7 @@ func TestReleaseLooksTwice(t *testing.T) {
 				if changes != nil {
 					w.Change(func() { changes(w, m) })
 				}
-				r, err := w.engine.Apply(context.Background(), p)
+				r, err := applying(t, context.Background(), w.engine, p)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -132,7 +132,7 @@ func (d *disturbed) disturb(t *testing.T, name string, at int64, happens func(*t
 		}
 	}
 	d.at = d.words.Load() + at
-	r, err := d.engine.Apply(t.Context(), planned(t, d.engine))
+	r, err := applying(t, t.Context(), d.engine, planned(t, d.engine))
 	if !happened {
 		t.Fatalf("nothing happened before word %d", at)
 	}
@@ -220,7 +220,7 @@ func TestRollDisturbedAnywhere(t *testing.T) {
 						}
 						return f
 					}
-					r, err := w.engine.Apply(t.Context(), p)
+					r, err := applying(t, t.Context(), w.engine, p)
 					fell = left < 0
 					w.OnCall = nil
 					if tc.away && fell && err == nil && len(r.Failures) == 0 && !r.Converged() {

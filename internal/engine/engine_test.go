@@ -186,7 +186,7 @@ func planned(t *testing.T, e *engine.Engine) *plan.Plan {
 
 func performed(t *testing.T, e *engine.Engine, p *plan.Plan) engine.Result {
 	t.Helper()
-	r, err := e.Apply(t.Context(), p)
+	r, err := applying(t, t.Context(), e, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestPinsCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Pins = hosts.KnownHosts{Path: filepath.Join(blocked, "known_hosts")}
-	if _, err := e.Apply(t.Context(), p); err == nil || !strings.Contains(err.Error(), "pinned host keys") {
+	if _, err := applying(t, t.Context(), e, p); err == nil || !strings.Contains(err.Error(), "pinned host keys") {
 		t.Errorf("error %v", err)
 	}
 	if after := names(t, w); !slices.Equal(before, after) {

@@ -84,7 +84,7 @@ func TestLockLost(t *testing.T) {
 					done++
 				}
 			}
-			r, err := e.Apply(t.Context(), p)
+			r, err := applying(t, t.Context(), e, p)
 			switch lost = guard.left.Load() < 0; {
 			case after == 0:
 				if err == nil || !strings.Contains(err.Error(), errTaken.Error()) {

@@ -159,7 +159,7 @@ func (v *baker) interrupted(t *testing.T, n int, interruption func(*baker, int) 
 	p := planned(t, v.engine)
 	whole := v.ctx
 	happened := interruption(v, n)
-	r, err := v.engine.Apply(v.ctx, p)
+	r, err := applying(t, v.ctx, v.engine, p)
 	v.ctx = whole
 	fell := happened()
 	switch {

@@ -16,6 +16,7 @@ type mover struct {
 
 func newMover(t *testing.T) *mover {
 	t.Helper()
+	declares(t, 1000, "one Mac is moved to and fro")
 	m := &mover{victim: victimIn(t, prepared(t, 3, nodes(1)))}
 	run := thisRun()
 	run.Epoch = 1

@@ -161,7 +161,7 @@ func (v *victim) endsAs(t *testing.T, n int, interruption func(*victim, int) fun
 	t.Helper()
 	p := planned(t, v.engine)
 	fell := interruption(v, n)
-	r, err := v.engine.Apply(t.Context(), p)
+	r, err := applying(t, t.Context(), v.engine, p)
 	if !fell() {
 		if err != nil || !r.Converged() {
 			t.Errorf("not interrupted after %d: %v, failures %+v", n, err, r.Failures)

@@ -44,6 +44,7 @@ func TestApplyInterruptedAnywhere(t *testing.T) {
 // interruption fell: not after the last tool.
 func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bool {
 	t.Helper()
+	declares(t, 4, "a change that was cut off is taken back before anyone may repeat it")
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
 	p := planned(t, e)

@@ -75,7 +75,7 @@ func orderWith(m *memory, name string, n int, f memFault) bool {
 	if f.before != nil {
 		f.before(m)
 	}
-	if r, err := m.engine.Apply(ctx, p); err == nil && r.Converged() {
+	if r, err := applying(t, ctx, m.engine, p); err == nil && r.Converged() {
 		t.Errorf("%s after %d: the run converged without the server that it ordered", name, n)
 	}
 	m.mu.Lock()
@@ -126,7 +126,7 @@ func TestOrderNeedsItsLock(t *testing.T) {
 				m.asOrderer()
 				p := planned(t, m.engine)
 				guard(m)
-				_, _ = m.engine.Apply(t.Context(), p)
+				_, _ = applying(t, t.Context(), m.engine, p)
 				if len(m.world.Machines) != 1 {
 					t.Error("a server was ordered")
 				}

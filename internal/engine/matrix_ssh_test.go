@@ -70,6 +70,7 @@ const sampled = 150
 // drawn by -seed; with -all it is each place.
 func TestFaultMatrixOverSSH(t *testing.T) {
 	t.Parallel()
+	declares(t, 9, "three applies prepare each roll")
 	count := &tally{said: make(map[string]map[string]int)}
 	t.Cleanup(func() { count.report(t) })
 	random := rand.New(rand.NewPCG(drawn(), 0))
@@ -86,6 +87,7 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 			for name := range faults() {
 				t.Run(scenario+", "+name, func(t *testing.T) {
 					t.Parallel()
+					declares(t, 1000, "one Mac is rolled to and fro")
 					r := roller{arena: arenaIn(t, worldtest.Copied(t, before)), configure: configure, want: want, count: count}
 					for n := 0; r.point(t, name, n) && !faults()[name].once && !t.Failed(); n++ {
 					}
@@ -124,6 +126,7 @@ func (r *roller) point(t *testing.T, name string, n int) bool {
 // drawn places of as many as a roll has that nothing hits.
 func (r *roller) sample(t *testing.T, draw *rand.Rand) {
 	t.Helper()
+	declares(t, 1000, "one Mac is rolled to and fro")
 	r.faultless(t)
 	names := slices.Sorted(maps.Keys(faults()))
 	points := sampled / len(rollsOf())
@@ -199,8 +202,8 @@ func rolled(t *testing.T, dir string, configure func(*fleet.Spec, bool)) (string
 	t.Helper()
 	a := arenaIn(t, dir)
 	want := make(map[bool][]string)
-	for i := range 4 { // the first of each knows no version from before
-		second := i%2 == 1
+	for i := range 3 { // the first knows no version from before
+		second := i%2 == 0
 		configure(a.spec, second)
 		a.asRun()
 		converges(t, a.engine)
@@ -230,7 +233,7 @@ func (a *arena) point(t *testing.T, count *tally, name string, n int, f fault, w
 	ctx, die := context.WithCancelCause(t.Context())
 	defer die(nil)
 	a.arm(n, f, die)
-	r, err := a.engine.Apply(ctx, p)
+	r, err := applying(t, ctx, a.engine, p)
 	fell := a.disarm(t)
 	broke := errors.Is(err, errDied)
 	if !broke {

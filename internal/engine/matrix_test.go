@@ -220,7 +220,7 @@ func (m *memory) takeOver() {
 	other.Run = named(fmt.Sprint("other", m.epoch), m.epoch)
 	p, err := other.Plan(m.t.Context())
 	if err == nil {
-		_, err = other.Apply(m.t.Context(), p)
+		_, err = applying(m.t, m.t.Context(), other, p)
 	}
 	if err != nil {
 		m.t.Error(err)
@@ -233,7 +233,7 @@ func (m *memory) lackServer() {
 	m.world.Machines[0].Unlisted = true
 	if p, err := m.engine.Plan(m.t.Context()); err == nil { // else it has none of the servers that are known
 		m.world.Machines[0].Unlisted = true // it still lacks it when the run looks again
-		_, _ = m.engine.Apply(m.t.Context(), p)
+		_, _ = applying(m.t, m.t.Context(), m.engine, p)
 	}
 	m.world.Machines[0].Unlisted = false
 	m.asRun()
@@ -393,7 +393,7 @@ func (m *memory) point(count *tally, name string, n int, f memFault, want []stri
 	if f.before != nil {
 		f.before(m)
 	}
-	r, err := m.engine.Apply(ctx, p)
+	r, err := applying(t, ctx, m.engine, p)
 	m.mu.Lock()
 	fell := m.left < 0
 	m.left, m.f, m.dead = -1, memFault{}, false

@@ -221,7 +221,7 @@ func TestMoveAsksForNodesAgain(t *testing.T) {
 					left--
 					return enginetest.Fault{Err: errReset}
 				}
-				r, err := w.engine.Apply(t.Context(), p)
+				r, err := applying(t, t.Context(), w.engine, p)
 				if times == 1 {
 					if err != nil || !r.Converged() {
 						t.Errorf("%v, failures %+v", err, r.Failures)
@@ -285,7 +285,7 @@ func TestMoveAsksForTheLockAgain(t *testing.T) {
 					}
 					return enginetest.Fault{}
 				}
-				if r, err := w.engine.Apply(t.Context(), p); err != nil || r.Lost == nil {
+				if r, err := applying(t, t.Context(), w.engine, p); err != nil || r.Lost == nil {
 					t.Errorf("%v, %+v", err, r)
 				}
 				if _, there := w.Node(names[0]); !there {

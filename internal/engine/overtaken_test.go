@@ -39,7 +39,7 @@ func TestReleaseOvertaken(t *testing.T) {
 					}
 					return enginetest.Fault{Before: others}
 				}
-				_, _ = w.engine.Apply(t.Context(), planned(t, w.engine))
+				_, _ = applying(t, t.Context(), w.engine, planned(t, w.engine))
 				if want == nil {
 					t.Fatal("no other run came between")
 				}
@@ -68,7 +68,7 @@ func TestPoolNameOutlivesAKill(t *testing.T) {
 				}
 				return enginetest.Fault{After: func() { w.Die(errDied) }}
 			}
-			r, err := e.Apply(t.Context(), planned(t, e))
+			r, err := applying(t, t.Context(), e, planned(t, e))
 			if w.Die(nil); dies == nil && (err != nil || !r.Converged()) {
 				t.Fatalf("%d replicas: %v, failures %+v", to, err, r.Failures)
 			}

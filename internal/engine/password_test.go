@@ -11,6 +11,7 @@ import (
 // locked.
 func TestOnePasswordTriedAtOnce(t *testing.T) {
 	t.Parallel()
+	declares(t, 6, "six runs meet on one host")
 	w, e := converged(t, 3, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Name
 	if err := w.Inject(host, "wrong-password"); err != nil {
@@ -22,7 +23,7 @@ func TestOnePasswordTriedAtOnce(t *testing.T) {
 		wg.Go(func() {
 			p, err := other.Plan(t.Context())
 			if err == nil {
-				_, err = other.Apply(t.Context(), p)
+				_, err = applying(t, t.Context(), other, p)
 			}
 			if err != nil {
 				t.Error(err)

@@ -37,6 +37,7 @@ func TestPinnedProgram(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
+			declares(t, 5, "each load of the job is counted from the one before")
 			version := func(v string) *fleet.Artifact { return sample("kubelet", v, "tart-kubelet-"+v+tc.suffix) }
 			c := nodes(1)
 			kubelet := c.Fleets[0].Groups[0].Spec.TartKubelet

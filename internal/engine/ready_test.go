@@ -203,7 +203,7 @@ func TestSilentHostDelaysNoOther(t *testing.T) {
 			cancel()
 		}
 	}
-	r, err := e.Apply(t.Context(), p)
+	r, err := applying(t, t.Context(), e, p)
 	if err != nil || r.NotWaited != 1 || len(ready) != 1 || ready[0] == silent {
 		t.Errorf("silent is %s, Ready are %q, %d not waited for: %v", silent, ready, r.NotWaited, err)
 	}

@@ -74,6 +74,7 @@ func TestRollback(t *testing.T) {
 // confirmation. The host takes it back without a load of the main ruleset, and the Pod's virtual machine has a network.
 func TestRollbackUnderAPod(t *testing.T) {
 	t.Parallel()
+	declares(t, 4, "a first firewall and a change of it fail, and both are repeated")
 	const incident = "cut-connection-during-pf"
 	w, e, host := longNode(t, nodes(1))
 	n := &network{T: t, w: w, e: e, host: host}

@@ -31,6 +31,7 @@ func forms(t *testing.T, password string) map[string]string {
 // event and result, and at the marker and its digests.
 func TestPasswordsShowNowhere(t *testing.T) {
 	t.Parallel()
+	declares(t, 5, "one password is followed through all that uses it")
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Server.ID

@@ -67,7 +67,7 @@ func TestStaleKcpassword(t *testing.T) {
 			if !slices.Equal(said, []string{tc.before}) {
 				t.Errorf("it says %q", said)
 			}
-			for n := range 3 {
+			for n := range 2 {
 				r := apply(t, e)
 				if left := codesOf(r.After, host); r.Converged() || n == 0 && !slices.Equal(left, []string{tc.after}) {
 					t.Errorf("apply %d: left %q, failures %v", n, left, r.Failures)

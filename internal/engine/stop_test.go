@@ -59,7 +59,7 @@ func TestLeftAtOnce(t *testing.T) {
 			}
 			return f
 		}
-		r, err := w.engine.Apply(ctx, p)
+		r, err := applying(t, ctx, w.engine, p)
 		if !errors.Is(err, left) || len(r.Failures) != 1 {
 			t.Fatalf("result %+v, error %v", r, err)
 		}

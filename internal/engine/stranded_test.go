@@ -24,6 +24,7 @@ func (l latest) List(context.Context) ([]inventory.Server, error) { return l.ser
 // shortly before its Pods are let go.
 func TestStrandedPodsAreLookedAtTwice(t *testing.T) {
 	t.Parallel()
+	declares(t, 4, "three answers keep the Pods, and the fourth lets them go")
 	w, e := converged(t, 4, nodes(2))
 	one := planned(t, e).Hosts[0].Name
 	if err := w.Inject(one, "stranded-pods"); err != nil {
@@ -45,7 +46,7 @@ func TestStrandedPodsAreLookedAtTwice(t *testing.T) {
 		"no answer":                             {provider, nil, errors.New("no answer")},
 	} {
 		e.Servers = l
-		r, err := e.Apply(t.Context(), p)
+		r, err := applying(t, t.Context(), e, p)
 		e.Servers = provider
 		if err == nil && (len(r.Failures) == 0 || !strings.Contains(r.Failures[0].Err.Error(), name)) {
 			t.Errorf("%s: %+v", name, r.Failures)
@@ -54,7 +55,7 @@ func TestStrandedPodsAreLookedAtTwice(t *testing.T) {
 			t.Errorf("%s: Pods were let go", name)
 		}
 	}
-	if r, err := e.Apply(t.Context(), p); err != nil || !r.Converged() || r.Done != 1 {
+	if r, err := applying(t, t.Context(), e, p); err != nil || !r.Converged() || r.Done != 1 {
 		t.Errorf("%d done, %+v, %v", r.Done, r.Failures, err)
 	}
 	for _, a := range planned(t, e).Actions {

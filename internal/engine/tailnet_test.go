@@ -209,7 +209,7 @@ func TestWholeTailnetIncidents(t *testing.T) {
 			}
 			c.Fleets[0].Groups[0].Replicas = 2
 			e := runTailnet(t, w, c, runNodes(t, w, c), nil)
-			r, err := e.Apply(t.Context(), planned(t, e))
+			r, err := applying(t, t.Context(), e, planned(t, e))
 			if err != nil {
 				t.Fatal(err)
 			}

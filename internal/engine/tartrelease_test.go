@@ -13,6 +13,7 @@ import (
 // have no sealed resources, so codesign finds them invalid, and they run. 2.33.0 was valid, and macOS killed it.
 func TestTartReleases(t *testing.T) {
 	t.Parallel()
+	declares(t, 8, "each release is installed over the one before")
 	c := nodes(1)
 	w, e := converged(t, 3, c)
 	e.Run = named("sam", 1) // whose cordons are opened again
@@ -75,6 +76,7 @@ func TestTartReleases(t *testing.T) {
 // says what helps.
 func TestProtectedBundle(t *testing.T) {
 	t.Parallel()
+	declares(t, 6, "what one install leaves is found by the next")
 	c := nodes(1)
 	w, e := converged(t, 3, c)
 	e.Run = named("sam", 1) // whose cordons are opened again

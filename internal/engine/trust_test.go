@@ -64,7 +64,7 @@ func TestKilledBetweenPasswordAndClaim(t *testing.T) {
 		}
 		e := w.Engine()
 		p := planned(t, e)
-		_, _ = e.Apply(t.Context(), p) // it died
+		_, _ = applying(t, t.Context(), e, p) // it died
 		w.Die(nil)
 		w.Reinstall(w.Machines[0])
 		w.OnCall = func(c enginetest.Call) enginetest.Fault {
@@ -78,7 +78,7 @@ func TestKilledBetweenPasswordAndClaim(t *testing.T) {
 		if len(p.Actions) != 0 || len(p.Rejected) != 1 || p.Rejected[0].Code != plan.CodeWrongHostKey {
 			t.Errorf("actions %v, rejected %+v", p.Actions, p.Rejected)
 		}
-		if _, err := e.Apply(t.Context(), p); err != nil {
+		if _, err := applying(t, t.Context(), e, p); err != nil {
 			t.Error(err)
 		}
 	})
@@ -99,7 +99,7 @@ func TestHalfTakenServerIsNamed(t *testing.T) {
 			}
 			return enginetest.Fault{}
 		}
-		_, _ = e.Apply(t.Context(), p) // it died
+		_, _ = applying(t, t.Context(), e, p) // it died
 		w.Die(nil)
 		w.OnCall = nil
 		for _, m := range w.Machines {
@@ -112,7 +112,7 @@ func TestHalfTakenServerIsNamed(t *testing.T) {
 		if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first {
 			t.Fatalf("hosts %+v", p.Hosts)
 		}
-		r, err := e.Apply(t.Context(), p)
+		r, err := applying(t, t.Context(), e, p)
 		if err != nil || r.Converged() || r.Done == 0 || len(r.Failures) > 0 {
 			t.Errorf("%v: done %d, failures %v, converged %t", err, r.Done, r.Failures, r.Converged())
 		}
@@ -158,7 +158,7 @@ func TestKnownMemberWithoutAPin(t *testing.T) {
 				if len(p.Hosts) != 1 || p.Hosts[0].Unknown == nil || p.Hosts[0].Unknown.Code != plan.CodeHostKeyUnknown || s.Complete() {
 					t.Fatalf("hosts %+v", p.Hosts)
 				}
-				r, err := e.Apply(t.Context(), p)
+				r, err := applying(t, t.Context(), e, p)
 				if err != nil || r.Converged() || w.IsPinned(w.Machines[0]) {
 					t.Errorf("%v: %+v; pinned %t", err, r.Failures, w.IsPinned(w.Machines[0]))
 				}

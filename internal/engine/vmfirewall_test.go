@@ -64,6 +64,7 @@ func TestVMFirewallIncidents(t *testing.T) {
 	for reading, incidents := range happen {
 		t.Run(reading, func(t *testing.T) {
 			t.Parallel()
+			declares(t, 12, "an apply for each incident that a share adds")
 			w, e, host := firewalled(t, readings()[reading])
 			for _, incident := range incidents {
 				if err := w.Inject(host, incident); err != nil {

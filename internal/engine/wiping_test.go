@@ -24,7 +24,7 @@ func TestWorkBeforeTheErase(t *testing.T) {
 					}
 					return enginetest.Fault{}
 				}
-				_, _ = w.engine.Apply(t.Context(), planned(t, w.engine))
+				_, _ = applying(t, t.Context(), w.engine, planned(t, w.engine))
 				w.Die(nil)
 				w.OnCall = nil
 				pins, err := w.Engine().Pins.All()

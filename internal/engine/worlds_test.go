@@ -1,16 +1,20 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/github"
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/internal/worldtest"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // converged returns a world of some servers in which a configuration was applied, and an engine for it. Its Nodes are older
@@ -36,7 +40,9 @@ func prepared(t *testing.T, servers int, c *fleet.Config) string {
 			}
 		}
 		e := engineOf(t, w, c)
-		converges(t, e)
+		if r, err := e.Apply(t.Context(), planned(t, e)); err != nil || !r.Converged() {
+			t.Fatalf("the world is not prepared: %v, failures %q, left %+v", err, failed(r), r.After)
+		}
 		grow(t, w, e)
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
@@ -94,5 +100,56 @@ func fenceGroup(t *testing.T, w *sandbox.World) {
 		s.Groups = []github.Group{{ID: 1, Name: "Default", Visibility: "all"}, {ID: 5, Name: "fence", Visibility: "selected"}}
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// mostApplies is how many applies to simulated Macs a test may have that declares no more: each costs as much as a thousand
+// applies in memory.
+const mostApplies = 3
+
+// bill is what a test may spend and has spent.
+type bill struct {
+	mu            sync.Mutex
+	most, applies int
+}
+
+var bills sync.Map // of *bill by the name of the test
+
+// billOf returns the bill of a test, and checks it at the test's end.
+func billOf(t *testing.T) *bill {
+	t.Helper()
+	value, had := bills.LoadOrStore(t.Name(), &bill{most: mostApplies})
+	b := value.(*bill)
+	if !had {
+		t.Cleanup(func() {
+			bills.Delete(t.Name())
+			if b.applies > b.most {
+				t.Errorf("%d applies to simulated Macs, and %d are declared: see declares", b.applies, b.most)
+			}
+		})
+	}
+	return b
+}
+
+// applying applies, and counts an apply to simulated Macs.
+func applying(t *testing.T, ctx context.Context, e *engine.Engine, p *plan.Plan) (engine.Result, error) {
+	t.Helper()
+	if _, simulated := e.Hosts.(overssh.Hosts); simulated {
+		b := billOf(t)
+		b.mu.Lock()
+		b.applies++
+		b.mu.Unlock()
+	}
+	return e.Apply(ctx, p)
+}
+
+// declares lets a test apply more often to simulated Macs than mostApplies, and says why.
+func declares(t *testing.T, applies int, why string) {
+	t.Helper()
+	b := billOf(t)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.most = applies; applies <= mostApplies || why == "" {
+		t.Errorf("%d applies need no reason, or have none: %q", applies, why)
 	}
 }

@@ -138,7 +138,7 @@ func TestTree(t *testing.T) {
 	if !slices.Equal(all, want) || len(yes) == 0 {
 		t.Errorf("%d packages are cached and %d are not; go lists %d", len(yes), len(no), len(want))
 	}
-	if tests := sharedTests(files); !slices.Contains(tests["hosts"], "TestUndoArmKilled") || !slices.Contains(tests["steps/tartkubelet"], "TestTornBundle") {
+	if tests := sharedTests(files); !slices.Contains(tests["hosts"], "TestUndoArmKilled") || !slices.Contains(tests["steps/tartkubelet"], "TestTornBundle") || len(tests["internal/testrun"]) > 0 {
 		t.Errorf("shared: %v", tests)
 	}
 }
