@@ -49,7 +49,17 @@ func (s *session) shownNow() time.Time {
 	if now.Sub(s.lastChange()).Abs() < young {
 		return now.Truncate(time.Second)
 	}
-	return now.Truncate(shownStep)
+	from := s.machine.clock().lastMove() // so that the steps begin where someone has moved the clock to
+	return from.Add(now.Sub(from).Truncate(shownStep))
+}
+
+// lastMove returns where the clock was moved to last.
+func (c clock) lastMove() time.Time {
+	if len(c.Moved) == 0 {
+		return time.Unix(0, 0)
+	}
+	last := c.Moved[len(c.Moved)-1]
+	return last.At.Add(last.Ahead)
 }
 
 // shown returns the time that a process shows.
