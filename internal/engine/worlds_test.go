@@ -23,7 +23,11 @@ import (
 func converged(t *testing.T, servers int, c *fleet.Config) (*sandbox.World, *engine.Engine) {
 	t.Helper()
 	w := opened(t, prepared(t, servers, c))
-	return w, engineOf(t, w, c)
+	e := engineOf(t, w, c)
+	if _, err := e.Cluster.Nodes(t.Context()); err != nil { // kubelets report now, not when the world was prepared
+		t.Fatal(err)
+	}
+	return w, e
 }
 
 // prepared returns the folder of such a world.
