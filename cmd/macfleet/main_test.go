@@ -98,7 +98,8 @@ func TestScripts(t *testing.T) {
 			"doprinted":  doPrinted,
 
 			"nopasswords": nopasswords,
-			"applied":     applied,
+			"world":       world,
+			"applies":     applies,
 		},
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"go.uber.org/goleak"
@@ -38,14 +39,15 @@ type answer struct {
 // worker is a process that runs macfleet's commands one after the other. Starting a process for each would
 // cost more than most commands do, and what one read of a world the next would read again.
 type worker struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *json.Decoder
-	said bytes.Buffer // its standard error: a panic, a data race
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *json.Decoder
+	said  bytes.Buffer  // its standard error: a panic, a data race
+	limit time.Duration // of a command
 }
 
 func newWorker() (*worker, error) {
-	w := &worker{cmd: exec.Command("macfleet-worker")}
+	w := &worker{cmd: exec.Command("macfleet-worker"), limit: commandLimit}
 	w.cmd.Stderr = &w.said
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
@@ -61,7 +63,7 @@ func newWorker() (*worker, error) {
 // run returns the answer to a task. A worker that fails has ended, and the error has its stacks.
 func (w *worker) run(t task) (a answer, err error) {
 	// SIGQUIT makes the process print its goroutines and exit.
-	late := time.AfterFunc(commandLimit, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
+	late := time.AfterFunc(w.limit, func() { _ = w.cmd.Process.Signal(syscall.SIGQUIT) })
 	defer late.Stop()
 	if err = json.NewEncoder(w.in).Encode(t); err == nil {
 		err = w.out.Decode(&a)
@@ -119,9 +121,65 @@ func (t task) perform() (answer, error) {
 	if err := os.Chdir(t.Dir); err != nil {
 		return answer{}, err
 	}
+	if fault := faults[t.Args[0]]; fault != nil {
+		fault()
+		return answer{}, nil
+	}
 	var out, errs bytes.Buffer
 	code := run(context.Background(), t.Args, app.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	return answer{Code: code, Out: out.String(), Err: errs.String()}, nil
+}
+
+// faults are what a command might do to its process, by the name of a command that does it.
+var faults = map[string]func(){
+	"leave-goroutine": func() { go func() { select {} }() },
+	"leave-file": func() {
+		if _, err := os.Open(os.DevNull); err != nil {
+			panic(err)
+		}
+	},
+	"leave-umask": func() { syscall.Umask(umask() ^ 1) },
+	"panic":       func() { panic("at once") },
+	"hang": func() {
+		if r, _, err := os.Pipe(); err == nil {
+			_, _ = r.Read(make([]byte, 1)) // nobody writes
+		}
+	},
+}
+
+// TestWorker: what a command leaves behind in its process is reported, and a command that ends the process or does
+// not end fails with its stacks.
+func TestWorker(t *testing.T) {
+	t.Parallel()
+	for name, wanted := range map[string]string{
+		"version": "", "leave-goroutine": "found unexpected goroutines", "leave-file": "open: /", "leave-umask": "umask 00",
+		"panic": "panic: at once", "hang": "SIGQUIT: quit",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := newWorker()
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(name string) string {
+				a, err := w.run(task{Args: []string{name}, Dir: t.TempDir()})
+				if err != nil {
+					return err.Error()
+				}
+				return a.Left
+			}
+			if left := run("version"); left != "" {
+				t.Fatalf("version left %q", left)
+			}
+			if name == "hang" {
+				w.limit = time.Millisecond
+			}
+			if left := run(name); (left == "") != (wanted == "") || !strings.Contains(left, wanted) {
+				t.Errorf("left %q, wanted %q", left, wanted)
+			}
+			_ = w.end() // it may have ended
+		})
+	}
 }
 
 // residue is what a process has besides its memory.
