@@ -12,9 +12,12 @@ func completes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: completes WORDS ARGS...")
 	}
-	ts.Check(ts.Exec("macfleet", append([]string{"__complete"}, args[1:]...)...))
+	a := macfleet(ts, append([]string{"__complete"}, args[1:]...)...)
+	if a.Code != 0 {
+		ts.Fatalf("%s: exit %d", strings.Join(args[1:], " "), a.Code)
+	}
 	var words []string
-	for line := range strings.Lines(ts.ReadFile("stdout")) {
+	for line := range strings.Lines(a.Out) {
 		if word := strings.TrimSpace(line); !strings.HasPrefix(word, ":") {
 			words = append(words, word)
 		}
@@ -22,7 +25,7 @@ func completes(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strings.Join(words, " "); got != args[0] {
 		ts.Fatalf("%s: offered %q, wanted %q", strings.Join(args[1:], " "), got, args[0])
 	}
-	if said := ts.ReadFile("stderr"); !strings.HasPrefix(said, "Completion ended") || strings.Count(said, "\n") > 1 {
+	if said := a.Err; !strings.HasPrefix(said, "Completion ended") || strings.Count(said, "\n") > 1 {
 		ts.Fatalf("it said: %s", said)
 	}
 }

@@ -12,13 +12,12 @@ func doPrinted(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: doprinted HOST")
 	}
-	ts.Check(ts.Exec("macfleet", "plan"))
-	found := regexp.MustCompile(`fix: (?:when its work is done, on the host: ((?s:.+?))|(kubectl (?s:.+?))); or, if both`).FindStringSubmatch(ts.ReadFile("stdout"))
+	found := regexp.MustCompile(`fix: (?:when its work is done, on the host: ((?s:.+?))|(kubectl (?s:.+?))); or, if both`).FindStringSubmatch(done(ts, "plan"))
 	switch {
 	case found == nil:
 		ts.Fatalf("the plan prints no command")
 	case found[2] != "":
-		ts.Check(ts.Exec("macfleet", "sandbox", "run", "--", "sh", "-c", found[2]))
+		done(ts, "sandbox", "run", "--", "sh", "-c", found[2])
 		return
 	}
 	m := simulated(ts, args[0])

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -42,6 +40,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(tested{m}, map[string]func(){
+		"macfleet-worker": work,
 		"macfleet": func() {
 			os.Exit(run(context.Background(), os.Args[1:], app.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
@@ -56,6 +55,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			newRunner(env)
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("MACFLEET_ENVIRONMENT", "production")
 			env.Setenv("MACFLEET_SANDBOX", filepath.Join(env.WorkDir, "world"))
@@ -76,6 +76,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":       code,
+			"process":    asProcess,
 			"member":     member,
 			"scraped":    scraped,
 			"requests":   requests,
@@ -97,7 +98,8 @@ func TestScripts(t *testing.T) {
 			"doprinted":  doPrinted,
 
 			"nopasswords": nopasswords,
-			"applied":     applied,
+			"world":       world,
+			"applies":     applies,
 		},
 	})
 }
@@ -119,27 +121,6 @@ func copyExample(dir string) error {
 	return nil
 }
 
-// code WANTED ARGS... runs macfleet and checks its exit code.
-func code(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: code EXIT ARGS...")
-	}
-	wanted, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec("macfleet", args[1:]...)
-	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != wanted {
-		ts.Fatalf("macfleet %s: exit %d, wanted %d\nstdout:\n%s\nstderr:\n%s", strings.Join(args[1:], " "), got, wanted,
-			ts.ReadFile("stdout"), ts.ReadFile("stderr"))
-	}
-}
-
 // member VARIABLE FLEET N sets a variable to the name of a fleet's Nth member,
 // counted from 1, and VARIABLE_ROOT to the folder of its file system.
 func member(ts *testscript.TestScript, neg bool, args []string) {
@@ -148,15 +129,13 @@ func member(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	n, err := strconv.Atoi(args[2])
 	ts.Check(err)
-	ts.Check(ts.Exec("macfleet", "hosts", "-o", "name", "--on", "fleet="+args[1]))
-	names := strings.Fields(ts.ReadFile("stdout"))
+	names := strings.Fields(done(ts, "hosts", "-o", "name", "--on", "fleet="+args[1]))
 	if n < 1 || n > len(names) {
 		ts.Fatalf("fleet %s has %d members", args[1], len(names))
 	}
 	ts.Setenv(args[0], names[n-1])
 	ts.Setenv(args[0]+"_SHORT", args[1]+"/"+names[n-1][len(names[n-1])-5:])
-	ts.Check(ts.Exec("macfleet", "sandbox", "path", names[n-1]))
-	ts.Setenv(args[0]+"_ROOT", strings.TrimSpace(ts.ReadFile("stdout")))
+	ts.Setenv(args[0]+"_ROOT", strings.TrimSpace(done(ts, "sandbox", "path", names[n-1])))
 }
 
 // scraped NAME PORT... reads the metrics of a host over the tailnet, and checks that no other address serves them.

@@ -19,8 +19,7 @@ import (
 
 // simulated opens a server's Mac directly, without SSH.
 func simulated(ts *testscript.TestScript, host string) *mac.Machine {
-	ts.Check(ts.Exec("macfleet", "sandbox", "path", host))
-	m, err := mac.Open(filepath.Dir(strings.TrimSpace(ts.ReadFile("stdout"))))
+	m, err := mac.Open(filepath.Dir(strings.TrimSpace(done(ts, "sandbox", "path", host))))
 	ts.Check(err)
 	return m
 }

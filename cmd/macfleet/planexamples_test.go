@@ -15,13 +15,9 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: shows EXAMPLE")
 	}
-	macfleet := func(args ...string) string {
-		ts.Check(ts.Exec("macfleet", args...))
-		return ts.ReadFile("stdout")
-	}
 	ts.Setenv("MACFLEET_DIRECTORY", filepath.Join(ts.Getenv("EXAMPLES"), args[0]))
 	ts.Setenv("MACFLEET_SANDBOX", ts.MkAbs("world-"+args[0]))
-	plan := func(more ...string) string { return macfleet(append([]string{"plan"}, more...)...) }
+	plan := func(more ...string) string { return done(ts, append([]string{"plan"}, more...)...) }
 	text := plan("--record", "observed.json", "--out", "kept.json")
 	if !strings.Contains(text, "\nPlan: ") {
 		ts.Fatalf("nothing is planned:\n%s", text)
@@ -31,12 +27,12 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s of the plan and of the file (-plan +file):\n%s", kind, diff)
 		}
 	}
-	_, _, file := cutHead(macfleet("show", "kept.json"))
+	_, _, file := cutHead(done(ts, "show", "kept.json"))
 	same("text", text, file)
-	title, _, body := cutHead(macfleet("show", "kept.json", "--format", "markdown"))
+	title, _, body := cutHead(done(ts, "show", "kept.json", "--format", "markdown"))
 	same("Markdown", plan("--snapshot", "observed.json", "--format", "markdown"), title+"\n\n"+body)
 	var whole struct{ Plan any }
-	ts.Check(json.Unmarshal([]byte(macfleet("show", "kept.json", "--json")), &whole))
+	ts.Check(json.Unmarshal([]byte(done(ts, "show", "kept.json", "--json")), &whole))
 	var live any
 	ts.Check(json.Unmarshal([]byte(plan("--snapshot", "observed.json", "--json")), &live))
 	if diff := cmp.Diff(live, whole.Plan); diff != "" {

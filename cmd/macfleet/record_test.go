@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,26 +16,18 @@ func schema(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: schema NAME FILE")
 	}
-	text := []byte(ts.ReadFile(args[1]))
-	validate := schematest.Validate
-	if args[0] == "stream" || args[0] == "record" {
-		validate = schematest.ValidateLines
-	}
-	if err := validate(args[0], text); err != nil {
-		ts.Fatalf("%s: %v\n%s", args[1], err, text)
-	}
+	follows(ts, args[0], ts.ReadFile(args[1]))
 }
 
-// exitOf runs macfleet and returns its exit code and standard output.
-func exitOf(ts *testscript.TestScript, args ...string) (code int, stdout string) {
-	err := ts.Exec("macfleet", args...)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else {
-		ts.Check(err)
+// follows checks a text against the schema NAME.
+func follows(ts *testscript.TestScript, name, text string) {
+	validate := schematest.Validate
+	if name == "stream" || name == "record" {
+		validate = schematest.ValidateLines
 	}
-	return code, ts.ReadFile("stdout")
+	if err := validate(name, []byte(text)); err != nil {
+		ts.Fatalf("schema %s: %v\n%s", name, err, text)
+	}
 }
 
 // recorded observes the world, saves the observation, removes the world, and checks that
@@ -55,25 +45,26 @@ func recorded(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	codes, texts := make([]int, len(ways)), make([]string, len(ways))
 	for i, way := range ways {
-		codes[i], texts[i] = exitOf(ts, append(way, "--record", file)...)
+		a := macfleet(ts, append(way, "--record", file)...)
+		codes[i], texts[i] = a.Code, a.Out
 	}
-	schema(ts, false, []string{"snapshot", file})
+	follows(ts, "snapshot", ts.ReadFile(file))
 	ts.Check(os.Rename(world, gone))
 	ts.Setenv("MACFLEET_SANDBOX", "")
 	for i, way := range ways {
-		code, text := exitOf(ts, append(way, "--snapshot", file)...)
-		if code != codes[i] || untimed(text) != untimed(texts[i]) {
-			ts.Fatalf("%s: exit %d and from the file %d:\n%s\n%s", strings.Join(way, " "), codes[i], code, texts[i], text)
+		a := macfleet(ts, append(way, "--snapshot", file)...)
+		if a.Code != codes[i] || untimed(a.Out) != untimed(texts[i]) {
+			ts.Fatalf("%s: exit %d and from the file %d:\n%s\n%s", strings.Join(way, " "), codes[i], a.Code, texts[i], a.Out)
 		}
 		// The first line has a second sentence if the record lacks something.
-		if first, _, _ := strings.Cut(ts.ReadFile("stderr"), "\n"); !strings.HasPrefix(first, "From "+file+", observed ") || !strings.HasSuffix(first, " UTC.") {
+		if first, _, _ := strings.Cut(a.Err, "\n"); !strings.HasPrefix(first, "From "+file+", observed ") || !strings.HasSuffix(first, " UTC.") {
 			ts.Fatalf("%s: stderr starts with: %s", strings.Join(way, " "), first)
 		}
 		switch strings.Join(way, " ") {
 		case "plan --json", "drift --json":
-			schema(ts, false, []string{"plan", "stdout"})
+			follows(ts, "plan", a.Out)
 		case "hosts -o json":
-			schema(ts, false, []string{"hosts", "stdout"})
+			follows(ts, "hosts", a.Out)
 		}
 	}
 	ts.Setenv("MACFLEET_SANDBOX", world)

@@ -82,6 +82,13 @@ func (o *output) lost(what string) error {
 	return fmt.Errorf("%s: %w", what, o.err)
 }
 
+// close closes a file. Every write to it has said what it did not take.
+func (o *output) close() {
+	if file, ok := o.to.(*os.File); ok {
+		_ = file.Close()
+	}
+}
+
 // unwritten returns why standard output, or the file of --json-into, did not take everything.
 func (env *Env) unwritten() error {
 	return errors.Join(env.output.lost("write to standard output"), env.into.lost("--json-into: write to "+env.into.name))

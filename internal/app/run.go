@@ -145,6 +145,7 @@ func (env *Env) code(ctx context.Context, err error) int {
 	}
 	env.endLog(code, code == ExitError && !errors.Is(err, errCancelled) || code == ExitLeft || code == ExitIncomplete && env.record.Load() != nil)
 	env.conclude(code, shown)
+	env.into.close()
 	return code
 }
 
