@@ -3,6 +3,7 @@ package plan_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -16,7 +17,19 @@ const scope = "https://ci.acme.dev/acme"
 type agentStep struct {
 	name  string
 	wants bool
-	views *[]plan.View // what it was given
+	views *views // what it was given
+}
+
+// views is safe for concurrent use: a plan compares hosts in parallel.
+type views struct {
+	mu  sync.Mutex
+	all []plan.View
+}
+
+func (s *views) add(v plan.View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, v)
 }
 
 var _ plan.AgentKeeper = agentStep{}
@@ -36,7 +49,7 @@ func (agentStep) Entry(f plan.Facts) (string, string, bool) {
 }
 
 func (a agentStep) Diff(v plan.View) plan.Finding {
-	*a.views = append(*a.views, v)
+	a.views.add(v)
 	return plan.Finding{Facts: "agent", Running: inventory.Present([]plan.Task{})}
 }
 
@@ -52,7 +65,7 @@ func (a agentStep) Leave(v plan.View) plan.Finding {
 // agents is a world whose hosts are agents of a service.
 type agents struct {
 	*world
-	views []plan.View
+	views *views
 }
 
 func newAgents(w *world) *agents { return &agents{world: w} }
@@ -60,9 +73,9 @@ func newAgents(w *world) *agents { return &agents{world: w} }
 func (a *agents) plan(t *testing.T) *plan.Plan {
 	t.Helper()
 	a.world.plan(t)
-	a.views = nil
+	a.views = &views{}
 	return plan.Compute(a.cfg, func(h fleet.Host) []plan.Step {
-		return append(a.steps(h), agentStep{h.Name, true, &a.views})
+		return append(a.steps(h), agentStep{h.Name, true, a.views})
 	}, a.snap, a.sel)
 }
 
@@ -199,10 +212,10 @@ func TestAgentView(t *testing.T) {
 			a.lists(inventory.Agent{ID: "1", Name: strings.ToUpper(name(a)), Online: true}, inventory.Agent{ID: "4", Name: "another"}, inventory.Agent{ID: "5", Name: "mini-5"})
 			tc.change(a)
 			p := a.plan(t)
-			if len(a.views) == 0 {
+			if len(a.views.all) == 0 {
 				t.Fatal("the step was not compared")
 			}
-			v := a.views[0]
+			v := a.views.all[0]
 			var ids []string
 			for _, e := range v.Service.Agents {
 				ids = append(ids, e.ID)

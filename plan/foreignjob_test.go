@@ -102,7 +102,7 @@ func TestOwnJob(t *testing.T) {
 		p := plan.Compute(w.cfg, func(h fleet.Host) []plan.Step {
 			all := w.steps(h)
 			if owner {
-				all = append(all, ownsJob{agentStep{views: new([]plan.View)}})
+				all = append(all, ownsJob{agentStep{views: &views{}}})
 			}
 			return all
 		}, w.snap, plan.Selection{})

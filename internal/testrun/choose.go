@@ -118,15 +118,17 @@ func racing(files []gosource.File) []string {
 	return withTests(files, func(pkg string) bool { return concurrent[pkg] && code[pkg] })
 }
 
-// isConcurrent finds a go statement and its like: a WaitGroup's or an errgroup's Go, AfterFunc, and the
-// locks that net/http's goroutines need.
+// isConcurrent finds a go statement and its like: a WaitGroup's or an errgroup's Go, AfterFunc, and what
+// guards values for the goroutines of others, such as net/http's.
 func isConcurrent(f *ast.File) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
 			found = true
 		case *ast.SelectorExpr:
-			found = found || slices.Contains([]string{"Go", "TryGo", "AfterFunc", "Mutex", "RWMutex"}, n.Sel.Name)
+			x, ok := n.X.(*ast.Ident)
+			guards := ok && (x.Name == "atomic" || x.Name == "sync" && !strings.HasPrefix(n.Sel.Name, "Once"))
+			found = found || guards || slices.Contains([]string{"Go", "TryGo", "AfterFunc"}, n.Sel.Name)
 		}
 		return !found
 	})

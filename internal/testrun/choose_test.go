@@ -85,10 +85,10 @@ func TestRacing(t *testing.T) {
 	t.Parallel()
 	const test = "func TestX() {}"
 	texts := map[string]string{"none/x.go": "func f() { go1() }\nfunc go1() {}", "none/x_test.go": test, "untested/x.go": "func f() { go f() }", "main/x.go": "package main\nfunc f() { go f() }", "main/x_test.go": test, "tests/x.go": "func f() {}", "tests/x_test.go": "func TestX() { go TestX() }", "only/x_test.go": "func TestX() { go TestX() }"}
-	for name, text := range map[string]string{"statement": "go f()", "group": "var g group; g.Go(f)", "try": "g.TryGo(f)", "later": "time.AfterFunc(1, f)", "lock": "var mu sync.Mutex; mu.Lock()"} {
+	for name, text := range map[string]string{"statement": "go f()", "group": "var g group; g.Go(f)", "try": "g.TryGo(f)", "later": "time.AfterFunc(1, f)", "lock": "var mu sync.Mutex; mu.Lock()", "map": "var m sync.Map; _ = m", "once": "_ = sync.OnceValue(f)"} {
 		texts[name+"/x.go"], texts[name+"/x_test.go"] = "func f() { "+text+" }", test
 	}
-	want := []string{"./group", "./later", "./lock", "./statement", "./tests", "./try"}
+	want := []string{"./group", "./later", "./lock", "./map", "./statement", "./tests", "./try"}
 	if got := racing(parsed(t, texts)); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
