@@ -133,6 +133,11 @@ func TestWorlds(t *testing.T) {
 		t.Helper()
 		must(t, w.copy("key", filepath.Join(dir, to), func(path string) error {
 			made.Add(1)
+			if lock, err := os.Open(filepath.Join(w.dir, "key.lock")); err != nil || syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				t.Errorf("another process may make the same world now (%v)", err)
+			} else {
+				_ = lock.Close() // it was only read
+			}
 			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "file"), nil, 0o600))
 		}))
 		if _, err := os.Stat(filepath.Join(dir, to, "file")); err != nil {
