@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/store"
@@ -41,17 +42,30 @@ func (a *API) Key(name string) (string, error) {
 		if data, err = os.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		key, err := rsa.GenerateKey(rand.Reader, keyBits)
-		if err != nil {
+		if data, err = newKey(name); err != nil {
 			return err
 		}
-		data = pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 		return store.WriteFile(path, data)
 	})
 	if err != nil {
 		return "", fmt.Errorf("the key of the sandbox's GitHub App: %w", err)
 	}
 	return string(data), nil
+}
+
+// made are the keys that this process has made, by name: making one takes a tenth of a second, and no two worlds of a
+// process need different ones.
+var made sync.Map // of func() ([]byte, error)
+
+func newKey(name string) ([]byte, error) {
+	once, _ := made.LoadOrStore(name, sync.OnceValues(func() ([]byte, error) {
+		key, err := rsa.GenerateKey(rand.Reader, keyBits)
+		if err != nil {
+			return nil, err
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
+	}))
+	return once.(func() ([]byte, error))()
 }
 
 // IDs returns the id of the App and of its first installation. Where the settings leave them open, any will do.

@@ -21,7 +21,58 @@ type move struct {
 }
 
 // now returns the machine's time, with or without the machine's lock.
-func (s *session) now() time.Time { return time.Now().Add(s.machine.ahead()) }
+func (s *session) now() time.Time {
+	s.machine.changing() // what depends on the time is another answer every time
+	return s.instant()
+}
+
+// instant is now for a caller that says until when what it makes of the time holds, with untilThen.
+func (s *session) instant() time.Time { return time.Now().Add(s.machine.ahead()) }
+
+// While nothing has changed on the machine for a while, its tools show the time in longer steps, so that what they show
+// can be remembered for as long. A young process has its exact age: whether its Node has reported since its start
+// depends on it.
+const (
+	shownStep = 10 * time.Second
+	young     = 10 * time.Minute
+)
+
+// shown returns the machine's time as its tools show it.
+func (s *session) shown() time.Time {
+	at := s.shownNow()
+	s.machine.saw(timeSource, "", func() any { return at.UnixNano() })
+	return at
+}
+
+func (s *session) shownNow() time.Time {
+	now := s.instant()
+	if now.Sub(s.lastChange()).Abs() < young {
+		return now.Truncate(time.Second)
+	}
+	from := s.machine.clock().lastMove() // so that the steps begin where someone has moved the clock to
+	return from.Add(now.Sub(from).Truncate(shownStep))
+}
+
+// lastMove returns where the clock was moved to last.
+func (c clock) lastMove() time.Time {
+	if len(c.Moved) == 0 {
+		return time.Unix(0, 0)
+	}
+	last := c.Moved[len(c.Moved)-1]
+	return last.At.Add(last.Ahead)
+}
+
+// shown returns the time that a process shows.
+func (p *proc) shown() time.Time { return p.session.shown().Add(p.under.asleep()) }
+
+// before reports whether a time of the machine's clock is still to come.
+func (s *session) before(at time.Time) bool {
+	if !s.instant().Before(at) {
+		return false
+	}
+	s.machine.untilThen(at)
+	return true
+}
 
 // now returns the machine's time as a process sees it: a process of launchd sleeps without waiting,
 // and then finds that time has passed.
@@ -74,7 +125,7 @@ func (v *visit) advance(d time.Duration) error {
 	c := v.session.machine.clock()
 	c.Ahead += d
 	c.Moved = append(slices.Clip(c.Moved), move{at, c.Ahead})
-	return v.keep(clockRecord, c)
+	return v.write(clockRecord, c) // which changes nothing else
 }
 
 // tick waits for the disk's clock, which moves in steps of some milliseconds: earlier changes get an

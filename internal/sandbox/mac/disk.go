@@ -46,8 +46,17 @@ func (v *visit) open(p *proc, name string, flag int, mode fs.FileMode) (*os.File
 		if err := v.settle(n.path); err != nil {
 			return nil, err
 		}
+	} else if wanted == toWrite {
+		v.session.machine.changing()
+	} else {
+		v.sawContent(n.path)
 	}
 	return v.session.root.OpenFile(relative(n.path), flag&^(os.O_CREATE|os.O_EXCL), 0o644)
+}
+
+// sawContent notes that a file was read.
+func (v *visit) sawContent(name string) {
+	v.session.machine.saw(contentSource, name, func() any { return v.contentOf(name) })
 }
 
 // settle creates a bare folder of the system on the disk, because a file is put into it.
@@ -56,6 +65,7 @@ func (v *visit) settle(folder string) error {
 		return nil
 	}
 	v.unmade = nil
+	v.session.machine.changing()
 	return v.session.root.MkdirAll(relative(folder), 0o755)
 }
 
@@ -192,6 +202,7 @@ func (v *visit) mkdirAll(p *proc, name string, mode fs.FileMode) error {
 
 // remove removes a file, a link or an empty folder.
 func (v *visit) remove(who user, n node) error {
+	v.session.machine.changing()
 	if err := v.removable(who, n); err != nil {
 		return err
 	}
@@ -246,6 +257,17 @@ func (v *visit) list(who user, folder node) ([]node, error) {
 
 // entries returns the content of a folder, by name, with bare folders and the system's programs.
 func (v *visit) entries(folder string) ([]fs.DirEntry, error) {
+	all, err := v.namesIn(folder)
+	v.session.machine.saw(namesSource, folder, func() any {
+		if err != nil {
+			return err.Error()
+		}
+		return namesOf(all)
+	})
+	return all, err
+}
+
+func (v *visit) namesIn(folder string) ([]fs.DirEntry, error) {
 	if folder == deviceFolder {
 		return []fs.DirEntry{fs.FileInfoToDirEntry(deviceInfo{"console"})}, nil
 	}

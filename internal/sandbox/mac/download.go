@@ -76,7 +76,7 @@ func (p *proc) request(address, host string, from int64) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	open := p.session.machine.outside.Download
+	open := p.session.machine.world().Download
 	if open == nil {
 		return reply{}, curlError{6, "Could not resolve host: " + host}
 	}

@@ -47,8 +47,11 @@ func (v *visit) guests() ([]guest, error) {
 	if err := v.recall(guestsRecord, &all); err != nil {
 		return nil, fmt.Errorf("tart's processes: %w", err)
 	}
-	now := v.session.now()
+	now := v.session.instant()
 	for i, g := range all {
+		if g.pushes() && now.Before(g.Ends) {
+			v.session.machine.untilThen(g.Ends)
+		}
 		if g.pushes() && !now.Before(g.Ends) {
 			// The disk is open all the time; nvram.bin is opened last, after the disk.
 			if all[i].ResultRead = true; !v.exists(g.Home + "/vms/" + g.VM + "/nvram.bin") {

@@ -119,7 +119,7 @@ func (v *visit) announced() (last kubeletNotes) {
 // announce reports the running kubelets to the world after a change. Times are real, not the
 // machine's.
 func (v *visit) announce(m *manager) error {
-	last, report := v.announced(), v.session.machine.outside.Kubelets
+	last, report := v.announced(), v.session.machine.world().Kubelets
 	all := v.kubelets(m, last.All)
 	if slices.EqualFunc(last.All, all, sameRun) && (last.Received || last.All == nil || report == nil) {
 		return nil

@@ -29,7 +29,7 @@ func (s *session) collect() error {
 		return err
 	}
 	for _, one := range due {
-		pods := s.machine.outside.Pods
+		pods := s.machine.world().Pods
 		if pods == nil {
 			continue // the Pods are unknown
 		}

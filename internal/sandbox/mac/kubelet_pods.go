@@ -19,7 +19,7 @@ func (s *session) tend(ctx context.Context) error {
 		guests, err = v.guests()
 		return err
 	})
-	pods := s.machine.outside.Pods
+	pods := s.machine.world().Pods
 	if err != nil || pods == nil || !s.machine.hasPods() {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p podOf) is(k agent.Pod) bool { return p.Namespace == k.Namespace && p.Nam
 // hasPods reports, without the machine's lock, whether its kubelet has Pods or a Pod's virtual machine
 // runs.
 func (m *Machine) hasPods() bool {
-	if may := m.outside.MayHavePods; may != nil && may() {
+	if may := m.world().MayHavePods; may != nil && may() {
 		return true
 	}
 	data, err := m.remembers(guestsRecord)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -104,13 +105,16 @@ func (j *job) state() string {
 
 // launchd returns the present content of launchd's memory.
 func (v *visit) launchd() (*manager, time.Time, error) {
-	m, now := &manager{}, v.session.now()
+	m, now := &manager{}, v.session.instant()
 	held, err := decoded[manager](v.session.machine, launchdRecord, json.Unmarshal)
 	if err != nil {
 		return nil, now, fmt.Errorf("launchd's jobs: %w", err)
 	}
 	if held != nil {
 		m = held.clone()
+	}
+	for at := range m.changesAfter(now) {
+		v.session.machine.untilThen(at)
 	}
 	m.catchUp(now)
 	m.release(now.Add(v.asleep))
@@ -172,6 +176,19 @@ func (m *Machine) pending() (*manager, error) {
 		return nil, nil
 	}
 	return held.clone(), nil
+}
+
+// changesAfter returns when the passage of time will change something, see catchUp and release.
+func (m *manager) changesAfter(now time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for _, j := range m.Jobs {
+			for _, at := range []time.Time{j.Ends, j.Gone} {
+				if at.After(now) && !yield(at) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // catchUp applies the passage of time: processes end and labels become free.

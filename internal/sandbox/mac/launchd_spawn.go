@@ -226,6 +226,7 @@ func (l *launch) close() {
 }
 
 func (v *visit) startsWith(name, prefix string) (bool, error) {
+	v.sawContent(path.Clean(name))
 	file, err := v.session.root.Open(relative(path.Clean(name)))
 	if err != nil {
 		return false, err

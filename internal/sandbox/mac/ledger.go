@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -79,7 +78,7 @@ func decodeLedger(data []byte) (map[string]entry, error) {
 // current returns the current ledger. The machine's lock must be held. The record in memory is used
 // only if neither the counter in the lock file nor the file itself has changed.
 func (m *Machine) current(lock *os.File) (ledger, error) {
-	var counters [16]byte
+	var counters [2 * 8]byte
 	if _, err := lock.ReadAt(counters[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return ledger{}, fmt.Errorf("read %s: %w", lockFile, err)
 	}
@@ -104,12 +103,29 @@ func (m *Machine) current(lock *os.File) (ledger, error) {
 	return m.known, nil
 }
 
-// record replaces the ledger, without the removed files.
+// The lock file holds three numbers: the ledger's generation, how many inode numbers were given away, and when
+// something on the machine changed last.
+const lastChangeAt = 2 * 8
+
+// lastChange returns when something on the machine changed last, on its clock.
+func (s *session) lastChange() time.Time {
+	var counter [8]byte
+	if _, err := s.lock.ReadAt(counter[:], lastChangeAt); err != nil {
+		return time.Time{} // nothing has changed yet
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(counter[:])))
+}
+
+func (s *session) changedNow() error {
+	now := binary.BigEndian.AppendUint64(nil, uint64(s.instant().UnixNano()))
+	if _, err := s.lock.WriteAt(now, lastChangeAt); err != nil {
+		return fmt.Errorf("write %s: %w", lockFile, err)
+	}
+	return nil
+}
+
+// record replaces the ledger.
 func (m *Machine) record(lock *os.File, book ledger) error {
-	maps.DeleteFunc(book.entries, func(path string, _ entry) bool {
-		_, err := os.Lstat(m.root + path)
-		return errors.Is(err, fs.ErrNotExist) && !m.bare[path]
-	})
 	data, err := encodeLedger(book.entries)
 	if err != nil {
 		return err
@@ -128,6 +144,17 @@ func (m *Machine) record(lock *os.File, book ledger) error {
 	}
 	m.known = book
 	return nil
+}
+
+// sweep removes the entries of files that someone has removed by hand. Every session does it once.
+func (v *visit) sweep() {
+	m := v.session.machine
+	for path := range v.book.entries {
+		if _, err := os.Lstat(m.root + path); errors.Is(err, fs.ErrNotExist) && !m.bare[path] {
+			v.change()
+			delete(v.book.entries, path)
+		}
+	}
 }
 
 // below reports whether path is folder or is in it.

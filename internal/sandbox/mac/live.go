@@ -37,6 +37,12 @@ func (v *visit) recall(at place, into any) error {
 
 // keep replaces a part of the machine's state.
 func (v *visit) keep(at place, what any) error {
+	v.kept = true
+	return v.write(at, what)
+}
+
+func (v *visit) write(at place, what any) error {
+	v.session.machine.changing()
 	data, err := json.MarshalIndent(what, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)

@@ -59,6 +59,7 @@ type Machine struct {
 	records       records
 	watcher       atomic.Pointer[func(argv []string, environ map[string]string)]
 	outside       Outside
+	witnesses     witnesses
 	lines         lines
 }
 

@@ -35,6 +35,12 @@ var ErrNoHost = errors.New("could not resolve host")
 // Connect sets the world around the machine. It is called before anything else.
 func (m *Machine) Connect(to Outside) { m.outside = to }
 
+// world returns the world around the machine. What it says changes without the machine.
+func (m *Machine) world() Outside {
+	m.changing()
+	return m.outside
+}
+
 // Announce reports the running kubelets to the world after changes that it did not receive.
 func (m *Machine) Announce() error {
 	data, err := m.remembers(kubeletsRecord)

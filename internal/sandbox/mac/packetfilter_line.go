@@ -2,8 +2,6 @@ package mac
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -110,12 +108,13 @@ func (v *visit) rebootWanted() (bool, error) {
 
 // mayBeCut is a fast check whether ArmCut was ever called, for every connection and every command.
 func (m *Machine) mayBeCut() bool {
-	return exists(filepath.Join(m.dir, string(cutPlace(false)))) || exists(filepath.Join(m.dir, string(cutPlace(true))))
+	return m.has(cutPlace(false)) || m.has(cutPlace(true))
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+// has reports whether there is a record at a place.
+func (m *Machine) has(at place) bool {
+	data, err := m.remembers(at)
+	return data != nil || err != nil
 }
 
 // Reachable reports whether the machine's SSH port would answer.

@@ -1,6 +1,7 @@
 package mac
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,12 +39,22 @@ func (s stamp) settled() bool {
 type records struct {
 	mu    sync.Mutex
 	known map[place]noted
+	sums  map[string]summed // of files of the tree
 }
 
 type noted struct {
 	stamp   stamp
 	data    []byte
-	decoded any // the parsed data, once they were needed; must not be changed
+	sum     *digest // of the data, once it was needed
+	decoded any     // the parsed data, once they were needed; must not be changed
+}
+
+// digest identifies the data.
+func (r noted) digest() any {
+	if r.sum != nil {
+		return *r.sum
+	}
+	return digestOf(r.data)
 }
 
 // remembers returns the record at a place, or nil if there is none. It must not be changed.
@@ -53,6 +64,17 @@ func (m *Machine) remembers(at place) ([]byte, error) {
 }
 
 func (m *Machine) look(at place) (noted, error) {
+	r, err := m.read(at)
+	m.saw(recordSource, string(at), func() any {
+		if err != nil {
+			return err.Error()
+		}
+		return r.digest()
+	})
+	return r, err
+}
+
+func (m *Machine) read(at place) (noted, error) {
 	path := m.dir + "/" + string(at)
 	now, err := stampOf(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,6 +95,8 @@ func (m *Machine) look(at place) (noted, error) {
 	}
 	r = noted{stamp: now, data: data}
 	if err == nil && now.settled() {
+		sum := digest(sha256.Sum256(data))
+		r.sum = &sum
 		m.records.keep(at, r)
 	}
 	return r, err

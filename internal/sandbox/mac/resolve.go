@@ -31,6 +31,26 @@ func (n node) child(name string) string { return path.Join(n.path, name) }
 
 // at reads a path without links, except perhaps in its last part.
 func (v *visit) at(name string) (node, error) {
+	n, err := v.lookUp(name)
+	v.sawFile(n, name, err, fileSource)
+	return n, err
+}
+
+// sawFile notes that a file was looked at.
+func (v *visit) sawFile(n node, name string, err error, kind sourceKind) {
+	v.session.machine.saw(kind, name, func() any {
+		switch {
+		case err != nil:
+			return err.Error()
+		case kind == wayName:
+			return wayOf(n)
+		}
+		return statedOf(n)
+	})
+}
+
+// lookUp is at for one part of a way.
+func (v *visit) lookUp(name string) (node, error) {
 	if n, ok, err := v.device(name); ok {
 		return n, err
 	}
@@ -96,12 +116,16 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 			return node{}, err
 		}
 		if part == ".." {
-			if here, err = v.at(path.Dir(here.path)); err != nil {
+			above := path.Dir(here.path)
+			here, err = v.lookUp(above)
+			v.sawFile(here, above, err, wayName)
+			if err != nil {
 				return node{}, err
 			}
 			continue
 		}
-		next, err := v.at(here.child(part))
+		next, err := v.lookUp(here.child(part))
+		v.sawFile(next, here.child(part), err, wayName)
 		if err != nil {
 			return node{}, err
 		}
@@ -112,7 +136,7 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 		if links++; links > maxLinks {
 			return node{}, syscall.ELOOP
 		}
-		target, err := v.session.root.Readlink(relative(next.path))
+		target, err := v.readlink(next)
 		if err != nil {
 			return node{}, err
 		}
@@ -121,7 +145,20 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 		}
 		parts = append(split(target), parts...)
 	}
+	v.sawFile(here, here.path, nil, fileSource)
 	return here, endsAsFolder(name, here)
+}
+
+// readlink returns the text of a symbolic link.
+func (v *visit) readlink(n node) (string, error) {
+	text, err := v.session.root.Readlink(relative(n.path))
+	v.session.machine.saw(linkSource, n.path, func() any {
+		if err != nil {
+			return err.Error()
+		}
+		return text
+	})
+	return text, err
 }
 
 // endsAsFolder refuses a trailing slash after what is not a folder.

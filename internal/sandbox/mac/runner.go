@@ -175,4 +175,4 @@ func (p *proc) absolute(name string) string {
 }
 
 // runners returns GitHub's service, or nil if the machine does not reach it.
-func (p *proc) runners() agent.Runners { return p.session.machine.outside.Runners }
+func (p *proc) runners() agent.Runners { return p.session.machine.world().Runners }

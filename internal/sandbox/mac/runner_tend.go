@@ -60,7 +60,7 @@ func (s *session) tendRunners(ctx context.Context) error {
 			return nil
 		})
 	})
-	if err != nil || s.machine.outside.Runners == nil {
+	if err != nil || s.machine.world().Runners == nil {
 		return err
 	}
 	for _, one := range due {
@@ -76,7 +76,7 @@ func (m *Machine) real(now time.Time) time.Time { return now.Add(-m.ahead()).UTC
 
 // tendRunner lets one listener contact GitHub.
 func (s *session) tendRunner(ctx context.Context, one listening) error {
-	verdict, update, err := s.machine.outside.Runners.Session(one.listener.Runner, one.now)
+	verdict, update, err := s.machine.world().Runners.Session(one.listener.Runner, one.now)
 	if err != nil {
 		return nil // it tries again
 	}
@@ -174,7 +174,7 @@ var runnersRecord = inFirmware("listeners")
 
 // reportRunners reports the listeners to GitHub after a change. Times are real, not the machine's.
 func (v *visit) reportRunners(m *manager) error {
-	to := v.session.machine.outside.Runners
+	to := v.session.machine.world().Runners
 	if to == nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ type session struct {
 	root    *os.Root
 	top     fs.FileInfo // of the root folder
 	lock    *os.File
+	swept   bool // guarded by the machine's lock
 
 	calls atomic.Int64
 	jobs  jobs
@@ -75,7 +76,8 @@ func (s *session) start(ctx context.Context, who user, argv []string, faults Fau
 type visit struct {
 	session  *session
 	book     ledger
-	changed  bool
+	changed  bool              // the ledger was
+	kept     bool              // a record was written
 	unmade   map[string]bool   // bare folders that are not on the disk, see lstat
 	switches map[string]string // read on first use
 	asleep   time.Duration     // how long the visiting job has slept; launchd frees labels while it sleeps
@@ -96,11 +98,18 @@ func (s *session) visit(f func(*visit) error) (err error) {
 		return fmt.Errorf("use the machine in %s: %w", m.dir, err)
 	}
 	v := &visit{session: s, book: book}
+	if !s.swept {
+		v.sweep()
+		s.swept = true
+	}
 	err = f(v)
 	if v.changed {
 		if failed := m.record(s.lock, v.book); failed != nil {
 			return errors.Join(err, fmt.Errorf("use the machine in %s: %w", m.dir, failed))
 		}
+	}
+	if v.changed || v.kept {
+		err = errors.Join(err, s.changedNow())
 	}
 	return err
 }
@@ -130,9 +139,9 @@ func (v *visit) own(n node, o owner) {
 // note notes that a file has a name and was changed just now, but its content was not.
 func (v *visit) note(n node, path string) {
 	v.change()
-	n.changed = v.session.now()
+	n.changed = v.session.now().UTC().Round(0) // as it is read from the file
 	if n.modified = n.changed; n.info != nil {
-		n.modified = n.info.ModTime()
+		n.modified = n.info.ModTime().UTC()
 	}
 	n.inode = n.number()
 	v.book.entries[path] = n.entry
@@ -150,6 +159,7 @@ func (v *visit) forget(path string) {
 
 // change returns a copy that may be written to: others read the one in memory.
 func (v *visit) change() {
+	v.session.machine.changing()
 	if !v.changed {
 		v.book.entries, v.changed = maps.Clone(v.book.entries), true
 	}

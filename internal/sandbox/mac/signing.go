@@ -92,6 +92,7 @@ func codeValue(head []byte, key string) string {
 
 // code reads the first and last bytes of a program.
 func (v *visit) code(n node) ([]byte, error) {
+	v.sawContent(n.path)
 	file, err := v.session.root.Open(relative(n.path))
 	if err != nil {
 		return nil, err
@@ -149,6 +150,7 @@ func (v *visit) mayRun(n node) (bool, error) {
 func inodeOf(n node) string { return strconv.FormatUint(n.number(), 10) }
 
 func (v *visit) sum(n node) (string, error) {
+	v.sawContent(n.path)
 	file, err := v.session.root.Open(relative(n.path))
 	if err != nil {
 		return "", err

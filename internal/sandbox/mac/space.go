@@ -60,6 +60,12 @@ func (v *visit) free() (int64, error) {
 // filesSize returns the size of all files. It is only needed by df and on a nearly full disk, which a
 // new one never is.
 func (m *Machine) filesSize() (total int64, err error) {
+	total, err = m.totalSize()
+	m.saw(sizeSource, "", func() any { return sizeOf(total, err) })
+	return total, err
+}
+
+func (m *Machine) totalSize() (total int64, err error) {
 	err = filepath.WalkDir(m.Root(), func(_ string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // someone removed it meanwhile

@@ -157,7 +157,7 @@ func (v *visit) rootProc() *proc {
 
 // control returns the daemon's control server; nil: it cannot be reached.
 func (v *visit) control(d *tailscaled) agent.Control {
-	all := v.session.machine.outside.Tailnets
+	all := v.session.machine.world().Tailnets
 	if all == nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func uptime(p *proc) int {
 	if len(p.args()) > 0 {
 		return p.usage("uptime")
 	}
-	now := p.now()
+	now := p.shown()
 	users := 0
 	err := p.visit(func(v *visit) error {
 		at, err := v.console()

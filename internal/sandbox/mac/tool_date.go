@@ -12,7 +12,7 @@ func date(p *proc) int {
 	if !ok {
 		return status
 	}
-	now, zone := p.now(), time.Local
+	now, zone := p.shown(), time.Local
 	if o.has('u') {
 		zone = time.UTC
 	}

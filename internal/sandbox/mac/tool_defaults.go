@@ -68,7 +68,7 @@ func (c defaultsCall) name() string {
 
 // complainLog writes a message as macOS's own logging does, with a line before it.
 func (p *proc) complainLog(format string, args ...any) int {
-	_, _ = fmt.Fprintf(p.stderr, "%s defaults[%d:%d] \n%s\n", p.now().Format("2006-01-02 15:04:05.000"), 4242, 171717, fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(p.stderr, "%s defaults[%d:%d] \n%s\n", p.shown().Format("2006-01-02 15:04:05.000"), 4242, 171717, fmt.Sprintf(format, args...))
 	return exitFailed
 }
 

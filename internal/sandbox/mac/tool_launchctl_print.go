@@ -30,7 +30,7 @@ func (c launchctlCall) print() int {
 		}
 		if at, err := v.console(); err != nil {
 			return err
-		} else if code := v.codeSwitched(comingSwitch); code != 0 && d.kind == "gui" && v.session.now().Sub(at.Since) < comesUp {
+		} else if code := v.codeSwitched(comingSwitch); code != 0 && d.kind == "gui" && v.session.before(at.Since.Add(comesUp)) {
 			return launchCode(code)
 		}
 		m, _, err := v.launchd()

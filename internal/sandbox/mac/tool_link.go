@@ -69,7 +69,7 @@ func readlink(p *proc) int {
 			case !n.link():
 				return syscall.EINVAL
 			}
-			text, err = v.session.root.Readlink(relative(n.path))
+			text, err = v.readlink(n)
 			return err
 		})
 		if err != nil {

@@ -127,7 +127,7 @@ func (c *pfctlCall) showTables() int {
 
 // lasted formats a time span as pfctl does.
 func (c *pfctlCall) lasted(since time.Time) string {
-	seconds := max(0, int(c.p.session.now().Sub(since).Seconds()))
+	seconds := max(0, int(c.p.session.shown().Sub(since).Seconds()))
 	return fmt.Sprintf("%d days %02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
 }
 

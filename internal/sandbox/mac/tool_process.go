@@ -33,6 +33,7 @@ type exchange struct {
 	proc       *proc
 	mark, user string
 	limit      int
+	seen       *snapshot
 	questions  []asked
 }
 
@@ -85,7 +86,7 @@ func readExchange(p *proc, prologue string, words []string) (exchange, bool) {
 		whole = whole && err == nil
 		return string(text)
 	}
-	x := exchange{proc: p, mark: line(), user: line()}
+	x := exchange{proc: p, mark: line(), user: line(), seen: &snapshot{}}
 	x.limit, _ = strconv.Atoi(line())
 	for q := range slices.Chunk(words, 5) {
 		one := asked{id: q[0], as: q[1], argv: []string{"/bin/sh", "-c", prologue + q[4], "sh"}}
@@ -141,14 +142,14 @@ func (x exchange) ask(q asked) (status int) {
 		d := time.Duration(x.limit) * time.Second
 		late := func() { end(context.DeadlineExceeded) }
 		defer time.AfterFunc(d, late).Stop()
-		c.alarms = append(slices.Clip(p.alarms), alarm{p.session.now().Add(d), late})
+		c.alarms = append(slices.Clip(p.alarms), alarm{p.session.instant().Add(d), late})
 	}
 	c.ctx = ctx
 	found, err := c.look(c.argv[0])
 	if err != nil {
 		return failed("exec %s: %s", c.argv[0], why(err))
 	}
-	status = c.exec(found)
+	status = c.answered(q.input, x.seen, func(c *proc) int { return c.exec(found) })
 	if p.ctx.Err() == nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		_, _ = fmt.Fprintf(p.stderr, "watchdog: stopped after %d s\n", x.limit)
 		return watchdogExpired

@@ -71,20 +71,20 @@ func (v *visit) processes() ([]process, error) {
 type column struct {
 	key, title string
 	right      bool
-	show       func(*session, process, time.Time) string
+	show       func(by *proc, p process) string
 }
 
 func columns() []column {
 	return []column{
-		{"pid", "PID", true, func(_ *session, p process, _ time.Time) string { return strconv.Itoa(p.pid) }},
-		{"ppid", "PPID", true, func(_ *session, p process, _ time.Time) string { return strconv.Itoa(p.parent) }},
-		{"uid", "UID", true, func(_ *session, p process, _ time.Time) string { return strconv.Itoa(p.uid) }},
-		{"user", "USER", false, func(s *session, p process, _ time.Time) string { return s.processUser(p.uid) }},
-		{"comm", "COMM", false, func(_ *session, p process, _ time.Time) string { return p.args[0] }},
-		{"command", "COMMAND", false, func(_ *session, p process, _ time.Time) string { return p.command() }},
-		{"args", "ARGS", false, func(_ *session, p process, _ time.Time) string { return p.command() }},
-		{"etime", "ELAPSED", true, func(_ *session, p process, now time.Time) string { return elapsed(now.Sub(p.started)) }},
-		{"lstart", "STARTED", false, func(_ *session, p process, _ time.Time) string {
+		{"pid", "PID", true, func(_ *proc, p process) string { return strconv.Itoa(p.pid) }},
+		{"ppid", "PPID", true, func(_ *proc, p process) string { return strconv.Itoa(p.parent) }},
+		{"uid", "UID", true, func(_ *proc, p process) string { return strconv.Itoa(p.uid) }},
+		{"user", "USER", false, func(by *proc, p process) string { return by.session.processUser(p.uid) }},
+		{"comm", "COMM", false, func(_ *proc, p process) string { return p.args[0] }},
+		{"command", "COMMAND", false, func(_ *proc, p process) string { return p.command() }},
+		{"args", "ARGS", false, func(_ *proc, p process) string { return p.command() }},
+		{"etime", "ELAPSED", true, func(by *proc, p process) string { return elapsed(by.shown().Sub(p.started)) }},
+		{"lstart", "STARTED", false, func(_ *proc, p process) string {
 			return p.started.Local().Format("Mon Jan _2 15:04:05 2006")
 		}},
 	}
@@ -172,13 +172,12 @@ func ps(p *proc) int {
 
 // table prints processes in columns; the last one has no fixed width.
 func (p *proc) table(columns []column, all []process) {
-	now := p.now()
 	titled := slices.ContainsFunc(columns, func(c column) bool { return c.title != "" })
 	lines := make([]strings.Builder, len(all)+1)
 	for i, c := range columns {
 		cells := []string{c.title}
 		for _, one := range all {
-			cells = append(cells, c.show(p.session, one, now))
+			cells = append(cells, c.show(p, one))
 		}
 		width := 5
 		for _, cell := range cells {

@@ -252,12 +252,12 @@ func (p *proc) list(v *visit, o options, name string, n node) {
 		user, group = strconv.Itoa(n.owner.UID), strconv.Itoa(n.owner.GID)
 	}
 	when := info.ModTime().Format("Jan _2 15:04")
-	if time.Since(info.ModTime()).Abs() > 182*24*time.Hour {
+	if v.session.shown().Sub(info.ModTime()).Abs() > 182*24*time.Hour {
 		when = info.ModTime().Format("Jan _2  2006")
 	}
 	target := ""
 	if n.link() {
-		if text, err := v.session.root.Readlink(relative(n.path)); err == nil {
+		if text, err := v.readlink(n); err == nil {
 			target = " -> " + text
 		}
 	}

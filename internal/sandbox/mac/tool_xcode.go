@@ -18,7 +18,7 @@ const (
 func (v *visit) developerDir() string {
 	root := v.session.users()[0]
 	if n, err := v.find(root, "/", developerLink, false); err == nil {
-		if to, err := v.session.root.Readlink(relative(n.path)); err == nil {
+		if to, err := v.readlink(n); err == nil {
 			return to
 		}
 	}
