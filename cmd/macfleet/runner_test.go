@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -70,17 +73,40 @@ func (r *runner) notice(world string) (records []string) {
 	return records
 }
 
-// count counts the applies that changed something since the last time, whoever started them.
-func (r *runner) count(ts *testscript.TestScript) {
-	for _, file := range r.notice(ts.Getenv("MACFLEET_SANDBOX")) {
+// count counts the applies that changed something since the last time, also those that exec started.
+func (r *runner) count(world string) error {
+	for _, file := range r.notice(world) {
 		run, err := runlog.Read(file)
 		if err == nil && run.Head.Command == "apply" && slices.ContainsFunc(run.Entries, func(e runlog.Entry) bool { return e.Type == engine.Started }) {
 			r.applies = append(r.applies, strings.Join(run.Head.Arguments, " "))
 		}
 	}
 	if len(r.applies) > r.most {
-		ts.Fatalf("%d applies changed something, more than %d: take a prepared world (world), or say why (applies N REASON):\n%s",
+		return fmt.Errorf("%d applies changed something, more than %d: take a prepared world (world), or say why (applies N REASON):\n%s",
 			len(r.applies), r.most, strings.Join(r.applies, "\n"))
+	}
+	return nil
+}
+
+// TestAppliesAreCounted: an apply that changed nothing and another command do not count, and no apply counts twice.
+func TestAppliesAreCounted(t *testing.T) {
+	t.Parallel()
+	world := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(world, "runs"), 0o700))
+	r := &runner{most: 1, seen: map[string]bool{}}
+	for i, run := range []struct {
+		command string
+		acted   bool
+		wanted  bool
+	}{{"apply", true, true}, {"apply", false, true}, {"restart", true, true}, {"apply", true, false}} {
+		text := fmt.Sprintf(`{"v":1,"type":"run","time":"2026-01-01T00:00:00Z","run":{"id":"a","command":%q}}`+"\n", run.command)
+		if run.acted {
+			text += `{"v":1,"type":"started","time":"2026-01-01T00:00:00Z","host":"h","action":{"kind":"step","host":"h","step":"power"}}` + "\n"
+		}
+		must(t, os.WriteFile(filepath.Join(world, "runs", runlog.FileName(time.Unix(int64(i), 0), "a")), []byte(text), 0o600))
+		if err := r.count(world); (err == nil) != run.wanted {
+			t.Errorf("%+v: %v", run, err)
+		}
 	}
 }
 
@@ -135,13 +161,13 @@ func done(ts *testscript.TestScript, args ...string) string {
 func code(ts *testscript.TestScript, neg bool, args []string) {
 	wanted, args := exitAndArgs(ts, neg, args)
 	got := macfleet(ts, args...).Code
-	runnerOf(ts).count(ts)
+	ts.Check(runnerOf(ts).count(ts.MkAbs(ts.Getenv("MACFLEET_SANDBOX"))))
 	if got != wanted {
 		ts.Fatalf("macfleet %s: exit %d, wanted %d", strings.Join(args, " "), got, wanted)
 	}
 }
 
-// process WANTED ARGS... does so in a process of its own, which has the script's terminal or input.
+// process WANTED ARGS... does so in a new process, which has the script's terminal or input.
 func asProcess(ts *testscript.TestScript, neg bool, args []string) {
 	wanted, args := exitAndArgs(ts, neg, args)
 	err := ts.Exec("macfleet", args...)
@@ -152,7 +178,7 @@ func asProcess(ts *testscript.TestScript, neg bool, args []string) {
 	} else {
 		ts.Check(err)
 	}
-	runnerOf(ts).count(ts)
+	ts.Check(runnerOf(ts).count(ts.MkAbs(ts.Getenv("MACFLEET_SANDBOX"))))
 	if got != wanted {
 		ts.Fatalf("macfleet %s: exit %d, wanted %d", strings.Join(args, " "), got, wanted)
 	}

@@ -142,7 +142,7 @@ var faults = map[string]func(){
 	"panic":       func() { panic("at once") },
 	"hang": func() {
 		if r, _, err := os.Pipe(); err == nil {
-			_, _ = r.Read(make([]byte, 1)) // nobody writes
+			_, _ = r.Read(make([]byte, 1)) // which never comes
 		}
 	},
 }

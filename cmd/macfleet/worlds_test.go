@@ -69,7 +69,7 @@ func worldsIn(all, program string) (worlds, error) {
 	return worlds{dir, func() {}}, err
 }
 
-// copy puts a copy of a world at a new path. Whoever comes first makes the world for a key, at a path that it is given.
+// copy puts a copy of a world at a new path. The first caller makes the world for a key, at a path that make is given.
 func (w worlds) copy(key, to string, make func(path string) error) error {
 	if _, err := os.Stat(to); err == nil {
 		return fmt.Errorf("there is a world in %s already", to)
@@ -92,7 +92,7 @@ func (w worlds) copy(key, to string, make func(path string) error) error {
 	return copyAll(filepath.Join(kept, "world"), to)
 }
 
-// make makes a world in the folder for temporary files, which may be in memory, and keeps it as a whole or not at all.
+// make makes a world in the folder for temporary files, which may be in memory, and keeps it only as a whole.
 func (w worlds) make(kept string, make func(path string) error) error {
 	dir, err := os.MkdirTemp("", "macfleet-world-")
 	if err != nil {
@@ -114,7 +114,7 @@ func (w worlds) make(kept string, make func(path string) error) error {
 	return errors.Join(os.Chtimes(filepath.Join(part, "world"), now, now), os.Rename(part, kept))
 }
 
-// TestWorlds: a world is made by whoever comes first, kept for other processes but not for long, and made for this
+// TestWorlds: a world is made by the first caller, kept for other processes but not for long, and made for this
 // process only where nothing can be kept.
 func TestWorlds(t *testing.T) {
 	t.Parallel()
@@ -126,13 +126,18 @@ func TestWorlds(t *testing.T) {
 	w, err := worldsIn(cache, "program")
 	must(t, err)
 	if _, err := os.Stat(filepath.Join(cache, "former")); err == nil {
-		t.Error("the worlds of a former program are still there")
+		t.Error("the worlds of a former program were not removed")
 	}
 	var made atomic.Int32
 	take := func(w worlds, to string) {
 		t.Helper()
 		must(t, w.copy("key", filepath.Join(dir, to), func(path string) error {
 			made.Add(1)
+			if lock, err := os.Open(filepath.Join(w.dir, "key.lock")); err != nil || syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+				t.Errorf("another process may make the same world now (%v)", err)
+			} else {
+				_ = lock.Close() // it was only read
+			}
 			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "file"), nil, 0o600))
 		}))
 		if _, err := os.Stat(filepath.Join(dir, to, "file")); err != nil {
@@ -213,9 +218,10 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	all, err := prepared()
 	ts.Check(err)
-	to := ts.Getenv("MACFLEET_SANDBOX")
+	was := ts.Getenv("MACFLEET_SANDBOX")
+	to := ts.MkAbs(was)
 	ts.Check(all.copy(fmt.Sprintf("%.8x", key.Sum(nil)), to, func(path string) error {
-		defer ts.Setenv("MACFLEET_SANDBOX", to)
+		defer ts.Setenv("MACFLEET_SANDBOX", was)
 		ts.Setenv("MACFLEET_SANDBOX", path)
 		for _, line := range args {
 			done(ts, append(strings.Fields(line), "--auto-approve")...)
