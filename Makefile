@@ -5,6 +5,7 @@
 # make lint  runs the checks that CI runs besides the tests
 # make race  runs the packages with goroutines under the race detector (needs a C compiler)
 # make kills interrupts runs and scripts at each place, and makes them race; MACFLEET_TEST_SHARD=0 to 6 takes a seventh of them
+# make engine runs the tests with simulated Macs; MACFLEET_SANDBOX_ANSWERS=check or off for their memory
 # make pictures draws the pictures of the pages from real runs (Linux)
 # make matrix injects each fault at every point of a rollout (10 minutes)
 # make fuzz  lets the parsers and rewriters of what hosts and Scaleway say run for a minute each
@@ -19,7 +20,7 @@ GO ?= go
 # Only the race detector needs a C compiler, which a fresh machine may lack.
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo man reference test lint race kills fuzz matrix bench conformance conformance-settings apiserver tailnet pictures clean
+.PHONY: build demo man reference test lint race engine kills fuzz matrix bench conformance conformance-settings apiserver tailnet pictures clean
 
 build:
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/macfleet ./cmd/macfleet
@@ -67,6 +68,10 @@ NOTED = $(if $(TESTRUN_CPU),-exec '$(abspath bin/testrun) exec')
 race:
 	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) $$($(TESTRUN) race)
 	CGO_ENABLED=1 $(GO) test -race -short $(TESTFLAGS) -timeout $(TIMEOUT) ./cmd/macfleet -run 'TestScripts/(story|nodes|peers|lock)$$'
+
+# The tests with simulated Macs. MACFLEET_SANDBOX_ANSWERS=check compares remembered answers with new ones.
+engine:
+	$(GO) test $(TESTFLAGS) -timeout 50m ./internal/sandbox/... ./internal/engine
 
 # The tests that take a share.
 kills:
