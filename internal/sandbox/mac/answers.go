@@ -14,7 +14,7 @@ import (
 )
 
 // AnswersVariable chooses what happens with remembered answers: "" uses them, "off" does not, and "check"
-// asks again and fails loudly when the answer is another one.
+// asks again and fails loudly when the answer is different.
 const AnswersVariable = "MACFLEET_SANDBOX_ANSWERS"
 
 var answersMode = sync.OnceValue(func() string { return os.Getenv(AnswersVariable) })
@@ -76,13 +76,13 @@ const (
 )
 
 // witness collects what a question reads. It is the machine's: other commands at the same time add what
-// they read, which does no harm.
+// they read, which costs a hit at most.
 type witness struct {
 	mu     sync.Mutex
 	values map[source]any
 	order  []source
 	until  time.Time
-	spoilt bool // it changed something, or its answer depends on what changes by itself
+	unfit  bool // it changed something, or its answer depends on what changes by itself
 }
 
 // witnesses are those of the questions that a machine is answering.
@@ -120,7 +120,7 @@ func (m *Machine) saw(kind sourceKind, name string, value func() any) {
 func (m *Machine) changing() {
 	m.witnesses.changes.Add(1)
 	for _, w := range m.witnesses.all() {
-		w.spoil()
+		w.disqualify()
 	}
 }
 
@@ -138,7 +138,7 @@ func (m *Machine) untilThen(at time.Time) {
 func (w *witness) saw(s source, value func() any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.spoilt {
+	if w.unfit {
 		return
 	}
 	now := value()
@@ -148,14 +148,14 @@ func (w *witness) saw(s source, value func() any) {
 		w.values[s] = now
 		w.order = append(w.order, s)
 	case before != now:
-		w.spoilt = true
+		w.unfit = true
 	}
 }
 
-func (w *witness) spoil() {
+func (w *witness) disqualify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.spoilt = true
+	w.unfit = true
 }
 
 // readings returns what was read, or false if the answer cannot be remembered.
@@ -166,7 +166,7 @@ func (w *witness) readings() ([]reading, bool) {
 	for i, s := range w.order {
 		all[i] = reading{s, w.values[s]}
 	}
-	return all, !w.spoilt
+	return all, !w.unfit
 }
 
 // stated is what stat shows of a file.
@@ -384,7 +384,7 @@ func (p *proc) answered(input *string, s *snapshot, run func(*proc) int) int {
 		return status
 	}
 	if known != nil && !known.says(one) && p.holds(known, new(snapshot)) { // it may have changed since
-		return p.fail(exitUnmodelled, "the remembered answer is another one:\n%s%s(%d)\n%s", known.stdout, known.stderr, known.status, strings.Join(p.argv, "\n"))
+		return p.fail(exitUnmodelled, "the remembered answer is different now:\n%s%s(%d)\n%s", known.stdout, known.stderr, known.status, strings.Join(p.argv, "\n"))
 	}
 	var whole bool
 	if one.read, whole = w.readings(); whole && known == nil {
@@ -425,14 +425,14 @@ func (a *answers) used(e *list.Element) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := e.Value.(*remembered).question
-	if i := slices.Index(a.known[q], e); i >= 0 { // it may be forgotten by now
+	if i := slices.Index(a.known[q], e); i >= 0 { // it may be forgotten already
 		a.known[q] = slices.Insert(slices.Delete(slices.Clone(a.known[q]), i, i+1), 0, e)
 		a.recent.MoveToFront(e)
 	}
 }
 
 // keep remembers an answer. A thing that changes while the question runs is noted before it is read, so it
-// is another one at the next look.
+// differs the next time.
 func (a *answers) keep(one *remembered) {
 	one.size = len(one.stdout) + len(one.stderr) + 512
 	for _, r := range one.read {

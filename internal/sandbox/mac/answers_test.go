@@ -107,7 +107,7 @@ func TestRememberedAnswers(t *testing.T) {
 	}
 }
 
-// differ lists the questions whose remembered answer is another one than without a memory.
+// differ lists the questions whose remembered answer differs from the one without a memory.
 func differ(t *testing.T, m *Machine) (all []string) {
 	t.Helper()
 	for as, said := range askAll(t, m) {
@@ -149,7 +149,7 @@ func askAll(t *testing.T, m *Machine) map[string][]string {
 	return map[string][]string{"root": all[:len(asks)], "m1": all[len(asks):]}
 }
 
-// TestRemembers: a question that reads nothing new is not asked again.
+// TestRemembers: a question that reads nothing new does not run again.
 func TestRemembers(t *testing.T) {
 	t.Parallel()
 	const serial = "REMEMBERED1"

@@ -36,7 +36,7 @@ func (v *visit) at(name string) (node, error) {
 	return n, err
 }
 
-// sawFile notes that a file was looked at.
+// sawFile notes that a file was looked up.
 func (v *visit) sawFile(n node, name string, err error, kind sourceKind) {
 	v.session.machine.saw(kind, name, func() any {
 		switch {
