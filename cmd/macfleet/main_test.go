@@ -18,6 +18,7 @@ import (
 
 	"github.com/macfleet/macfleet/internal/app"
 	"github.com/macfleet/macfleet/internal/sandbox"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/internal/secret"
 )
 
@@ -61,6 +62,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("MACFLEET_SANDBOX", filepath.Join(env.WorkDir, "world"))
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("GOGC", os.Getenv("GOGC"))
+			env.Setenv(mac.AnswersVariable, os.Getenv(mac.AnswersVariable))
 			examples, err := filepath.Abs("../../examples")
 			if err != nil {
 				return err

@@ -132,7 +132,7 @@ func macfleet(ts *testscript.TestScript, args ...string) answer {
 	r := runnerOf(ts)
 	var err error
 	if r.worker == nil {
-		r.worker, err = newWorker()
+		r.worker, err = newWorker(environ(ts))
 		ts.Check(err)
 	}
 	a, err := r.worker.run(task{Args: args, Dir: ts.MkAbs("."), Env: append(environ(ts), "PWD="+ts.MkAbs("."))})

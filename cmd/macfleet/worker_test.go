@@ -46,9 +46,10 @@ type worker struct {
 	limit time.Duration // of a command
 }
 
-func newWorker() (*worker, error) {
+// newWorker starts a worker. Libraries read some variables only when their process starts.
+func newWorker(env []string) (*worker, error) {
 	w := &worker{cmd: exec.Command("macfleet-worker"), limit: commandLimit}
-	w.cmd.Stderr = &w.said
+	w.cmd.Env, w.cmd.Stderr = env, &w.said
 	out, err := w.cmd.StdoutPipe()
 	if err == nil {
 		w.out = json.NewDecoder(out)
@@ -157,7 +158,7 @@ func TestWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, err := newWorker()
+			w, err := newWorker(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
