@@ -3,6 +3,7 @@ package mac
 import (
 	"container/list"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -332,10 +333,11 @@ func (v *visit) holds(r *remembered, s *snapshot) bool {
 func questionOf(p *proc, input *string) question {
 	hash := sha256.New()
 	write := func(parts ...string) {
-		for _, part := range parts {
-			_, _ = fmt.Fprintf(hash, "%d:%s", len(part), part) // it never fails
+		for _, part := range parts { // a hash's Write never fails
+			_, _ = hash.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+			_, _ = io.WriteString(hash, part)
 		}
-		_, _ = hash.Write([]byte{'\n'})
+		_, _ = hash.Write([]byte{0xff})
 	}
 	write(p.argv...)
 	write(p.dir, fmt.Sprint(p.umask, p.user, p.session.id, p.depth))

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,16 +49,26 @@ type line struct {
 	Modified time.Time `json:"modified,omitzero"`
 }
 
+// encodeLedger writes a line for each entry, sorted. It runs at every new file, and encoding/json indents slowly.
 func encodeLedger(entries map[string]entry) ([]byte, error) {
-	lines := make(map[string]line, len(entries))
-	for path, e := range entries {
-		lines[path] = line{e.UID, e.GID, fmt.Sprintf("%04o", uint32(e.Mode)), e.inode, e.changed, e.modified}
+	data := make([]byte, 0, 128*len(entries))
+	for _, path := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[path]
+		text, err := json.Marshal(line{e.UID, e.GID, fmt.Sprintf("%04o", uint32(e.Mode)), e.inode, e.changed, e.modified})
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", ledgerFile, err)
+		}
+		name, err := json.Marshal(path)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", ledgerFile, err)
+		}
+		data = append(append(append(append(data, ",\n "...), name...), ": "...), text...)
 	}
-	data, err := json.MarshalIndent(lines, "", " ")
-	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", ledgerFile, err)
+	data = append(data, "\n}\n"...)
+	if data[0] = '{'; len(entries) == 0 {
+		data = []byte("{}\n")
 	}
-	return append(data, '\n'), nil
+	return data, nil
 }
 
 func decodeLedger(data []byte) (map[string]entry, error) {
