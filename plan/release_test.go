@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -77,6 +78,11 @@ func TestReleaseIsRefused(t *testing.T) {
 	away := func(w *world) {
 		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
 	}
+	idle := func(w *world) {
+		away(w)
+		w.dropNode(3)
+		w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+	}
 	pod := func(w *world) {
 		w.pods(inventory.Pod{Namespace: "ci", Name: "job", Node: w.snap.Servers[2].Name, Phase: "Running", Controller: "ReplicaSet"})
 	}
@@ -112,23 +118,18 @@ func TestReleaseIsRefused(t *testing.T) {
 		"the catalogue is unread": {func(w *world) { w.snap.Catalogue = nil }, "catalogue-unread"},
 		"away, its Node is Ready": {func(w *world) { away(w) }, "release-unsafe"},
 		"away, with a Pod": {func(w *world) {
-			away(w)
-			w.dropNode(3)
-			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+			idle(w)
 			pod(w)
 		}, "release-unsafe"},
-		"away and idle": {func(w *world) {
-			away(w)
-			w.dropNode(3)
-			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
-		}, ""},
+		"away and idle": {idle, ""},
 		"away, its Node shows no server": {func(w *world) {
-			away(w)
-			w.dropNode(3)
-			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+			idle(w)
 			nodes, _ := w.snap.Nodes.Get()
 			nodes[len(nodes)-1].ProviderID = ""
 		}, "release-unsafe"},
+		"away, its key is not pinned":  {func(w *world) { idle(w); w.snap.Pins = w.snap.Pins[:2] }, "release-unsafe"},
+		"away, a person renamed it":    {func(w *world) { idle(w); w.snap.Servers[2].Name = "by-hand" }, "release-unsafe"},
+		"away, and jobs may run there": {func(w *world) { idle(w); w.cfg.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{} }, "release-unsafe"},
 		"another server's Node": {func(w *world) {
 			w.dropNode(3)
 			w.node(5, w.snap.Servers[2].Name, inventory.Ready)
@@ -248,6 +249,7 @@ func TestUnfinishedRelease(t *testing.T) {
 		"not erased, and in use":      {plan.Wiping, 2, inUse, []string{"reinstall !pods-on-node", "release !pods-on-node"}, 0},
 		"erased, its Pod outlives it": {plan.Wiping, 2, func(w *world) { inUse(w); erased(w) }, []string{"reinstall", "release"}, 0},
 		"verified":                    {plan.Wiped, 2, erased, []string{"release"}, 0},
+		"verified, and claimed again": {plan.Wiped, 3, func(*world) {}, []string{"identity"}, 0},
 		"verified, the group is gone": {plan.Wiped, 2, func(w *world) { erased(w); w.cfg.Fleets = w.cfg.Fleets[1:] }, []string{"release"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,10 +294,14 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 func TestARenamedServerIsKept(t *testing.T) {
 	t.Parallel()
 	w := leaver()
+	w.cfg.Fleets[0].Groups[0].Replicas = 3
 	w.pinned(3, plan.Wiping, "")
 	w.snap.Servers[2].Name = "kept-by-hand"
 	p := w.plan(t)
 	expect(t, "servers that stay", []string{serverID(3)}, p.Stay)
+	if got := leaving(p); slices.Contains(got, "reinstall") {
+		t.Errorf("it is erased: %q", got)
+	}
 }
 
 // TestAKeptServerIsWhatThePlanSaid: once the stage is gone, the name in the pin must not move the host to another group.
