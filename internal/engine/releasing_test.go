@@ -3,7 +3,9 @@ package engine_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
@@ -17,13 +19,16 @@ func (w *nodesInMemory) releasing(t *testing.T, onCall func(*enginetest.Machine,
 	w.Config.Fleets[0].Groups[0].Replicas = 1
 	p := planned(t, w.engine)
 	m = w.Member(p.Hosts[slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Leaves })].Server.ID)
-	erases, emit := false, w.engine.Emit
+	var erases atomic.Bool
+	emit := w.engine.Emit
 	w.engine.Emit = func(ev engine.Event) {
 		emit(ev)
-		erases = erases || ev.Type == engine.Started && ev.Action.Kind == plan.ReinstallServer
+		if ev.Type == engine.Started && ev.Action.Kind == plan.ReinstallServer {
+			erases.Store(true)
+		}
 	}
 	w.OnCall = func(c enginetest.Call) enginetest.Fault {
-		if !erases {
+		if !erases.Load() {
 			return enginetest.Fault{}
 		}
 		if c.What == "reinstall" {
@@ -31,7 +36,8 @@ func (w *nodesInMemory) releasing(t *testing.T, onCall func(*enginetest.Machine,
 		}
 		return onCall(m, c)
 	}
-	return m, requests, performed(t, w.engine, p)
+	r, _ = applying(t, t.Context(), w.engine, p) // the run may die
+	return m, requests, r
 }
 
 // TestEraseLooksAgain: a host that changes between the plan and its erase is not erased, up to the last moment.
@@ -101,6 +107,35 @@ func TestNotErased(t *testing.T) {
 				})
 				if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), says) || !slices.Contains(names, m.Server.Name) {
 					t.Errorf("%s: failures %+v", m.Server.Name, r.Failures)
+				}
+			})
+		})
+	}
+}
+
+// TestErasedOnce: a run dies right after the request to erase a host. The next one does not ask again, whether the host is still
+// reinstalled or is empty by then.
+func TestErasedOnce(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]time.Duration{"reinstalling": 0, "empty": 2 * enginetest.InstallTime} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+				asked := 0
+				m, _, _ := w.releasing(t, func(_ *enginetest.Machine, c enginetest.Call) enginetest.Fault {
+					if c.What != "reinstall" {
+						return enginetest.Fault{}
+					}
+					if asked++; asked > 1 {
+						return enginetest.Fault{}
+					}
+					return enginetest.Fault{After: func() { w.Die(errDied) }}
+				})
+				w.Die(nil)
+				time.Sleep(later)
+				r := apply(t, w.next("next", 2))
+				if asked != 1 || len(r.Failures) > 0 || !strings.HasPrefix(m.Server.Name, "acme-pool-") {
+					t.Errorf("%s: %d requests to erase it, failures %+v", m.Server.Name, asked, r.Failures)
 				}
 			})
 		})
