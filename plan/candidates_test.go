@@ -80,6 +80,9 @@ var badCandidates = []struct {
 		id := serverID(1)[:len(serverID(1))-1] + "f"
 		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: id, Name: "acme-prod-macos-m2-00001"})
 	}, "name-taken", false},
+	{"an earlier run was erasing it", func(w *world, _ *inventory.Server) {
+		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(1), Name: "acme-prod-macos-m2-00001", Key: "ssh-ed25519 1", Stage: plan.Wiping})
+	}, "dirty-pool-host", false},
 	{"trouble", func(w *world, _ *inventory.Server) {
 		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}}
 	}, "unreachable", true},

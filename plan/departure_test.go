@@ -311,3 +311,14 @@ func TestWipesOfARunCount(t *testing.T) {
 		t.Errorf("%d wiped and %d deferred, want 0 and 1: %v", wiped, deferred, lines(then))
 	}
 }
+
+// TestNodeOn: a server is a Node by its name or by its provider id.
+func TestNodeOn(t *testing.T) {
+	t.Parallel()
+	s := inventory.Server{ID: serverID(1), Name: first, Zone: "fr-par-1"}
+	for name, n := range map[string]inventory.Node{"": {Name: second}, first: {Name: first}, third: {Name: third, ProviderID: s.ProviderID()}} {
+		if got, is := plan.NodeOn([]inventory.Node{n}, s); got != name || is != (name != "") {
+			t.Errorf("of %+v it is %q, %t", n, got, is)
+		}
+	}
+}

@@ -72,20 +72,6 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestScaleDownTakesHeldHostsLast, even where they are not Ready.
-func TestScaleDownTakesHeldHostsLast(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.snap.Taken = noon
-	second := strings.Replace(first, "00001", "00002", 1)
-	w.member("macos", "m2", 1)
-	w.member("macos", "m2", 2)
-	w.node(1, first, inventory.NotReady)
-	nodes, _ := w.snap.Nodes.Get()
-	nodes[0].Hold = hold(noon.Add(time.Hour))
-	expect(t, "releases", []string{second}, released(w.plan(t)))
-}
-
 func TestParseUntil(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -135,7 +135,13 @@ func TestMovedNode(t *testing.T) {
 		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
 		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain not drained", nil},
 		"it joined":                     {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
-		"it joined, and a Pod goes":     {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
+		"another server's Node has its old name": {func(w *world) {
+			w.movedNode(true)
+			w.arrives(true)
+			nodes, _ := w.snap.Nodes.Get()
+			nodes[0].ProviderID = serverProvider(2)
+		}, "", whole[5:]},
+		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod is stuck": {func(w *world) {
 			held := going
 			held.Overdue, held.Finalizers = true, []string{inventory.VMFinalizer}

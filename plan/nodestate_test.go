@@ -64,6 +64,9 @@ func TestTaintsAndCordons(t *testing.T) {
 		"a run that was killed": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"uncordon left-cordoned"}, nil},
 		"a run that was killed, of a silent host": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "dead" }, []string{"node-cordoned"},
 			[]string{"by run dead (sam@desk), which did not uncordon it"}},
+		"another server's Node": {func(n *inventory.Node) {
+			n.ProviderID, n.Taints, n.Cordoned = serverProvider(2), inventory.Present([]inventory.Taint{}), true
+		}, nil, nil},
 		"a running apply": {func(n *inventory.Node) { n.Cordoned, n.CordonedBy, n.CordonRun = true, "sam@desk", "live" }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

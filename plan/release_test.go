@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -77,6 +78,11 @@ func TestReleaseIsRefused(t *testing.T) {
 	away := func(w *world) {
 		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
 	}
+	idle := func(w *world) {
+		away(w)
+		w.dropNode(3)
+		w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+	}
 	pod := func(w *world) {
 		w.pods(inventory.Pod{Namespace: "ci", Name: "job", Node: w.snap.Servers[2].Name, Phase: "Running", Controller: "ReplicaSet"})
 	}
@@ -112,16 +118,22 @@ func TestReleaseIsRefused(t *testing.T) {
 		"the catalogue is unread": {func(w *world) { w.snap.Catalogue = nil }, "catalogue-unread"},
 		"away, its Node is Ready": {func(w *world) { away(w) }, "release-unsafe"},
 		"away, with a Pod": {func(w *world) {
-			away(w)
-			w.dropNode(3)
-			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
+			idle(w)
 			pod(w)
 		}, "release-unsafe"},
-		"away and idle": {func(w *world) {
-			away(w)
+		"away and idle": {idle, ""},
+		"away, its Node shows no server": {func(w *world) {
+			idle(w)
+			nodes, _ := w.snap.Nodes.Get()
+			nodes[len(nodes)-1].ProviderID = ""
+		}, "release-unsafe"},
+		"away, its key is not pinned":  {func(w *world) { idle(w); w.snap.Pins = w.snap.Pins[:2] }, "release-unsafe"},
+		"away, a person renamed it":    {func(w *world) { idle(w); w.snap.Servers[2].Name = "by-hand" }, "release-unsafe"},
+		"away, and jobs may run there": {func(w *world) { idle(w); w.cfg.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{} }, "release-unsafe"},
+		"another server's Node": {func(w *world) {
 			w.dropNode(3)
-			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
-		}, ""},
+			w.node(5, w.snap.Servers[2].Name, inventory.Ready)
+		}, "node-not-proven"},
 		"down": {func(w *world) {
 			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeHostDown.Trouble("it does not run")}
 			w.dropNode(3)
@@ -156,6 +168,57 @@ func TestReleaseIsRefused(t *testing.T) {
 	}
 }
 
+// TestScaleDownOrder: whom a scale-down takes, one after the other. Of equals the newest goes first, and an adopted host stays.
+func TestScaleDownOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0, 0, 0)
+	w.join()
+	w.snap.Catalogue, w.snap.Taken = offered("Tahoe"), noon
+	var pods []inventory.Pod
+	held := func(until time.Time) func(int, *inventory.Node) {
+		return func(_ int, n *inventory.Node) { n.Hold = hold(until) }
+	}
+	members := []struct {
+		what string
+		last int // its place from the end; 0: it stays
+		edit func(n int, node *inventory.Node)
+	}{
+		{"a run started to release it", 10, func(n int, _ *inventory.Node) { w.pinned(n, plan.Leaving, "") }},
+		{"its deletion is scheduled", 8, func(n int, _ *inventory.Node) { due(&w.snap.Servers[n-1]) }},
+		{"in quarantine", 9, func(_ int, n *inventory.Node) { n.Repairs = &inventory.Repairs{Failed: 3, Since: noon} }},
+		{"its host does not answer", 6, func(n int, _ *inventory.Node) {
+			w.hosts[serverID(n)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
+		}},
+		{"not Ready", 7, func(_ int, n *inventory.Node) { n.Ready = inventory.NotReady }},
+		{"idle", 3, func(int, *inventory.Node) {}},
+		{"idle, its hold has expired", 4, held(noon.Add(-time.Minute))},
+		{"without a Node", 5, func(_ int, n *inventory.Node) { *n = inventory.Node{} }},
+		{"at work", 2, func(_ int, n *inventory.Node) {
+			pods = append(pods, inventory.Pod{Namespace: "ci", Name: "job", Node: n.Name, Phase: "Running", Controller: "ReplicaSet"})
+		}},
+		{"held, not Ready", 1, func(_ int, n *inventory.Node) { n.Ready = inventory.NotReady; held(noon.Add(time.Hour))(0, n) }},
+		{"adopted", 0, func(n int, _ *inventory.Node) { w.adopt(n, w.snap.Servers[n-1].Name) }},
+	}
+	var nodes []inventory.Node
+	for i, m := range members {
+		s := w.member("macos", "m2", i+1)
+		node := inventory.Node{Name: s.Name, ProviderID: s.ProviderID(), Ready: inventory.Ready}
+		m.edit(i+1, &node)
+		nodes = append(nodes, node)
+	}
+	w.snap.Nodes = inventory.Present(slices.DeleteFunc(nodes, func(n inventory.Node) bool { return n.Name == "" }))
+	w.pods(pods...)
+	for replicas := range len(members) - 1 { // quarantine alone releases no server
+		w.cfg.Fleets[0].Groups[0].Replicas = replicas
+		p := w.plan(t)
+		for i, m := range members {
+			if h, _ := p.HostByServer(serverID(i + 1)); h.Leaves != (m.last > 0 && m.last >= replicas) {
+				t.Errorf("%d replicas: leaves %t: %s", replicas, h.Leaves, m.what)
+			}
+		}
+	}
+}
+
 // TestUnfinishedRelease: from the reinstallation on, the release is finished whatever the configuration says; before, the
 // same host leaves, or stays.
 func TestUnfinishedRelease(t *testing.T) {
@@ -163,6 +226,10 @@ func TestUnfinishedRelease(t *testing.T) {
 	erased := func(w *world) {
 		w.dropNode(3)
 		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("it shows another key")}
+	}
+	inUse := func(w *world) { // work started after the run died
+		w.dropNode(3)
+		w.pods(inventory.Pod{Namespace: "ci", Name: "job", Node: w.snap.Servers[2].Name, Phase: "Running", Controller: "ReplicaSet"})
 	}
 	for name, tc := range map[string]struct {
 		stage    plan.Stage
@@ -178,7 +245,11 @@ func TestUnfinishedRelease(t *testing.T) {
 		"erased":                      {plan.Wiping, 2, erased, []string{"reinstall", "release"}, 0},
 		"erased, and needed again":    {plan.Wiping, 3, erased, []string{"reinstall", "release"}, 1},
 		"erased, being reinstalled":   {plan.Wiping, 2, func(w *world) { erased(w); w.snap.Servers[2].Status = "reinstalling" }, []string{"reinstall", "release"}, 0},
+		"not erased, and idle":        {plan.Wiping, 2, func(*world) {}, []string{"reinstall", "release"}, 0},
+		"not erased, and in use":      {plan.Wiping, 2, inUse, []string{"reinstall !pods-on-node", "release !pods-on-node"}, 0},
+		"erased, its Pod outlives it": {plan.Wiping, 2, func(w *world) { inUse(w); erased(w) }, []string{"reinstall", "release"}, 0},
 		"verified":                    {plan.Wiped, 2, erased, []string{"release"}, 0},
+		"verified, and claimed again": {plan.Wiped, 3, func(*world) {}, []string{"identity"}, 0},
 		"verified, the group is gone": {plan.Wiped, 2, func(w *world) { erased(w); w.cfg.Fleets = w.cfg.Fleets[1:] }, []string{"release"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,10 +294,14 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 func TestARenamedServerIsKept(t *testing.T) {
 	t.Parallel()
 	w := leaver()
+	w.cfg.Fleets[0].Groups[0].Replicas = 3
 	w.pinned(3, plan.Wiping, "")
 	w.snap.Servers[2].Name = "kept-by-hand"
 	p := w.plan(t)
 	expect(t, "servers that stay", []string{serverID(3)}, p.Stay)
+	if got := leaving(p); slices.Contains(got, "reinstall") {
+		t.Errorf("it is erased: %q", got)
+	}
 }
 
 // TestAKeptServerIsWhatThePlanSaid: once the stage is gone, the name in the pin must not move the host to another group.

@@ -9,7 +9,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // TestRenamedByHand: a server that someone renamed is still a member when
@@ -154,13 +153,7 @@ func TestReleases(t *testing.T) {
 		{"the newest goes", 2, func(*world) {}, []string{third}},
 		{"two go", 1, func(*world) {}, []string{second, third}},
 		{"all go", 0, func(*world) {}, []string{first, second, third}},
-		{"not Ready before newest", 2, func(w *world) { w.node(1, first, inventory.NotReady) }, []string{first}},
 		{"unknown counts as not Ready", 2, func(w *world) { w.node(2, second, inventory.ReadyUnknown) }, []string{second}},
-		{"Ready nodes and none are alike", 2, func(w *world) { w.node(3, third, inventory.Ready) }, []string{third}},
-		{"unreachable before newest", 2, func(w *world) {
-			w.hosts[serverID(2)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "t", Remedy: "r"}}
-		}, []string{second}},
-		{"of two not Ready the newer", 2, func(w *world) { w.node(1, first, inventory.NotReady); w.node(2, second, inventory.NotReady) }, []string{second}},
 		{"of two made at once the first by name", 2, func(w *world) {
 			for i := range w.snap.Servers {
 				w.snap.Servers[i].Created = time.Time{}

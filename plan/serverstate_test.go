@@ -165,17 +165,6 @@ func TestDeletionOfOthers(t *testing.T) {
 	}
 }
 
-// TestScaleDownTakesWhatGoesAnyway: of a group that is too big the server goes that the
-// provider deletes.
-func TestScaleDownTakesWhatGoesAnyway(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	due(w.member("macos", "m2", 1))
-	w.member("macos", "m2", 2) // newer
-	p := w.plan(t)
-	expect(t, "releases", []string{first}, released(p))
-}
-
 // TestRunnersOfTheProvider are drift of a member for a person, and keep a pool server from being claimed.
 func TestRunnersOfTheProvider(t *testing.T) {
 	t.Parallel()

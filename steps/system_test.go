@@ -57,8 +57,12 @@ func TestSystem(t *testing.T) {
 		"an unknown state":     edited(edited(good, "Indexing disabled", "Indexing paused"), "Indexing disabled", "Indexing paused"),
 		"no time of the start": edited(good, "sec = 1763000000", "sec = x"),
 		"cut off":              stepstest.Said(good.Stdout[:len(good.Stdout)/2]),
+		"90 days, and failed":  {Stdout: strings.Replace(good.Stdout, "1763086400", strconv.Itoa(1763000000+90*86400), 1), Exit: 1},
 	} {
 		f := stepstest.Diff(t, "system", fleet.Spec{System: &fleet.System{}}, stepstest.With(nil, map[string]plan.Answer{"system.state": odd}))
 		stepstest.Expect(t, name, []string{"system.state"}, stepstest.UnreadOf(f))
+		if f.Restart != nil {
+			t.Errorf("%s: it restarts although something is unread: %+v", name, f.Restart)
+		}
 	}
 }

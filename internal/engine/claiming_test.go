@@ -130,6 +130,7 @@ func TestClaimThatFails(t *testing.T) {
 		fault             func(*nodesInMemory, enginetest.Call) enginetest.Fault
 		once              bool // only the first call
 		stop              bool // someone stops the run behind the step sudo
+		had               bool // root, before the run
 		root, claimed     bool
 		ours, unclaimable bool // the server is macfleet's; it cannot be claimed any more
 		says              string
@@ -152,6 +153,13 @@ func TestClaimThatFails(t *testing.T) {
 			}
 			return enginetest.Fault{}
 		}, says: undone, unclaimable: true},
+		"its deletion is scheduled meanwhile": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			if c.What == "RunChange" {
+				return enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].Server.DeletionScheduled = true }) }}
+			}
+			return enginetest.Fault{}
+		}, says: "the deletion of server acme-pool-0 was scheduled", unclaimable: true},
+		"it had root before":                 {fault: denied, had: true, root: true, says: "rename"},
 		"the answer of sudo is lost":         {fault: on("RunChange", enginetest.Fault{Err: broken, Applied: true}), says: undone},
 		"the file of sudo was never written": {fault: on("RunChange", enginetest.Fault{Err: broken}), says: "the connection broke"},
 		"a person stops the run":             {fault: on("", enginetest.Fault{}), stop: true},
@@ -159,6 +167,9 @@ func TestClaimThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				if tc.had {
+					w.Machines[0].Root, w.Machines[0].State["sudo"] = true, "yes"
+				}
 				p := planned(t, w.engine)
 				var over atomic.Bool
 				counts := make(map[string]int)

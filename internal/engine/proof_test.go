@@ -37,6 +37,22 @@ func TestChangeWithoutEffect(t *testing.T) {
 	})
 }
 
+// TestUnreadIsNotVerified: a host whose answer cannot be read after a change has failed, and its Node stays cordoned.
+func TestUnreadIsNotVerified(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		changed := false
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
+			changed = changed || c.What == "RunChange"
+			return enginetest.Fault{Garbled: changed && c.What == "probe"}
+		}
+		r := performed(t, w.engine, planned(t, w.engine))
+		if n, _ := w.Node(names[0]); r.Done != 0 || len(r.Failures) != 1 || !n.Cordoned || len(r.LeftCordoned) != 1 {
+			t.Errorf("%d done, failures %+v, its Node %+v", r.Done, r.Failures, n)
+		}
+	})
+}
+
 // TestHeldInTheMiddle: a hold that is put on a host while a step's verification is written is kept,
 // and ends the work there.
 func TestHeldInTheMiddle(t *testing.T) {

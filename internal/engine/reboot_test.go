@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -139,6 +140,37 @@ func TestNotRebooted(t *testing.T) {
 					t.Errorf("%+v, %d requests", a.Refusal, *n)
 				}
 			})
+		})
+	}
+}
+
+// TestRebootLooksAgain: a server that changed since the plan is not restarted, and a host that shows another key afterwards is not
+// waited for.
+func TestRebootLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		at       string
+		change   func(w *nodesInMemory, m *enginetest.Machine)
+		restarts int
+	}{
+		"renamed":     {"get", func(w *nodesInMemory, m *enginetest.Machine) { w.Change(func() { m.Server.Name = "by-hand" }) }, 0},
+		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) { w.Reinstall(m) }, 1},
+	} {
+		inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			host := w.atWork(t)[0]
+			m, restarts, began := w.Member(host), 0, time.Now()
+			w.OnCall = func(c enginetest.Call) enginetest.Fault {
+				if c.What == "reboot" {
+					restarts++
+				}
+				if c.What == tc.at {
+					return enginetest.Fault{Before: func() { tc.change(w, m) }}
+				}
+				return enginetest.Fault{}
+			}
+			if _, r := w.restarts(t, host); restarts != tc.restarts || len(r.Failures) != 1 || time.Since(began) > engine.DefaultReboot {
+				t.Errorf("%s: %d restarts in %s, failures %+v", name, restarts, time.Since(began), r.Failures)
+			}
 		})
 	}
 }

@@ -350,3 +350,19 @@ func TestFiveOfNine(t *testing.T) {
 		w.runEverywhere(t, names[1:], "v2")
 	})
 }
+
+// TestAnothersNodeIsAway: a healthy host whose Node gets another server's provider id after the plan takes the place of one that
+// may be disturbed.
+func TestAnothersNodeIsAway(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 3, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		p := planned(t, w.engine)
+		n, _ := w.Node(names[2])
+		if err := w.engine.Cluster.SetProviderID(t.Context(), n, "scw-applesilicon://fr-par-1/another"); err != nil {
+			t.Fatal(err)
+		}
+		if r := performed(t, w.engine, p); r.Done > 0 || len(r.Left) != 3 || r.Left[0].Why != rollout.Unavailable {
+			t.Errorf("%d done, left %+v, failures %+v", r.Done, r.Left, r.Failures)
+		}
+	})
+}

@@ -176,7 +176,7 @@ func TestOneAfterTheOther(t *testing.T) {
 // be wrong by hours.
 func TestDead(t *testing.T) {
 	t.Parallel()
-	for name, wrong := range map[string]time.Duration{"right": 0, "ahead": 5 * time.Hour, "behind": -5 * time.Hour} {
+	for name, wrong := range map[string]time.Duration{"right": 0, "ahead": 5 * time.Hour, "behind": -5 * time.Hour, "set ahead": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -184,6 +184,9 @@ func TestDead(t *testing.T) {
 				clock := newClock()
 				clock.shift(wrong)
 				began := time.Now()
+				if name == "set ahead" { // while it waits
+					time.AfterFunc(time.Second, func() { clock.shift(30 * time.Minute) })
+				}
 				bob := take(t, m, "bob", Options{Wait: time.Hour, Clock: clock})
 				if waited := time.Since(began); waited < 20*time.Second || waited > 22*time.Second || bob.Run().Epoch != 42 {
 					t.Errorf("taken after %s with epoch %d", waited, bob.Run().Epoch)

@@ -1,0 +1,88 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+)
+
+// TestRebootOfANode: only where its server is certainly the host, and nothing runs there that a drain does not end.
+func TestRebootOfANode(t *testing.T) {
+	t.Parallel()
+	server := inventory.Server{ID: serverID(1), Name: first, Zone: "fr-par-1", Status: "ready", Delivered: true}
+	other := inventory.Node{Name: first, ProviderID: serverProvider(2), Ready: inventory.NotReady}
+	silent := func(edit func(*plan.Host)) func(*plan.Host) {
+		return func(h *plan.Host) { h.Unknown = plan.CodeUnreachable.Trouble("no route"); edit(h) }
+	}
+	pod := func(controller string, ready inventory.Readiness) func(*plan.Host) {
+		return func(h *plan.Host) {
+			h.Node = inventory.Present(inventory.Node{Name: first, ProviderID: server.ProviderID(), Ready: ready})
+			h.Pods = inventory.Present([]inventory.Pod{{Name: "ci", Phase: "Running", Controller: controller}})
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*plan.Host)
+		want   string
+	}{
+		"idle":                      {func(*plan.Host) {}, ""},
+		"a Pod":                     {pod("ReplicaSet", inventory.Ready), ""},
+		"a Pod that nothing makes":  {pod("", inventory.Ready), "host-may-be-busy"},
+		"a Pod, not Ready":          {pod("ReplicaSet", inventory.NotReady), "host-may-be-busy"},
+		"Pods unread":               {func(h *plan.Host) { h.Pods = inventory.Unread[[]inventory.Pod]("no rights") }, "host-may-be-busy"},
+		"Node unread":               {func(h *plan.Host) { h.Node = inventory.Unread[inventory.Node]("no rights") }, "host-may-be-busy"},
+		"another server's Node":     {func(h *plan.Host) { h.Node = inventory.Present(other) }, "host-may-be-busy"},
+		"a runner of the provider":  {func(h *plan.Host) { h.Server.RunnerConfigurations = "1" }, "host-may-be-busy"},
+		"not in the cluster":        {func(h *plan.Host) { h.Spec.Spec = fleet.Spec{} }, "host-may-be-busy"},
+		"forced":                    {func(h *plan.Host) { pod("", inventory.Ready)(h); h.ForceBusy = true }, ""},
+		"its server restarts":       {func(h *plan.Host) { h.Server.Status = "rebooting" }, "server-busy"},
+		"silent":                    {silent(func(*plan.Host) {}), ""},
+		"silent, another's Node":    {silent(func(h *plan.Host) { h.Node = inventory.Present(other) }), "server-not-verified"},
+		"silent, without a Node":    {silent(func(h *plan.Host) { h.Node = inventory.Absent[inventory.Node]() }), "server-not-verified"},
+		"silent, under a pool name": {silent(func(h *plan.Host) { h.Server.Name = "acme-pool-01" }), "server-not-verified"},
+	} {
+		h := plan.Host{Name: first, Member: true, Server: server, Spec: fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}},
+			Node: inventory.Present(inventory.Node{Name: first, ProviderID: server.ProviderID(), Ready: inventory.Ready}), Pods: inventory.Present([]inventory.Pod{})}
+		tc.change(&h)
+		got := ""
+		if r := plan.Rebooting(h, nil, "", nil)[0].Refusal; r != nil {
+			got = r.Code.String()
+		}
+		if got != tc.want {
+			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestReady: a host takes Pods if its own Node is Ready and its kubelet has no fault.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	own := func(edit func(*inventory.Node)) inventory.Seen[inventory.Node] {
+		n := inventory.Node{Name: first, ProviderID: serverProvider(1), Ready: inventory.Ready, LastHeartbeat: noon}
+		edit(&n)
+		return inventory.Present(n)
+	}
+	ready := own(func(*inventory.Node) {})
+	for name, tc := range map[string]struct {
+		node    inventory.Seen[inventory.Node]
+		kubelet plan.Kubelet
+		want    inventory.Readiness
+		known   bool
+	}{
+		"Ready":                 {ready, plan.Kubelet{Started: noon.Add(-1)}, inventory.Ready, true},
+		"no provider id yet":    {own(func(n *inventory.Node) { n.ProviderID = "" }), plan.Kubelet{}, inventory.Ready, true},
+		"another server's Node": {own(func(n *inventory.Node) { n.ProviderID = serverProvider(2) }), plan.Kubelet{}, inventory.ReadyUnknown, true},
+		"not Ready":             {own(func(n *inventory.Node) { n.Ready = inventory.NotReady }), plan.Kubelet{}, inventory.NotReady, true},
+		"a dead kubelet":        {ready, plan.Kubelet{Fault: plan.Reason{Code: plan.CodeTokenRevoked, Text: "t"}}, inventory.NotReady, true},
+		"a young kubelet":       {ready, plan.Kubelet{Fault: plan.Reason{Code: plan.CodeKubeletSettling, Text: "t"}}, inventory.ReadyUnknown, true},
+		"an older heartbeat":    {ready, plan.Kubelet{Started: noon.Add(1)}, inventory.ReadyUnknown, true},
+		"no Node":               {inventory.Absent[inventory.Node](), plan.Kubelet{}, inventory.NotReady, false},
+		"Nodes unread":          {inventory.Unread[inventory.Node]("no rights"), plan.Kubelet{}, inventory.ReadyUnknown, false},
+	} {
+		h := plan.Host{Server: inventory.Server{ID: serverID(1), Zone: "fr-par-1"}, Node: tc.node, Kubelet: inventory.Present(tc.kubelet)}
+		if got, _, known := h.Ready(); got != tc.want || known != tc.known {
+			t.Errorf("%s: %s, known %t, want %s, known %t", name, got, known, tc.want, tc.known)
+		}
+	}
+}
