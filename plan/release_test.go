@@ -193,7 +193,7 @@ func TestScaleDownOrder(t *testing.T) {
 		{"idle", 3, func(int, *inventory.Node) {}},
 		{"idle, its hold has expired", 4, held(noon.Add(-time.Minute))},
 		{"without a Node", 5, func(_ int, n *inventory.Node) { *n = inventory.Node{} }},
-		{"at work", 2, func(_ int, n *inventory.Node) {
+		{"running a Pod", 2, func(_ int, n *inventory.Node) {
 			pods = append(pods, inventory.Pod{Namespace: "ci", Name: "job", Node: n.Name, Phase: "Running", Controller: "ReplicaSet"})
 		}},
 		{"held, not Ready", 1, func(_ int, n *inventory.Node) { n.Ready = inventory.NotReady; held(noon.Add(time.Hour))(0, n) }},
@@ -208,7 +208,7 @@ func TestScaleDownOrder(t *testing.T) {
 	}
 	w.snap.Nodes = inventory.Present(slices.DeleteFunc(nodes, func(n inventory.Node) bool { return n.Name == "" }))
 	w.pods(pods...)
-	for replicas := range len(members) - 1 { // quarantine alone releases no server
+	for replicas := range len(members) - 1 { // quarantine by itself releases no server
 		w.cfg.Fleets[0].Groups[0].Replicas = replicas
 		p := w.plan(t)
 		for i, m := range members {

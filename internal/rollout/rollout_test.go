@@ -490,7 +490,7 @@ func TestLeaving(t *testing.T) {
 		starts []string
 		left   []Waiting
 	}{
-		"one that stays is at work": {Limits{MaxUnavailable: 1}, func(*Rollout) {}, all, nil, []Waiting{{"a", StayRunning, nil}, {"b", StayRunning, nil}}},
+		"one that stays is running": {Limits{MaxUnavailable: 1}, func(*Rollout) {}, all, nil, []Waiting{{"a", StayRunning, nil}, {"b", StayRunning, nil}}},
 		"one that stays failed": {Limits{MaxUnavailable: 1}, func(r *Rollout) { r.Failed("0") }, all, nil,
 			[]Waiting{{"a", StayFailed, []string{"0"}}, {"b", StayFailed, []string{"0"}}}},
 		"it is done":             {Limits{MaxUnavailable: 1}, func(r *Rollout) { r.Finished("0", start) }, all, []string{"a"}, []Waiting{{"b", Unavailable, nil}}},
