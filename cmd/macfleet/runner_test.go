@@ -44,7 +44,7 @@ func newRunner(env *testscript.Env) {
 		if err := r.worker.end(); err != nil {
 			env.T().Fatal(err)
 		}
-		failed := env.T().(testscript.TFailed).Failed()
+		failed := env.T().(interface{ Failed() bool }).Failed()
 		if n := len(r.applies); !failed && n < r.most && r.most > appliesAtMost {
 			env.T().Fatal(fmt.Sprintf("%d applies changed something; %d were allowed", n, r.most))
 		}
