@@ -94,13 +94,13 @@ func (p *patient) marker() string {
 	return string(data)
 }
 
-// TestIncidentsAreListed: each has its own name and a summary. A test of the engine compares the names with the page.
+// TestIncidentsAreListed: each has a unique name and a summary. A test of the engine compares the names with the page.
 func TestIncidentsAreListed(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
 	for _, incident := range sandbox.Incidents() {
 		if incident.Name == "" || incident.Summary == "" || seen[incident.Name] {
-			t.Errorf("%+v has no name of its own or no summary", incident)
+			t.Errorf("%+v has no unique name or no summary", incident)
 		}
 		seen[incident.Name] = true
 	}
