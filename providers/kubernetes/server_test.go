@@ -17,7 +17,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,16 +95,19 @@ func startServer() (*server, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, errNoServer
 	}
-	dir, err := os.MkdirTemp("", "macfleet-apiserver-")
-	if err != nil {
-		return nil, err
+	for tries := 5; ; tries-- {
+		dir, err := os.MkdirTemp("", "macfleet-apiserver-")
+		if err != nil {
+			return nil, err
+		}
+		s := &server{dir: dir}
+		if err = s.start(etcd, program); err == nil {
+			return s, nil
+		}
+		if s.stop(); tries == 0 || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, err
+		}
 	}
-	s := &server{dir: dir}
-	if err := s.start(etcd, program); err != nil {
-		s.stop()
-		return nil, err
-	}
-	return s, nil
 }
 
 func (s *server) start(etcd, program string) error {
@@ -193,6 +198,9 @@ func (s *server) awaitReady() error {
 				return nil
 			}
 		}
+		if err := s.portTaken(); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			log, _ := os.ReadFile(filepath.Join(s.dir, "apiserver.log"))
@@ -200,6 +208,16 @@ func (s *server) awaitReady() error {
 		case <-pause.C:
 		}
 	}
+}
+
+// portTaken reports that a connection of another test has taken a port between the search for a free one and the server's start.
+func (s *server) portTaken() error {
+	for _, name := range []string{"etcd", "apiserver"} {
+		if log, _ := os.ReadFile(filepath.Join(s.dir, name+".log")); strings.Contains(string(log), "bind: address already in use") {
+			return fmt.Errorf("%s did not start: %w", name, syscall.EADDRINUSE)
+		}
+	}
+	return nil
 }
 
 func (s *server) askReady(ctx context.Context) error {
