@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// budgets are the limits of .ci/budget, by unit and name. The name * stands for what has no row.
+// budgets are the limits of .ci/budget, by unit and name. The name * is for everything without a row.
 type budgets map[string]map[string]float64
 
 func readBudgets(text string) (budgets, error) {

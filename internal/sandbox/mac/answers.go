@@ -67,7 +67,7 @@ type sourceKind byte
 
 const (
 	fileSource    sourceKind = iota // all that stat shows
-	wayName                         // a folder on the way to a file: its type and owner
+	waySource                       // a folder on the way to a file: its type and owner
 	namesSource                     // the names in a folder
 	linkSource                      // the text of a symbolic link
 	contentSource                   // the content of a file
@@ -277,7 +277,7 @@ func (v *visit) value(s source) any {
 	switch {
 	case err != nil:
 		return err.Error()
-	case s.kind == wayName:
+	case s.kind == waySource:
 		return wayOf(n)
 	}
 	return statedOf(n)
@@ -353,9 +353,9 @@ func questionOf(p *proc, input *string) question {
 	return question(hash.Sum(nil))
 }
 
-// remembers reports whether this process may use and make remembered answers: not while someone counts its
+// mayRemember reports whether this process may use and make remembered answers: not while someone counts its
 // tools or interrupts them, and not while a fault changes what they print.
-func (p *proc) remembers() bool {
+func (p *proc) mayRemember() bool {
 	m := p.session.machine
 	return answersMode() != "off" && p.under == nil && !p.faults.Garbled && !p.faults.CutOutput && m.watcher.Load() == nil && !m.InterruptPending()
 }
@@ -363,7 +363,7 @@ func (p *proc) remembers() bool {
 // answered runs a question of an exchange, or prints what it printed before if nothing that it reads has
 // changed since.
 func (p *proc) answered(input *string, s *snapshot, run func(*proc) int) int {
-	if !p.remembers() {
+	if !p.mayRemember() {
 		return run(p)
 	}
 	q := questionOf(p, input)

@@ -42,7 +42,7 @@ func (v *visit) sawFile(n node, name string, err error, kind sourceKind) {
 		switch {
 		case err != nil:
 			return err.Error()
-		case kind == wayName:
+		case kind == waySource:
 			return wayOf(n)
 		}
 		return statedOf(n)
@@ -118,14 +118,14 @@ func (v *visit) resolve(who user, dir, name string, follow bool) (node, error) {
 		if part == ".." {
 			above := path.Dir(here.path)
 			here, err = v.lookUp(above)
-			v.sawFile(here, above, err, wayName)
+			v.sawFile(here, above, err, waySource)
 			if err != nil {
 				return node{}, err
 			}
 			continue
 		}
 		next, err := v.lookUp(here.child(part))
-		v.sawFile(next, here.child(part), err, wayName)
+		v.sawFile(next, here.child(part), err, waySource)
 		if err != nil {
 			return node{}, err
 		}
