@@ -174,3 +174,22 @@ func TestRemembers(t *testing.T) {
 		t.Errorf("%d of the answers with the serial number came from memory", n)
 	}
 }
+
+// TestAnswerExpires: an answer that holds until a time does not count from then on.
+func TestAnswerExpires(t *testing.T) {
+	t.Parallel()
+	s, err := newMachine(t).session()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for _, tc := range []struct {
+		until time.Time
+		holds bool
+	}{{time.Time{}, true}, {time.Now().Add(time.Hour), true}, {time.Now().Add(-time.Second), false}} {
+		p := &proc{session: s}
+		if got := p.holds(&remembered{until: tc.until}, new(snapshot)); got != tc.holds {
+			t.Errorf("until %s: holds %t", tc.until, got)
+		}
+	}
+}
