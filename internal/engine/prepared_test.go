@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -54,15 +53,12 @@ func TestPreparedObjectGone(t *testing.T) {
 	for _, o := range all {
 		t.Run(o.String(), func(t *testing.T) {
 			t.Parallel()
-			// Without its Lease the Node is silent, and not Ready 40 s later, which a loaded machine may need for one apply.
-			for again := 1; !withoutObject(t, o, again == 0); again-- {
-			}
+			withoutObject(t, o)
 		})
 	}
 }
 
-// withoutObject is the test of one object. It reports false if the Node fell silent meanwhile, and this is not the last try.
-func withoutObject(t *testing.T, o inventory.Object, last bool) bool {
+func withoutObject(t *testing.T, o inventory.Object) {
 	t.Helper()
 	w, e := converged(t, 3, nodes(1))
 	host := member(t, w)
@@ -81,9 +77,6 @@ func withoutObject(t *testing.T, o inventory.Object, last bool) bool {
 	}
 	e.Selection.Steps = []plan.StepID{"power"}
 	if r := apply(t, e); !r.Converged() {
-		if !last && slices.ContainsFunc(r.Failures, func(f engine.Failure) bool { return strings.Contains(f.Err.Error(), "no heartbeat since") }) {
-			return false
-		}
 		t.Errorf("the power settings stay: %+v", r.Failures)
 	}
 	e.Selection.Steps = nil
@@ -94,5 +87,4 @@ func withoutObject(t *testing.T, o inventory.Object, last bool) bool {
 	if p := planned(t, e); p.Hosts[0].Refused != nil || len(p.Actions) > 0 {
 		t.Errorf("in the end: %q", codesOf(p, host))
 	}
-	return true
 }

@@ -43,8 +43,19 @@ type beat struct {
 
 // sent returns when the last heartbeat arrived. A kubelet sends one at its start and then at
 // intervals.
-func (b *beat) sent(every time.Duration) time.Time {
-	return b.last.Add(-b.last.Sub(b.since) % every)
+func (b *beat) sent(every time.Duration) time.Time { return b.before(b.last, every) }
+
+// renewed returns when the Lease was last renewed.
+func (b *beat) renewed() time.Time {
+	if b.live != nil && !b.lease {
+		return b.before(b.live.run.Unleased, leaseEvery)
+	}
+	return b.sent(leaseEvery)
+}
+
+// before returns the last of the times at intervals since the kubelet's start that is not after end.
+func (b *beat) before(end time.Time, every time.Duration) time.Time {
+	return end.Add(-end.Sub(b.since) % every)
 }
 
 // settleKubelets does what the Macs' kubelets and the Node controller have done until now: it
@@ -106,6 +117,14 @@ func (a *API) members(published []agent.Kubelet, known *memory, now time.Time) (
 			m.run.Refused = time.Time{}
 		case m.run.Refused.IsZero():
 			m.run.Refused = now
+		}
+		switch {
+		case m.mayLease:
+			m.run.Unleased = time.Time{}
+		case m.run.Unleased.IsZero() && m.run.Registered:
+			m.run.Unleased = now
+		case m.run.Unleased.IsZero():
+			m.run.Unleased = k.Started
 		}
 		for _, end := range []time.Time{k.Ended, m.run.Refused, m.run.Silent} {
 			if !end.IsZero() && (m.stopped.IsZero() || end.Before(m.stopped)) {
@@ -238,21 +257,22 @@ func (a *API) settleNode(name string, b *beat, now time.Time) error {
 	return a.settleLease(name, present, b)
 }
 
-// settleLease creates the Lease of a Node whose kubelet renews it, and writes the last renewal of a
-// stopped one, for when its Mac is deleted.
+// settleLease creates the Lease of a Node whose kubelet renews it, and writes the last renewal of one that
+// stopped, for when its Mac is deleted, or that lost the right.
 func (a *API) settleLease(name string, node *object, b *beat) error {
 	present, err := a.state.peek(leases, leaseNamespace, name)
 	if err != nil {
 		return err
 	}
-	last := microText(b.sent(leaseEvery))
+	last := microText(b.renewed())
+	ended := b.live == nil || !b.lease && b.live.run.Unleased.After(b.live.Started)
 	switch {
 	case present == nil && b.live != nil && b.lease:
 		lease := newObject(a.kinds.named(leases), leaseNamespace, name, b.last)
 		lease.Object["spec"] = map[string]any{"holderIdentity": name, "leaseDurationSeconds": int64(leaseSeconds), "renewTime": last}
 		set(lease, []any{map[string]any{"apiVersion": "v1", "kind": "Node", "name": name, "uid": string(node.GetUID())}}, "metadata", "ownerReferences")
 		return a.state.put(leases, lease)
-	case present != nil && b.live == nil && textAt(present, "spec", "renewTime") < last:
+	case present != nil && ended && textAt(present, "spec", "renewTime") < last:
 		lease := present.DeepCopy()
 		set(lease, last, "spec", "renewTime")
 		return a.state.put(leases, lease)

@@ -225,6 +225,41 @@ func TestSilentKubelet(t *testing.T) {
 	}
 }
 
+// TestLeaseRightLost takes the right to renew its Lease from a kubelet: the last renewal stays, and its Node is Ready.
+func TestLeaseRightLost(t *testing.T) {
+	t.Parallel()
+	f := joined(t)
+	f.node(t, "acme-01")
+	f.clock.pass(time.Hour)
+	roles := f.admin.RbacV1().ClusterRoles()
+	role, err := roles.Get(t.Context(), "agents", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := role.Rules
+	role.Rules = all[:1]
+	if role, err = roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.node(t, "acme-01")
+	for range 2 {
+		f.clock.pass(10 * time.Minute)
+		if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 11, 0, 7, 0, time.UTC)) {
+			t.Errorf("the last renewal is at %v", renewed)
+		}
+	}
+	if c := ready(f.node(t, "acme-01")); c.Status != "True" {
+		t.Errorf("its status still arrives: %+v", c)
+	}
+	role.Rules = all
+	if _, err = roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 11, 20, 7, 0, time.UTC)) {
+		t.Errorf("with the right back: %v", renewed)
+	}
+}
+
 func TestKubeletLabels(t *testing.T) {
 	t.Parallel()
 	f := joined(t)

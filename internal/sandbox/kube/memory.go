@@ -37,6 +37,7 @@ type memory struct {
 type run struct {
 	Registered bool      `json:"registered,omitempty"` // it has created or taken over its Node
 	Refused    time.Time `json:"refused,omitzero"`     // since when its token is invalid or lacks rights
+	Unleased   time.Time `json:"unleased,omitzero"`    // since when it may not renew its Lease; its start: it never could
 	Silent     time.Time `json:"silent,omitzero"`      // since when its heartbeats are dropped
 	Strange    time.Time `json:"strange,omitzero"`     // since when someone's changes to its Node's labels and taints await its heartbeat
 }

@@ -138,7 +138,7 @@ func shownLease(lease *object, b *beat) *object {
 	if b == nil || b.live == nil || !b.lease {
 		return lease
 	}
-	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.sent(leaseEvery)) })
+	return with(lease, "spec", func(spec map[string]any) { spec["renewTime"] = microText(b.renewed()) })
 }
 
 // with returns a copy of an object with one part changed; the rest is shared.
