@@ -42,6 +42,9 @@ type Failure struct {
 	OfNode bool   // of the step that makes the host a Node: the host is not converged, even if the Node is Ready
 }
 
+// String is short: the action has whole scripts.
+func (f Failure) String() string { return fmt.Sprintf("%s: %v", f.Action.Address(), f.Err) }
+
 // Finished reports whether the run did everything it could: the plan made afterwards is
 // complete and holds at most deferred actions.
 func (r Result) Finished() bool {
