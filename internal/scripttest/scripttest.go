@@ -5,6 +5,8 @@ package scripttest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"os/exec"
@@ -133,6 +135,14 @@ func (m *Mac) Read(path string) string { return read(m.Path(path)) }
 func (m *Mac) Set(name, text string) {
 	m.T.Helper()
 	Write(m.T, filepath.Join(m.State, name), text, 0o644)
+}
+
+// Unset removes a file of the stubs' state.
+func (m *Mac) Unset(name string) {
+	m.T.Helper()
+	if err := os.Remove(filepath.Join(m.State, name)); err != nil {
+		m.T.Fatal(err)
+	}
 }
 
 // Get returns a file of the state without surrounding white space, or "".
@@ -266,6 +276,36 @@ func (m *Mac) Run(c plan.Command, stdin string, env ...string) plan.Answer {
 		m.T.Fatalf("%s: %v", c.Name, err)
 	}
 	return plan.Answer{Exit: cmd.ProcessState.ExitCode(), Stdout: m.plain(stdout.String()), Stderr: m.plain(stderr.String())}
+}
+
+// Done runs a command's script, which must succeed.
+func (m *Mac) Done(c plan.Command, stdin string) plan.Answer {
+	m.T.Helper()
+	a := m.Run(c, stdin)
+	if a.Exit != 0 {
+		m.T.Fatalf("%s: exit code %d, %s%s\n%s", c.Name, a.Exit, a.Stdout, a.Stderr, m.Kept("calls"))
+	}
+	return a
+}
+
+// Fails runs a command's script, which must fail with a text in its errors.
+func (m *Mac) Fails(c plan.Command, stdin, says string) {
+	m.T.Helper()
+	if a := m.Run(c, stdin); a.Exit == 0 || !strings.Contains(a.Stderr, says) {
+		m.T.Errorf("%s: exit code %d, want %q in %s", c.Name, a.Exit, says, a.Stderr)
+	}
+}
+
+// Archive packs files of a folder of the Mac into /usr/local/archive, and returns its digest.
+func (m *Mac) Archive(folder string, names ...string) (digest string) {
+	m.T.Helper()
+	Need(m.T, "tar", "gzip", "sha256sum")
+	args := append([]string{"-czf", m.Path("/usr/local/archive"), "-C", m.Path(folder)}, names...)
+	if out, err := exec.CommandContext(m.T.Context(), "tar", args...).CombinedOutput(); err != nil {
+		m.T.Fatalf("tar: %v\n%s", err, out)
+	}
+	sum := sha256.Sum256([]byte(m.Read("/usr/local/archive")))
+	return hex.EncodeToString(sum[:])
 }
 
 // LastLine returns the last line, which is what a person sees.

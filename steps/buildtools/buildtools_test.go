@@ -27,23 +27,13 @@ func findAll(t *testing.T, spec fleet.Spec, tools stepstest.Tools, brew stepstes
 		id = "build_tools.traces"
 	}
 	v.Facts = plan.Facts{id: inventory.Present(tools.Answer()), "build_tools.homebrew": inventory.Present(brew.Answer())}
-	f := stepstest.StepOf(t, step, v.Host).Diff(v)
-	stepstest.Sound(t, step, v, f)
-	return f
+	return stepstest.Find(t, step, v)
 }
 
 func brief(f plan.Finding) string {
-	var out []string
-	for _, c := range f.Changes {
-		out = append(out, c.Reason.Code.String()+": "+strings.TrimPrefix(c.Command.Name, "build_tools-"))
-	}
-	if f.Refused != nil {
-		out = append(out, "refused "+f.Refused.Code.String())
-	}
-	for _, u := range f.Unread {
-		out = append(out, "unread "+u.Why)
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(stepstest.Lines(f, func(c plan.Change) string {
+		return c.Reason.Code.String() + ": " + strings.TrimPrefix(c.Command.Name, "build_tools-")
+	}), ", ")
 }
 
 // TestFindings: what was seen of a builder's tools, and what follows, in the order in which tools need each other.

@@ -1,12 +1,8 @@
 package buildtools_test
 
 import (
-	"archive/zip"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,6 +36,11 @@ func newMac(t *testing.T, shell []string) *scripttest.Mac {
 	return m
 }
 
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
 // TestFiles: macfleet's lines are written once and replaced; those of others stay. Removed, nothing of macfleet is left.
 func TestFiles(t *testing.T) {
 	t.Parallel()
@@ -52,9 +53,7 @@ func TestFiles(t *testing.T) {
 			c := change(t, "files")
 			c.Args[1] = m.Here(c.Args[1])
 			for range 2 {
-				if a := m.Run(c, ""); a.Exit != 0 {
-					t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
-				}
+				m.Done(c, "")
 			}
 			got := m.Read("/etc/zshenv")
 			if strings.Count(got, "# BEGIN macfleet") != 1 || strings.Contains(got, "OLD") || !strings.Contains(got, "export ACME_BUILD_ROOT='/opt/build-cache'\n# END macfleet\n") {
@@ -67,10 +66,7 @@ func TestFiles(t *testing.T) {
 			if chowned := m.Get("chown"); !strings.Contains(chowned, "m1:staff "+m.Path("/opt/build-cache")) {
 				t.Errorf("the folder's owner was not set: %q", chowned)
 			}
-			remove := find(t, fleet.Spec{}, stepstest.SettledTools(), false).Changes[0].Command
-			if a := m.Run(remove, ""); a.Exit != 0 {
-				t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
-			}
+			m.Done(find(t, fleet.Spec{}, stepstest.SettledTools(), false).Changes[0].Command, "")
 			left := m.Read("/etc/zshenv")
 			if before == "no file" && left != "no file" || before != "no file" && strings.TrimSuffix(left, "\n") != strings.TrimSuffix(others, "\n") {
 				t.Errorf("of %q is left %q", before, left)
@@ -90,34 +86,26 @@ func TestPacker(t *testing.T) {
 		m := newMac(t, shell)
 		m.Tool("unzip", `[ "$1" = -q ] && cp "$STATE/unpacked" "$4/packer"`)
 		m.Set("unpacked", program)
-		var b bytes.Buffer
-		w := zip.NewWriter(&b)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		m.Put("/usr/local/archive", b.String())
+		m.Put("/usr/local/archive", "the archive")
 		scripttest.Write(t, m.Path("/usr/local/bin/packer"), old, 0o755)
-		sum := sha256.Sum256(b.Bytes())
 		c := change(t, "packer")
 		c.Args[0] = m.Path("/usr/local/archive")
 		fails := func(what, want string) {
 			t.Helper()
-			if a := m.Run(c, ""); a.Exit == 0 || !strings.Contains(a.Stderr, want) || m.Read("/usr/local/bin/packer") != old {
-				t.Errorf("%s: exit code %d, %s; packer is %q", what, a.Exit, a.Stderr, m.Read("/usr/local/bin/packer"))
+			if m.Fails(c, "", want); m.Read("/usr/local/bin/packer") != old {
+				t.Errorf("%s: packer is %q", what, m.Read("/usr/local/bin/packer"))
 			}
 		}
 		fails("another archive", "checksum mismatch")
-		c.Args[1] = hex.EncodeToString(sum[:])
+		c.Args[1] = digest("the archive")
 		m.Set("damaged", "")
 		fails("a damaged signature", "signature")
-		if err := os.Remove(filepath.Join(m.State, "damaged")); err != nil {
-			t.Fatal(err)
-		}
+		m.Unset("damaged")
 		m.Set("unpacked", "#!/bin/sh\nexit 1\n")
 		fails("a program that does not run", "does not run")
 		m.Set("unpacked", program)
-		if a := m.Run(c, ""); a.Exit != 0 || m.Read("/usr/local/bin/packer") != program {
-			t.Errorf("exit code %d, %s; packer is %q", a.Exit, a.Stderr, m.Read("/usr/local/bin/packer"))
+		if m.Done(c, ""); m.Read("/usr/local/bin/packer") != program {
+			t.Errorf("packer is %q", m.Read("/usr/local/bin/packer"))
 		}
 		if got := m.Read("/usr/local/lib/macfleet/build_tools.receipt"); !strings.Contains(got, "current "+c.Args[1]+" 1.15.4\n") {
 			t.Errorf("the receipt is %q", got)
@@ -153,21 +141,17 @@ esac
 			if trusts {
 				m.Put("/opt/homebrew/Library/Homebrew/cmd/trust.rb", "")
 			}
-			c := formulae(t)
+			c := findAll(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), stepstest.Homebrew{Trusts: true}, false).Changes[0].Command
 			if trusts {
 				m.Set("refuses", "")
-				if a := m.Run(c, ""); a.Exit == 0 || m.Read("/usr/local/lib/macfleet/homebrew.receipt") != "no file" {
-					t.Errorf("brew failed, and the script's exit code is %d", a.Exit)
+				if m.Fails(c, "", ""); m.Read("/usr/local/lib/macfleet/homebrew.receipt") != "no file" {
+					t.Error("brew failed, and there is a receipt")
 				}
-				if err := os.Remove(filepath.Join(m.State, "refuses")); err != nil {
-					t.Fatal(err)
-				}
+				m.Unset("refuses")
 				m.Set("brew", "pin git-lfs\ninstall --formula acme/tap/crane\n") // the failed run has done these
 			}
 			for range 2 {
-				if a := m.Run(c, ""); a.Exit != 0 {
-					t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
-				}
+				m.Done(c, "")
 			}
 			want := "pin git-lfs\ninstall --formula acme/tap/crane\ntrust --formula acme/tap/crane\npin crane"
 			if !trusts {
@@ -177,13 +161,6 @@ esac
 			stepstest.Expect(t, "the receipt", "git-lfs 0.9\ncrane 1.0\n", m.Read("/usr/local/lib/macfleet/homebrew.receipt"))
 		}
 	})
-}
-
-// formulae returns the command that installs the sample's formulae.
-func formulae(t *testing.T) plan.Command {
-	t.Helper()
-	f := findAll(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), stepstest.Homebrew{Trusts: true}, false)
-	return f.Changes[0].Command
 }
 
 // TestHomebrewInstaller: the installer runs as the login user, its digest is checked first, and the selection of Xcode is as before.
@@ -198,24 +175,16 @@ func TestHomebrewInstaller(t *testing.T) {
 [ ! -e "` + m.State + `/fails" ] || exit 3
 printf '#!/bin/sh\n' >` + m.Path("/opt/homebrew/bin/brew") + `; chmod 755 ` + m.Path("/opt/homebrew/bin/brew") + "\n"
 		m.Put("/usr/local/installer", installer)
-		f := findAll(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), stepstest.Homebrew{Missing: true}, false)
-		c := f.Changes[0].Command
+		c := findAll(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), stepstest.Homebrew{Missing: true}, false).Changes[0].Command
 		c.Args[0] = m.Path("/usr/local/installer")
-		if a := m.Run(c, ""); a.Exit == 0 || !strings.Contains(a.Stderr, "checksum mismatch") || m.Get("selected") != "" {
-			t.Errorf("another installer: exit code %d, %s", a.Exit, a.Stderr)
+		if m.Fails(c, "", "checksum mismatch"); m.Get("selected") != "" {
+			t.Error("another installer was started")
 		}
-		sum := sha256.Sum256([]byte(installer))
-		c.Args[1] = hex.EncodeToString(sum[:])
+		c.Args[1] = digest(installer)
 		m.Set("fails", "")
-		if a := m.Run(c, ""); a.Exit == 0 || !strings.Contains(a.Stderr, "exit code 3") {
-			t.Errorf("an installer that fails: exit code %d, %s", a.Exit, a.Stderr)
-		}
-		if err := os.Remove(filepath.Join(m.State, "fails")); err != nil {
-			t.Fatal(err)
-		}
-		if a := m.Run(c, ""); a.Exit != 0 {
-			t.Errorf("exit code %d, %s", a.Exit, a.Stderr)
-		}
+		m.Fails(c, "", "exit code 3")
+		m.Unset("fails")
+		m.Done(c, "")
 		const xcode = "/Applications/Xcode.app/Contents/Developer"
 		stepstest.Expect(t, "selected", xcode+"\n"+xcode, m.Get("selected"))
 	})

@@ -38,9 +38,7 @@ func (s *scene) find(t *testing.T) plan.Finding {
 	t.Helper()
 	s.view.Host = stepstest.Host(fleet.Spec{GithubRunner: &s.spec, AutoLogin: &fleet.AutoLogin{}})
 	s.view.Facts = plan.Facts{"github_runner.state/m1": inventory.Present(s.runner.Answer())}
-	f := stepstest.StepOf(t, step, s.view.Host).Diff(s.view)
-	stepstest.Sound(t, step, s.view, f)
-	return f
+	return stepstest.Find(t, step, s.view)
 }
 
 // agent is the entry at GitHub.
@@ -57,6 +55,20 @@ func (s *scene) settings(old, fresh string) {
 	s.runner.Settings = strings.Replace(s.runner.Settings, old, fresh, 1)
 }
 
+// new is a Mac without a runner, which GitHub does not list either.
+func (s *scene) new() { s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil }
+
+// named is a runner with another name, here and at GitHub.
+func (s *scene) named(name string) {
+	s.settings(stepstest.Name, name)
+	s.agent().Name = name
+}
+
+// groups are those of the organization: the default one, and one with a name.
+func (s *scene) groups(name string, public bool) {
+	s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: public}, {ID: "4", Name: name}})
+}
+
 // label gives the runner's job another label.
 func (s *scene) label(text string) {
 	s.runner.Label, s.runner.Job = text, stepstest.RunningJob(text, root)
@@ -68,12 +80,9 @@ func (s *scene) old(version string, until time.Time) {
 	s.view.Service.Sunsets = map[string]inventory.Sunset{version: {Running: until}}
 }
 
-func text(s string) *string { return &s }
-
 // brief shows changes as code, script or verb, and class; then what refuses them, and warnings.
 func brief(f plan.Finding) string {
-	var out []string
-	for _, c := range f.Changes {
+	return strings.Join(stepstest.Lines(f, func(c plan.Change) string {
 		what := strings.TrimPrefix(c.Command.Name, "github_runner-")
 		if c.Agent != nil {
 			what = string(c.Agent.Verb) + " " + c.Agent.Agent.ID
@@ -84,21 +93,8 @@ func brief(f plan.Finding) string {
 		if c.Disruption != plan.NoDisruption {
 			what += " (" + c.Disruption.String() + ")"
 		}
-		out = append(out, c.Reason.Code.String()+": "+what)
-	}
-	if len(f.Busy) > 0 {
-		out = append(out, "busy")
-	}
-	if f.Refused != nil {
-		out = append(out, "refused "+f.Refused.Code.String())
-	}
-	for _, w := range f.Warnings {
-		out = append(out, "warns "+w.Code.String())
-	}
-	for _, u := range f.Unread {
-		out = append(out, "unread "+u.Probe+": "+u.Why)
-	}
-	return strings.Join(out, "\n")
+		return c.Reason.Code.String() + ": " + what
+	}), "\n")
 }
 
 // again is what a new registration takes.
@@ -125,14 +121,11 @@ func TestFindings(t *testing.T) {
 		"newer than offered": {func(s *scene) {
 			s.runner.Version, s.view.Service.Newest = "2.999.0", inventory.Absent[inventory.AgentRelease]()
 		}, ""},
-		"refreshed by GitHub": {func(s *scene) {
-			s.runner.Files[".runner_migrated"], s.runner.Files[".credentials_migrated"] = 300, 260
-		}, ""},
+		"refreshed by GitHub": {func(s *scene) { s.runner.Files[".runner_migrated"], s.runner.Files[".credentials_migrated"] = 300, 260 }, ""},
 		"labels in another case": {func(s *scene) {
 			s.spec.Labels, s.agent().Labels = []string{"Tart", "self-hosted", "macOS"}, []string{"tart"}
 		}, ""},
-		"nothing": {func(s *scene) { s.runner = stepstest.FactoryRunner(); gone(s) },
-			"runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load"},
+		"nothing": {(*scene).new, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load"},
 		"an entry of a former host": {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.agent().Online = false },
 			"runner-missing: install\nrunner-not-registered: deregister 21\nrunner-not-registered: register\nrunner-not-registered: job load"},
 		"half registered": {func(s *scene) {
@@ -147,28 +140,22 @@ func TestFindings(t *testing.T) {
 		"deregistered": {func(s *scene) {
 			s.stopped("Failed to create a session. The runner registration has been deleted from the server, please re-configure.")
 			gone(s)
-		},
-			"runner-deregistered: stop\nrunner-deregistered: register\nrunner-deregistered: job load"},
+		}, "runner-deregistered: stop\nrunner-deregistered: register\nrunner-deregistered: job load"},
 		"deregistered, not noticed yet": {gone, "runner-deregistered: stop (restart)\nrunner-deregistered: register\nrunner-deregistered: job load"},
 		"replaced elsewhere": {func(s *scene) { s.agent().ID = "21"; s.settings(`"agentId": 21`, `"agentId": 9`); s.stopped("x") },
 			again("runner-stale-registration")},
 		"replaced elsewhere, online there": {func(s *scene) { s.settings(`"agentId": 21`, `"agentId": 9`) },
 			again("runner-stale-registration", "restart") + "\nrefused runner-name-in-use"},
-		"another host's": {func(s *scene) {
-			s.settings(stepstest.Name, other)
-			s.agent().Name = other
-		}, "runner-on-two-hosts: stop (drain)\nrunner-on-two-hosts: register\nrunner-on-two-hosts: job load\nwarns fence-weak"},
+		"another host's": {func(s *scene) { s.named(other) }, "runner-on-two-hosts: stop (drain)\nrunner-on-two-hosts: register\nrunner-on-two-hosts: job load\nwarns fence-weak"},
 		"of a host that moves": {func(s *scene) {
-			s.settings(stepstest.Name, "acme-prod-old-m2-0a1b2")
-			s.agent().Name, s.view.Server.Name, s.view.Servers["acme-prod-old-m2-0a1b2"] = "acme-prod-old-m2-0a1b2", "acme-prod-old-m2-0a1b2", true
+			const old = "acme-prod-old-m2-0a1b2"
+			s.named(old)
+			s.view.Server.Name, s.view.Servers[old] = old, true
 		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
-		"by hand under another name": {func(s *scene) {
-			s.settings(stepstest.Name, "mini-7")
-			s.agent().Name = "mini-7"
-		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
+		"by hand under another name": {func(s *scene) { s.named("mini-7") }, again("runner-renamed", "drain") + "\nwarns fence-weak"},
 		"at another organization": {func(s *scene) { s.settings("https://github.com/acme", "https://github.com/globex"); gone(s) },
 			"runner-scope-differs: stop (restart)\nrunner-scope-differs: register\nrunner-scope-differs: job load"},
-		"below min_version": {func(s *scene) { s.runner.Version = "2.330.0"; s.spec.MinVersion = text("2.336.0") },
+		"below min_version": {func(s *scene) { s.runner.Version = "2.330.0"; s.spec.MinVersion = new("2.336.0") },
 			"runner-below-floor: stop (drain)\nrunner-below-floor: install\nrunner-below-floor: job load\nwarns fence-weak"},
 		"refused by GitHub": {func(s *scene) {
 			s.old("2.334.0", at(-10))
@@ -211,11 +198,7 @@ func TestFindings(t *testing.T) {
 		}, again("runner-session-conflict", "restart") + "\nrefused runner-name-in-use\nwarns busy-stuck"},
 		"a label in another case": {func(s *scene) { s.label("actions.runner.Acme." + stepstest.Name) },
 			"runner-not-loaded: stop (drain)\nrunner-not-loaded: job load\nwarns fence-weak"},
-		"by hand, running under its own label": {func(s *scene) {
-			s.label("actions.runner.acme.mini-7")
-			s.settings(stepstest.Name, "mini-7")
-			s.agent().Name = "mini-7"
-		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
+		"by hand, running under its own label": {func(s *scene) { s.label("actions.runner.acme.mini-7"); s.named("mini-7") }, again("runner-renamed", "drain") + "\nwarns fence-weak"},
 		"a job's name": {func(s *scene) {
 			s.runner.Log += "2026-11-20 10:05:00Z: Running job: is deprecated and cannot receive messages\n" +
 				"2026-11-20 10:06:00Z: Job session for this runner already exists completed with result: Succeeded\n"
@@ -225,62 +208,44 @@ func TestFindings(t *testing.T) {
 		"labels edited":      {func(s *scene) { s.agent().Labels = []string{"edited-by-hand"} }, "labels-edited: restore 21"},
 		"fence left": {func(s *scene) {
 			s.spec.Labels, s.view.Fence = []string{"tart"}, &plan.Fence{Run: "20261120-1", At: at(-1)}
-		},
-			"fence-left-by-run: restore 21"},
+		}, "fence-left-by-run: restore 21"},
 		"fence left, nothing moved": {func(s *scene) { s.view.Fence = &plan.Fence{Run: "20261120-1", At: at(-1)} }, "fence-left-by-run: restore 21"},
 		"fenced by this run":        {func(s *scene) { s.spec.Labels, s.view.Fenced = []string{"tart"}, true }, ""},
 		"default labels": {func(s *scene) {
-			off := false
-			s.spec.DefaultLabels, s.spec.Labels, s.agent().Labels = &off, []string{"tart"}, []string{"tart"}
+			s.spec.DefaultLabels, s.spec.Labels, s.agent().Labels = new(false), []string{"tart"}, []string{"tart"}
 		},
 			again("runner-options-differ", "drain") + "\nwarns fence-weak"},
-		"work folder":     {func(s *scene) { s.spec.WorkFolder = text("/opt/work") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
+		"work folder":     {func(s *scene) { s.spec.WorkFolder = new("/opt/work") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
 		"ephemeral":       {func(s *scene) { s.settings("\"agentId\"", "\"ephemeral\": true,\n  \"agentId\"") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
 		"search path":     {func(s *scene) { s.runner.Path = "/usr/bin:/bin\n" }, "runner-job-edited: job kick (drain)\nwarns fence-weak"},
 		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
 		"svc.sh's timeout": {func(s *scene) {
 			s.runner.Job = strings.Replace(s.runner.Job, "exit timeout = 60", "exit timeout = 5", 1)
 		}, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
-		"busy, unseen": {func(s *scene) { s.runner.Work = worker }, "warns busy-false-while-running"},
-		"busy":         {func(s *scene) { s.runner.Work, s.agent().Busy = worker, true }, ""},
-		"busy-stuck":   {func(s *scene) { s.agent().Busy = true }, "warns busy-stuck"},
-		"group": {func(s *scene) {
-			s.spec.RunnerGroup = text("bakers")
-			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true}, {ID: "4", Name: "Bakers"}})
-		}, "labels-edited: restore 21"},
-		"no such group": {func(s *scene) { s.spec.RunnerGroup = text("bakers") }, "refused runner-group-missing"},
-		"groups unread": {func(s *scene) { s.view.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("502") }, ""},
-		"public": {func(s *scene) {
-			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: true}})
-		}, "refused runner-public"},
+		"busy, unseen":        {func(s *scene) { s.runner.Work = worker }, "warns busy-false-while-running"},
+		"busy":                {func(s *scene) { s.runner.Work, s.agent().Busy = worker, true }, ""},
+		"busy-stuck":          {func(s *scene) { s.agent().Busy = true }, "warns busy-stuck"},
+		"group":               {func(s *scene) { s.spec.RunnerGroup = new("bakers"); s.groups("Bakers", false) }, "labels-edited: restore 21"},
+		"no such group":       {func(s *scene) { s.spec.RunnerGroup = new("bakers") }, "refused runner-group-missing"},
+		"groups unread":       {func(s *scene) { s.view.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("502") }, ""},
+		"public":              {func(s *scene) { s.groups("bakers", true) }, "refused runner-public"},
 		"a public repository": {func(s *scene) { s.view.Service.Public = inventory.Present(true) }, "refused runner-public"},
-		"public, allowed": {func(s *scene) {
-			yes := true
-			s.spec.AllowPublicRepositories = &yes
-			s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: true}})
-		}, ""},
-		"no fence group":     {func(s *scene) { s.spec.FenceGroup = text("parked") }, "warns runner-group-missing"},
-		"read-only":          {func(s *scene) { s.view.Service.ReadOnly, s.agent().Labels = true, []string{"edited-by-hand"} }, "labels-edited: restore 21\nrefused runner-read-only"},
-		"read-only, in sync": {func(s *scene) { s.view.Service.ReadOnly = true }, ""},
-		"unfinished":         {func(s *scene) { s.view.Pending = true }, "unfinished: job keep"},
-		"no session":         {func(s *scene) { s.runner.NoSession, s.runner.Job, s.agent().Online = true, "", false }, "runner-not-loaded: job load"},
-		"disk full":          {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.runner.FreeBlocks = 1000; gone(s) }, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused disk-full"},
-		"no digest": {func(s *scene) {
-			s.runner = stepstest.FactoryRunner()
-			gone(s)
-			s.spec.Version = text("2.330.0")
-		}, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-archive-unknown"},
-		"GitHub unread":     {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread GitHub's list: the CI service could not be read (disk-full)"},
-		"GitHub not listed": {func(s *scene) { s.view.Service = nil }, "unread GitHub's list: it was not read"},
+		"public, allowed":     {func(s *scene) { s.spec.AllowPublicRepositories = new(true); s.groups("bakers", true) }, ""},
+		"no fence group":      {func(s *scene) { s.spec.FenceGroup = new("parked") }, "warns runner-group-missing"},
+		"read-only":           {func(s *scene) { s.view.Service.ReadOnly, s.agent().Labels = true, []string{"edited-by-hand"} }, "labels-edited: restore 21\nrefused runner-read-only"},
+		"read-only, in sync":  {func(s *scene) { s.view.Service.ReadOnly = true }, ""},
+		"unfinished":          {func(s *scene) { s.view.Pending = true }, "unfinished: job keep"},
+		"no session":          {func(s *scene) { s.runner.NoSession, s.runner.Job, s.agent().Online = true, "", false }, "runner-not-loaded: job load"},
+		"disk full":           {func(s *scene) { s.new(); s.runner.FreeBlocks = 1000 }, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused disk-full"},
+		"no digest":           {func(s *scene) { s.new(); s.spec.Version = new("2.330.0") }, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-archive-unknown"},
+		"GitHub unread":       {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread the CI service could not be read (disk-full)"},
+		"GitHub not listed":   {func(s *scene) { s.view.Service = nil }, "unread it was not read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			tc.seen(s)
-			f := s.find(t)
-			if got := brief(f); got != tc.want {
-				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
-			}
+			stepstest.Expect(t, name, tc.want, brief(s.find(t)))
 		})
 	}
 }
@@ -298,7 +263,7 @@ func TestBuilderWithoutAScope(t *testing.T) {
 func TestJob(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
+	s.new()
 	changes := s.find(t).Changes
 	job := changes[len(changes)-1].Command.Args[3]
 	for _, part := range []string{
@@ -320,43 +285,32 @@ func TestJob(t *testing.T) {
 func TestRegistrationArguments(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	off := false
-	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
-	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup = []string{"Tart", "bare-metal"}, &off, text("bakers")
-	s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true}, {ID: "4", Name: "bakers"}})
-	for _, c := range s.find(t).Changes {
-		if c.Command.Name != "github_runner-register" {
-			continue
-		}
-		stepstest.Expect(t, "arguments", []string{root, stepstest.RunnerScope, stepstest.Name, "bare-metal,tart", "bakers", "_work", "bare"}, c.Command.Args)
-		if c.Input != plan.Registration || c.Command.As != plan.Login {
-			t.Errorf("input %q as %s", c.Input, c.Command.As)
-		}
-		return
+	s.groups("bakers", false)
+	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup = []string{"Tart", "bare-metal"}, new(false), new("bakers")
+	c := s.registration(t)
+	stepstest.Expect(t, "arguments", []string{root, stepstest.RunnerScope, stepstest.Name, "bare-metal,tart", "bakers", "_work", "bare"}, c.Command.Args)
+	if c.Input != plan.Registration || c.Command.As != plan.Login {
+		t.Errorf("input %q as %s", c.Input, c.Command.As)
 	}
-	t.Error("nothing registers the runner")
 }
 
 // TestShownRegistration: a plan of a new registration has no line for what GitHub sets by itself, only for what is configured.
 func TestShownRegistration(t *testing.T) {
 	t.Parallel()
 	shown := func(s *scene) (names []string) {
-		for _, c := range s.find(t).Changes {
-			for _, f := range c.Fields {
-				names = append(names, f.Name)
-			}
+		for _, f := range stepstest.FieldsOf(s.find(t)) {
+			names = append(names, f.Name)
 		}
 		return names
 	}
 	s := newScene()
-	s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil
-	s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true}, {ID: "4", Name: "bakers"}})
+	s.new()
+	s.groups("bakers", false)
 	quiet := []string{"GitHub's own labels", "group", "work folder", "status at GitHub"}
 	if got := shown(s); !slices.Contains(got, "registration") || slices.ContainsFunc(quiet, func(name string) bool { return slices.Contains(got, name) }) {
 		t.Errorf("with defaults the plan shows %q", got)
 	}
-	off := false
-	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup, s.spec.WorkFolder = []string{"tart"}, &off, text("bakers"), text("bakes")
+	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup, s.spec.WorkFolder = []string{"tart"}, new(false), new("bakers"), new("bakes")
 	for _, name := range quiet[:3] {
 		if got := shown(s); !slices.Contains(got, name) {
 			t.Errorf("the plan does not show %s, which is configured: %q", name, got)
@@ -367,15 +321,14 @@ func TestShownRegistration(t *testing.T) {
 // TestConfigurationIsNoDrift: another configuration changes nothing of what is observed, so it is not taken for a person's edit.
 func TestConfigurationIsNoDrift(t *testing.T) {
 	t.Parallel()
-	off := false
 	for name, edit := range map[string]func(*fleet.GithubRunner){
 		"labels":         func(g *fleet.GithubRunner) { g.Labels = []string{"tart"} },
-		"default labels": func(g *fleet.GithubRunner) { g.DefaultLabels = &off },
-		"group":          func(g *fleet.GithubRunner) { g.RunnerGroup = text("bakers") },
-		"work folder":    func(g *fleet.GithubRunner) { g.WorkFolder = text("bakes") },
+		"default labels": func(g *fleet.GithubRunner) { g.DefaultLabels = new(false) },
+		"group":          func(g *fleet.GithubRunner) { g.RunnerGroup = new("bakers") },
+		"work folder":    func(g *fleet.GithubRunner) { g.WorkFolder = new("bakes") },
 	} {
 		s := newScene()
-		s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: s.agent().Group, Name: "Default", Default: true}, {ID: "99", Name: "bakers"}})
+		s.groups("bakers", false)
 		before := s.find(t)
 		edit(&s.spec)
 		after := s.find(t)
@@ -399,20 +352,12 @@ func TestLeave(t *testing.T) {
 		return keeper.Leave(s.view)
 	}
 	const whole = "runner-not-wanted: remove (drain)\nrunner-not-wanted: deregister 21\nrunner-not-wanted: forget"
-	if got := brief(leave()); got != whole {
-		t.Errorf("got\n%s\nwant\n%s", got, whole)
-	}
+	stepstest.Expect(t, "with the block", whole, brief(leave()))
 	s.view.Host.Spec.GithubRunner = nil
 	s.view.Facts = plan.Facts{"github_runner.traces/m1": inventory.Present(s.runner.Answer())}
-	if got := brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)); got != whole {
-		t.Errorf("without the block:\n%s\nwant\n%s", got, whole)
-	}
+	stepstest.Expect(t, "without the block", whole, brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
 	s.view.Service = nil
-	if got := brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)); got != "runner-not-wanted: remove (drain)\nrunner-not-wanted: forget\nwarns runner-entry-stays" {
-		t.Errorf("without credentials:\n%s", got)
-	}
+	stepstest.Expect(t, "without credentials", "runner-not-wanted: remove (drain)\nrunner-not-wanted: forget\nwarns runner-entry-stays", brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
 	s.runner.Receipt = ""
-	if got := brief(leave()); got != "" {
-		t.Errorf("a runner that someone else set up: %s", got)
-	}
+	stepstest.Expect(t, "a runner that someone else set up", "", brief(leave()))
 }

@@ -1,14 +1,9 @@
 package nodeexporter_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
@@ -36,7 +31,7 @@ func TestTheWrapperServesInTheTailnetOnly(t *testing.T) {
 			m := scripttest.New(t, shell, "/usr/local")
 			scripttest.Write(t, m.Path("/usr/local/bin/tailscale"), "#!/bin/sh\ncase $1 in wait) exit "+tc.wait+" ;; ip) "+tc.ip+" ;; esac\n", 0o755)
 			scripttest.Write(t, m.Path("/usr/local/bin/node_exporter"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$STATE/arguments\"\n", 0o755)
-			a := m.Run(plan.Command{Name: "wrapper", Script: newScene(t).wrapper}, "")
+			a := m.Run(plan.Command{Name: "wrapper", Script: newScene().Wrapper}, "")
 			got := m.Kept("arguments")
 			switch {
 			case tc.want == "" && (a.Exit == 0 || got != "no file"):
@@ -63,32 +58,26 @@ exit 1
 // newMac has the vendor's archive, which is delivered, and returns its digest.
 func newMac(t *testing.T, shell []string) (*scripttest.Mac, string) {
 	t.Helper()
-	scripttest.Need(t, "tar", "gzip", "sha256sum")
 	m := scripttest.New(t, shell, "/usr/local", "/etc/macfleet", "/Library", "/var/log")
 	m.Folders("/usr/local/lib/macfleet", "/Library/LaunchDaemons", "/var/log")
-	m.Tool("chown", "exit 0")
-	m.Tool("sync", "exit 0")
-	m.Tool("codesign", "exit 0")
+	for _, tool := range []string{"chown", "sync", "codesign"} {
+		m.Tool(tool, "exit 0")
+	}
 	m.Tool("shasum", `[ "$1" = -a ] && shift 2; exec sha256sum "$@"`)
 	m.Tool("stat", `while [ $# -gt 1 ]; do shift; done; echo 1 2 3`)
 	scripttest.Write(t, m.Path("/tmp/node_exporter-1.12.1.darwin-arm64/node_exporter"), program, 0o755)
-	archive := m.Path("/usr/local/archive")
-	if out, err := exec.CommandContext(t.Context(), "tar", "-czf", archive, "-C", m.Path("/tmp"), "node_exporter-1.12.1.darwin-arm64").CombinedOutput(); err != nil {
-		t.Fatalf("tar: %v\n%s", err, out)
-	}
-	sum := sha256.Sum256([]byte(m.Read("/usr/local/archive")))
-	return m, hex.EncodeToString(sum[:])
+	return m, m.Archive("/tmp", "node_exporter-1.12.1.darwin-arm64")
 }
 
-// install runs the installation with collectors.
-func install(t *testing.T, m *scripttest.Mac, digest string, collectors ...string) plan.Answer {
+// install is the installation with collectors.
+func install(t *testing.T, m *scripttest.Mac, digest string, collectors ...string) plan.Command {
 	t.Helper()
-	a := artifact()
-	a.SHA256 = digest
-	s := &scene{spec: fleet.Spec{Tailscale: &fleet.Tailscale{Artifact: a}, NodeExporter: &fleet.NodeExporter{Artifact: a, Collectors: collectors}}, free: 400_000_000, job: 113}
+	s := newScene()
+	s.ExporterMac = stepstest.ExporterMac{FreeKB: s.FreeKB}
+	s.spec.NodeExporter.Artifact.SHA256, s.spec.NodeExporter.Collectors = digest, collectors
 	c := s.find(t).Changes[0].Command
 	c.Args[0] = m.Path("/usr/local/archive")
-	return m.Run(c, "")
+	return c
 }
 
 // TestInstall: what is delivered is checked before it takes the place of the program that runs.
@@ -98,28 +87,20 @@ func TestInstall(t *testing.T) {
 		const installed = "/usr/local/bin/node_exporter"
 		m, digest := newMac(t, shell)
 		scripttest.Write(t, m.Path(installed), "the running one", 0o755)
-		if a := install(t, m, digest, "cpu", "wifi"); a.Exit == 0 || !strings.Contains(a.Stderr, "--collector.wifi") || m.Read(installed) != "the running one" {
-			t.Errorf("an unknown collector: exit code %d, %q; installed is %q", a.Exit, a.Stderr, m.Read(installed))
+		m.Fails(install(t, m, digest, "cpu", "wifi"), "", "--collector.wifi")
+		m.Fails(install(t, m, strings.Repeat("0", 64), "cpu"), "", "checksum mismatch")
+		if m.Read(installed) != "the running one" || m.Read("/usr/local/lib/macfleet/node_exporter.receipt") != "no file" {
+			t.Errorf("a failed installation has a receipt, or changed the program: %q", m.Read(installed))
 		}
-		if a := install(t, m, strings.Repeat("0", 64), "cpu"); a.Exit == 0 || !strings.Contains(a.Stderr, "checksum mismatch") || m.Read(installed) != "the running one" {
-			t.Errorf("another archive: exit code %d, %q", a.Exit, a.Stderr)
-		}
-		if m.Read("/usr/local/lib/macfleet/node_exporter.receipt") != "no file" {
-			t.Error("a failed installation has a receipt")
-		}
-		if a := install(t, m, digest, "cpu"); a.Exit != 0 || m.Read(installed) != program {
-			t.Fatalf("exit code %d, %s%s", a.Exit, a.Stdout, a.Stderr)
+		if m.Done(install(t, m, digest, "cpu"), ""); m.Read(installed) != program {
+			t.Fatalf("installed is %q", m.Read(installed))
 		}
 		if got := m.Read("/usr/local/lib/macfleet/node_exporter.receipt"); !strings.Contains(got, "current "+digest+" 1.12.1\n") {
 			t.Errorf("the receipt is %q", got)
 		}
-		left, err := os.ReadDir(m.Path("/usr/local/lib/macfleet"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range left {
-			if strings.HasPrefix(one.Name(), ".node_exporter.new.") {
-				t.Errorf("%s is left", one.Name())
+		for name := range m.Files(m.Path("/usr/local/lib/macfleet")) {
+			if strings.Contains(name, ".node_exporter.new.") {
+				t.Errorf("%s is left", name)
 			}
 		}
 	})
@@ -132,12 +113,11 @@ func TestAWrongFlagIsCaughtBeforeTheJobIsLoaded(t *testing.T) {
 		m, _ := newMac(t, shell)
 		m.Tool("launchctl", `echo "$*" >>"$STATE/launchctl"; exit 113`)
 		scripttest.Write(t, m.Path("/usr/local/bin/node_exporter"), program, 0o755)
-		s := newScene(t)
+		s := newScene()
 		s.spec.NodeExporter.Collectors = []string{"cpu", "wifi"}
-		a := m.Run(s.find(t).Changes[0].Command, "")
-		if a.Exit == 0 || !strings.Contains(a.Stderr, "nothing was changed") || m.Kept("launchctl") != "no file" ||
-			m.Read(wrapper) != "no file" || m.Read(list) != "no file" {
-			t.Errorf("exit code %d, %s; launchctl got %q", a.Exit, a.Stderr, m.Kept("launchctl"))
+		m.Fails(s.find(t).Changes[0].Command, "", "nothing was changed")
+		if m.Kept("launchctl") != "no file" || m.Read(wrapper) != "no file" || m.Read(list) != "no file" {
+			t.Errorf("launchctl got %q", m.Kept("launchctl"))
 		}
 	})
 }
@@ -146,7 +126,7 @@ func TestAWrongFlagIsCaughtBeforeTheJobIsLoaded(t *testing.T) {
 func TestRemovalLeavesNothing(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) {
-		s := newScene(t)
+		s := newScene()
 		s.spec = s.spec.WithoutTailnet()
 		c := s.find(t).Changes[0].Command
 		ours := []string{"/usr/local/bin/node_exporter", wrapper, list, logFile, "/usr/local/lib/macfleet/node_exporter.receipt",
@@ -164,9 +144,7 @@ esac`+scripttest.AfterCall, "launchctl", "rm", "sync", "chown", "codesign")
 			return m
 		}
 		m := set()
-		if a := m.Run(c, ""); a.Exit != 0 {
-			t.Fatalf("exit code %d, %s", a.Exit, a.Stderr)
-		}
+		m.Done(c, "")
 		calls := m.Count()
 		if calls < 5 {
 			t.Fatalf("only %d calls:\n%s", calls, m.Calls())
@@ -182,9 +160,7 @@ esac`+scripttest.AfterCall, "launchctl", "rm", "sync", "chown", "codesign")
 				t.Errorf("killed at call %d: the job is loaded and the receipt is gone", n)
 			}
 			m.KillAt(0)
-			if a := m.Run(c, ""); a.Exit != 0 {
-				t.Errorf("after a kill at call %d: exit code %d, %s", n, a.Exit, a.Stderr)
-			}
+			m.Done(c, "")
 			for _, path := range ours {
 				if m.Read(path) != "no file" {
 					t.Errorf("after a kill at call %d %s is left", n, path)
@@ -200,7 +176,7 @@ esac`+scripttest.AfterCall, "launchctl", "rm", "sync", "chown", "codesign")
 // TestRestart: macfleet restart restarts the job, with the program that it has.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene()
 	s.find(t)
 	r, ok := stepstest.StepOf(t, step, s.view.Host).(interface{ Restart(plan.View) plan.Change })
 	if !ok {

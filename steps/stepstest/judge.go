@@ -43,8 +43,13 @@ func Host(spec fleet.Spec) fleet.Host {
 // Diff is what a step finds on the sample host, which is sound.
 func Diff(t testing.TB, id plan.StepID, spec fleet.Spec, facts plan.Facts) plan.Finding {
 	t.Helper()
-	v := plan.View{Host: Host(spec), Facts: facts, Root: true}
-	f := Step(t, id, spec).Diff(v)
+	return Find(t, id, plan.View{Host: Host(spec), Facts: facts, Root: true})
+}
+
+// Find is what a step finds in a view of its host, which is sound.
+func Find(t testing.TB, id plan.StepID, v plan.View) plan.Finding {
+	t.Helper()
+	f := StepOf(t, id, v.Host).Diff(v)
 	Sound(t, id, v, f)
 	return f
 }
@@ -192,13 +197,19 @@ func ProofOf(t *testing.T, id plan.StepID) string {
 // Brief is a finding in a few words: the reason and script of each change, what
 // refuses them, and the warnings.
 func Brief(f plan.Finding) string {
-	var out []string
-	for _, c := range f.Changes {
+	return strings.Join(Lines(f, func(c plan.Change) string {
 		way := ""
 		if c.Command.Name == "tart_kubelet-run" {
 			way = " " + c.Command.Args[2]
 		}
-		out = append(out, c.Reason.Code.String()+" "+strings.TrimPrefix(c.Command.Name, "tart_kubelet-")+way)
+		return c.Reason.Code.String() + " " + strings.TrimPrefix(c.Command.Name, "tart_kubelet-") + way
+	}), ", ")
+}
+
+// Lines is a finding in lines: each change as show says, what refuses them, and the warnings.
+func Lines(f plan.Finding, show func(plan.Change) string) (out []string) {
+	for _, c := range f.Changes {
+		out = append(out, show(c))
 	}
 	if len(f.Busy) > 0 {
 		out = append(out, "busy")
@@ -215,5 +226,5 @@ func Brief(f plan.Finding) string {
 	for _, u := range f.Unread {
 		out = append(out, "unread "+u.Why)
 	}
-	return strings.Join(out, ", ")
+	return out
 }

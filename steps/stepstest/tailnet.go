@@ -1,6 +1,7 @@
 package stepstest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -84,43 +85,66 @@ const Prefs = `{
 }
 `
 
+// The stamps of the sample host's programs, as their receipts have them, and the lines of a job's page about its process.
+const (
+	DaemonStamp   = "201 23800000 1763000000"
+	ClientStamp   = "202 16000000 1763000000"
+	ExporterStamp = "203 21000000 1763000000"
+	DaemonRuns    = "\tstate = running\n\tpid = 777\n\tlast exit code = (never exited)\n"
+	DaemonWaits   = "\tstate = spawn scheduled\n\tlast exit code = 1\n"
+)
+
+// TailscaleMac is what a Mac answers about Tailscale, for tests.
+type TailscaleMac struct {
+	Digest, Version            string // of the receipts; empty: there are none
+	Daemon, Client             string // stamps; empty: there is no such file
+	SHA                        string // of a program whose stamp is not its receipt's
+	Plist, Process             string // empty: there is no file, or the job is not loaded
+	Status, Prefs              string // empty: the daemon does not answer
+	Keys, Resolvers, Kept      string // lines
+	Folder, Unfinished, Former bool
+	FreeKB                     int64
+}
+
 // FactoryTailscale is what a Mac without Tailscale answers.
-func FactoryTailscale() plan.Answer {
-	var a answer
-	a.part("Bad request.\nCould not find service \"com.tailscale.tailscaled\" in domain for system", "job 113")
-	a.part("", "keys 0")
-	a.part("", "resolvers 0")
-	a.part("", "kept 0")
-	a.disk(400_000_000)
-	return a.end()
+func FactoryTailscale() plan.Answer { return TailscaleMac{FreeKB: 400_000_000}.Answer() }
+
+// JoinedTailscale is a Mac of that name that has joined.
+func JoinedTailscale(name string) TailscaleMac {
+	a := TailscaleArtifact()
+	return TailscaleMac{Digest: a.SHA256, Version: a.Version, Daemon: DaemonStamp, Client: ClientStamp, Plist: argument("tailscale-run", 0), Process: DaemonRuns,
+		Status: Status(name), Prefs: Prefs, Folder: true, Kept: a.SHA256 + "\n", FreeKB: 400_000_000}
 }
 
 // SettledTailscale is what a host of that name answers that has joined. The given parts replace the status and the prefs; empty ones do
 // not.
 func SettledTailscale(name, status, prefs string) plan.Answer {
+	m := JoinedTailscale(name)
+	m.Status, m.Prefs = cmp.Or(status, m.Status), cmp.Or(prefs, m.Prefs)
+	return m.Answer()
+}
+
+// Answer is the answer of the probe.
+func (m TailscaleMac) Answer() plan.Answer {
 	var a answer
-	sum := TailscaleArtifact()
-	const stamp = "201 23800000 1763000000"
-	a.part(receiptText(sum.SHA256, sum.Version, "-", stamp, strings.Repeat("d1", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/tailscale.receipt")
-	a.part(receiptText(sum.SHA256, sum.Version, "-", "202 16000000 1763000000", strings.Repeat("d2", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/tailscale_client.receipt")
-	a.part("stamp "+stamp+"\n", "daemon 0")
-	a.part("stamp 202 16000000 1763000000\n", "client 0")
-	a.part(argument("tailscale-run", 0), "file 0 0:0:644 /Library/LaunchDaemons/com.tailscale.tailscaled.plist")
-	a.part(runningDaemon("com.tailscale.tailscaled", "", "/var/log/tailscaled.log", "/usr/local/bin/tailscaled", "--state=/Library/Tailscale/tailscaled.state",
-		"--socket=/var/run/tailscaled.socket", "--port=41641"), "job 0")
-	if status == "" {
-		status = Status(name)
+	if m.Digest != "" {
+		a.part(receiptText(m.Digest, m.Version, "-", DaemonStamp, strings.Repeat("d1", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/tailscale.receipt")
+		a.part(receiptText(m.Digest, m.Version, "-", ClientStamp, strings.Repeat("d2", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/tailscale_client.receipt")
 	}
-	if prefs == "" {
-		prefs = Prefs
-	}
-	a.part(status, "status 0")
-	a.part(prefs, "prefs 0")
-	a.part("", "folder 0")
-	a.part("", "keys 0")
-	a.part("", "resolvers 0")
-	a.part(sum.SHA256+"\n", "kept 0")
-	a.disk(400_000_000)
+	a.program(m.Daemon, DaemonStamp, m.SHA, "daemon 0")
+	a.program(m.Client, ClientStamp, m.SHA, "client 0")
+	a.given(m.Plist, "file 0 0:0:644 /Library/LaunchDaemons/com.tailscale.tailscaled.plist")
+	a.daemon("com.tailscale.tailscaled", "", m.Process, "/var/log/tailscaled.log", "/usr/local/bin/tailscaled", "--state=/Library/Tailscale/tailscaled.state",
+		"--socket=/var/run/tailscaled.socket", "--port=41641")
+	a.given(m.Status, "status 0")
+	a.given(m.Prefs, "prefs 0")
+	a.flag(m.Folder, "folder 0")
+	a.part(m.Keys, "keys 0")
+	a.part(m.Resolvers, "resolvers 0")
+	a.flag(m.Unfinished, "unfinished 0")
+	a.flag(m.Former, "former 0")
+	a.part(m.Kept, "kept 0")
+	a.disk(m.FreeKB)
 	return a.end()
 }
 
@@ -140,39 +164,76 @@ func argument(script string, i int) string {
 	return ""
 }
 
-// runningDaemon is what launchctl prints of a daemon with a process.
-func runningDaemon(label, user, log string, args ...string) string {
-	who := ""
-	if user != "" {
-		who = "\tusername = " + user + "\n"
-	}
-	return "system/" + label + " = {\n\tactive count = 1\n\tpath = /Library/LaunchDaemons/" + label + ".plist\n\ttype = LaunchDaemon\n\tstate = running\n\n\tprogram = " + args[0] +
-		"\n\targuments = {\n\t\t" + strings.Join(args, "\n\t\t") + "\n\t}\n\n\tstdout path = " + log + "\n\tstderr path = " + log + "\n" + who +
-		"\tminimum runtime = 10\n\texit timeout = 5\n\truns = 1\n\tpid = 777\n\tlast exit code = (never exited)\n}\n"
+// ExporterMac is what a Mac answers about node_exporter, for tests.
+type ExporterMac struct {
+	Receipt, Stamp, SHA    string // of the program; an empty stamp: there is none
+	Wrapper, WrapperMode   string // an empty one does not exist
+	Plist, PlistMode       string
+	Program, Process, Kept string // of the job; an empty process: it is not loaded
+	FreeKB                 int64
 }
 
 // FactoryExporter is what a Mac without node_exporter answers.
-func FactoryExporter() plan.Answer {
-	var a answer
-	a.part("Bad request.\nCould not find service \"dev.macfleet.node-exporter\" in domain for system", "job 113")
-	a.part("", "kept 0")
-	a.disk(400_000_000)
-	return a.end()
+func FactoryExporter() plan.Answer { return ExporterMac{FreeKB: 400_000_000}.Answer() }
+
+// ServingExporter is a host that serves its metrics.
+func ServingExporter() ExporterMac {
+	a := ExporterArtifact()
+	return ExporterMac{Receipt: receiptText(a.SHA256, a.Version, "-", ExporterStamp, strings.Repeat("d3", 32)), Stamp: ExporterStamp,
+		Wrapper: argument("node_exporter-run", 2), WrapperMode: "0:0:755", Plist: argument("node_exporter-run", 1), PlistMode: "0:0:644",
+		Program: "/usr/local/lib/macfleet/node_exporter-run", Process: DaemonRuns, Kept: a.SHA256 + "\n", FreeKB: 400_000_000}
 }
 
 // SettledExporter is what a host answers that serves its metrics.
-func SettledExporter() plan.Answer {
+func SettledExporter() plan.Answer { return ServingExporter().Answer() }
+
+// Answer is the answer of the probe.
+func (m ExporterMac) Answer() plan.Answer {
 	var a answer
-	sum := ExporterArtifact()
-	const stamp = "203 21000000 1763000000"
-	a.part(receiptText(sum.SHA256, sum.Version, "-", stamp, strings.Repeat("d3", 32)), "file 0 0:0:644 /usr/local/lib/macfleet/node_exporter.receipt")
-	a.part("stamp "+stamp+"\n", "program 0")
-	a.part(argument("node_exporter-run", 2), "file 0 0:0:755 /usr/local/lib/macfleet/node_exporter-run")
-	a.part(argument("node_exporter-run", 1), "file 0 0:0:644 /Library/LaunchDaemons/dev.macfleet.node-exporter.plist")
-	a.part(runningDaemon("dev.macfleet.node-exporter", "m1", "/var/log/node_exporter.log", "/usr/local/lib/macfleet/node_exporter-run"), "job 0")
-	a.part(sum.SHA256+"\n", "kept 0")
-	a.disk(400_000_000)
+	a.given(m.Receipt, "file 0 0:0:644 /usr/local/lib/macfleet/node_exporter.receipt")
+	a.program(m.Stamp, ExporterStamp, m.SHA, "program 0")
+	a.given(m.Wrapper, "file 0 "+m.WrapperMode+" /usr/local/lib/macfleet/node_exporter-run")
+	a.given(m.Plist, "file 0 "+m.PlistMode+" /Library/LaunchDaemons/dev.macfleet.node-exporter.plist")
+	a.daemon("dev.macfleet.node-exporter", "\tusername = m1\n", m.Process, "/var/log/node_exporter.log", m.Program)
+	a.part(m.Kept, "kept 0")
+	a.disk(m.FreeKB)
 	return a.end()
+}
+
+// given writes a part with a text, if there is one.
+func (a *answer) given(body, head string) {
+	if body != "" {
+		a.part(body, head)
+	}
+}
+
+// flag writes an empty part, if it is there.
+func (a *answer) flag(there bool, head string) {
+	if there {
+		a.part("", head)
+	}
+}
+
+// program writes what is seen of a program, with its digest where its stamp is not the receipt's.
+func (a *answer) program(stamp, recorded, sha, head string) {
+	switch stamp {
+	case "":
+	case recorded:
+		a.part("stamp "+stamp+"\n", head)
+	default:
+		a.part("stamp "+stamp+"\nsha "+sha+"\n", head)
+	}
+}
+
+// daemon is what launchctl prints of a daemon.
+func (a *answer) daemon(label, user, process, log string, args ...string) {
+	if process == "" {
+		a.part("Bad request.\nCould not find service \""+label+"\" in domain for system", "job 113")
+		return
+	}
+	a.part("system/"+label+" = {\n\tactive count = 1\n\tpath = /Library/LaunchDaemons/"+label+".plist\n\ttype = LaunchDaemon\n"+process+"\n\tprogram = "+args[0]+
+		"\n\targuments = {\n\t\t"+strings.Join(args, "\n\t\t")+"\n\t}\n\n\tstdout path = "+log+"\n\tstderr path = "+log+"\n"+user+
+		"\tminimum runtime = 10\n\texit timeout = 5\n\truns = 1\n\tproperties = keepalive | runatload | inferred program\n}\n", "job 0")
 }
 
 // Listeners is what a host answers about its sockets: one that has joined serves metrics in the tailnet.
