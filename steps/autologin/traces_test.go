@@ -3,8 +3,6 @@ package autologin_test
 import (
 	"testing"
 
-	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
@@ -16,7 +14,6 @@ func TestTracesOfAutoLogin(t *testing.T) {
 	inShells(t, func(t *testing.T, m loginMac) {
 		m.ready(rightPassword)
 		m.set("session", "m1")
-		gone := stepstest.Step(t, "auto_login", fleet.Spec{})
 		for _, tc := range []struct {
 			marker string
 			proven bool
@@ -24,21 +21,12 @@ func TestTracesOfAutoLogin(t *testing.T) {
 			if tc.marker != "" {
 				m.Put("/etc/macfleet/host.json", tc.marker)
 			}
-			ask := func(p plan.Probe) plan.Finding {
-				a := m.Run(p.Command, "")
-				if a.Exit != 0 || a.Stderr != "" {
-					t.Fatalf("%s: %+v", p.ID, a)
-				}
-				return gone.Diff(plan.View{Host: stepstest.Host(fleet.Spec{}), Facts: plan.Facts{p.ID: inventory.Present(a)}, Verified: tc.proven})
-			}
-			want := ask(stepstest.Step(t, "auto_login", loggedIn).Probes()[0])
-			if tc.proven != (len(want.Changes) > 0) {
-				t.Errorf("verified %t: %+v", tc.proven, want)
-			}
-			before := m.Count()
-			stepstest.Expect(t, "what is found", want, ask(gone.Probes()[0]))
-			if early := m.Count() == before; early == tc.proven {
-				t.Errorf("verified %t, and ended early %t", tc.proven, early)
+			found := stepstest.Traces(t, "auto_login", loggedIn, plan.View{Verified: tc.proven}, func(c plan.Command) plan.Answer {
+				m.ForgetCalls()
+				return m.Run(c, "")
+			})
+			if early := m.Count() == 0; tc.proven != (len(found.Changes) > 0) || early == tc.proven {
+				t.Errorf("verified %t, ended early %t: %+v", tc.proven, early, found)
 			}
 		}
 	})

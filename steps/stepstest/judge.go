@@ -54,6 +54,25 @@ func Find(t testing.TB, id plan.StepID, v plan.View) plan.Finding {
 	return f
 }
 
+// Traces is what the full probe of a step finds on a host that should not have it. The short one for traces must find the same. A query
+// runs a script on that host.
+func Traces(t testing.TB, id plan.StepID, wanted fleet.Spec, v plan.View, query func(plan.Command) plan.Answer) plan.Finding {
+	t.Helper()
+	v.Host = Host(fleet.Spec{})
+	gone := Step(t, id, fleet.Spec{})
+	find := func(p plan.Probe) plan.Finding {
+		a := query(p.Command)
+		if a.Exit != 0 || a.Stderr != "" {
+			t.Fatalf("%s: %+v", p.ID, a)
+		}
+		v.Facts = plan.Facts{p.ID: inventory.Present(a)}
+		return gone.Diff(v)
+	}
+	full := find(Step(t, id, wanted).Probes()[0])
+	Expect(t, "what is found by traces", full, find(gone.Probes()[0]))
+	return full
+}
+
 // WantedBy is what a step wants by its specification.
 func WantedBy(t testing.TB, id plan.StepID, spec fleet.Spec) string {
 	return Step(t, id, spec).Wanted()

@@ -19,10 +19,9 @@ func fullKubelet() *kubeletCase {
 	c := newKubeletCase()
 	c.mac = stepstest.FactoryKubelet()
 	c.view.Node = inventory.Absent[inventory.Node]()
-	cores, memory, pods := 4, "4Gi", 5
 	c.spec = fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, GithubRunner: &fleet.GithubRunner{},
-		TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact(), MaxPods: &pods, Labels: map[string]string{"acme.io/zone": "b", "acme.io/rack": "7"},
-			Legacy: []string{"com.example.node"}, Reserve: &fleet.Reserve{CPU: &cores, Memory: &memory}}}
+		TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact(), MaxPods: new(5), Labels: map[string]string{"acme.io/zone": "b", "acme.io/rack": "7"},
+			Legacy: []string{"com.example.node"}, Reserve: &fleet.Reserve{CPU: new(4), Memory: new("4Gi")}}}
 	c.host = stepstest.Host(c.spec)
 	c.host.LabelPrefix = "acme.dev"
 	c.view.Server.Type = "M2-L"
@@ -35,7 +34,7 @@ func scenes() map[string]func(*kubeletCase) {
 		"first set-up": func(*kubeletCase) {},
 		"roll": func(c *kubeletCase) { // of a new program, with the wanted job in launchd
 			c.settle()
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+stepstest.KubeletArtifact().SHA256+" 0.4.0", "current "+stepstest.OlderSHA()+" 0.3.0", 1)
+			c.older()
 		},
 		"changed plist": func(c *kubeletCase) {
 			c.settle()
@@ -43,7 +42,7 @@ func scenes() map[string]func(*kubeletCase) {
 		},
 		"repair": func(c *kubeletCase) {
 			c.settle()
-			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
+			page(stepstest.KubeletWaits, "")(c)
 		},
 		"after another version of it": func(c *kubeletCase) { c.mac = stepstest.SettledKubelet(name) },
 	}
@@ -169,11 +168,9 @@ func move(t *testing.T, path string, v reflect.Value) {
 	case string:
 		v.SetString("moved-" + x)
 	case *string:
-		text := "3Gi"
-		v.Set(reflect.ValueOf(&text))
+		v.Set(reflect.ValueOf(new("3Gi")))
 	case *int:
-		n := *x + 1
-		v.Set(reflect.ValueOf(&n))
+		v.Set(reflect.ValueOf(new(*x + 1)))
 	case map[string]string:
 		v.Set(reflect.ValueOf(map[string]string{"acme.io/moved": "yes"}))
 	case *fleet.Artifact:
@@ -193,13 +190,13 @@ func TestKubeletFactsAreOfTheHost(t *testing.T) {
 	t.Parallel()
 	proven := newKubeletCase().finding(t)
 	for name, desired := range map[string]func(*kubeletCase){
-		"pods": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { n := 7; s.TartKubelet.MaxPods = &n }) },
+		"pods": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.MaxPods = new(7) }) },
 		"labels": func(c *kubeletCase) {
 			c.want(func(s *fleet.Spec) { s.TartKubelet.Labels = map[string]string{"tier": "x"} })
 		},
 		"builder": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.GithubRunner = &fleet.GithubRunner{} }) },
 		"reserve": func(c *kubeletCase) {
-			c.want(func(s *fleet.Spec) { n, m := 1, "1Gi"; s.TartKubelet.Reserve = &fleet.Reserve{CPU: &n, Memory: &m} })
+			c.want(func(s *fleet.Spec) { s.TartKubelet.Reserve = &fleet.Reserve{CPU: new(1), Memory: new("1Gi")} })
 		},
 		"address": func(c *kubeletCase) {
 			j, _ := c.view.Join.Get()

@@ -30,7 +30,7 @@ func golden(t *testing.T, name, got string) {
 	stepstest.Expect(t, name, string(want), got)
 }
 
-// reported is a finding as a person reads it.
+// told is a finding as a person reads it.
 func told(f plan.Finding) string {
 	var b strings.Builder
 	for _, c := range f.Changes {
@@ -63,17 +63,6 @@ func told(f plan.Finding) string {
 		trouble("warns", w)
 	}
 	return b.String()
-}
-
-func TestKubeletReports(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	for _, tc := range kubeletCases() {
-		c := newKubeletCase()
-		tc.edit(c)
-		fmt.Fprintf(&b, "== %s\n%s\n", tc.name, told(c.finding(t)))
-	}
-	golden(t, "tart_kubelet.txt", b.String())
 }
 
 // TestKubeletPlist is what a builder's job looks like, with all that there is.

@@ -6,8 +6,10 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,28 +59,29 @@ func (m *nodeMac) artifact(version, content string) *fleet.Artifact {
 // tartArchive is an archive of a bundle whose program is a shell script.
 func tartArchive(t testing.TB, version string) string {
 	t.Helper()
+	return archive(t, []string{"", "", "Contents/", "", "Contents/Info.plist", "<plist/>", "Contents/MacOS/", "",
+		"Contents/MacOS/tart", "#!/bin/sh\necho " + version + "\n", "Contents/embedded.provisionprofile", "profile",
+		"Contents/Resources/", "", "Contents/Resources/two words.txt", "two words",
+		"Contents/_CodeSignature/", "", "Contents/_CodeSignature/CodeResources", "<plist/>"})
+}
+
+// archive is an archive of a bundle with these names and texts.
+func archive(t testing.TB, files []string) string {
+	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
-	for _, file := range []struct{ name, text string }{{"", ""}, {"Contents/", ""}, {"Contents/Info.plist", "<plist/>"}, {"Contents/MacOS/", ""},
-		{"Contents/MacOS/tart", "#!/bin/sh\necho " + version + "\n"}, {"Contents/embedded.provisionprofile", "profile"},
-		{"Contents/Resources/", ""}, {"Contents/Resources/two words.txt", "two words"},
-		{"Contents/_CodeSignature/", ""}, {"Contents/_CodeSignature/CodeResources", "<plist/>"}} {
-		h := tar.Header{Name: "tart.app/" + file.name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(file.text))}
+	for file := range slices.Chunk(files, 2) {
+		h := tar.Header{Name: "tart.app/" + file[0], Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(file[1]))}
 		if strings.HasSuffix(h.Name, "/") {
 			h.Typeflag = tar.TypeDir
 		}
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(file.text)); err != nil {
-			t.Fatal(err)
+		head := w.WriteHeader(&h)
+		if _, err := w.Write([]byte(file[1])); errors.Join(head, err) != nil {
+			t.Fatal(head, err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -138,12 +141,9 @@ func (m *nodeMac) perform(f plan.Finding) plan.Answer {
 	for _, c := range f.Changes {
 		stdin := ""
 		if c.Input == plan.Kubeconfig {
-			token, err := secret.New(tokenOf(stepstest.AccountUID))
-			if err != nil {
-				m.T.Fatal(err)
-			}
+			token, odd := secret.New(tokenOf(stepstest.AccountUID))
 			input, err := steps.Input(steps.InputFor{Kind: c.Input, Host: stepstest.Host(m.spec), Join: stepstest.Join()}, token)
-			if err != nil {
+			if err = errors.Join(odd, err); err != nil {
 				m.T.Fatal(err)
 			}
 			stdin = input.Reveal()
@@ -168,7 +168,7 @@ func (m *nodeMac) apply(id plan.StepID) {
 	m.proven(id)
 }
 
-// verified ends a step as the engine does, and wants nothing to be left.
+// proven ends a step as the engine does, and wants nothing to be left.
 func (m *nodeMac) proven(id plan.StepID) {
 	m.T.Helper()
 	if err := os.RemoveAll(m.Path("/etc/macfleet/pending/" + string(id))); err != nil {

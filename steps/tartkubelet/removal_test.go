@@ -24,7 +24,7 @@ func TestTakenOverJobIsDrained(t *testing.T) {
 		{job, "second-kubelet run kick", plan.Restart}, // it does not run
 	} {
 		c := newKubeletCase()
-		c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": test.page}
+		c.other(legacyJob, test.page)
 		c.mac.Work = "78 run ci-a\n"
 		f := c.finding(t)
 		if got := f.Changes[len(f.Changes)-1].Disruption; stepstest.Brief(f) != test.brief || got != test.want {
@@ -37,9 +37,8 @@ func TestTakenOverJobIsDrained(t *testing.T) {
 func TestKubeletBuilderNoMore(t *testing.T) {
 	t.Parallel()
 	c := newKubeletCase()
-	c.mac = c.mac.WithArgs("--disable-vm-gc")
-	c.mac.Machines = "bake\nci-a\n"
-	c.view.Pods = inventory.Present([]inventory.Pod{{Namespace: "ci", Name: "a"}})
+	c.keepsMachines("bake\nci-a\n")
+	c.view.Pods = onePod
 	var got []string
 	for _, field := range stepstest.FieldsOf(c.finding(t)) {
 		if machine, ok := strings.CutPrefix(field.Name, "virtual machine "); ok {
@@ -68,22 +67,16 @@ func TestKubeletRollback(t *testing.T) {
 		want     string
 		sha      string
 	}{
-		{"there was one before", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
-			c.mac.Kept += older + "\n"
-		}, true, "kubelet-outdated binary, kubelet-outdated run ask", older},
-		{"its file is gone", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
-		}, true, "refused nothing-to-roll-back", ""},
+		{"there was one before", (*kubeletCase).previous, true, "kubelet-outdated binary, kubelet-outdated run ask", older},
+		{"its file is gone", func(c *kubeletCase) { c.previous(); c.mac.Kept = a.SHA256 + "\n" }, true, "refused nothing-to-roll-back", ""},
 		{"it is the first", func(*kubeletCase) {}, true, "refused nothing-to-roll-back", ""},
 		{"it is back already", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, true, "", ""},
 		{"back, and forth again", func(c *kubeletCase) { c.mac.Receipt = rolled.Replace(c.mac.Receipt) }, false,
 			"kubelet-outdated binary, kubelet-outdated run ask, warns version-rolled-back", a.SHA256},
-		{"back, and wanted so since", func(c *kubeletCase) {
-			c.mac.Receipt += "rolled-back " + older + " 0.5.0\n"
-		}, false, "", ""},
+		{"back, and wanted so since", func(c *kubeletCase) { c.mac.Receipt += "rolled-back " + older + " 0.5.0\n" }, false, "", ""},
 		{"never came as far", func(c *kubeletCase) {
-			c.mac.Receipt = strings.NewReplacer("current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", "previous -", "previous "+strings.Repeat("02", 32)+" 0.2.0").Replace(c.mac.Receipt)
+			c.older()
+			c.receipt("previous -", "previous "+strings.Repeat("02", 32)+" 0.2.0")
 		}, true, "", ""},
 	} {
 		c := newKubeletCase()
@@ -104,13 +97,12 @@ func TestKubeletTakesOver(t *testing.T) {
 	t.Parallel()
 	c := newKubeletCase()
 	c.mac = stepstest.FactoryKubelet()
-	c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tpath = /Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n\tprogram = /usr/local/bin/tart-kubelet\n\tgc = off\n"}
-	c.mac.Plists = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist\n"
-	c.mac.Machines = "bake\n"
+	c.other(legacyJob, "\tpath = "+legacyPlist+"\n\tprogram = /usr/local/bin/tart-kubelet\n\tgc = off\n")
+	c.mac.Plists, c.mac.Machines = legacyPlist+"\n", "bake\n"
 	c.view.Node = inventory.Absent[inventory.Node]()
 	f := c.finding(t)
 	run := f.Changes[len(f.Changes)-1]
-	stepstest.Expect(t, "jobs that go", []string{"system/dev.tuist.tart-kubelet", "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"}, run.Command.Args[3:])
+	stepstest.Expect(t, "jobs that go", []string{legacyJob, legacyPlist}, run.Command.Args[3:])
 	if !slices.ContainsFunc(run.Fields, func(f plan.Field) bool { return f.Name == "virtual machine bake" }) {
 		t.Errorf("it kept the machines, and the new one does not: %+v", run.Fields)
 	}
@@ -132,7 +124,7 @@ func TestKubeletRemoval(t *testing.T) {
 		{"someone else's", func(c *kubeletCase) {
 			c.mac = stepstest.FactoryKubelet()
 			c.mac.Stamp, c.mac.Access = "1 2 3", "0:0:755"
-			c.mac.Others = map[string]string{"system/dev.tuist.tart-kubelet": "\tprogram = /usr/local/bin/tart-kubelet\n"}
+			c.other(legacyJob, "\tprogram = /usr/local/bin/tart-kubelet\n")
 		}, "", nil},
 		{"half removed", func(c *kubeletCase) { c.mac = stepstest.FactoryKubelet(); c.view.Pending = true }, "kubelet-not-wanted remove", []string{"", ""}},
 		{"machines run", func(c *kubeletCase) { c.mac.Work = "77 run ci-a\n" }, "kubelet-not-wanted remove, busy", []string{"program", ""}},
@@ -154,25 +146,17 @@ func TestKubeletRemoval(t *testing.T) {
 // host has one.
 func TestKubeletRemedy(t *testing.T) {
 	t.Parallel()
-	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
-	before := func(c *kubeletCase) {
-		c.mac.Receipt = strings.Replace(c.mac.Receipt, "previous -", "previous "+older+" 0.3.0", 1)
-		c.mac.Kept += older + "\n"
-	}
 	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet"
 	for _, tc := range []struct {
 		name string
 		edit func(*kubeletCase)
 		want string
 	}{
-		{"one from before", before, back},
-		{"its file is gone", func(c *kubeletCase) { before(c); c.mac.Kept = a.SHA256 + "\n" }, "no previous version"},
+		{"one from before", (*kubeletCase).previous, back},
+		{"its file is gone", func(c *kubeletCase) { c.previous(); c.mac.Kept = stepstest.KubeletArtifact().SHA256 + "\n" }, "no previous version"},
 		{"the first", func(*kubeletCase) {}, "no previous version"},
-		{"the version changes", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "current "+a.SHA256+" 0.4.0", "current "+older+" 0.3.0", 1)
-			c.mac.Kept += older + "\n"
-		}, back},
-		{"on the way back", func(c *kubeletCase) { before(c); c.view.Rollback = true }, "no previous version"},
+		{"the version changes", func(c *kubeletCase) { c.older(); c.mac.Kept += stepstest.OlderSHA() + "\n" }, back},
+		{"on the way back", func(c *kubeletCase) { c.previous(); c.view.Rollback = true }, "no previous version"},
 	} {
 		c := newKubeletCase()
 		tc.edit(c)

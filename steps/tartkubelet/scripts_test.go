@@ -1,9 +1,6 @@
 package tartkubelet_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"os"
@@ -26,12 +23,6 @@ func TestTornBundle(t *testing.T) {
 	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
 		contents := m.Path("/usr/local/lib/tart.app/Contents") + "/"
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
 		for _, tc := range []struct {
 			name, says string
 			tear       func() error
@@ -59,26 +50,19 @@ func TestTornBundle(t *testing.T) {
 			{"a file of Finder's", "", func() error { return os.WriteFile(contents+".DS_Store", []byte("x"), 0o644) }},
 			{"a touched file", "", func() error { return os.Chtimes(contents+"Info.plist", time.Time{}, time.Unix(1_700_000_000, 0)) }},
 		} {
-			must(tc.tear())
+			if err := tc.tear(); err != nil {
+				t.Fatal(err)
+			}
 			f := m.look("tart")
-			want := ""
-			if tc.says != "" {
-				want = "tart-edited tart-install"
-			}
-			if got := stepstest.Brief(f); got != want {
-				t.Errorf("%s: %s, want %s", tc.name, got, want)
+			if tc.says == "" {
+				stepstest.Expect(t, tc.name, "", stepstest.Brief(f))
 				continue
 			}
-			if want == "" {
+			if stepstest.Brief(f) != "tart-edited tart-install" || !strings.HasSuffix(f.Changes[0].Fields[0].Before, ", edited: "+tc.says) {
+				t.Errorf("%s: %s, %+v", tc.name, stepstest.Brief(f), stepstest.FieldsOf(f))
 				continue
-			}
-			if text := f.Changes[0].Fields[0].Before; !strings.HasSuffix(text, ", edited: "+tc.says) {
-				t.Errorf("%s: it says %q", tc.name, text)
 			}
 			m.apply("tart")
-			if f = m.look("tart"); len(f.Changes) > 0 {
-				t.Errorf("%s: not repaired: %s", tc.name, stepstest.Brief(f))
-			}
 		}
 	})
 }
@@ -88,12 +72,9 @@ func TestTornBundle(t *testing.T) {
 func TestUnverifiedBundle(t *testing.T) {
 	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
-		note, contents := m.Path("/usr/local/lib/macfleet/tart.bundle"), m.Path("/usr/local/lib/tart.app/Contents")+"/"
-		data, err := os.ReadFile(note)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
+		const note = "/usr/local/lib/macfleet/tart.bundle"
+		contents, data := m.Path("/usr/local/lib/tart.app/Contents")+"/", m.Read(note)
+		lines := strings.SplitAfter(strings.TrimSuffix(data, "\n"), "\n")
 		folders := regexp.MustCompile(`(?m)^d \d+ \d+ \d+`) // whose inodes and times say nothing
 		inode := func() os.FileInfo {
 			i, err := os.Stat(contents + "Info.plist")
@@ -103,16 +84,12 @@ func TestUnverifiedBundle(t *testing.T) {
 			return i
 		}
 		for name, text := range map[string]string{
-			"none": "", "empty": "\n", "cut": string(data[:len(data)/2]), "no end": strings.Join(lines[:len(lines)-1], ""),
+			"none": "", "empty": "\n", "cut": data[:len(data)/2], "no end": strings.Join(lines[:len(lines)-1], ""),
 			"a line less": strings.Join(append(slices.Clone(lines[:2]), lines[3:]...), ""), "no digest": strings.Join(lines[1:], ""),
-			"another archive's": strings.Replace(string(data), "of ", "of 00", 1), "noise": "\x00\xff\n" + string(data),
+			"another archive's": strings.Replace(data, "of ", "of 00", 1), "noise": "\x00\xff\n" + data,
 		} {
-			err := os.WriteFile(note, []byte(text), 0o644)
-			if text == "" {
-				err = errors.Join(err, os.Remove(note))
-			}
-			if err != nil {
-				t.Fatal(err)
+			if m.Put(note, text); text == "" {
+				remove(t, m.Path(note))
 			}
 			if got := stepstest.Brief(m.look("tart")); got != "tart-unverified tart-verify" {
 				t.Fatalf("%s: %s", name, got)
@@ -125,17 +102,11 @@ func TestUnverifiedBundle(t *testing.T) {
 			if !os.SameFile(before, inode()) {
 				t.Errorf("%s: a bundle that was whole was installed again", name)
 			}
-			again, err := os.ReadFile(note)
-			if got := folders.ReplaceAllString(string(again), "d"); err != nil || got != folders.ReplaceAllString(string(data), "d") {
-				t.Errorf("%s: the note is %q, want %q, %v", name, again, data, err)
-			}
+			stepstest.Expect(t, name+": the note", folders.ReplaceAllString(data, "d"), folders.ReplaceAllString(m.Read(note), "d"))
 		}
 
-		err = errors.Join(os.Remove(note), os.WriteFile(contents+"Info.plist", []byte("edited"), 0o755),
-			os.Remove(contents+"embedded.provisionprofile"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		remove(t, m.Path(note), contents+"embedded.provisionprofile")
+		scripttest.Write(t, contents+"Info.plist", "edited", 0o755)
 		const says = "Contents/Info.plist is edited\nContents/embedded.provisionprofile is missing\n"
 		if a := m.perform(m.look("tart")); a.Exit != 1 || !strings.Contains(a.Stderr, says) {
 			t.Errorf("exit %d: %s", a.Exit, a.Stderr)
@@ -149,6 +120,15 @@ func TestUnverifiedBundle(t *testing.T) {
 	})
 }
 
+func remove(t testing.TB, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestNodeScripts sets up a Mac, rolls both programs, and goes back.
 func TestNodeScripts(t *testing.T) {
 	inNodeShells(t, func(t *testing.T, m *nodeMac) {
@@ -157,7 +137,7 @@ func TestNodeScripts(t *testing.T) {
 		if a := m.run(plan.Command{Script: "exec /usr/local/bin/tart --version"}, ""); a.Stdout != "2.32.1\n" && a.Exit != 0 {
 			t.Errorf("the wrapper: %+v", a)
 		}
-		config := m.Read("/etc/tart-kubelet/kubeconfig")
+		config := m.Read(kubeconfig)
 		if !strings.HasSuffix(config, "\n    token: "+tokenOf(stepstest.AccountUID)+"\n") || !strings.HasPrefix(config, stepstest.Kubeconfig(name)) {
 			t.Errorf("the kubeconfig is\n%s", config)
 		}
@@ -205,13 +185,11 @@ func TestNodeScriptsPlist(t *testing.T) {
 			t.Errorf("launchd has\n%s\n%s", m.Get("job"), m.Calls())
 		}
 		for what, edit := range map[string]func(){
-			"the file edited":  func() { m.Put(kubeletPlist, "x") },
-			"the process gone": func() { _ = os.Remove(filepath.Join(m.State, "pid")) },
-			"kubeconfig edited": func() {
-				m.Put("/etc/tart-kubelet/kubeconfig", m.Read("/etc/tart-kubelet/kubeconfig")+"# x\n")
-			},
+			"the file edited":   func() { m.Put(kubeletPlist, "x") },
+			"the process gone":  func() { m.Unset("pid") },
+			"kubeconfig edited": func() { m.Put(kubeconfig, m.Read(kubeconfig)+"# x\n") },
 			"kubeconfig of before": func() {
-				m.Put("/etc/tart-kubelet/kubeconfig", strings.Replace(m.Read("/etc/tart-kubelet/kubeconfig"), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1))
+				m.Put(kubeconfig, strings.Replace(m.Read(kubeconfig), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1))
 			},
 			"the program edited": func() { m.Put("/usr/local/bin/tart-kubelet", "version=0.0\n") },
 		} {
@@ -227,16 +205,18 @@ func TestNodeScriptsPlist(t *testing.T) {
 	})
 }
 
-const kubeletPlist = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
+const (
+	kubeletPlist = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
+	kubeconfig   = "/etc/tart-kubelet/kubeconfig"
+)
 
 // TestNodeScriptsTakeOver: the job of before is gone before macfleet's starts.
 func TestNodeScriptsTakeOver(t *testing.T) {
 	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
-		const legacy = "/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist"
 		m.Set("legacy", "")
-		m.Put(legacy, "<string>/usr/local/bin/tart-kubelet</string>\n")
+		m.Put(legacyPlist, "<string>/usr/local/bin/tart-kubelet</string>\n")
 		m.apply(kubeletID)
-		if m.Read(legacy) != "no file" || strings.Contains(m.Calls(), "bootout system/dev.macfleet") {
+		if m.Read(legacyPlist) != "no file" || strings.Contains(m.Calls(), "bootout system/dev.macfleet") {
 			t.Errorf("calls:\n%s", m.Calls())
 		}
 		m.Put("/Library/LaunchDaemons/com.example.node.plist", "<string>/opt/tart-kubelet</string>\n")
@@ -287,26 +267,13 @@ func TestNodeScriptsFail(t *testing.T) {
 			t.Errorf("signed %d times at first", calls)
 		}
 
-		for what, content := range map[string]string{"no archive": "x", "an empty one": emptyArchive(t)} {
+		for what, content := range map[string]string{"no archive": "x", "an empty one": archive(t, nil)} {
 			m.spec.Tart = &fleet.Tart{Artifact: m.artifact("9", content)}
 			if a := m.perform(m.look("tart")); a.Exit == 0 || !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.32.1") {
 				t.Errorf("%s: exit %d: %s", what, a.Exit, a.Stderr)
 			}
 		}
 	})
-}
-
-func emptyArchive(t testing.TB) string {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if err := tar.NewWriter(z).Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
 }
 
 // TestNodeScriptsIdle: Tart is not exchanged under a machine, neither by a plan nor
@@ -417,9 +384,7 @@ func TestNodeScriptsRemove(t *testing.T) {
 		if a := m.perform(f); a.Exit != 75 {
 			t.Errorf("exit %d", a.Exit)
 		}
-		if err := os.Remove(filepath.Join(m.State, "work")); err != nil {
-			t.Fatal(err)
-		}
+		m.Unset("work")
 		for _, id := range []plan.StepID{kubeletID, "tart"} {
 			m.apply(id)
 		}
@@ -454,8 +419,8 @@ func (m *nodeMac) traced(f plan.Finding) []string {
 		m.T.Fatalf("%s", a.Stderr)
 	}
 	leaves := strings.Split(m.Get("../trace"), "\n")
-	if err := os.Remove(filepath.Join(m.State, "tracing")); err != nil || len(leaves) != m.Count()-began {
-		m.T.Fatalf("%d states at %d calls, %v", len(leaves), m.Count()-began, err)
+	if m.Unset("tracing"); len(leaves) != m.Count()-began {
+		m.T.Fatalf("%d states at %d calls", len(leaves), m.Count()-began)
 	}
 	return leaves
 }
@@ -467,7 +432,7 @@ func (m *nodeMac) turn(scene string) {
 	switch scene {
 	case "first":
 		m.Set("legacy", "")
-		m.Put("/Library/LaunchDaemons/dev.tuist.tart-kubelet.plist", "<string>/usr/local/bin/tart-kubelet</string>\n")
+		m.Put(legacyPlist, "<string>/usr/local/bin/tart-kubelet</string>\n")
 	case "builder":
 		m.spec.GithubRunner = &fleet.GithubRunner{}
 	case "roll":

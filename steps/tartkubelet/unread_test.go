@@ -91,7 +91,6 @@ func TestElapsed(t *testing.T) {
 // from before its process started does not count.
 func TestKubeletFault(t *testing.T) {
 	t.Parallel()
-	const young = "4242 1 00:03 /usr/local/bin/tart-kubelet\n"
 	for _, tc := range []struct {
 		name  string
 		edit  func(*kubeletCase)
@@ -99,20 +98,12 @@ func TestKubeletFault(t *testing.T) {
 		heard bool
 	}{
 		{"healthy", func(c *kubeletCase) { c.heard(-10 * time.Second) }, "", true},
-		{"crash loop", func(c *kubeletCase) {
-			c.mac.Page, c.mac.Processes = stepstest.KubeletWaits, ""
-			c.heard(-time.Second)
-		}, "kubelet-crash-loop", true},
+		{"crash loop", func(c *kubeletCase) { page(stepstest.KubeletWaits, "")(c); c.heard(-time.Second) }, "kubelet-crash-loop", true},
 		{"not loaded", func(c *kubeletCase) { c.mac.Job, c.mac.Processes = 113, "" }, "kubelet-not-loaded", true},
-		{"settling", func(c *kubeletCase) {
-			c.mac.Page, c.mac.Processes = "\tstate = running\n\truns = 3\n\tpid = 4242\n\tlast exit code = 0\n", young
-			c.heard(0)
-		}, plan.CodeKubeletSettling.String(), true},
+		{"settling", func(c *kubeletCase) { page(endedWell, young)(c); c.heard(0) }, plan.CodeKubeletSettling.String(), true},
 		{"heard before its start", func(c *kubeletCase) { c.mac.Processes = young; c.heard(-2 * time.Second) }, "", false},
 		{"heard since", func(c *kubeletCase) { c.mac.Processes = young; c.heard(0) }, "", true},
-		{"older than its program", func(c *kubeletCase) {
-			c.mac.Receipt = strings.Replace(c.mac.Receipt, "installed 1763000001", "installed 1763099000", 1)
-		}, "", true},
+		{"older than its program", func(c *kubeletCase) { c.receipt("installed 1763000001", "installed 1763099000") }, "", true},
 	} {
 		c := newKubeletCase()
 		tc.edit(c)

@@ -15,7 +15,7 @@ const (
 )
 
 // inUse is a host that was set up, and on which virtual machines run.
-func inUse(p *stepstest.PacketFilter) {
+func inUse(p *filter) {
 	p.Bridge, p.Work = bridge("192.168.64.1", "0xffffff00"), "4711 run ci-1\n4712 run ci-2\n4713 pull base\n"
 }
 
@@ -28,25 +28,25 @@ func TestVMFirewallUnderVirtualMachines(t *testing.T) {
 		main       bool   // the main ruleset is loaded
 		point      string // where the anchor should be evaluated
 		warning    string
-		happens    func(*stepstest.PacketFilter)
+		happens    func(*filter)
 	}{
 		{"nothing", "", plan.NoDisruption, false, "", "", nil},
-		{"the anchor's point is gone", "unreferenced-anchor", plan.NoDisruption, false, pf.Last, "", func(p *stepstest.PacketFilter) { p.Rules = without(p.Rules, ourPoint) }},
-		{"others stand behind the block", "unreferenced-anchor", plan.NoDisruption, false, pf.First, "", func(p *stepstest.PacketFilter) {
+		{"the anchor's point is gone", "unreferenced-anchor", plan.NoDisruption, false, pf.Last, "", func(p *filter) { p.Rules = without(p.Rules, ourPoint) }},
+		{"others stand behind the block", "unreferenced-anchor", plan.NoDisruption, false, pf.First, "", func(p *filter) {
 			p.Rules = without(p.Rules, ourPoint) + "pass out quick all flags S/SA keep state\n"
 			p.Files[pfConf] = without(p.Files[pfConf], "block drop in proto { tcp, udp } from <fail2ban> to any\n") + "pass out quick\n"
 		}},
-		{"others stand on both sides", "unreferenced-anchor", plan.Drain, true, "", "", func(p *stepstest.PacketFilter) {
+		{"others stand on both sides", "unreferenced-anchor", plan.Drain, true, "", "", func(p *filter) {
 			p.Rules = without(p.Rules, ourPoint)
 			p.Files[pfConf] += "pass in on en0\n"
 		}},
-		{"macOS's translation is gone", "stock-anchors-missing", plan.Drain, true, "", "", func(p *stepstest.PacketFilter) {
+		{"macOS's translation is gone", "stock-anchors-missing", plan.Drain, true, "", "", func(p *filter) {
 			p.NAT = without(p.NAT, "nat-anchor \"com.apple/*\" all\n")
 		}},
-		{"their translation is gone", "", plan.NoDisruption, false, "", "vm-network-cut", func(p *stepstest.PacketFilter) { p.NAT = without(p.NAT, vmnetNAT) }},
-		{"the rules were flushed", "flushed-pf-anchor", plan.NoDisruption, false, "", "", func(p *stepstest.PacketFilter) { p.Anchors["macfleet"] = stepstest.Anchor{} }},
+		{"their translation is gone", "", plan.NoDisruption, false, "", "vm-network-cut", func(p *filter) { p.NAT = without(p.NAT, vmnetNAT) }},
+		{"the rules were flushed", "flushed-pf-anchor", plan.NoDisruption, false, "", "", func(p *filter) { p.Anchors["macfleet"] = stepstest.Anchor{} }},
 	} {
-		p := settledWith(func(p *stepstest.PacketFilter) {
+		p := settledWith(func(p *filter) {
 			inUse(p)
 			if tc.happens != nil {
 				tc.happens(p)
@@ -79,7 +79,7 @@ func TestVMFirewallUnderVirtualMachines(t *testing.T) {
 func TestVMFirewallOtherWriter(t *testing.T) {
 	t.Parallel()
 	for _, there := range []bool{true, false} {
-		p := settledWith(func(p *stepstest.PacketFilter) { p.Rules, p.Fail2ban = without(p.Rules, ourPoint), there })
+		p := settledWith(func(p *filter) { p.Rules, p.Fail2ban = without(p.Rules, ourPoint), there })
 		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || strings.Contains(f.Changes[0].Reason.Text, "org.macports.fail2ban") != there || f.Changes[0].Command.Args[3] != "" {
 			t.Errorf("fail2ban there: %t: %+v", there, f.Changes)
@@ -90,7 +90,7 @@ func TestVMFirewallOtherWriter(t *testing.T) {
 // TestVMFirewallOfAnEarlierVersion: a host that an earlier version has set up, which held no reference, has not drifted.
 func TestVMFirewallOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
-	earlier := settledWith(func(p *stepstest.PacketFilter) {
+	earlier := settledWith(func(p *filter) {
 		job := p.Files[bootPlist]
 		head, rest, _ := strings.Cut(job, "own=/var")
 		_, tail, _ := strings.Cut(rest, "/etc/pf.conf\n")

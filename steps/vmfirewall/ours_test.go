@@ -11,11 +11,11 @@ import (
 
 // headless takes the first line of the anchor's file, which says its owner, and
 // jobless the boot job too.
-func headless(p *stepstest.PacketFilter) {
+func headless(p *filter) {
 	_, p.Files[anchorFile], _ = strings.Cut(p.Files[anchorFile], "\n")
 }
 
-func jobless(p *stepstest.PacketFilter) {
+func jobless(p *filter) {
 	headless(p)
 	delete(p.Files, bootPlist)
 	p.Job = 113
@@ -27,17 +27,17 @@ func TestVMFirewallUnsure(t *testing.T) {
 	t.Parallel()
 	name := "acme.runners"
 	renamed := fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name}}
-	for what, happens := range map[string]func(*stepstest.PacketFilter){
-		"another file in the block": func(p *stepstest.PacketFilter) {
+	for what, happens := range map[string]func(*filter){
+		"another file in the block": func(p *filter) {
 			jobless(p)
 			p.Files[anchorFile], p.Anchors["macfleet"] = "pass\n", stepstest.Anchor{Rules: "pass all flags S/SA keep state\n"}
 		},
-		"an edited block": func(p *stepstest.PacketFilter) {
+		"an edited block": func(p *filter) {
 			jobless(p)
 			p.Files[pfConf] = strings.Replace(p.Files[pfConf], "# END", "# why\n# END", 1)
 		},
-		"only the file": func(p *stepstest.PacketFilter) { jobless(p); p.Files[pfConf] = stepstest.StockPFConf },
-		"an edited boot job": func(p *stepstest.PacketFilter) {
+		"only the file": func(p *filter) { jobless(p); p.Files[pfConf] = stepstest.StockPFConf },
+		"an edited boot job": func(p *filter) {
 			headless(p)
 			p.Files[bootPlist] += "\n"
 			p.Files[pfConf] = stepstest.StockPFConf
@@ -65,7 +65,7 @@ func TestVMFirewallRenamedWithoutHeader(t *testing.T) {
 	t.Parallel()
 	name := "acme.runners"
 	renamed := fleet.Spec{VMFirewall: &fleet.VMFirewall{Anchor: &name}}
-	for _, happens := range []func(*stepstest.PacketFilter){headless, jobless} {
+	for _, happens := range []func(*filter){headless, jobless} {
 		p := settledWith(happens)
 		f := judged(t, renamed, p, plan.View{Verified: true})
 		if len(f.Changes) != 1 || len(f.Warnings) > 0 {
@@ -99,7 +99,7 @@ func TestVMFirewallBypassed(t *testing.T) {
 		{"behind it", func(r string) string { return r + quick }, 0, 0},
 		{"the anchor is not evaluated", func(r string) string { return quick + without(r, "anchor \"macfleet\" all\n") }, 0, 1},
 	} {
-		p := settledWith(func(p *stepstest.PacketFilter) { p.Rules = tc.rules(p.Rules) })
+		p := settledWith(func(p *filter) { p.Rules = tc.rules(p.Rules) })
 		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Warnings) != tc.warned || len(f.Changes) != tc.changes || f.Refused != nil {
 			t.Errorf("%s: %+v", tc.name, f)
@@ -114,7 +114,7 @@ func TestVMFirewallBypassed(t *testing.T) {
 // in the file and live.
 func TestVMFirewallStaysInItsPlace(t *testing.T) {
 	t.Parallel()
-	p := settledWith(func(p *stepstest.PacketFilter) {
+	p := settledWith(func(p *filter) {
 		p.Files[pfConf] = without(p.Files[pfConf], "# END macfleet\n") + "pass out quick all\n"
 		p.NAT = ""
 	})

@@ -138,6 +138,19 @@ func (b bench) apply(f plan.Finding, kill int) (exit int, stderr string) {
 	return 0, ""
 }
 
+// converge applies what differs in a view, and nothing is left.
+func (b bench) converge(view plan.View) {
+	b.T.Helper()
+	if exit, text := b.apply(b.finding(view), 0); exit != 0 {
+		b.T.Fatalf("exit %d: %s\n%s", exit, text, b.Calls())
+	}
+	calls := b.Calls()
+	if f := b.finding(plan.View{Verified: view.Verified}); len(f.Changes) > 0 {
+		b.T.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
+	}
+	b.Set("calls", calls)
+}
+
 // picture is everything that lasts, by name.
 func (b bench) picture() map[string]string {
 	b.T.Helper()
@@ -164,12 +177,7 @@ func inFirewallTurn(t *testing.T, test func(*testing.T, bench)) {
 func TestVMFirewallScripts(t *testing.T) {
 	inFirewallShells(t, func(t *testing.T, b bench) {
 		f := b.finding(plan.View{})
-		if exit, text := b.apply(f, 0); exit != 0 {
-			t.Fatalf("exit %d: %s\n%s", exit, text, b.Calls())
-		}
-		if f := b.finding(plan.View{}); len(f.Changes) > 0 {
-			t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
-		}
+		b.converge(plan.View{})
 		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf+pf.Block("macfleet"), b.Read(pfConf))
 		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
 		if main := b.Kept("main.rules"); !strings.Contains(main, "nat-anchor \"com.apple.internet-sharing\"") {
@@ -193,17 +201,13 @@ func TestVMFirewallScriptsUndo(t *testing.T) {
 		before := b.picture()
 		f := b.finding(plan.View{})
 		for range 2 { // twice gives the same
-			if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 {
-				t.Fatal(text)
-			}
+			b.Done(f.Changes[0].Command, "")
 		}
 		if !strings.Contains(b.Kept("main.rules"), `anchor "macfleet"`) || b.Kept("enabled") != "" {
 			t.Error("nothing was live")
 		}
 		for range 2 {
-			if exit, _, text := b.run(*f.Changes[0].Guard.Restore, 0); exit != 0 {
-				t.Fatal(text)
-			}
+			b.Done(*f.Changes[0].Guard.Restore, "")
 		}
 		after := b.picture()
 		for path, text := range before {
@@ -230,40 +234,29 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 		b.Set("macfleet.table.vm_sources", "")
 		b.Set("main.table.vm_sources", "")
 		b.Set("main.busy", "")
-		if exit, _, text := b.run(live, 0); exit != 0 || strings.Contains(b.Calls(), "-F all") {
-			t.Errorf("busy: exit %d: %s\n%s", exit, text, b.Calls())
+		if b.Done(live, ""); strings.Contains(b.Calls(), "-F all") {
+			t.Errorf("busy: %s", b.Calls())
 		}
 		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
 		wrong := live
 		wrong.Args = append([]string{}, live.Args...)
 		wrong.Args[2] = "nonsense\n"
 		was := b.Kept("macfleet.rules")
-		if exit, _, text := b.run(wrong, 0); exit != 1 || !strings.Contains(text, "syntax error") {
-			t.Errorf("wrong rules: exit %d: %s", exit, text)
-		}
+		b.Fails(wrong, "", "syntax error")
 		stepstest.Expect(t, "the rules from before", was, b.Kept("macfleet.rules"))
 		b.Set("always-busy", "")
 		check := keep
 		check.Args = append([]string{}, keep.Args...)
-		if exit, _, text := b.run(check, 0); exit != 0 {
-			t.Errorf("a busy check: %s", text)
-		}
-		if err := os.Remove(filepath.Join(b.State, "always-busy")); err != nil {
-			t.Fatal(err)
-		}
+		b.Done(check, "")
+		b.Unset("always-busy")
 		b.Put(pfConf, stepstest.StockPFConf)
 		check.Args[4] = "nonsense\n"
-		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(text, "pfctl rejects") {
-			t.Errorf("a wrong pf.conf: exit %d: %s", exit, text)
-		}
+		b.Fails(check, "", "pfctl rejects")
 		stepstest.Expect(t, "pf.conf", stepstest.StockPFConf, b.Read(pfConf))
 		const foreign = "# someone's\n-e nonsense \\n\n"
 		b.Put(pfConf, foreign)
 		check.Args[2], check.Args[4] = foreign, "-e nonsense \\n\n"
-		want := "/etc/pf.conf:2: syntax error: -e nonsense \\n (macfleet does not change foreign lines"
-		if exit, _, text := b.run(check, 0); exit != 1 || !strings.Contains(scripttest.LastLine(text), want) {
-			t.Errorf("a foreign line: exit %d: %s", exit, text)
-		}
+		b.Fails(check, "", "/etc/pf.conf:2: syntax error: -e nonsense \\n (macfleet does not change foreign lines")
 		stepstest.Expect(t, "pf.conf", foreign, b.Read(pfConf))
 	})
 }
@@ -272,23 +265,17 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 // never otherwise.
 func TestVMFirewallScriptsJob(t *testing.T) {
 	inFirewallTurn(t, func(t *testing.T, b bench) {
-		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
-			t.Fatal(text)
-		}
+		b.converge(plan.View{})
 		if n := strings.Count(b.Calls(), "launchctl bootstrap"); n != 1 || strings.Contains(b.Calls(), "bootout") {
 			t.Errorf("first:\n%s", b.Calls())
 		}
 		b.Put(anchorFile, pf.Header+"\nedited\n")
-		exit, text := b.apply(b.finding(plan.View{Verified: true}), 0)
-		if exit != 0 || strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
-			t.Errorf("after an edit of the file only: %s\n%s", text, b.Calls())
+		if b.converge(plan.View{Verified: true}); strings.Contains(b.Calls(), "boot") || strings.Contains(b.Calls(), "pfctl -f") {
+			t.Errorf("after an edit of the file only: %s", b.Calls())
 		}
 		b.Put(bootPlist, "old")
-		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Count(b.Calls(), "launchctl boot") != 2 {
-			t.Errorf("another job: %s\n%s", text, b.Calls())
-		}
-		if f := b.finding(plan.View{Verified: true}); len(f.Changes) > 0 {
-			t.Errorf("%+v", stepstest.FieldsOf(f))
+		if b.converge(plan.View{Verified: true}); strings.Count(b.Calls(), "launchctl boot") != 2 {
+			t.Errorf("another job: %s", b.Calls())
 		}
 	})
 }
@@ -299,13 +286,8 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 	t.Parallel()
 	whole := newBench(t, "dash")
 	first := whole.finding(plan.View{})
-	exit, _, _ := whole.run(first.Changes[0].Command, 0)
-	if exit != 0 {
-		t.Fatal("the first script failed")
-	}
-	if exit, _, text := whole.run(first.Changes[0].Guard.Persist, 0); exit != 0 {
-		t.Fatal(text)
-	}
+	whole.Done(first.Changes[0].Command, "")
+	whole.Done(first.Changes[0].Guard.Persist, "")
 	want := whole.picture()
 	for n, shell := range scripttest.Places(t, whole.Tools(), "dash", "bash") {
 		t.Run(shell[0]+" "+strconv.Itoa(n), func(t *testing.T) {
@@ -314,14 +296,7 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 			if exit, _ := b.apply(b.finding(plan.View{}), n); exit == 0 {
 				return // fewer calls than the probe and the scripts together
 			}
-			pending := b.Read("etc/macfleet/pending/vm_firewall") == ""
-			f := b.finding(plan.View{Pending: pending})
-			if exit, text := b.apply(f, 0); exit != 0 {
-				t.Fatalf("the next run: %s\n%s", text, b.Calls())
-			}
-			if f := b.finding(plan.View{}); len(f.Changes) > 0 {
-				t.Fatalf("afterwards %+v", stepstest.FieldsOf(f))
-			}
+			b.converge(plan.View{Pending: b.Read("etc/macfleet/pending/vm_firewall") == ""})
 			got := b.picture()
 			for path := range want {
 				if path != "/state/main.rules" && !strings.HasPrefix(path, "/root/etc/macfleet") {
@@ -336,15 +311,10 @@ func TestVMFirewallScriptsKilled(t *testing.T) {
 func TestVMFirewallScriptsRemove(t *testing.T) {
 	inFirewallShells(t, func(t *testing.T, b bench) {
 		before := b.picture()
-		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
-			t.Fatal(text)
-		}
-		p := stepstest.SettledPacketFilter()
-		f := judged(t, none, p, plan.View{})
+		b.converge(plan.View{})
+		f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})
 		for range 2 {
-			if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 {
-				t.Fatal(text)
-			}
+			b.Done(f.Changes[0].Command, "")
 		}
 		after := b.picture()
 		for path, text := range before {
@@ -387,21 +357,18 @@ func TestVMFirewallScriptsMainWaits(t *testing.T) {
 	inFirewallTurn(t, func(t *testing.T, b bench) {
 		b.Set("main.rules", without(b.Kept("main.rules"), "rdr-anchor \"com.apple/*\" all\n"))
 		change, forced := b.finding(plan.View{}).Changes[0], b.finding(plan.View{Force: true}).Changes[0]
-		b.Set("ps", "  100     1       00:01 /usr/local/bin/tart pull base\n")
-		b.Set("ps", b.Kept("ps")+"  101     1       00:01 /usr/local/bin/tart run ci-1\n")
+		b.Set("ps", "  100     1       00:01 /usr/local/bin/tart pull base\n  101     1       00:01 /usr/local/bin/tart run ci-1\n")
 		before := b.picture()
 		exit, _, said := b.run(change.Command, 0)
 		if exit != 75 || !strings.Contains(scripttest.LastLine(said), "virtual machines run") {
 			t.Errorf("exit %d: %s", exit, said)
 		}
-		if exit, _, said := b.run(*change.Guard.Restore, 0); exit != 0 {
-			t.Errorf("taken back with exit %d: %s", exit, said)
-		}
+		b.Done(*change.Guard.Restore, "")
 		if after := b.picture(); !maps.Equal(before, after) {
 			t.Errorf("something was changed: %v", after)
 		}
-		if exit, _, said := b.run(forced.Command, 0); exit != 0 || !strings.Contains(b.Calls(), "pfctl -f") {
-			t.Errorf("forced: exit %d: %s", exit, said)
+		if b.Done(forced.Command, ""); !strings.Contains(b.Calls(), "pfctl -f") {
+			t.Error("forced, and the main ruleset is not loaded")
 		}
 	})
 }
@@ -409,21 +376,15 @@ func TestVMFirewallScriptsMainWaits(t *testing.T) {
 // TestVMFirewallScriptsGuests: a virtual machine that loses its network is reported, and one that ends meanwhile or sends
 // nothing is none of these.
 func TestVMFirewallScriptsGuests(t *testing.T) {
-	for name, tc := range map[string]struct {
-		loses, ends bool
-		exit        int
-	}{"it sends nothing": {}, "it loses its network": {loses: true, exit: 1}, "it ends": {loses: true, ends: true}} {
-		t.Run(name, func(t *testing.T) {
+	for what, exit := range map[string]int{"sends nothing": 0, "loses": 1, "loses ends": 0} {
+		t.Run(what, func(t *testing.T) {
 			inFirewallShells(t, func(t *testing.T, b bench) {
 				f := b.finding(plan.View{})
-				b.Set("bridge", "")
-				for file, there := range map[string]bool{"loses": tc.loses, "ends": tc.ends} {
-					if there {
-						b.Set(file, "")
-					}
+				for _, file := range append(strings.Fields(what), "bridge") {
+					b.Set(file, "")
 				}
-				if exit, _, said := b.run(f.Changes[0].Command, 0); exit != tc.exit || strings.Contains(said, "lost their network") != (exit != 0) {
-					t.Errorf("exit %d: %s", exit, said)
+				if got, _, said := b.run(f.Changes[0].Command, 0); got != exit || strings.Contains(said, "lost their network") != (exit != 0) {
+					t.Errorf("exit %d: %s", got, said)
 				}
 			})
 		})
@@ -434,25 +395,21 @@ func TestVMFirewallScriptsGuests(t *testing.T) {
 func TestVMFirewallScriptsReference(t *testing.T) {
 	inFirewallShells(t, func(t *testing.T, b bench) {
 		b.Set("others", "") // someone else holds one too
-		if exit, text := b.apply(b.finding(plan.View{}), 0); exit != 0 {
-			t.Fatal(text)
-		}
+		b.converge(plan.View{})
 		b.Put("/etc/macfleet/pending/vm_firewall", "")
-		if exit, text := b.apply(b.finding(plan.View{Pending: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -E") {
-			t.Errorf("the second time: %s\n%s", text, b.Calls())
+		if b.converge(plan.View{Pending: true}); strings.Contains(b.Calls(), "pfctl -E") {
+			t.Errorf("the second time: %s", b.Calls())
 		}
-		if err := os.Remove(filepath.Join(b.State, "reference")); err != nil { // as pfctl -d does
-			t.Fatal(err)
-		}
+		b.Unset("reference") // as pfctl -d does
 		if f := b.finding(plan.View{Verified: true}); len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "pf-reference-missing" {
 			t.Fatalf("%+v", f)
 		}
-		if exit, text := b.apply(b.finding(plan.View{Verified: true}), 0); exit != 0 || strings.Contains(b.Calls(), "pfctl -f") {
-			t.Errorf("taken again: %s\n%s", text, b.Calls())
+		if b.converge(plan.View{Verified: true}); strings.Contains(b.Calls(), "pfctl -f") {
+			t.Errorf("taken again: %s", b.Calls())
 		}
-		f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})
-		if exit, _, text := b.run(f.Changes[0].Command, 0); exit != 0 || !strings.Contains(b.Calls(), "pfctl -X 77") {
-			t.Errorf("removal: %s\n%s", text, b.Calls())
+		b.Done(judged(t, none, stepstest.SettledPacketFilter(), plan.View{}).Changes[0].Command, "")
+		if !strings.Contains(b.Calls(), "pfctl -X 77") {
+			t.Errorf("removal: %s", b.Calls())
 		}
 	})
 }
@@ -468,8 +425,7 @@ func TestVMFirewallScriptsGoesOn(t *testing.T) {
 				b.Put("/var/run/dev.macfleet.pf", "Token : 77\n")
 				f := judged(t, none, stepstest.SettledPacketFilter(), plan.View{})
 				_, _, said := b.run(f.Changes[0].Command, 0)
-				_, err := os.Stat(filepath.Join(b.State, "enabled"))
-				if on := err == nil; on != goesOn || !strings.Contains(b.Calls(), "pfctl -X 77") {
+				if on := b.Kept("enabled") == ""; on != goesOn || !strings.Contains(b.Calls(), "pfctl -X 77") {
 					t.Errorf("on %t, want %t: %s", on, goesOn, said)
 				}
 			})

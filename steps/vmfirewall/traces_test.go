@@ -1,13 +1,9 @@
 package vmfirewall_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/macfleet/macfleet/fleet"
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
@@ -47,24 +43,11 @@ func TestTracesOfTheFirewall(t *testing.T) {
 					}
 					b.Put(path, text)
 				}
-				marker, _ := os.ReadFile(filepath.Join(b.Root, "etc/macfleet/host.json"))
-				_, unproven := os.Stat(filepath.Join(b.Root, "etc/macfleet/pending/vm_firewall"))
-				view := plan.View{Host: stepstest.Host(fleet.Spec{}), Verified: strings.Contains(string(marker), "vm_firewall"), Pending: unproven == nil}
-				gone := stepstest.Step(t, "vm_firewall", fleet.Spec{})
-				ask := func(p plan.Probe) plan.Finding {
+				view := plan.View{Verified: strings.Contains(b.Read("/etc/macfleet/host.json"), "vm_firewall"), Pending: b.Read("/etc/macfleet/pending/vm_firewall") != "no file"}
+				stepstest.Traces(t, "vm_firewall", firewalled, view, func(c plan.Command) plan.Answer {
 					b.ForgetCalls()
-					exit, out, errs := b.run(p.Command, 0)
-					if exit != 0 || errs != "" {
-						t.Fatalf("%s: exit %d: %s", p.ID, exit, errs)
-					}
-					view.Facts = plan.Facts{p.ID: inventory.Present(stepstest.Said(out))}
-					return gone.Diff(view)
-				}
-				want := ask(stepstest.Step(t, "vm_firewall", firewalled).Probes()[0])
-				if b.Calls() == "" {
-					t.Error("the full question calls no tool")
-				}
-				stepstest.Expect(t, "what is found", want, ask(gone.Probes()[0]))
+					return b.Run(c, "")
+				})
 				if early := b.Calls() == ""; early != tc.early {
 					t.Errorf("ended early %t:\n%s", early, b.Calls())
 				}

@@ -20,6 +20,9 @@ const (
 	bootPlist     = "/Library/LaunchDaemons/dev.macfleet.pf.plist"
 )
 
+// filter is what a Mac answers about pf.
+type filter = stepstest.PacketFilter
+
 var firewalled = fleet.Spec{VMFirewall: &fleet.VMFirewall{}}
 
 // none wants no step.
@@ -42,7 +45,7 @@ func judged(t testing.TB, spec fleet.Spec, p stepstest.PacketFilter, view plan.V
 }
 
 // settledWith is a Mac that was set up, and then something happened to it.
-func settledWith(happens func(*stepstest.PacketFilter)) stepstest.PacketFilter {
+func settledWith(happens func(*filter)) stepstest.PacketFilter {
 	p := stepstest.SettledPacketFilter()
 	if happens != nil {
 		happens(&p)
@@ -63,68 +66,66 @@ func TestVMFirewallIncidents(t *testing.T) {
 	t.Parallel()
 	block := pf.Block("macfleet")
 	bare := "# VM egress filter — see /etc/pf.anchors/macfleet\nanchor \"macfleet\"\nload anchor \"macfleet\" from \"/etc/pf.anchors/macfleet\"\n"
-	flush := func(p *stepstest.PacketFilter) { p.Anchors["macfleet"] = stepstest.Anchor{} }
+	flush := func(p *filter) { p.Anchors["macfleet"] = stepstest.Anchor{} }
 	for _, tc := range []struct {
 		name, code string
 		live, main bool // the kernel is changed, the main ruleset too
-		happens    func(*stepstest.PacketFilter)
+		happens    func(*filter)
 	}{
 		{"nothing", "", false, false, nil},
-		{"lines appended behind the block", "", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "block in quick from 192.0.2.1\n" }},
-		{"another anchor is odd", "", false, false, func(p *stepstest.PacketFilter) { p.Anchors["f2b"] = stepstest.Anchor{Rules: "what is this\n"} }},
-		{"virtual machines run", "", false, false, func(p *stepstest.PacketFilter) { p.Bridge = bridge("192.168.64.1", "0xffffff00") }},
-		{"the block twice", "duplicate-pf-block", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] += block }},
-		{"bare lines and a block", "legacy-pf-block", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = bare + p.Files[pfConf] }},
-		{"no END", "begin-without-end", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = without(p.Files[pfConf], "# END macfleet\n") }},
+		{"lines appended behind the block", "", false, false, func(p *filter) { p.Files[pfConf] += "block in quick from 192.0.2.1\n" }},
+		{"another anchor is odd", "", false, false, func(p *filter) { p.Anchors["f2b"] = stepstest.Anchor{Rules: "what is this\n"} }},
+		{"virtual machines run", "", false, false, func(p *filter) { p.Bridge = bridge("192.168.64.1", "0xffffff00") }},
+		{"the block twice", "duplicate-pf-block", false, false, func(p *filter) { p.Files[pfConf] += block }},
+		{"bare lines and a block", "legacy-pf-block", false, false, func(p *filter) { p.Files[pfConf] = bare + p.Files[pfConf] }},
+		{"no END", "begin-without-end", false, false, func(p *filter) { p.Files[pfConf] = without(p.Files[pfConf], "# END macfleet\n") }},
 		{"flushed", "flushed-pf-anchor", true, false, flush},
-		{"not evaluated", "unreferenced-anchor", true, false, func(p *stepstest.PacketFilter) { p.Rules = without(p.Rules, "anchor \"macfleet\" all\n") }},
-		{"not evaluated, between others", "unreferenced-anchor", true, true, func(p *stepstest.PacketFilter) {
+		{"not evaluated", "unreferenced-anchor", true, false, func(p *filter) { p.Rules = without(p.Rules, "anchor \"macfleet\" all\n") }},
+		{"not evaluated, between others", "unreferenced-anchor", true, true, func(p *filter) {
 			p.Rules = without(p.Rules, "anchor \"macfleet\" all\n")
 			p.Files[pfConf] += "pass in on en0\n"
 		}},
-		{"no reference", "pf-reference-missing", true, false, func(p *stepstest.PacketFilter) { p.Reference = "" }},
-		{"a reference of the last boot", "pf-reference-missing", true, false, func(p *stepstest.PacketFilter) { p.Reference = "Token : 78\n" }},
-		{"tables left", "persist-table-left", true, false, func(p *stepstest.PacketFilter) {
+		{"no reference", "pf-reference-missing", true, false, func(p *filter) { p.Reference = "" }},
+		{"a reference of the last boot", "pf-reference-missing", true, false, func(p *filter) { p.Reference = "Token : 78\n" }},
+		{"tables left", "persist-table-left", true, false, func(p *filter) {
 			p.Anchors["macfleet"] = stepstest.Anchor{Tables: "blocked_dst\nvm_sources\n", Sources: "   192.168.64.0/22\n"}
 			p.Tables += "vm_sources\nblocked_dst\n"
 		}},
-		{"tables left in the main ruleset alone", "persist-table-left", true, false, func(p *stepstest.PacketFilter) { p.Tables += "vm_sources\n" }},
-		{"an update of macOS", "pf-conf-reset-by-update", true, false, func(p *stepstest.PacketFilter) {
+		{"tables left in the main ruleset alone", "persist-table-left", true, false, func(p *filter) { p.Tables += "vm_sources\n" }},
+		{"an update of macOS", "pf-conf-reset-by-update", true, false, func(p *filter) {
 			flush(p)
 			f := stepstest.FactoryPacketFilter()
 			p.Files[pfConf], p.Rules, p.NAT, p.Tables, p.Info = f.Files[pfConf], f.Rules, f.NAT, "", "Status: Disabled\n"
 		}},
-		{"pf is off", "pf-disabled", true, false, func(p *stepstest.PacketFilter) {
-			p.Info = "Status: Disabled for 0 days 00:00:10           Debug: Urgent\n"
-		}},
-		{"the file was edited", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[anchorFile] += "pass quick\n" }},
-		{"the file lost its header", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[anchorFile] = "pass quick\n" }},
-		{"the file is anyone's", "anchor-file-edited", false, false, func(p *stepstest.PacketFilter) { p.Modes = map[string]string{anchorFile: "501:20:666"} }},
-		{"the file is gone", "anchor-file-missing", false, false, func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }},
-		{"the boot job is gone", "boot-job-missing", false, false, func(p *stepstest.PacketFilter) { delete(p.Files, bootPlist); p.Job = 113 }},
-		{"the boot job was edited", "boot-job-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[bootPlist] += "\n" }},
-		{"the boot job is not loaded", "boot-job-edited", false, false, func(p *stepstest.PacketFilter) { p.Job = 113 }},
-		{"macOS's own lines are gone from the file", "stock-lines-missing", false, false, func(p *stepstest.PacketFilter) {
+		{"pf is off", "pf-disabled", true, false, func(p *filter) { p.Info = "Status: Disabled for 0 days 00:00:10           Debug: Urgent\n" }},
+		{"the file was edited", "anchor-file-edited", false, false, func(p *filter) { p.Files[anchorFile] += "pass quick\n" }},
+		{"the file lost its header", "anchor-file-edited", false, false, func(p *filter) { p.Files[anchorFile] = "pass quick\n" }},
+		{"the file is anyone's", "anchor-file-edited", false, false, func(p *filter) { p.Modes = map[string]string{anchorFile: "501:20:666"} }},
+		{"the file is gone", "anchor-file-missing", false, false, func(p *filter) { delete(p.Files, anchorFile) }},
+		{"the boot job is gone", "boot-job-missing", false, false, func(p *filter) { delete(p.Files, bootPlist); p.Job = 113 }},
+		{"the boot job was edited", "boot-job-edited", false, false, func(p *filter) { p.Files[bootPlist] += "\n" }},
+		{"the boot job is not loaded", "boot-job-edited", false, false, func(p *filter) { p.Job = 113 }},
+		{"macOS's own lines are gone from the file", "stock-lines-missing", false, false, func(p *filter) {
 			p.Files[pfConf] = without(p.Files[pfConf], "nat-anchor \"com.apple/*\"\n", "rdr-anchor \"com.apple/*\"\n")
 		}},
-		{"pf.conf is empty", "stock-lines-missing", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] = "" }},
-		{"macOS's own points are gone", "stock-anchors-missing", true, true, func(p *stepstest.PacketFilter) { p.NAT = "" }},
-		{"the main ruleset is gone", "stock-anchors-missing", true, true, func(p *stepstest.PacketFilter) { p.NAT, p.Rules = "", "" }},
-		{"other rules are live", "live-rules-edited", true, false, func(p *stepstest.PacketFilter) {
+		{"pf.conf is empty", "stock-lines-missing", false, false, func(p *filter) { p.Files[pfConf] = "" }},
+		{"macOS's own points are gone", "stock-anchors-missing", true, true, func(p *filter) { p.NAT = "" }},
+		{"the main ruleset is gone", "stock-anchors-missing", true, true, func(p *filter) { p.NAT, p.Rules = "", "" }},
+		{"other rules are live", "live-rules-edited", true, false, func(p *filter) {
 			a := p.Anchors["macfleet"]
 			a.Rules = "pass quick all flags S/SA keep state\n" + a.Rules
 			p.Anchors["macfleet"] = a
 		}},
-		{"a table was emptied", "live-rules-edited", true, false, func(p *stepstest.PacketFilter) {
+		{"a table was emptied", "live-rules-edited", true, false, func(p *filter) {
 			a := p.Anchors["macfleet"]
 			a.Blocked = "   10.0.0.0/8\n"
 			p.Anchors["macfleet"] = a
 		}},
-		{"the block was edited", "pf-conf-edited", false, false, func(p *stepstest.PacketFilter) {
+		{"the block was edited", "pf-conf-edited", false, false, func(p *filter) {
 			p.Files[pfConf] = strings.Replace(p.Files[pfConf], "macfleet\" from \"/etc", "macfleet\" from \"/tmp", 1)
 		}},
-		{"a translation behind the block", "pf-conf-edited", false, false, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "nat-anchor \"f2b\"\n" }},
-		{"an earlier anchor of macfleet's", "legacy-pf-block", true, false, func(p *stepstest.PacketFilter) {
+		{"a translation behind the block", "pf-conf-edited", false, false, func(p *filter) { p.Files[pfConf] += "nat-anchor \"f2b\"\n" }},
+		{"an earlier anchor of macfleet's", "legacy-pf-block", true, false, func(p *filter) {
 			p.Files["/etc/pf.anchors/old"] = pf.Header + "\n"
 			p.Anchors["old"] = p.Anchors["macfleet"]
 		}},
@@ -215,27 +216,25 @@ func TestVMFirewallTakesOver(t *testing.T) {
 // touched, unless pf.conf names it: then it is an earlier form.
 func TestVMFirewallStrangers(t *testing.T) {
 	t.Parallel()
-	foreign := func(p *stepstest.PacketFilter) { p.Files[anchorFile] = "pass quick\n" }
+	foreign := func(p *filter) { p.Files[anchorFile] = "pass quick\n" }
 	for _, tc := range []struct {
 		name, refused string
 		view          plan.View
-		happens       func(*stepstest.PacketFilter)
+		happens       func(*filter)
 	}{
 		{"a foreign file", "foreign-anchor", plan.View{}, foreign},
-		{"foreign rules", "foreign-anchor", plan.View{}, func(p *stepstest.PacketFilter) { p.Anchors["macfleet"] = stepstest.Anchor{Rules: "pass all\n"} }},
+		{"foreign rules", "foreign-anchor", plan.View{}, func(p *filter) { p.Anchors["macfleet"] = stepstest.Anchor{Rules: "pass all\n"} }},
 		{"a foreign file, verified", "", plan.View{Verified: true}, foreign},
-		{"a foreign file that pf.conf loads without marks", "", plan.View{}, func(p *stepstest.PacketFilter) {
+		{"a foreign file that pf.conf loads without marks", "", plan.View{}, func(p *filter) {
 			foreign(p)
 			p.Files[pfConf] += "anchor \"macfleet\"\n"
 		}},
-		{"a foreign file in a block", "", plan.View{}, func(p *stepstest.PacketFilter) { foreign(p); p.Files[pfConf] += pf.Block("macfleet") }},
-		{"our rules, of a run that died", "", plan.View{}, func(p *stepstest.PacketFilter) {
-			p.Anchors["macfleet"] = stepstest.SettledPacketFilter().Anchors["macfleet"]
-		}},
-		{"pf.conf with an open brace", "pf-conf-broken", plan.View{Verified: true}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "block from {\n" }},
-		{"pf.conf with a NUL", "pf-conf-broken", plan.View{}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "# \x00\n" }},
-		{"rules in braces", "pf-conf-broken", plan.View{}, func(p *stepstest.PacketFilter) { p.Files[pfConf] += "anchor \"macfleet\" {\n pass\n}\n" }},
-		{"no pf.conf", "pf-conf-missing", plan.View{}, func(p *stepstest.PacketFilter) { delete(p.Files, pfConf) }},
+		{"a foreign file in a block", "", plan.View{}, func(p *filter) { foreign(p); p.Files[pfConf] += pf.Block("macfleet") }},
+		{"our rules, of a run that died", "", plan.View{}, func(p *filter) { p.Anchors["macfleet"] = stepstest.SettledPacketFilter().Anchors["macfleet"] }},
+		{"pf.conf with an open brace", "pf-conf-broken", plan.View{Verified: true}, func(p *filter) { p.Files[pfConf] += "block from {\n" }},
+		{"pf.conf with a NUL", "pf-conf-broken", plan.View{}, func(p *filter) { p.Files[pfConf] += "# \x00\n" }},
+		{"rules in braces", "pf-conf-broken", plan.View{}, func(p *filter) { p.Files[pfConf] += "anchor \"macfleet\" {\n pass\n}\n" }},
+		{"no pf.conf", "pf-conf-missing", plan.View{}, func(p *filter) { delete(p.Files, pfConf) }},
 	} {
 		p := stepstest.FactoryPacketFilter()
 		tc.happens(&p)
@@ -265,7 +264,7 @@ func TestVMFirewallUncovered(t *testing.T) {
 		{bridge("192.168.2.1", "0xffffff00"), false}, {bridge("192.168.64.1", "0xffff0000"), false},
 		{"bridge100: flags=8863 mtu 1500\n\tether 12:34:56:78:9a:64\n", true},
 	} {
-		p := settledWith(func(p *stepstest.PacketFilter) { p.Bridge = tc.bridge })
+		p := settledWith(func(p *filter) { p.Bridge = tc.bridge })
 		f := judged(t, firewalled, p, plan.View{Verified: true})
 		if len(f.Changes) > 0 || (f.Refused == nil) != tc.covered || (stepstest.WantedBy(t, "vm_firewall", firewalled) == f.Facts) != tc.covered {
 			t.Errorf("%q: %+v", tc.bridge, f)
@@ -321,15 +320,15 @@ func TestVMFirewallRemoval(t *testing.T) {
 		{"factory", stepstest.FactoryPacketFilter(), plan.View{}, nil},
 		{"settled", stepstest.SettledPacketFilter(), plan.View{}, []string{"macfleet"}},
 		{"settled and verified", stepstest.SettledPacketFilter(), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the file is gone, verified", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the file is gone, the job names it", settledWith(func(p *stepstest.PacketFilter) { delete(p.Files, anchorFile) }), plan.View{}, []string{"macfleet"}},
+		{"the file is gone, verified", settledWith(func(p *filter) { delete(p.Files, anchorFile) }), plan.View{Verified: true}, []string{"macfleet"}},
+		{"the file is gone, the job names it", settledWith(func(p *filter) { delete(p.Files, anchorFile) }), plan.View{}, []string{"macfleet"}},
 		{"the header is gone, the job names it", settledWith(headless), plan.View{Verified: true}, []string{"macfleet"}},
-		{"a blank line before the header, verified", settledWith(func(p *stepstest.PacketFilter) {
+		{"a blank line before the header, verified", settledWith(func(p *filter) {
 			p.Files[anchorFile] = "\n" + p.Files[anchorFile]
 			delete(p.Files, bootPlist)
 		}), plan.View{Verified: true}, []string{"macfleet"}},
 		{"the header and the job are gone, verified", settledWith(jobless), plan.View{Verified: true}, []string{"macfleet"}},
-		{"the header and the job are gone, next to another anchor", settledWith(func(p *stepstest.PacketFilter) {
+		{"the header and the job are gone, next to another anchor", settledWith(func(p *filter) {
 			jobless(p)
 			p.Files[pfConf] += pf.Block("f2b")
 			p.Files["/etc/pf.anchors/f2b"] = "pass\n"
@@ -355,7 +354,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, c)
 		}
 	}
-	broken := settledWith(func(p *stepstest.PacketFilter) { p.Files[pfConf] += "\"" })
+	broken := settledWith(func(p *filter) { p.Files[pfConf] += "\"" })
 	if f := judged(t, none, broken, plan.View{}); f.Refused == nil || f.Refused.Code.String() != "pf-conf-broken" {
 		t.Errorf("%+v", f)
 	}
