@@ -1,6 +1,7 @@
 package autologin_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
@@ -44,51 +44,33 @@ func noKey(key string) string {
 
 func (m macLogin) answer() plan.Answer {
 	var b strings.Builder
+	choose := func(on bool, yes, no string) string { return map[bool]string{true: yes, false: no}[on] }
 	line := func(name string, exit int, text string) { fmt.Fprintf(&b, "%s\n== %s %d\n", text, name, exit) }
 	end := func() plan.Answer { return stepstest.Said(b.String() + "\n== end\n") }
-	flag := func(name string, on bool) {
-		if on {
-			line(name, 0, "1")
-		} else {
+	setting := func(name, value string) {
+		if value == "" {
 			line(name, 1, strings.TrimSuffix(noKey(name), "\n"))
+		} else {
+			line(name, 0, value)
 		}
 	}
-	line("filevault", 0, map[bool]string{false: "FileVault is Off.", true: "FileVault is On."}[m.vault])
-	flag("managed", m.managed)
-	flag("forbidden", m.forbidden)
-	if m.user == "" {
-		flag("user", false)
-	} else {
-		line("user", 0, m.user)
-	}
-	if m.file == "" {
-		line("kcpassword", 0, "absent")
-	} else {
-		line("kcpassword", 0, m.file+" "+or(m.access, "root:wheel 600"))
-	}
+	line("filevault", 0, choose(m.vault, "FileVault is On.", "FileVault is Off."))
+	setting("managed", choose(m.managed, "1", ""))
+	setting("forbidden", choose(m.forbidden, "1", ""))
+	setting("user", m.user)
+	line("kcpassword", 0, choose(m.file == "", "absent", m.file+" "+cmp.Or(m.access, "root:wheel 600")))
 	if m.proof != "" {
 		line("proof", 0, m.proof)
 	}
-	line("console", 0, or(m.screen, "root"))
+	line("console", 0, cmp.Or(m.screen, "root"))
 	if m.session {
 		line("session", 0, "Aqua")
 		return end()
 	}
 	line("session", 113, "Could not find domain for user gui: 501")
-	line("loginwindow", 0, map[bool]string{false: "alive", true: "dead"}[m.dead])
-	if m.work == "" {
-		line("work", 1, "")
-	} else {
-		line("work", 0, m.work)
-	}
+	line("loginwindow", 0, choose(m.dead, "dead", "alive"))
+	line("work", map[bool]int{true: 1}[m.work == ""], m.work) // pgrep's code where it finds nothing
 	return end()
-}
-
-func or(text, instead string) string {
-	if text == "" {
-		return instead
-	}
-	return text
 }
 
 func (m macLogin) facts() plan.Facts {
@@ -97,7 +79,32 @@ func (m macLogin) facts() plan.Facts {
 
 func (m macLogin) look(t testing.TB) plan.Finding {
 	t.Helper()
-	return stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: m.facts()})
+	return judged(t, m.facts())
+}
+
+func judged(t testing.TB, facts plan.Facts) plan.Finding {
+	t.Helper()
+	return stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
+}
+
+// codeOf is the code of what refuses a finding's change, or of the change.
+func codeOf(f plan.Finding) string {
+	switch {
+	case f.Refused != nil:
+		return f.Refused.Code.String()
+	case len(f.Changes) > 0:
+		return f.Changes[0].Reason.Code.String()
+	}
+	return ""
+}
+
+// edited are the facts of an answer in which a text is another one.
+func edited(t testing.TB, answer, from, to string) plan.Facts {
+	t.Helper()
+	if !strings.Contains(answer, from) {
+		t.Fatalf("the answer does not hold %q", from)
+	}
+	return plan.Facts{loginProbe: inventory.Present(stepstest.Said(strings.ReplaceAll(answer, from, to)))}
 }
 
 func TestAutoLogin(t *testing.T) {
@@ -170,24 +177,14 @@ func TestAutoLogin(t *testing.T) {
 	}
 }
 
-// every calls a function with every Mac there is, as far as it matters.
+// everyLogin calls a function with every Mac there is, as far as it matters.
 func everyLogin(visit func(macLogin)) {
-	flags := []bool{false, true}
-	for _, user := range []string{"", "m1", "anna"} {
-		for _, file := range []string{"", "present", "sealed", "empty", "unterminated"} {
-			for _, access := range []string{"", "m1:staff 644"} {
-				for _, screen := range []string{"", "anna"} {
-					for bits := range 1 << 5 {
-						on := func(i int) bool { return flags[bits>>i&1] }
-						m := macLogin{vault: on(0), managed: on(1), user: user, file: file, access: access, screen: screen, session: on(2), dead: on(3)}
-						if on(4) {
-							m.work = "411"
-						}
-						visit(m)
-					}
-				}
-			}
-		}
+	users, files := []string{"", "m1", "anna"}, []string{"", "present", "sealed", "empty", "unterminated"}
+	for n := range 1 << 7 * len(users) * len(files) {
+		on := func(i int) bool { return n>>i&1 == 1 }
+		text := func(i int, text string) string { return strings.Repeat(text, n>>i&1) }
+		visit(macLogin{vault: on(0), managed: on(1), session: on(2), dead: on(3), work: text(4, "411"), access: text(5, "m1:staff 644"), screen: text(6, "anna"),
+			user: users[n>>7%len(users)], file: files[n>>7/len(users)]})
 	}
 }
 
@@ -196,6 +193,7 @@ func everyLogin(visit func(macLogin)) {
 // leaves nothing to do.
 func TestAutoLoginNeverEndsASession(t *testing.T) {
 	t.Parallel()
+	wanted := stepstest.WantedBy(t, "auto_login", loggedIn)
 	everyLogin(func(m macLogin) {
 		f := m.look(t)
 		stuck := m.vault || m.managed || !m.session && (m.screen != "" || m.work != "")
@@ -204,19 +202,19 @@ func TestAutoLoginNeverEndsASession(t *testing.T) {
 		case len(f.Unread) > 0:
 			t.Fatalf("%+v: %+v", m, f)
 		case stuck:
-			if f.Refused == nil || len(f.Changes) > 0 || f.Facts == stepstest.WantedBy(t, "auto_login", loggedIn) {
+			if f.Refused == nil || len(f.Changes) > 0 || f.Facts == wanted {
 				t.Fatalf("%+v: %+v", m, f)
 			}
 			return
 		case f.Refused != nil:
 			t.Fatalf("%+v: %+v", m, f.Refused)
 		case m.session && intact && m.access == "":
-			if len(f.Changes) > 0 || f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
+			if len(f.Changes) > 0 || f.Facts != wanted {
 				t.Fatalf("%+v: %+v", m, f)
 			}
 			return
 		}
-		if len(f.Changes) != 1 || f.Facts == stepstest.WantedBy(t, "auto_login", loggedIn) {
+		if len(f.Changes) != 1 || f.Facts == wanted {
 			t.Fatalf("%+v: %+v", m, f)
 		}
 		c := f.Changes[0]
@@ -233,7 +231,7 @@ func TestAutoLoginNeverEndsASession(t *testing.T) {
 			t.Fatalf("%+v: %v, input %q", m, c.Command.Args, c.Input)
 		}
 		after := m.perform(c)
-		if g := after.look(t); len(g.Changes)+len(g.Unread) > 0 || g.Refused != nil || g.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
+		if g := after.look(t); len(g.Changes)+len(g.Unread) > 0 || g.Refused != nil || g.Facts != wanted {
 			t.Fatalf("%+v became %+v: %+v", m, after, g)
 		}
 	})
@@ -286,17 +284,10 @@ func TestAutoLoginUnread(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			if !strings.Contains(tc.base, tc.from) {
-				t.Fatalf("the answer does not hold %q", tc.from)
-			}
-			text := strings.ReplaceAll(tc.base, tc.from, tc.to)
-			facts := plan.Facts{loginProbe: inventory.Present(stepstest.Said(text))}
-			f := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
-			if len(f.Unread) != 1 || f.Unread[0].Probe != loginProbe || f.Unread[0].Why == "" || f.Unread[0].Bytes != text {
-				t.Errorf("unread %+v", f.Unread)
-			}
-			if f.Changes != nil || f.Refused != nil || f.Facts != "" {
-				t.Errorf("unread and yet %+v", f)
+			f := judged(t, edited(t, tc.base, tc.from, tc.to))
+			if len(f.Unread) != 1 || f.Unread[0].Probe != loginProbe || f.Unread[0].Why == "" || f.Unread[0].Bytes != strings.ReplaceAll(tc.base, tc.from, tc.to) ||
+				f.Changes != nil || f.Refused != nil || f.Facts != "" {
+				t.Errorf("%+v", f)
 			}
 		})
 	}
@@ -305,8 +296,7 @@ func TestAutoLoginUnread(t *testing.T) {
 		"needs root":       {loginProbe: inventory.Unread[plan.Answer]("needs root")},
 		"the script fails": {loginProbe: inventory.Present(plan.Answer{Exit: 1, Stdout: up, Stderr: "id: m1: no such user\n"})},
 	} {
-		f := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
-		if len(f.Unread) != 1 || f.Unread[0].Why == "" || f.Changes != nil {
+		if f := judged(t, facts); len(f.Unread) != 1 || f.Unread[0].Why == "" || f.Changes != nil {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
@@ -327,19 +317,8 @@ func TestAutoLoginReads(t *testing.T) {
 		{"a user with spaces", up, "m1\n== user 0", `anna 'b' "c" $d` + "\n== user 0", "auto-login-other-user"},
 		{"sticky", up, "wheel 600", "wheel 1600", "kcpassword-mode"},
 	} {
-		if !strings.Contains(tc.base, tc.from) {
-			t.Fatalf("the answer does not hold %q", tc.from)
-		}
-		facts := plan.Facts{loginProbe: inventory.Present(stepstest.Said(strings.ReplaceAll(tc.base, tc.from, tc.to)))}
-		f := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
-		got := ""
-		if len(f.Changes) > 0 {
-			got = f.Changes[0].Reason.Code.String()
-		}
-		if f.Refused != nil {
-			got = f.Refused.Code.String()
-		}
-		if got != tc.code || len(f.Unread) > 0 {
+		f := judged(t, edited(t, tc.base, tc.from, tc.to))
+		if got := codeOf(f); got != tc.code || len(f.Unread) > 0 {
 			t.Errorf("%s: %q, unread %+v; want %q", tc.name, got, f.Unread, tc.code)
 		}
 	}
@@ -390,14 +369,9 @@ func TestAutoLoginProbes(t *testing.T) {
 	t.Parallel()
 	other := stepstest.Host(loggedIn)
 	other.User = "o'hara"
-	for _, s := range steps.For(other) {
-		if s.ID() != "auto_login" {
-			continue
-		}
-		p := s.Probes()
-		if len(p) != 1 || p[0].ID != "auto_login.state/o'hara" || !slices.Equal(p[0].Args, []string{"o'hara"}) {
-			t.Errorf("%+v", p)
-		}
+	p := stepstest.StepOf(t, "auto_login", other).Probes()
+	if len(p) != 1 || p[0].ID != "auto_login.state/o'hara" || !slices.Equal(p[0].Args, []string{"o'hara"}) {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -410,8 +384,7 @@ func FuzzAutoLogin(f *testing.F) {
 	f.Add("", 0)
 	f.Add("Aqua\n== session 0\n\n== session 113\n", 0)
 	f.Fuzz(func(t *testing.T, stdout string, exit int) {
-		facts := plan.Facts{loginProbe: inventory.Present(plan.Answer{Exit: exit, Stdout: stdout})}
-		found := stepstest.Step(t, "auto_login", loggedIn).Diff(plan.View{Host: stepstest.Host(loggedIn), Facts: facts})
+		found := judged(t, plan.Facts{loginProbe: inventory.Present(plan.Answer{Exit: exit, Stdout: stdout})})
 		if len(found.Unread) > 0 && (found.Changes != nil || found.Refused != nil || found.Facts != "") {
 			t.Fatalf("unread and yet %+v", found)
 		}

@@ -3,6 +3,7 @@ package autologin_test
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -47,9 +48,10 @@ func newLoginMac(t testing.TB, shell string) loginMac {
 	return m
 }
 
-func (m loginMac) write(path string, text []byte, mode os.FileMode) {
+// file writes /etc/kcpassword.
+func (m loginMac) file(content []byte, mode os.FileMode) {
 	m.T.Helper()
-	scripttest.Write(m.T, path, string(text), mode)
+	scripttest.Write(m.T, m.etc("kcpassword"), string(content), mode)
 }
 
 func (m loginMac) set(name, text string) { m.Set(name, text+"\n") }
@@ -107,12 +109,9 @@ func (m loginMac) perform(f plan.Finding, password string, refused ...string) pl
 	}
 	stdin := ""
 	render := func(in steps.InputFor, password string) {
-		value, err := secret.New(password)
-		if err != nil {
-			m.T.Fatal(err)
-		}
+		value, odd := secret.New(password)
 		line, err := steps.Input(in, value)
-		if err != nil {
+		if err = errors.Join(odd, err); err != nil {
 			m.T.Fatal(err)
 		}
 		stdin += line.Reveal()
@@ -168,12 +167,12 @@ func TestAutoLoginScripts(t *testing.T) {
 		{"nobody", func(m loginMac) { m.ready(rightPassword) }, "no-gui-session", 1, true},
 		{"another writer's padding", func(m loginMac) {
 			m.ready(rightPassword)
-			m.write(m.etc("kcpassword"), append(m.content(rightPassword)[:len(rightPassword)+1], 1, 2, 3), 0o600)
+			m.file(append(m.content(rightPassword)[:len(rightPassword)+1], 1, 2, 3), 0o600)
 			m.set("user", "anna")
 		}, "auto-login-other-user", 1, true},
 		{"hexadecimal text", func(m loginMac) {
 			m.ready(rightPassword)
-			m.write(m.etc("kcpassword"), []byte(strings.ToUpper(hex.EncodeToString(m.content(rightPassword)))+"\n"), 0o600)
+			m.file([]byte(strings.ToUpper(hex.EncodeToString(m.content(rightPassword)))+"\n"), 0o600)
 			m.set("user", "anna")
 			m.set("session", "m1")
 		}, "auto-login-other-user", 0, true},
@@ -181,15 +180,15 @@ func TestAutoLoginScripts(t *testing.T) {
 		{"the file is gone, the session is up", func(m loginMac) { m.set("user", "m1"); m.set("session", "m1") }, "kcpassword-missing", 0, false},
 		{"no end, the session is up", func(m loginMac) {
 			m.ready("")
-			m.write(m.etc("kcpassword"), m.content("a1234567890")[:11], 0o600)
+			m.file(m.content("a1234567890")[:11], 0o600)
 			m.set("session", "m1")
 		}, "kcpassword-unterminated", 0, false},
-		{"an empty file", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), nil, 0o600) }, "kcpassword-unterminated", 1, false},
-		{"the empty password", func(m loginMac) { m.ready(""); m.write(m.etc("kcpassword"), []byte{0x7d, 1}, 0o600) }, "kcpassword-empty", 1, false},
+		{"an empty file", func(m loginMac) { m.ready(""); m.file(nil, 0o600) }, "kcpassword-unterminated", 1, false},
+		{"the empty password", func(m loginMac) { m.ready(""); m.file([]byte{0x7d, 1}, 0o600) }, "kcpassword-empty", 1, false},
 		{"anyone may read the file", func(m loginMac) {
 			m.ready(rightPassword)
 			m.set("session", "m1")
-			m.write(m.etc("kcpassword"), m.content(rightPassword), 0o644)
+			m.file(m.content(rightPassword), 0o644)
 		}, "kcpassword-mode", 0, true},
 		{"another's file", func(m loginMac) { m.ready(rightPassword); m.set("session", "m1"); m.set("owner", "m1:staff") }, "kcpassword-mode", 0, true},
 	} {
@@ -199,7 +198,7 @@ func TestAutoLoginScripts(t *testing.T) {
 				tc.mac(m)
 				before, _ := os.ReadFile(m.etc("kcpassword"))
 				f := m.look()
-				if len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != tc.code {
+				if codeOf(f) != tc.code {
 					t.Fatalf("%+v", f)
 				}
 				if a := m.perform(f, rightPassword); a.Exit != 0 || a.Stderr != "" {
@@ -226,18 +225,19 @@ func TestAutoLoginScripts(t *testing.T) {
 func (m loginMac) ready(password string) {
 	m.set("user", "m1")
 	if password != "" {
-		m.write(m.etc("kcpassword"), m.content(password), 0o600)
+		m.file(m.content(password), 0o600)
 	}
 }
 
 func (m loginMac) seal() {
-	m.write(m.etc("kcpassword"), []byte("\x41\xfa\x37\x42\xbe\xd9\xb9\xd4\xa3\xb9\x1f"), 0o600)
+	m.file([]byte("\x41\xfa\x37\x42\xbe\xd9\xb9\xd4\xa3\xb9\x1f"), 0o600)
 }
 
 // TestAutoLoginScriptFails: each failure has its code and a last line that says
 // what was found; no session is ended and no token left.
 func TestAutoLoginScriptFails(t *testing.T) {
 	t.Parallel()
+	right := func(m loginMac) { m.ready(rightPassword) }
 	for _, tc := range []struct {
 		name     string
 		mac      func(loginMac) // before the plan
@@ -253,18 +253,18 @@ func TestAutoLoginScriptFails(t *testing.T) {
 		{"a locked account", func(m loginMac) { m.ready(rightPassword); m.set("locked", "") }, nil, "", 80, "account of m1 is locked", 0, "no-gui-session"},
 		{"odd words", func(m loginMac) { m.ready(rightPassword); m.set("odd", "") }, nil, "", 80, "/etc/kcpassword.*sudo: account validation failure", 0, "no-gui-session"},
 		{"a wrong password given", func(loginMac) {}, nil, "wrong", 77, "sealed the file.* m1", 1, "sealed-kcpassword"},
-		{"sealed in the meantime", func(m loginMac) { m.ready(rightPassword) }, loginMac.seal, "", 73, "/etc/kcpassword.* m1", 0, "sealed-kcpassword"},
-		{"someone logged in in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("screen", "anna") }, "", 74, "anna.*screen", 0, "foreign-session"},
-		{"a machine started in the meantime", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("work", "411") }, "", 75, "loginwindow is not restarted.*virtual machine.*pgrep.* 0", 0, "work-in-dead-session"},
-		{"launchctl refuses", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "37") }, "", 76, "kickstart .* 37; restart the Mac while it is idle", 0, "no-gui-session"},
-		{"loginwindow is protected and stays away", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("protected", "150"); m.set("away", "") }, "", 76,
+		{"sealed in the meantime", right, loginMac.seal, "", 73, "/etc/kcpassword.* m1", 0, "sealed-kcpassword"},
+		{"someone logged in in the meantime", right, func(m loginMac) { m.set("screen", "anna") }, "", 74, "anna.*screen", 0, "foreign-session"},
+		{"a machine started in the meantime", right, func(m loginMac) { m.set("work", "411") }, "", 75, "loginwindow is not restarted.*virtual machine.*pgrep.* 0", 0, "work-in-dead-session"},
+		{"launchctl refuses", right, func(m loginMac) { m.set("protected", "37") }, "", 76, "kickstart .* 37; restart the Mac while it is idle", 0, "no-gui-session"},
+		{"loginwindow is protected and stays away", right, func(m loginMac) { m.set("protected", "150"); m.set("away", "") }, "", 76,
 			"kickstart -k .* 150.*launchd.*killall; restart the Mac while it is idle", 0, "dead-loginwindow"},
-		{"loginwindow is protected, and another account is switched out", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) {
+		{"loginwindow is protected, and another account is switched out", right, func(m loginMac) {
 			m.set("protected", "150")
 			m.set("switched-out", "412")
 			m.set("window", "99")
 		}, "", 76, "kickstart -k .* 150.*killall would end other.* sessions.*restart the Mac while it is idle", 0, "no-gui-session"},
-		{"no session comes", func(m loginMac) { m.ready(rightPassword) }, func(m loginMac) { m.set("slow", "") }, "", 78,
+		{"no session comes", right, func(m loginMac) { m.set("slow", "") }, "", 78,
 			"session of m1 .*30 s.*/etc/kcpassword is intact", 1, "no-gui-session"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -281,17 +281,11 @@ func TestAutoLoginScriptFails(t *testing.T) {
 					t.Errorf("exit %d, %d kicks: %s", a.Exit, m.kicks(), stderr)
 				}
 				next := m.look()
-				got := ""
-				if next.Refused != nil {
-					got = next.Refused.Code.String()
-				} else if len(next.Changes) == 1 {
-					got = next.Changes[0].Reason.Code.String()
-				}
 				if _, err := os.Stat(m.etc("macfleet/pending/auto_login")); err == nil {
 					t.Error("a token is left, though it is known how the kick ended")
 				}
-				if got != tc.next || m.Get("ended") != "" {
-					t.Errorf("the next plan says %s; %+v", got, next)
+				if codeOf(next) != tc.next || m.Get("ended") != "" {
+					t.Errorf("the next plan says %s; %+v", codeOf(next), next)
 				}
 			})
 		})
@@ -398,7 +392,7 @@ func TestAutoLoginStale(t *testing.T) {
 						t.Errorf("%d kicks, tries %q", m.kicks(), m.Get("tries"))
 					}
 					m.settled()
-					m.write(m.etc("kcpassword"), m.content("by hand"), 0o600)
+					m.file(m.content("by hand"), 0o600)
 					if f = m.look(); len(f.Changes) != 1 || f.Changes[0].Reason.Code.String() != "kcpassword-unverified" {
 						t.Errorf("after an edit by hand: %+v", f)
 					}
@@ -451,12 +445,7 @@ func TestAutoLoginHostileUser(t *testing.T) {
 		for _, name := range []string{"o'hara", `"q"`, "a  b", "$(touch gone)", "`touch gone`", "*", `back\slash\n`, "-n", "größe", "a;b|c&d>e"} {
 			h := stepstest.Host(loggedIn)
 			h.User = name
-			var s plan.Step
-			for _, s = range steps.For(h) {
-				if s.ID() == "auto_login" {
-					break
-				}
-			}
+			s := stepstest.StepOf(t, "auto_login", h)
 			look := func() plan.Finding {
 				p := s.Probes()[0]
 				return s.Diff(plan.View{Host: h, Facts: plan.Facts{p.ID: inventory.Present(m.Run(p.Command, ""))}})
@@ -480,10 +469,10 @@ func TestAutoLoginRemovalScript(t *testing.T) {
 	inShells(t, func(t *testing.T, m loginMac) {
 		m.ready(rightPassword)
 		m.set("session", "m1")
-		m.write(m.etc("kcpassword.macfleet"), m.content(rightPassword), 0o600)
+		scripttest.Write(t, m.etc("kcpassword.macfleet"), string(m.content(rightPassword)), 0o600)
+		remove := plan.Command{Name: "auto_login-remove", Script: scripttest.Text(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}
 		for range 2 { // the second time nothing is left
-			a := m.Run(plan.Command{Name: "auto_login-remove", Script: scripttest.Text(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
-			if a.Exit != 0 || a.Stderr != "" {
+			if a := m.Done(remove, ""); a.Stderr != "" {
 				t.Fatalf("%+v", a)
 			}
 		}
@@ -492,8 +481,7 @@ func TestAutoLoginRemovalScript(t *testing.T) {
 			t.Errorf("%v %v, user %q, session %q", left, err, m.Get("user"), m.Get("session"))
 		}
 		m.set("user", "anna")
-		m.Run(plan.Command{Name: "auto_login-remove", Script: scripttest.Text(t, "scripts/auto_login-remove.sh"), Args: []string{"m1"}}, "")
-		if m.Get("user") != "anna" {
+		if m.Done(remove, ""); m.Get("user") != "anna" {
 			t.Error("another's automatic login was ended")
 		}
 	})
