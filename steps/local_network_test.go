@@ -19,12 +19,13 @@ func TestLocalNetwork(t *testing.T) {
 	running := settled
 	const seven = "? (192.168.64.7) at 5e:e9:1e:0:53:7 on bridge100 ifscope [bridge]\n"
 	running.Bridge, running.Neighbours = at64, seven
-	with := func(base stepstest.LocalNetwork, change func(*stepstest.LocalNetwork)) stepstest.LocalNetwork {
+	type network = stepstest.LocalNetwork
+	with := func(base network, change func(*network)) network {
 		change(&base)
 		return base
 	}
 	reached := func(line string) stepstest.LocalNetwork {
-		return with(running, func(l *stepstest.LocalNetwork) { l.Reached = line })
+		return with(running, func(l *network) { l.Reached = line })
 	}
 	for name, tc := range map[string]struct {
 		os     string
@@ -34,39 +35,39 @@ func TestLocalNetwork(t *testing.T) {
 	}{
 		"in sync":                        {"26.3", settled, "", ""},
 		"a new Mac":                      {"26.3", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"written, and not restarted":     {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Written = 1763000100 }), "", "restart"},
-		"one of the lists":               {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Radio = "" }), "", "set 192.168.64.0/24, restart"},
-		"a wider network":                {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8 192.168.0.0/16", "192.168.0.0/16" }), "", ""},
-		"others' networks stay":          {"26.3", with(settled, func(l *stepstest.LocalNetwork) { l.Wired, l.Radio = "10.0.0.0/8", "10.0.0.0/8" }), "", "set 192.168.64.0/24 10.0.0.0/8, restart"},
+		"written, and not restarted":     {"26.3", with(settled, func(l *network) { l.Written = 1763000100 }), "", "restart"},
+		"one of the lists":               {"26.3", with(settled, func(l *network) { l.Radio = "" }), "", "set 192.168.64.0/24, restart"},
+		"a wider network":                {"26.3", with(settled, func(l *network) { l.Wired, l.Radio = "10.0.0.0/8 192.168.0.0/16", "192.168.0.0/16" }), "", ""},
+		"others' networks stay":          {"26.3", with(settled, func(l *network) { l.Wired, l.Radio = "10.0.0.0/8", "10.0.0.0/8" }), "", "set 192.168.64.0/24 10.0.0.0/8, restart"},
 		"another subnet is configured":   {"26.3", settled, "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
 		"15.5":                           {"15.5", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"15.4.1 has only the click":      {"15.4.1", stepstest.LocalNetwork{}, "", "warning local-network-click"},
-		"15.2, and someone clicked":      {"15.2", with(running, func(l *stepstest.LocalNetwork) { l.Reached = "allowed 1 192.168.64.7" }), "", "verify 1763000000 192.168.64.7"},
+		"15.4.1 has only the click":      {"15.4.1", stepstest.LocalNetwork{}, "", "warns local-network-click"},
+		"15.2, and someone clicked":      {"15.2", with(running, func(l *network) { l.Reached = "allowed 1 192.168.64.7" }), "", "verify 1763000000 192.168.64.7"},
 		"15.2, and a job reached one":    {"15.2", reached("allowed 1763000000 192.168.64.7"), "", ""},
 		"14":                             {"14.7", stepstest.LocalNetwork{}, "", ""},
 		"an unknown version":             {"", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
-		"27":                             {"27.0", settled, "", "warning local-network-unproven"},
+		"27":                             {"27.0", settled, "", "warns local-network-unproven"},
 		"27 without the list":            {"27.0", stepstest.LocalNetwork{}, "", "set 192.168.64.0/24, restart"},
 		"27, and a job reached one":      {"27.0", reached("allowed 1763000000 192.168.64.7"), "", ""},
-		"27, and one was reached before": {"27.0", reached("allowed 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7, warning local-network-unproven"},
+		"27, and one was reached before": {"27.0", reached("allowed 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7, warns local-network-unproven"},
 		"a machine runs":                 {"26.3", running, "", "verify 1763000000 192.168.64.7"},
-		"a machine ran":                  {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Neighbours = "" }), "", ""},
-		"one does not answer": {"26.3", with(running, func(l *stepstest.LocalNetwork) {
+		"a machine ran":                  {"26.3", with(running, func(l *network) { l.Neighbours = "" }), "", ""},
+		"one does not answer": {"26.3", with(running, func(l *network) {
 			l.Neighbours = "? (192.168.64.7) at (incomplete) on bridge100 ifscope [bridge]\n"
 		}), "", ""},
-		"the host itself, and everyone": {"26.3", with(running, func(l *stepstest.LocalNetwork) {
+		"the host itself, and everyone": {"26.3", with(running, func(l *network) {
 			l.Neighbours = "? (192.168.64.1) at 5e:e9:1e:0:53:1 on bridge100 ifscope permanent [bridge]\n? (192.168.64.255) at ff:ff:ff:ff:ff:ff on bridge100 ifscope [bridge]\n"
 		}), "", ""},
-		"two machines":                          {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Neighbours = strings.Replace(seven, "64.7", "64.9", 1) + seven }), "", "verify 1763000000 192.168.64.7 192.168.64.9"},
+		"two machines":                          {"26.3", with(running, func(l *network) { l.Neighbours = strings.Replace(seven, "64.7", "64.9", 1) + seven }), "", "verify 1763000000 192.168.64.7 192.168.64.9"},
 		"reached":                               {"26.3", reached("allowed 1763000000 192.168.64.7"), "", ""},
 		"reached before the restart":            {"26.3", reached("allowed 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7"},
-		"denied":                                {"26.3", reached("denied 1763000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7, warning local-network-denied"},
+		"denied":                                {"26.3", reached("denied 1763000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7, warns local-network-denied"},
 		"denied before the restart":             {"26.3", reached("denied 1762000000 192.168.64.7"), "", "verify 1763000000 192.168.64.7"},
 		"none answered":                         {"26.3", reached("none 1763000000 192.168.64.7"), "", ""},
 		"none answered, and there is a new one": {"26.3", reached("none 1763000000 192.168.64.8"), "", "verify 1763000000 192.168.64.7"},
 		"a file of another":                     {"26.3", reached("rubbish"), "", "verify 1763000000 192.168.64.7"},
-		"another network":                       {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Bridge = at2 }), "", "refused subnet-moved"},
-		"another network, as configured":        {"26.3", with(running, func(l *stepstest.LocalNetwork) { l.Bridge = at2 }), "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
+		"another network":                       {"26.3", with(running, func(l *network) { l.Bridge = at2 }), "", "refused subnet-moved"},
+		"another network, as configured":        {"26.3", with(running, func(l *network) { l.Bridge = at2 }), "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,23 +76,12 @@ func TestLocalNetwork(t *testing.T) {
 				spec.LocalNetwork.Subnet = &tc.subnet
 			}
 			v := plan.View{Host: stepstest.Host(spec), Root: true, OSVersion: tc.os, Facts: plan.Facts{"local_network.state": inventory.Present(tc.seen.Answer())}}
-			f := stepstest.StepOf(t, "local_network", v.Host).Diff(v)
-			stepstest.Sound(t, "local_network", v, f)
-			var got []string
-			for _, c := range f.Changes {
-				got = append(got, strings.TrimPrefix(c.Command.Name, "local_network-")+" "+strings.Replace(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network", "", 1))
-			}
+			f := stepstest.Find(t, "local_network", v)
+			got := stepstest.Lines(f, func(c plan.Change) string {
+				return strings.TrimPrefix(c.Command.Name, "local_network-") + " " + strings.Replace(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network", "", 1)
+			})
 			if f.Restart != nil {
 				got = append(got, "restart")
-			}
-			for _, w := range f.Warnings {
-				got = append(got, "warning "+w.Code.String())
-			}
-			if f.Refused != nil {
-				got = append(got, "refused "+f.Refused.Code.String())
-			}
-			for _, u := range f.Unread {
-				got = append(got, "unread "+u.Why)
 			}
 			stepstest.Expect(t, name, tc.want, strings.Join(got, ", "))
 		})

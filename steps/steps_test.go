@@ -15,6 +15,7 @@ import (
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
+	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
@@ -114,34 +115,34 @@ func TestScripts(t *testing.T) {
 		}
 		lint(f)
 	}
-	unwrapped := stepstest.SettledTart()
-	unwrapped.Wrapper = ""
-	facts = stepstest.With(facts, map[string]plan.Answer{"tart.state": unwrapped.Answer()})
-	lint(stepstest.Step(t, "tart", whole).Diff(stepstest.View(stepstest.Host(whole), facts)))
-	unverified := stepstest.SettledTart()
-	unverified.Unverified = true
-	facts = stepstest.With(facts, map[string]plan.Answer{"tart.state": unverified.Answer()})
-	lint(stepstest.Step(t, "tart", whole).Diff(stepstest.View(stepstest.Host(whole), facts)))
+	unwrapped, unverified, moved := stepstest.SettledTart(), stepstest.SettledTart(), stepstest.SettledTools()
+	unwrapped.Wrapper, unverified.Unverified, moved.Selected = "", true, "/Library/Developer/CommandLineTools"
+	running := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Neighbours: "? (192.168.64.7) at 5e:e9:1e:0:53:7 on bridge100 ifscope [bridge]\n", Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}
+	status := stepstest.Status(name)
+	for _, tc := range []struct { // what is changed only on such hosts
+		id, probe string
+		answer    plan.Answer
+	}{
+		{"tart", "tart.state", unwrapped.Answer()},
+		{"tart", "tart.state", unverified.Answer()},
+		{"build_tools", "build_tools.state", moved.Answer()},
+		{"local_network", "local_network.state", running.Answer()},
+		{"tailscale", "tailscale.state", stepstest.SettledTailscale(name, strings.Replace(status, "Running", "Stopped", 1), "")},
+		{"tailscale", "tailscale.state", stepstest.SettledTailscale(name, strings.Replace(status, "1.102.5", "1.102.4", 1), "")},
+		{"tailscale", "tailscale.state", stepstest.SettledTailscale(name, strings.Replace(status, "Running", "NeedsMachineAuth", 1), "")},
+		{"tailscale", "tailscale.state", stepstest.SettledTailscale(name, "", strings.Replace(stepstest.Prefs, `"CorpDNS": false`, `"CorpDNS": true`, 1))},
+	} {
+		v := stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{tc.probe: tc.answer}))
+		v.Path = kit.Choose(tc.id == "tailscale", "tailscale", "")
+		lint(stepstest.Step(t, plan.StepID(tc.id), whole).Diff(v))
+	}
 	toolless := stepstest.Host(fleet.Spec{})
 	lint(stepstest.StepOf(t, "build_tools", toolless).Diff(stepstest.View(toolless, plan.Facts{"build_tools.traces": inventory.Present(stepstest.SettledTools().Answer())})))
-	moved := stepstest.SettledTools()
-	moved.Selected = "/Library/Developer/CommandLineTools"
-	lint(stepstest.Step(t, "build_tools", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"build_tools.state": moved.Answer()}))))
-	running := stepstest.LocalNetwork{Wired: "192.168.64.0/24", Radio: "192.168.64.0/24", Written: 1, Neighbours: "? (192.168.64.7) at 5e:e9:1e:0:53:7 on bridge100 ifscope [bridge]\n", Bridge: "inet 192.168.64.1 netmask 0xffffff00 broadcast 192.168.64.255"}
-	lint(stepstest.Step(t, "local_network", whole).Diff(stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"local_network.state": running.Answer()}))))
-	deleted := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
-	deleted.Service = stepstest.Unlisted()
-	lint(stepstest.Step(t, "github_runner", whole).Diff(deleted))
-	for status, prefs := range map[string]string{strings.Replace(stepstest.Status(name), "Running", "Stopped", 1): "", strings.Replace(stepstest.Status(name), "1.102.5", "1.102.4", 1): "",
-		strings.Replace(stepstest.Status(name), "Running", "NeedsMachineAuth", 1): "",
-		stepstest.Status(name): strings.Replace(stepstest.Prefs, `"CorpDNS": false`, `"CorpDNS": true`, 1)} {
-		v := stepstest.View(stepstest.Host(whole), stepstest.With(facts, map[string]plan.Answer{"tailscale.state": stepstest.SettledTailscale(name, status, prefs)}))
-		v.Path = "tailscale"
-		lint(stepstest.Step(t, "tailscale", whole).Diff(v))
-	}
 	left := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
 	left.Pending = true
 	lint(stepstest.Step(t, "tailscale", whole).Diff(left))
+	left.Pending, left.Service = false, stepstest.Unlisted()
+	lint(stepstest.Step(t, "github_runner", whole).Diff(left))
 	joins := used["tart_kubelet-run"] // with what comes before it in the tailnet; other hosts have the script as it is
 	lint(stepstest.Step(t, "tart_kubelet", whole.WithoutTailnet()).Diff(stepstest.View(stepstest.Host(whole.WithoutTailnet()), facts)))
 	used["tart_kubelet-tailnet"] = strings.TrimSuffix(joins, used["tart_kubelet-run"])

@@ -153,27 +153,6 @@ func (h sudoer) killed(c plan.Command, input string, place int) {
 	}
 }
 
-// TestSudoInstallKilled ends the script before and after each tool: the drop-in is
-// whole or absent at every moment, and the next run finishes and cleans up.
-func TestSudoInstallKilled(t *testing.T) {
-	t.Parallel()
-	whole := newSudoer(t, []string{"dash"})
-	if _, tools := whole.run(installation(t), sudoPassword+"\n", 0, 0); tools < 8 {
-		t.Fatalf("%d tools ran", tools)
-	}
-	for place, shell := range scripttest.Places(t, whole.places(), scripttest.Shells...) {
-		h := newSudoer(t, shell)
-		h.killed(installation(t), sudoPassword+"\n", place)
-		if got, _ := h.folder(); got != "" && got != "macfleet:"+dropIn {
-			t.Errorf("%s, killed at place %d: %q", shell, place, got)
-		}
-		exit, _ := h.run(installation(t), sudoPassword+"\n", 0, 0)
-		if got, others := h.folder(); exit != 0 || got != "macfleet:"+dropIn || others != 0 {
-			t.Errorf("%s, killed at place %d, and run again: exit %d, %d other files besides %q", shell, place, exit, others, got)
-		}
-	}
-}
-
 func TestSudoRemove(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, shell []string) {
@@ -191,26 +170,42 @@ func TestSudoRemove(t *testing.T) {
 	})
 }
 
-// TestSudoRemoveKilled: whatever is left, the next run ends it.
-func TestSudoRemoveKilled(t *testing.T) {
+// TestSudoKilled ends both scripts before and after each tool: the drop-in is whole or absent at every moment, and the next run finishes
+// and cleans up.
+func TestSudoKilled(t *testing.T) {
 	t.Parallel()
-	fresh := func(shell []string) sudoer {
-		h := newSudoer(t, shell)
-		h.Put("/etc/sudoers.d/macfleet", dropIn)
-		h.Set("free", "")
-		return h
-	}
-	whole := fresh([]string{"dash"})
-	whole.run(removal(t), "", 0, 0)
-	for place, shell := range scripttest.Places(t, whole.places(), scripttest.Shells...) {
-		h := fresh(shell)
-		h.killed(removal(t), "", place)
-		if got, _ := h.folder(); got != "" && got != "macfleet:"+dropIn {
-			t.Errorf("%s, killed at place %d: %q", shell, place, got)
-		}
-		exit, _ := h.run(removal(t), "", 0, 0)
-		if got, others := h.folder(); exit != 0 || got != "" || others != 0 {
-			t.Errorf("%s, killed at place %d, and run again: exit %d, %d other files besides %q", shell, place, exit, others, got)
-		}
+	const whole = "macfleet:" + dropIn
+	for name, tc := range map[string]struct {
+		c           plan.Command
+		input, want string
+		least       int // tools that run
+		ready       func(sudoer)
+	}{
+		"install": {installation(t), sudoPassword + "\n", whole, 8, func(sudoer) {}},
+		"remove":  {removal(t), "", "", 1, func(h sudoer) { h.Put("/etc/sudoers.d/macfleet", dropIn); h.Set("free", "") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fresh := func(shell ...string) sudoer {
+				h := newSudoer(t, shell)
+				tc.ready(h)
+				return h
+			}
+			all := fresh("dash")
+			if _, tools := all.run(tc.c, tc.input, 0, 0); tools < tc.least {
+				t.Fatalf("%d tools ran", tools)
+			}
+			for place, shell := range scripttest.Places(t, all.places(), scripttest.Shells...) {
+				h := fresh(shell...)
+				h.killed(tc.c, tc.input, place)
+				if got, _ := h.folder(); got != "" && got != whole {
+					t.Errorf("%s, killed at place %d: %q", shell, place, got)
+				}
+				exit, _ := h.run(tc.c, tc.input, 0, 0)
+				if got, others := h.folder(); exit != 0 || got != tc.want || others != 0 {
+					t.Errorf("%s, killed at place %d, and run again: exit %d, %d other files besides %q", shell, place, exit, others, got)
+				}
+			}
+		})
 	}
 }

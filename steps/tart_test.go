@@ -16,74 +16,65 @@ var joined = fleet.Spec{TartKubelet: &fleet.TartKubelet{Artifact: stepstest.Kube
 
 var tarted = fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}}
 
+// tart is what a Mac answers about Tart.
+type tart = stepstest.Tart
+
 func TestTart(t *testing.T) {
 	t.Parallel()
 	a, older := stepstest.TartArtifact(), stepstest.OlderSHA()
 	outdated := strings.NewReplacer("current "+a.SHA256+" 2.32.1", "current "+older+" 2.31.0")
+	rolledBack := func(m *tart) { m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n" }
 	for _, tc := range []struct {
 		name string
-		edit func(*stepstest.Tart, *plan.View)
+		edit func(*tart, *plan.View)
 		want string
 	}{
-		{"settled", func(*stepstest.Tart, *plan.View) {}, ""},
-		{"factory", func(m *stepstest.Tart, _ *plan.View) { *m = stepstest.Tart{FreeKB: 400_000_000} }, "tart-missing tart-install"},
-		{"factory with a machine of another tart", func(m *stepstest.Tart, _ *plan.View) {
+		{"settled", func(*tart, *plan.View) {}, ""},
+		{"factory", func(m *tart, _ *plan.View) { *m = stepstest.Tart{FreeKB: 400_000_000} }, "tart-missing tart-install"},
+		{"factory with a machine of another tart", func(m *tart, _ *plan.View) {
 			*m = stepstest.Tart{FreeKB: 400_000_000, Work: "7 run x\n"}
 		}, "tart-missing tart-install"},
-		{"another tool's", func(m *stepstest.Tart, _ *plan.View) { m.Receipt = "" }, "tart-unknown tart-install"},
-		{"outdated", func(m *stepstest.Tart, _ *plan.View) { m.Receipt = outdated.Replace(m.Receipt) }, "tart-outdated tart-install"},
-		{"outdated, machines run", func(m *stepstest.Tart, _ *plan.View) {
+		{"another tool's", func(m *tart, _ *plan.View) { m.Receipt = "" }, "tart-unknown tart-install"},
+		{"outdated", func(m *tart, _ *plan.View) { m.Receipt = outdated.Replace(m.Receipt) }, "tart-outdated tart-install"},
+		{"outdated, machines run", func(m *tart, _ *plan.View) {
 			m.Receipt, m.Work = outdated.Replace(m.Receipt), "7 run ci-a\n8 push bake\n"
 		}, "tart-outdated tart-install, busy"},
-		{"outdated, full", func(m *stepstest.Tart, _ *plan.View) { m.Receipt, m.FreeKB = outdated.Replace(m.Receipt), 20_000 },
+		{"outdated, full", func(m *tart, _ *plan.View) { m.Receipt, m.FreeKB = outdated.Replace(m.Receipt), 20_000 },
 			"tart-outdated tart-install, refused disk-full"},
-		{"edited", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("ee", 32) }, "tart-edited tart-install"},
-		{"touched", func(m *stepstest.Tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("b1", 32) }, ""},
-		{"a whole bundle", func(m *stepstest.Tart, _ *plan.View) { m.Differs = "-" }, ""},
-		{"a torn bundle", func(m *stepstest.Tart, _ *plan.View) { m.Differs = "Contents/Info.plist is missing\n" }, "tart-edited tart-install"},
-		{"a torn bundle, machines run", func(m *stepstest.Tart, _ *plan.View) {
+		{"edited", func(m *tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("ee", 32) }, "tart-edited tart-install"},
+		{"touched", func(m *tart, _ *plan.View) { m.Stamp, m.SHA = "1 2 3", strings.Repeat("b1", 32) }, ""},
+		{"a whole bundle", func(m *tart, _ *plan.View) { m.Differs = "-" }, ""},
+		{"a torn bundle", func(m *tart, _ *plan.View) { m.Differs = "Contents/Info.plist is missing\n" }, "tart-edited tart-install"},
+		{"a torn bundle, machines run", func(m *tart, _ *plan.View) {
 			m.Differs, m.Work = "Contents/Info.plist is missing\n", "7 run ci-a\n"
 		}, "tart-edited tart-install, busy"},
-		{"no note", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Work = true, "7 run ci-a\n" }, "tart-unverified tart-verify"},
-		{"no note, no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Wrapper = true, "" }, "tart-unverified tart-verify"},
-		{"no note, full", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.FreeKB = true, 20_000 },
+		{"no note", func(m *tart, _ *plan.View) { m.Unverified, m.Work = true, "7 run ci-a\n" }, "tart-unverified tart-verify"},
+		{"no note, no wrapper", func(m *tart, _ *plan.View) { m.Unverified, m.Wrapper = true, "" }, "tart-unverified tart-verify"},
+		{"no note, full", func(m *tart, _ *plan.View) { m.Unverified, m.FreeKB = true, 20_000 },
 			"tart-unverified tart-verify, refused disk-full"},
-		{"no note, edited", func(m *stepstest.Tart, _ *plan.View) {
-			m.Unverified, m.Stamp, m.SHA = true, "1 2 3", strings.Repeat("ee", 32)
-		},
+		{"no note, edited", func(m *tart, _ *plan.View) { m.Unverified, m.Stamp, m.SHA = true, "1 2 3", strings.Repeat("ee", 32) },
 			"tart-edited tart-install"},
-		{"no note, outdated", func(m *stepstest.Tart, _ *plan.View) { m.Unverified, m.Receipt = true, outdated.Replace(m.Receipt) },
+		{"no note, outdated", func(m *tart, _ *plan.View) { m.Unverified, m.Receipt = true, outdated.Replace(m.Receipt) },
 			"tart-outdated tart-install"},
-		{"no wrapper", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper = "" }, "tart-wrapper-edited tart-wrapper"},
-		{"wrapper edited, machines run", func(m *stepstest.Tart, _ *plan.View) { m.Wrapper, m.Work = "x", "7 run ci-a\n" }, "tart-wrapper-edited tart-wrapper"},
-		{"wrapper's mode", func(m *stepstest.Tart, _ *plan.View) { m.WrapperMode = "501:20:755" }, "tart-wrapper-edited tart-wrapper"},
-		{"a link", func(m *stepstest.Tart, _ *plan.View) { m.Link = true }, "tart-wrapper-edited tart-wrapper"},
-		{"unfinished", func(_ *stepstest.Tart, v *plan.View) { v.Pending = true }, "unfinished tart-wrapper"},
-		{"the old one is left", func(m *stepstest.Tart, _ *plan.View) { m.Old = true }, "warns tart-leftover"},
-		{"the old one is left by a run that was cut off", func(m *stepstest.Tart, v *plan.View) { m.Old, v.Pending = true, true }, "unfinished tart-wrapper"},
-		{"rolled back", func(m *stepstest.Tart, v *plan.View) {
-			m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n"
-			v.Rollback = true
-		}, ""},
-		{"rolled back, and forth", func(m *stepstest.Tart, _ *plan.View) {
-			m.Receipt = outdated.Replace(m.Receipt) + "rolled-back " + a.SHA256 + " 2.32.1\n"
-		}, "tart-outdated tart-install, warns version-rolled-back"},
-		{"rolled back, and wanted so since", func(m *stepstest.Tart, _ *plan.View) {
-			m.Receipt += "rolled-back " + older + " 2.33.0\n"
-		}, ""},
-		{"back", func(m *stepstest.Tart, v *plan.View) {
+		{"no wrapper", func(m *tart, _ *plan.View) { m.Wrapper = "" }, "tart-wrapper-edited tart-wrapper"},
+		{"wrapper edited, machines run", func(m *tart, _ *plan.View) { m.Wrapper, m.Work = "x", "7 run ci-a\n" }, "tart-wrapper-edited tart-wrapper"},
+		{"wrapper's mode", func(m *tart, _ *plan.View) { m.WrapperMode = "501:20:755" }, "tart-wrapper-edited tart-wrapper"},
+		{"a link", func(m *tart, _ *plan.View) { m.Link = true }, "tart-wrapper-edited tart-wrapper"},
+		{"unfinished", func(_ *tart, v *plan.View) { v.Pending = true }, "unfinished tart-wrapper"},
+		{"the old one is left", func(m *tart, _ *plan.View) { m.Old = true }, "warns tart-leftover"},
+		{"the old one is left by a run that was cut off", func(m *tart, v *plan.View) { m.Old, v.Pending = true, true }, "unfinished tart-wrapper"},
+		{"rolled back", func(m *tart, v *plan.View) { rolledBack(m); v.Rollback = true }, ""},
+		{"rolled back, and forth", func(m *tart, _ *plan.View) { rolledBack(m) }, "tart-outdated tart-install, warns version-rolled-back"},
+		{"rolled back, and wanted so since", func(m *tart, _ *plan.View) { m.Receipt += "rolled-back " + older + " 2.33.0\n" }, ""},
+		{"back", func(m *tart, v *plan.View) {
 			m.Receipt, m.Kept, v.Rollback = strings.Replace(m.Receipt, "previous -", "previous "+older+" 2.31.0", 1), m.Kept+older+"\n", true
 		}, "tart-outdated tart-install"},
-		{"nothing to go back to", func(_ *stepstest.Tart, v *plan.View) { v.Rollback = true }, "warns nothing-to-roll-back"},
+		{"nothing to go back to", func(_ *tart, v *plan.View) { v.Rollback = true }, "warns nothing-to-roll-back"},
 	} {
 		m, v := stepstest.SettledTart(), stepstest.View(stepstest.Host(tarted), nil)
 		tc.edit(&m, &v)
 		v.Facts = stepstest.With(nil, map[string]plan.Answer{"tart.state": m.Answer()})
-		f := stepstest.Step(t, "tart", tarted).Diff(v)
-		stepstest.Sound(t, "tart", v, f)
-		if got := stepstest.Brief(f); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
+		stepstest.Expect(t, tc.name, tc.want, stepstest.Brief(stepstest.Find(t, "tart", v)))
 	}
 }
 
@@ -107,21 +98,17 @@ func TestTartArtifact(t *testing.T) {
 func TestTartRemoval(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		edit func(*stepstest.Tart)
+		edit func(*tart)
 		want string
 	}{
-		"settled":        {func(*stepstest.Tart) {}, "tart-not-wanted tart-remove"},
-		"another tool's": {func(m *stepstest.Tart) { m.Receipt = "" }, ""},
-		"machines run":   {func(m *stepstest.Tart) { m.Work = "7 run ci-a\n" }, "tart-not-wanted tart-remove, busy"},
+		"settled":        {func(*tart) {}, "tart-not-wanted tart-remove"},
+		"another tool's": {func(m *tart) { m.Receipt = "" }, ""},
+		"machines run":   {func(m *tart) { m.Work = "7 run ci-a\n" }, "tart-not-wanted tart-remove, busy"},
 	} {
 		m := stepstest.SettledTart()
 		tc.edit(&m)
 		v := stepstest.View(stepstest.Host(none), stepstest.With(nil, map[string]plan.Answer{"tart.state": m.Answer()}))
-		f := stepstest.Step(t, "tart", none).Diff(v)
-		stepstest.Sound(t, "tart", v, f)
-		if got := stepstest.Brief(f); got != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
-		}
+		stepstest.Expect(t, name, tc.want, stepstest.Brief(stepstest.Find(t, "tart", v)))
 	}
 }
 
@@ -147,9 +134,7 @@ func TestGithubRunner(t *testing.T) {
 		v := stepstest.View(stepstest.Host(tc.spec), nil)
 		v.Pods = tc.pods
 		f := stepstest.Step(t, "github_runner", tc.spec).Diff(v)
-		if got := stepstest.Brief(f); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
+		stepstest.Expect(t, tc.name, tc.want, stepstest.Brief(f))
 		if f.Refused != nil && (!strings.Contains(f.Refused.Text, ": ci/a, ci/b") || !strings.Contains(f.Refused.Remedy, "kubectl -n ci delete pod a; kubectl -n ci delete pod b")) {
 			t.Errorf("%s: %+v", tc.name, f.Refused)
 		}
