@@ -25,32 +25,26 @@ func TestHostname(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		facts plan.Facts
-		want  []plan.Field
+		want  string
 	}{
-		{"all right", names(right, right, right), nil},
-		{"without a line's end", names(stepstest.Said(name), right, right), nil},
-		{"factory", stepstest.FactoryFacts(), []plan.Field{
-			{Name: "ComputerName", Before: "Mac mini", After: name}, {Name: "HostName", After: name}, {Name: "LocalHostName", Before: "Mac-mini", After: name}}},
-		{"not set, on stdout", names(right, plan.Answer{Exit: 1, Stdout: "HostName: not set\n"}, right),
-			[]plan.Field{{Name: "HostName", After: name}}},
-		{"a Bonjour clash", names(right, right, stepstest.Said(name+"-2\n")), []plan.Field{{Name: "LocalHostName", Before: name + "-2", After: name}}},
-		{"another case", names(stepstest.Said(strings.ToUpper(name)+"\n"), right, right), []plan.Field{{Name: "ComputerName", Before: strings.ToUpper(name), After: name}}},
-		{"a name with a space at its end", names(stepstest.Said(name+" \n"), right, right), []plan.Field{{Name: "ComputerName", Before: name + " ", After: name}}},
-		{"a name in another script", names(stepstest.Said("Mac mini de Zoé – 2\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "Mac mini de Zoé – 2", After: name}}},
-		{"a remark next to the name", names(plan.Answer{Stdout: name + "\n", Stderr: "2026-11-21 scutil[1:2] noise\n"}, right, right), nil},
-		{"a host called not set", names(stepstest.Said("not set\n"), right, right), []plan.Field{{Name: "ComputerName", Before: "not set", After: name}}},
+		{"all right", names(right, right, right), ""},
+		{"without a line's end", names(stepstest.Said(name), right, right), ""},
+		{"factory", stepstest.FactoryFacts(), "ComputerName: Mac mini → " + name + ", HostName:  → " + name + ", LocalHostName: Mac-mini → " + name},
+		{"not set, on stdout", names(right, plan.Answer{Exit: 1, Stdout: "HostName: not set\n"}, right), "HostName:  → " + name},
+		{"a Bonjour clash", names(right, right, stepstest.Said(name+"-2\n")), "LocalHostName: " + name + "-2 → " + name},
+		{"another case", names(stepstest.Said(strings.ToUpper(name)+"\n"), right, right), "ComputerName: " + strings.ToUpper(name) + " → " + name},
+		{"a name with a space at its end", names(stepstest.Said(name+" \n"), right, right), "ComputerName: " + name + "  → " + name},
+		{"a name in another script", names(stepstest.Said("Mac mini de Zoé – 2\n"), right, right), "ComputerName: Mac mini de Zoé – 2 → " + name},
+		{"a remark next to the name", names(plan.Answer{Stdout: name + "\n", Stderr: "2026-11-21 scutil[1:2] noise\n"}, right, right), ""},
+		{"a host called not set", names(stepstest.Said("not set\n"), right, right), "ComputerName: not set → " + name},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			f := stepstest.Diff(t, "hostname", named, tc.facts)
-			stepstest.Expect(t, "fields", tc.want, stepstest.FieldsOf(f))
-			stepstest.Expect(t, "unread", nil, stepstest.UnreadOf(f))
-			var want [][]string
-			if tc.want != nil { // all three are set at once
-				want = [][]string{{"hostname-edited", "hostname-set", "root", name}}
-			}
-			stepstest.Expect(t, "changes", want, stepstest.ChangesOf(f))
-		})
+		f := stepstest.Diff(t, "hostname", named, tc.facts)
+		run := ""
+		if tc.want != "" { // all three are set at once
+			run = "hostname-edited hostname-set root " + name
+		}
+		stepstest.Expect(t, tc.name, []string{tc.want, run}, []string{stepstest.Moves(f), stepstest.Runs(f)})
+		stepstest.Expect(t, tc.name+": unread", nil, stepstest.UnreadOf(f))
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 var awake = fleet.Spec{Power: &fleet.Power{}}
 
 // pmset prints settings as `pmset -g custom` does.
@@ -32,47 +30,35 @@ func converged() plan.Facts {
 
 func TestPower(t *testing.T) {
 	t.Parallel()
+	type answers = map[string]plan.Answer
+	settings := func(sleep, display, disk, restart int) answers {
+		return answers{"power.settings": stepstest.Said(pmset(sleep, display, disk, restart))}
+	}
+	const restart, saver, login = "no-restart-after-power-loss power-set-restart root 1", "screensaver-enabled power-set-screensaver user 0", "screensaver-enabled power-set-login-screensaver root 0"
+	const sleep = "sleep-enabled power-set-sleep root 0 0 0"
 	for _, tc := range []struct {
-		name  string
-		facts map[string]plan.Answer // next to those of a converged Mac
-		want  []plan.Field
-		run   [][]string
+		name      string
+		facts     answers // next to those of a converged Mac
+		want, run string
 	}{
-		{"all right", nil, nil, nil},
-		{"no one is ever logged out by default", map[string]plan.Answer{"power.auto-logout": stepstest.Failed(1, missing)}, nil, nil},
-		{"sleeps", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(1, 0, 0, 1))},
-			[]plan.Field{{Name: "sleep", Before: "1 min", After: "never"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}}},
-		{"three settings, one change", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(1, 180, 10, 1))},
-			[]plan.Field{{Name: "sleep", Before: "1 min", After: "never"}, {Name: "display sleep", Before: "180 min", After: "never"}, {Name: "disk sleep", Before: "10 min", After: "never"}},
-			[][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}}},
-		{"stays off after a power loss", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 0))},
-			[]plan.Field{{Name: "restart after power loss", Before: "off", After: "on"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "1"}}},
-		{"restarts in a way no one knows", map[string]plan.Answer{"power.settings": stepstest.Said(pmset(0, 0, 0, 2))},
-			[]plan.Field{{Name: "restart after power loss", Before: "2", After: "on"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "1"}}},
-		{"screensaver", map[string]plan.Answer{"power.screensaver": stepstest.Said("1200\n")},
-			[]plan.Field{{Name: "screensaver", Before: "1200 s", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-screensaver", "user", "0"}}},
-		{"screensaver by macOS's default", map[string]plan.Answer{"power.screensaver": stepstest.Failed(1, missing)},
-			[]plan.Field{{Name: "screensaver", Before: "macOS default", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-screensaver", "user", "0"}}},
-		{"screensaver at the login window", map[string]plan.Answer{"power.login-screensaver": stepstest.Failed(1, missing)},
-			[]plan.Field{{Name: "screensaver at the login window", Before: "macOS default", After: "never"}}, [][]string{{"screensaver-enabled", "power-set-login-screensaver", "root", "0"}}},
-		{"auto-logout", map[string]plan.Answer{"power.auto-logout": stepstest.Said("3600\n")},
-			[]plan.Field{{Name: "auto-logout", Before: "3600 s", After: "never"}}, [][]string{{"auto-logout-enabled", "power-set-auto-logout", "root", "0"}}},
-		{"a number with white space", map[string]plan.Answer{"power.screensaver": stepstest.Said("  0 \n\n")}, nil, nil},
-		{"a number next to noise", map[string]plan.Answer{"power.screensaver": {Stdout: "0\n", Stderr: "noise"}}, nil, nil},
-		{"factory", factory(), []plan.Field{
-			{Name: "sleep", Before: "1 min", After: "never"}, {Name: "display sleep", Before: "10 min", After: "never"}, {Name: "disk sleep", Before: "10 min", After: "never"},
-			{Name: "restart after power loss", Before: "off", After: "on"}, {Name: "screensaver", Before: "macOS default", After: "never"},
-			{Name: "screensaver at the login window", Before: "macOS default", After: "never"}},
-			[][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "0"}, {"no-restart-after-power-loss", "power-set-restart", "root", "1"},
-				{"screensaver-enabled", "power-set-screensaver", "user", "0"}, {"screensaver-enabled", "power-set-login-screensaver", "root", "0"}}},
+		{"all right", nil, "", ""},
+		{"no one is ever logged out by default", answers{"power.auto-logout": stepstest.Failed(1, missing)}, "", ""},
+		{"sleeps", settings(1, 0, 0, 1), "sleep: 1 min → never", sleep},
+		{"three settings, one change", settings(1, 180, 10, 1), "sleep: 1 min → never, display sleep: 180 min → never, disk sleep: 10 min → never", sleep},
+		{"stays off after a power loss", settings(0, 0, 0, 0), "restart after power loss: off → on", restart},
+		{"restarts in a way no one knows", settings(0, 0, 0, 2), "restart after power loss: 2 → on", restart},
+		{"screensaver", answers{"power.screensaver": stepstest.Said("1200\n")}, "screensaver: 1200 s → never", saver},
+		{"screensaver by macOS's default", answers{"power.screensaver": stepstest.Failed(1, missing)}, "screensaver: macOS default → never", saver},
+		{"screensaver at the login window", answers{"power.login-screensaver": stepstest.Failed(1, missing)}, "screensaver at the login window: macOS default → never", login},
+		{"auto-logout", answers{"power.auto-logout": stepstest.Said("3600\n")}, "auto-logout: 3600 s → never", "auto-logout-enabled power-set-auto-logout root 0"},
+		{"a number with white space", answers{"power.screensaver": stepstest.Said("  0 \n\n")}, "", ""},
+		{"a number next to noise", answers{"power.screensaver": {Stdout: "0\n", Stderr: "noise"}}, "", ""},
+		{"factory", factory(), "sleep: 1 min → never, display sleep: 10 min → never, disk sleep: 10 min → never, restart after power loss: off → on, " +
+			"screensaver: macOS default → never, screensaver at the login window: macOS default → never", sleep + ", " + restart + ", " + saver + ", " + login},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), tc.facts))
-			stepstest.Expect(t, "fields", tc.want, stepstest.FieldsOf(f))
-			stepstest.Expect(t, "changes", tc.run, stepstest.ChangesOf(f))
-			stepstest.Expect(t, "unread", nil, stepstest.UnreadOf(f))
-		})
+		f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), tc.facts))
+		stepstest.Expect(t, tc.name, []string{tc.want, tc.run}, []string{stepstest.Moves(f), stepstest.Runs(f)})
+		stepstest.Expect(t, tc.name+": unread", nil, stepstest.UnreadOf(f))
 	}
 }
 
@@ -90,23 +76,20 @@ func factory() map[string]plan.Answer {
 func TestPowerSettings(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name    string
-		desired fleet.Power
-		want    []plan.Field
-		run     [][]string
+		desired   fleet.Power
+		want, run string
 	}{
-		{"sleep", fleet.Power{Sleep: ptr(5)}, []plan.Field{{Name: "sleep", Before: "never", After: "5 min"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "5", "0", "0"}}},
-		{"display sleep", fleet.Power{DisplaySleep: ptr(6)}, []plan.Field{{Name: "display sleep", Before: "never", After: "6 min"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "6", "0"}}},
-		{"disk sleep", fleet.Power{DiskSleep: ptr(7)}, []plan.Field{{Name: "disk sleep", Before: "never", After: "7 min"}}, [][]string{{"sleep-enabled", "power-set-sleep", "root", "0", "0", "7"}}},
-		{"screensaver", fleet.Power{Screensaver: ptr(60)}, []plan.Field{{Name: "screensaver", Before: "never", After: "60 s"}, {Name: "screensaver at the login window", Before: "never", After: "60 s"}},
-			[][]string{{"screensaver-enabled", "power-set-screensaver", "user", "60"}, {"screensaver-enabled", "power-set-login-screensaver", "root", "60"}}},
-		{"auto-logout", fleet.Power{AutoLogout: ptr(90)}, []plan.Field{{Name: "auto-logout", Before: "never", After: "90 s"}}, [][]string{{"auto-logout-enabled", "power-set-auto-logout", "root", "90"}}},
-		{"restart", fleet.Power{RestartAfterPowerLoss: ptr(false)}, []plan.Field{{Name: "restart after power loss", Before: "on", After: "off"}}, [][]string{{"no-restart-after-power-loss", "power-set-restart", "root", "0"}}},
-		{"the defaults, written", fleet.Power{Sleep: ptr(0), DisplaySleep: ptr(0), DiskSleep: ptr(0), Screensaver: ptr(0), AutoLogout: ptr(0), RestartAfterPowerLoss: ptr(true)}, nil, nil},
+		{fleet.Power{Sleep: new(5)}, "sleep: never → 5 min", "sleep-enabled power-set-sleep root 5 0 0"},
+		{fleet.Power{DisplaySleep: new(6)}, "display sleep: never → 6 min", "sleep-enabled power-set-sleep root 0 6 0"},
+		{fleet.Power{DiskSleep: new(7)}, "disk sleep: never → 7 min", "sleep-enabled power-set-sleep root 0 0 7"},
+		{fleet.Power{Screensaver: new(60)}, "screensaver: never → 60 s, screensaver at the login window: never → 60 s",
+			"screensaver-enabled power-set-screensaver user 60, screensaver-enabled power-set-login-screensaver root 60"},
+		{fleet.Power{AutoLogout: new(90)}, "auto-logout: never → 90 s", "auto-logout-enabled power-set-auto-logout root 90"},
+		{fleet.Power{RestartAfterPowerLoss: new(false)}, "restart after power loss: on → off", "no-restart-after-power-loss power-set-restart root 0"},
+		{fleet.Power{Sleep: new(0), DisplaySleep: new(0), DiskSleep: new(0), Screensaver: new(0), AutoLogout: new(0), RestartAfterPowerLoss: new(true)}, "", ""},
 	} {
 		f := stepstest.Diff(t, "power", fleet.Spec{Power: &tc.desired}, converged())
-		stepstest.Expect(t, tc.name+": fields", tc.want, stepstest.FieldsOf(f))
-		stepstest.Expect(t, tc.name+": changes", tc.run, stepstest.ChangesOf(f))
+		stepstest.Expect(t, "moved and run", []string{tc.want, tc.run}, []string{stepstest.Moves(f), stepstest.Runs(f)})
 	}
 }
 
@@ -118,44 +101,38 @@ func TestPmset(t *testing.T) {
 		name   string
 		answer plan.Answer
 		unread bool
-		want   []plan.Field
+		want   string
 	}{
-		{"two sources that agree", stepstest.Said(battery + ok), false, nil},
-		{"three sources that agree", stepstest.Said(battery + ok + strings.Replace(ok, "AC", "UPS", 1)), false, nil},
+		{"two sources that agree", stepstest.Said(battery + ok), false, ""},
+		{"three sources that agree", stepstest.Said(battery + ok + strings.Replace(ok, "AC", "UPS", 1)), false, ""},
 		{"two sources that agree on the wrong", stepstest.Said(strings.ReplaceAll(battery+ok, "disksleep            0", "disksleep            10")), false,
-			[]plan.Field{{Name: "disk sleep", Before: "10 min", After: "never"}}},
-		{"two sources that disagree", stepstest.Said(pmset(0, 10, 0, 1) + ok), true, nil},
-		{"a source that lists less", stepstest.Said("Battery Power:\n sleep 0\n" + ok), false, nil},
-		{"a remark after the value", stepstest.Said(strings.Replace(ok, "autorestart          1", "autorestart          1 (imposed by 7)", 1)), false, nil},
-		{"no remark", stepstest.Said("AC Power:\n sleep 0\n displaysleep 0\n disksleep 0\n autorestart 1\n"), false, nil},
-		{"tabs and carriage returns", stepstest.Said("AC Power:\r\n\tsleep\t0\r\n\tdisplaysleep\t0\r\n\tdisksleep\t0\r\n\tautorestart\t1\r\n"), false, nil},
-		{"no end of the last line", stepstest.Said(strings.TrimSuffix(ok, "\n") + "\n sleep 0"), false, nil},
+			"disk sleep: 10 min → never"},
+		{"two sources that disagree", stepstest.Said(pmset(0, 10, 0, 1) + ok), true, ""},
+		{"a source that lists less", stepstest.Said("Battery Power:\n sleep 0\n" + ok), false, ""},
+		{"a remark after the value", stepstest.Said(strings.Replace(ok, "autorestart          1", "autorestart          1 (imposed by 7)", 1)), false, ""},
+		{"no remark", stepstest.Said("AC Power:\n sleep 0\n displaysleep 0\n disksleep 0\n autorestart 1\n"), false, ""},
+		{"tabs and carriage returns", stepstest.Said("AC Power:\r\n\tsleep\t0\r\n\tdisplaysleep\t0\r\n\tdisksleep\t0\r\n\tautorestart\t1\r\n"), false, ""},
+		{"no end of the last line", stepstest.Said(strings.TrimSuffix(ok, "\n") + "\n sleep 0"), false, ""},
 		{"a huge number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            2147483647", 1)), false,
-			[]plan.Field{{Name: "disk sleep", Before: "2147483647 min", After: "never"}}},
-		{"a number that is too large", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            99999999999999999999", 1)), true, nil},
-		{"a negative number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            -1", 1)), true, nil},
-		{"no number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            never", 1)), true, nil},
-		{"half a number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            0.5", 1)), true, nil},
-		{"a key without a value", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep", 1)), true, nil},
-		{"a key is missing", stepstest.Said(strings.Replace(ok, "autorestart", "autoreboot", 1)), true, nil},
-		{"another case", stepstest.Said(strings.Replace(ok, " sleep ", " Sleep ", 1)), true, nil},
-		{"empty", stepstest.Said(""), true, nil},
-		{"garbage", stepstest.Said("\x00\xff\n\n::\n"), true, nil},
-		{"usage", plan.Answer{Exit: 64, Stdout: "Usage: pmset <options>\n"}, true, nil},
-		{"an exit code although all settings are printed", plan.Answer{Exit: 1, Stdout: ok}, true, nil},
-		{"not found", stepstest.Failed(127, "sh: pmset: command not found\n"), true, nil},
+			"disk sleep: 2147483647 min → never"},
+		{"a number that is too large", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            99999999999999999999", 1)), true, ""},
+		{"a negative number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            -1", 1)), true, ""},
+		{"no number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            never", 1)), true, ""},
+		{"half a number", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep            0.5", 1)), true, ""},
+		{"a key without a value", stepstest.Said(strings.Replace(ok, "disksleep            0", "disksleep", 1)), true, ""},
+		{"a key is missing", stepstest.Said(strings.Replace(ok, "autorestart", "autoreboot", 1)), true, ""},
+		{"another case", stepstest.Said(strings.Replace(ok, " sleep ", " Sleep ", 1)), true, ""},
+		{"empty", stepstest.Said(""), true, ""},
+		{"garbage", stepstest.Said("\x00\xff\n\n::\n"), true, ""},
+		{"usage", plan.Answer{Exit: 64, Stdout: "Usage: pmset <options>\n"}, true, ""},
+		{"an exit code although all settings are printed", plan.Answer{Exit: 1, Stdout: ok}, true, ""},
+		{"not found", stepstest.Failed(127, "sh: pmset: command not found\n"), true, ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), map[string]plan.Answer{"power.settings": tc.answer}))
-			stepstest.Expect(t, "fields", tc.want, stepstest.FieldsOf(f))
-			if tc.unread {
-				stepstest.Expect(t, "unread", []string{"power.settings"}, stepstest.UnreadOf(f))
-				stepstest.Expect(t, "what was printed", tc.answer.Stdout+tc.answer.Stderr, f.Unread[0].Bytes)
-			} else {
-				stepstest.Expect(t, "unread", nil, stepstest.UnreadOf(f))
-			}
-		})
+		f := stepstest.Diff(t, "power", awake, stepstest.With(converged(), map[string]plan.Answer{"power.settings": tc.answer}))
+		stepstest.Expect(t, tc.name, tc.want, stepstest.Moves(f))
+		if (len(f.Unread) > 0) != tc.unread || tc.unread && (f.Unread[0].Probe != "power.settings" || f.Unread[0].Bytes != tc.answer.Stdout+tc.answer.Stderr) {
+			t.Errorf("%s: unread %+v", tc.name, f.Unread)
+		}
 	}
 }
 

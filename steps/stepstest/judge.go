@@ -167,6 +167,24 @@ func FieldsOf(f plan.Finding) []plan.Field {
 	return out
 }
 
+// Moves are the values that a finding moves, each as "name: before → after".
+func Moves(f plan.Finding) string {
+	var out []string
+	for _, field := range FieldsOf(f) {
+		out = append(out, field.Name+": "+field.Before+" → "+field.After)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Runs are a finding's changes, each as "code script user args…".
+func Runs(f plan.Finding) string {
+	var out []string
+	for _, c := range ChangesOf(f) {
+		out = append(out, strings.Join(c, " "))
+	}
+	return strings.Join(out, ", ")
+}
+
 // ChangesOf are a finding's changes as "code script args…".
 func ChangesOf(f plan.Finding) [][]string {
 	var out [][]string

@@ -1,7 +1,6 @@
 package vmfirewall_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -21,11 +20,7 @@ func TestVMFirewallRolledBack(t *testing.T) {
 	if len(f.Changes) != 1 || f.Changes[0].Guard == nil {
 		t.Fatalf("%+v", f)
 	}
-	var names []string
-	for _, field := range stepstest.FieldsOf(f) {
-		names = append(names, field.Name+": "+field.Before+" → "+field.After)
-	}
-	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8\nanchor file: of an earlier configuration → as rendered\nearlier run: unfinished → finished", strings.Join(names, "\n"))
+	stepstest.Expect(t, "fields", "blocked_dst: 10.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12 → 10.0.0.0/8, anchor file: of an earlier configuration → as rendered, earlier run: unfinished → finished", stepstest.Moves(f))
 	if f := judged(t, firewalled, p, plan.View{Verified: true, Pending: true}); len(f.Changes) != 1 || f.Facts == proven.Facts || f.Changes[0].Reason.Code.String() != "unfinished" {
 		t.Errorf("the first configuration again: %+v", f)
 	}
