@@ -2,10 +2,10 @@ package secret_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/macfleet/macfleet/internal/secret"
@@ -26,66 +26,36 @@ func TestParseRef(t *testing.T) {
 		{"op://acme/BUILDERS/app-id", secret.Ref{Scheme: secret.OnePass, Path: "acme/BUILDERS/app-id"}, []string{"acme", "BUILDERS", "app-id"}},
 	} {
 		got, err := secret.ParseRef(tc.text)
-		if err != nil {
-			t.Errorf("ParseRef(%q): %v", tc.text, err)
-			continue
+		if err != nil || got != tc.want || !slices.Equal(got.Parts(), tc.parts) || got.String() != tc.text || got.IsZero() {
+			t.Errorf("ParseRef(%q) = %+v with the parts %q, zero %t, written %q, %v", tc.text, got, got.Parts(), got.IsZero(), got.String(), err)
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("ParseRef(%q) (-want +got):\n%s", tc.text, diff)
-		}
-		if diff := cmp.Diff(tc.parts, got.Parts()); diff != "" {
-			t.Errorf("%q: parts (-want +got):\n%s", tc.text, diff)
-		}
-		if got.String() != tc.text || got.IsZero() {
-			t.Errorf("%q comes back as %q, zero %t", tc.text, got.String(), got.IsZero())
-		}
+	}
+	if r := (secret.Ref{}); !r.IsZero() || r.String() != "" {
+		t.Errorf("the zero Ref is %q, zero %t", r.String(), r.IsZero())
 	}
 }
 
 func TestParseRefRefuses(t *testing.T) {
 	t.Parallel()
 	const all = "env://NAME, file://path, k8s://namespace/name/key, op://vault/item/field"
-	for _, tc := range []struct{ text, want string }{
-		{"", all},
-		{"ACME_TOKEN", all},
-		{"env:ACME_TOKEN", all},
-		{"env:/ACME_TOKEN", all},
-		{"://x", all},
-		{"vault://a/b", `no scheme "vault" exists; use ` + all},
-		{"ENV://X", `no scheme "ENV"`},
-		{" env://X", `no scheme " env"`},
-		{"env\x00://X", `no scheme "env\x00"`},
-		{"env://", "the form env://NAME"},
-		{"env://A/B", "the form env://NAME"},
-		{"env:///A", "the form env://NAME"},
-		{"file://", "the form file://path"},
-		{"k8s://a", "the form k8s://namespace/name/key"},
-		{"k8s://a/b", "the form k8s://namespace/name/key"},
-		{"k8s://a/b/", "the form k8s://namespace/name/key"},
-		{"k8s:///b/c", "the form k8s://namespace/name/key"},
-		{"k8s://a//c", "the form k8s://namespace/name/key"},
-		{"k8s://a/b/c/d", "the form k8s://namespace/name/key"},
-		{"op://vault/item", "the form op://vault/item/field"},
-		{"op://vault/item/section/field", "the form op://vault/item/field"},
+	for want, texts := range map[string][]string{
+		all:                                    {"", "ACME_TOKEN", "env:ACME_TOKEN", "env:/ACME_TOKEN", "://x"},
+		`no scheme "vault" exists; use ` + all: {"vault://a/b"}, `no scheme "ENV"`: {"ENV://X"}, `no scheme " env"`: {" env://X"}, `no scheme "env\x00"`: {"env\x00://X"},
+		"the form env://NAME":               {"env://", "env://A/B", "env:///A"},
+		"the form file://path":              {"file://"},
+		"the form k8s://namespace/name/key": {"k8s://a", "k8s://a/b", "k8s://a/b/", "k8s:///b/c", "k8s://a//c", "k8s://a/b/c/d"},
+		"the form op://vault/item/field":    {"op://vault/item", "op://vault/item/section/field"},
 	} {
-		got, err := secret.ParseRef(tc.text)
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("ParseRef(%q) = %+v, %v; want an error with %q", tc.text, got, err, tc.want)
+		for _, text := range texts {
+			got, err := secret.ParseRef(text)
+			if err == nil || !strings.Contains(err.Error(), want) || !got.IsZero() {
+				t.Errorf("ParseRef(%q) = %+v, %v; want an error with %q", text, got, err, want)
+			}
+			// A text that is not a reference may be a secret.
+			if err != nil && strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
+				t.Errorf("ParseRef(%q): %q repeats the text", text, err)
+			}
 		}
-		if !got.IsZero() {
-			t.Errorf("ParseRef(%q) fails and points to %+v", tc.text, got)
-		}
-		// A text that is not a reference may be a secret.
-		if err != nil && strings.Contains(err.Error(), fmt.Sprintf("%q", tc.text)) {
-			t.Errorf("ParseRef(%q): %q repeats the text", tc.text, err)
-		}
-	}
-}
-
-func TestZeroRef(t *testing.T) {
-	t.Parallel()
-	if r := (secret.Ref{}); !r.IsZero() || r.String() != "" {
-		t.Errorf("the zero Ref is %q, zero %t", r.String(), r.IsZero())
 	}
 }
 
