@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -42,22 +43,23 @@ type shop struct {
 	requests atomic.Int64
 	served   atomic.Int64
 	fail     atomic.Int64 // status of all responses; 0: success
-	gate     func()       // called before each response
 }
 
 func newShop(t *testing.T, data []byte) *shop {
-	s := &shop{gate: func() {}}
-	s.data.Store(&data)
+	s := new(shop)
+	s.sells(data)
 	s.Server = httptest.NewTLSServer(s)
 	t.Cleanup(s.Close)
 	t.Cleanup(s.Client().CloseIdleConnections)
 	return s
 }
 
+// sells replaces the file.
+func (s *shop) sells(data []byte) { s.data.Store(&data) }
+
 // ServeHTTP serves the file.
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
-	s.gate()
 	if r.URL.Path == "/elsewhere" {
 		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
 		return
@@ -108,6 +110,22 @@ func read(t *testing.T, s *Store, a fleet.Artifact) ([]byte, error) {
 	return data, nil
 }
 
+// reads checks that a store gives these bytes of an artifact, and says that it has it.
+func reads(t *testing.T, s *Store, a fleet.Artifact, want []byte) {
+	t.Helper()
+	if data, err := read(t, s, a); err != nil || !bytes.Equal(data, want) || is(t, s, a) != "here" {
+		t.Errorf("%d bytes of %d, %v, %s", len(data), len(want), err, is(t, s, a))
+	}
+}
+
+// failed checks an error by its text, and by what it is.
+func failed(t *testing.T, err, is error, says string) {
+	t.Helper()
+	if err == nil || is != nil && !errors.Is(err, is) || !strings.Contains(err.Error(), says) {
+		t.Errorf("error = %v, want %q", err, says)
+	}
+}
+
 // cacheOf lists the cache without the receipts.
 func cacheOf(s *Store) string {
 	entries, _ := os.ReadDir(s.Cache)
@@ -126,28 +144,20 @@ func TestFile(t *testing.T) {
 	s := New(dir, http.DefaultClient)
 	path := filepath.Join(dir, "dist", "tart-kubelet")
 	put := func(text string) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := fleet.Artifact{Name: "kubelet", Source: "dist/tart-kubelet", SHA256: sum([]byte("version=1")), Fetch: fleet.FetchPush}
 	_, err := read(t, s, a)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `artifact.kubelet: open `) || is(t, s, a) != "absent" {
-		t.Errorf("error = %v", err)
+	if failed(t, err, fs.ErrNotExist, "artifact.kubelet: open "); is(t, s, a) != "absent" {
+		t.Errorf("state %s", is(t, s, a))
 	}
 	put("version=1")
-	for range 2 {
-		if data, err := read(t, s, a); err != nil || string(data) != "version=1" || is(t, s, a) != "here" {
-			t.Errorf("%q, %v", data, err)
-		}
-	}
 	absolute := a
 	absolute.Source = path
-	if data, err := read(t, s, absolute); err != nil || string(data) != "version=1" {
-		t.Errorf("%q, %v", data, err)
+	for _, a := range []fleet.Artifact{a, a, absolute} {
+		reads(t, s, a, []byte("version=1"))
 	}
 	put("version=2")
 	_, err = read(t, s, a)
@@ -162,25 +172,22 @@ func TestFile(t *testing.T) {
 		t.Errorf("state %s, %v", is(t, s, a), err)
 	}
 	put("")
-	if _, err := s.Hash(t.Context(), a); err == nil || !strings.Contains(err.Error(), "is empty") {
-		t.Errorf("of an empty file: %v", err)
-	}
+	_, err = s.Hash(t.Context(), a)
+	failed(t, err, nil, "is empty")
 	put("version=2")
 	unlocked := a
 	unlocked.SHA256 = ""
 	if err := s.Unchanged(t.Context(), unlocked); err != nil || is(t, s, unlocked) != "here" {
 		t.Errorf("not locked: %s, %v", is(t, s, unlocked), err)
 	}
-	if _, err := read(t, s, unlocked); !errors.Is(err, ErrUnlocked) {
-		t.Errorf("error = %v", err)
-	}
+	_, err = read(t, s, unlocked)
+	failed(t, err, ErrUnlocked, "")
 	if os.Getuid() != 0 { // root can always read it
 		if err := os.Chmod(path, 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Hash(t.Context(), a); !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("error = %v", err)
-		}
+		_, err = s.Hash(t.Context(), a)
+		failed(t, err, fs.ErrPermission, "")
 	}
 	// Opening a pipe without a writer must not block.
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
@@ -189,9 +196,8 @@ func TestFile(t *testing.T) {
 	for _, source := range []string{"dist", "pipe"} {
 		odd := a
 		odd.Source = source
-		if _, err := s.Hash(t.Context(), odd); err == nil || !strings.Contains(err.Error(), "an artifact is one file") {
-			t.Errorf("%s: error = %v", source, err)
-		}
+		_, err = s.Hash(t.Context(), odd)
+		failed(t, err, nil, "an artifact is one file")
 	}
 }
 
@@ -250,9 +256,7 @@ func TestDownload(t *testing.T) {
 		t.Error("cached before the download")
 	}
 	for range 2 {
-		if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) || is(t, s, a) != "here" {
-			t.Fatalf("%d bytes, %v", len(data), err)
-		}
+		reads(t, s, a, *shop.data.Load())
 	}
 	if got := shop.requests.Load(); got != 1 {
 		t.Errorf("%d requests, want one", got)
@@ -261,9 +265,7 @@ func TestDownload(t *testing.T) {
 	if err := os.WriteFile(s.cached(a.SHA256), []byte("spoilt"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := read(t, s, a); err != nil || !bytes.Equal(data, *shop.data.Load()) {
-		t.Errorf("%d bytes, %v", len(data), err)
-	}
+	reads(t, s, a, *shop.data.Load())
 	if got := cacheOf(s); got != a.SHA256 {
 		t.Errorf("the cache holds %s", got)
 	}
@@ -277,30 +279,23 @@ func TestDownloadResumes(t *testing.T) {
 	s := New(t.TempDir(), shop.Client())
 	a := shop.artifact()
 	shop.breaks.Store(20_000)
-	if _, err := read(t, s, a); err == nil || !strings.Contains(err.Error(), "artifact.tart: download https://") {
-		t.Fatalf("error = %v", err)
-	}
+	_, err := read(t, s, a)
+	failed(t, err, nil, "artifact.tart: download https://")
 	if got := shop.requests.Load(); got != attempts {
 		t.Errorf("%d requests, want %d", got, attempts)
 	}
 	shop.breaks.Store(60_000)
-	if data, err := read(t, s, a); err != nil || len(data) != all {
-		t.Fatalf("%d bytes, %v", len(data), err)
-	}
+	reads(t, s, a, *shop.data.Load())
 	if got := shop.served.Load(); got != all {
 		t.Errorf("%d bytes were served, want %d", got, all)
 	}
 	// A server without support for ranges sends everything again.
 	shop.plain.Store(true)
-	other := bytes.Repeat([]byte("trat"), all/4)
-	shop.data.Store(&other)
-	if _, err := read(t, s, shop.artifact()); err == nil {
-		t.Error("a download that is always interrupted succeeded")
-	}
+	shop.sells(bytes.Repeat([]byte("trat"), all/4))
+	_, err = read(t, s, shop.artifact())
+	failed(t, err, nil, "")
 	shop.breaks.Store(0)
-	if data, err := read(t, s, shop.artifact()); err != nil || !bytes.Equal(data, other) {
-		t.Errorf("%d bytes, %v", len(data), err)
-	}
+	reads(t, s, shop.artifact(), *shop.data.Load())
 }
 
 func TestDownloadOtherBytes(t *testing.T) {
@@ -308,30 +303,25 @@ func TestDownloadOtherBytes(t *testing.T) {
 	shop := newShop(t, []byte("the right bytes"))
 	s := New(t.TempDir(), shop.Client())
 	a := shop.artifact()
-	other := []byte("the wrong bytes, more")
-	shop.data.Store(&other)
-	var wrong *MismatchError
-	if _, err := read(t, s, a); !errors.As(err, &wrong) || wrong.Got.SHA256 != sum(other) || cacheOf(s) != "" {
-		t.Errorf("error = %v; the cache holds %s", err, cacheOf(s))
+	other := func(data []byte) {
+		t.Helper()
+		shop.sells(data)
+		var wrong *MismatchError
+		if _, err := read(t, s, a); !errors.As(err, &wrong) || wrong.Got.SHA256 != sum(data) || cacheOf(s) != "" {
+			t.Errorf("error = %v; the cache holds %s", err, cacheOf(s))
+		}
 	}
+	other([]byte("the wrong bytes, more"))
 	// Halves of two files do not match the digest.
 	shop.breaks.Store(4)
-	shop.fail.Store(0)
 	long := bytes.Repeat([]byte("a"), 100)
-	shop.data.Store(&long)
+	shop.sells(long)
 	a = shop.artifact()
 	_, _ = read(t, s, a) // interrupted
 	shop.breaks.Store(0)
-	mixed := bytes.Repeat([]byte("b"), 100)
-	shop.data.Store(&mixed)
-	a2 := a
-	if _, err := read(t, s, a2); !errors.As(err, &wrong) || wrong.Got.SHA256 != sum(mixed) {
-		t.Errorf("error = %v", err)
-	}
-	shop.data.Store(&long)
-	if data, err := read(t, s, a); err != nil || !bytes.Equal(data, long) {
-		t.Errorf("%q, %v", data, err)
-	}
+	other(bytes.Repeat([]byte("b"), 100))
+	shop.sells(long)
+	reads(t, s, a, long)
 }
 
 func TestDownloadFails(t *testing.T) {
@@ -339,19 +329,16 @@ func TestDownloadFails(t *testing.T) {
 	shop := newShop(t, []byte("tart"))
 	s := New(t.TempDir(), shop.Client())
 	shop.fail.Store(http.StatusNotFound)
-	if _, err := read(t, s, shop.artifact()); err == nil || !strings.Contains(err.Error(), "404 Not Found; check the URL") {
-		t.Errorf("error = %v", err)
-	}
+	_, err := read(t, s, shop.artifact())
+	failed(t, err, nil, "404 Not Found; check the URL")
 	a := shop.artifact()
 	a.Source = shop.URL + "/elsewhere"
-	if _, err := read(t, s, a); err == nil || !strings.Contains(err.Error(), "without https") {
-		t.Errorf("error = %v", err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("interrupted by a person"))
-	if _, _, err := s.Open(ctx, shop.artifact()); err == nil {
-		t.Error("continues after its context ended")
-	}
+	_, err = read(t, s, a)
+	failed(t, err, nil, "without https")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = s.Open(ctx, shop.artifact())
+	failed(t, err, nil, "")
 }
 
 // TestDownloadAtOnce: one of many concurrent calls downloads.
@@ -385,16 +372,15 @@ func TestHash(t *testing.T) {
 	a := shop.artifact()
 	for _, text := range []string{"version 1", "version two"} {
 		data := []byte(text)
-		shop.data.Store(&data)
+		shop.sells(data)
 		if pin, err := s.Hash(t.Context(), a); err != nil || pin != (Pin{sum(data), int64(len(data))}) {
 			t.Errorf("%+v, %v", pin, err)
 		}
 	}
 	now := shop.artifact()
-	if before := shop.requests.Load(); is(t, s, now) != "here" {
-		t.Error("what was hashed is not cached")
-	} else if _, err := read(t, s, now); err != nil || shop.requests.Load() != before {
-		t.Errorf("what was hashed is downloaded again: %v", err)
+	before := shop.requests.Load()
+	if reads(t, s, now, []byte("version two")); shop.requests.Load() != before {
+		t.Error("what was hashed is downloaded again")
 	}
 	shop.breaks.Store(1)
 	if _, err := s.Hash(t.Context(), a); err == nil || strings.Contains(cacheOf(s), "download") {
@@ -407,23 +393,17 @@ type full struct{}
 
 // RoundTrip answers with some bytes and then as a full disk does.
 func (full) RoundTrip(r *http.Request) (*http.Response, error) {
-	body := io.MultiReader(strings.NewReader("some bytes"), failing{syscall.ENOSPC})
+	body := io.MultiReader(strings.NewReader("some bytes"), iotest.ErrReader(syscall.ENOSPC))
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(body), Request: r}, nil
 }
-
-type failing struct{ err error }
-
-// Read fails.
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // TestDownloadToAFullDisk reports it, leaves nothing, and does not retry.
 func TestDownloadToAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := New(t.TempDir(), &http.Client{Transport: full{}})
 	a := fleet.Artifact{Name: "tart", Source: "https://releases.acme.dev/tart", SHA256: sum(nil)}
-	if _, err := read(t, s, a); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "artifact.tart: disk full: "+s.Cache) {
-		t.Errorf("error = %v", err)
-	}
+	_, err := read(t, s, a)
+	failed(t, err, syscall.ENOSPC, "artifact.tart: disk full: "+s.Cache)
 	if got := cacheOf(s); got != "" {
 		t.Errorf("the cache holds %s", got)
 	}
