@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -33,44 +32,19 @@ func TestParse(t *testing.T) {
 		{production, "acme-prod-m2-0a1b2", nil},
 		{acme, "acme-prod-macos-m2-0a1b2", nil},
 		{production, "acme-macos-m2-0a1b2", nil},
-		{acme, "bacme-macos-m2-0a1b2", nil},
-		{acme, "acm-macos-m2-0a1b2", nil},
-		{acme, "macos-m2-0a1b2", nil},
-		{acme, "-macos-m2-0a1b2", nil},
-		{acme, "acme-m2-0a1b2", nil},
-		{acme, "acme-macos--0a1b2", nil},
-		{acme, "acme--m2-0a1b2", nil},
-		{acme, "acme-macos-m2-", nil},
-		{acme, "acme-macos-m2", nil},
-		{acme, "acme-macos-m2-0a1b", nil},
-		{acme, "acme-macos-m2-0a1b23", nil},
-		{acme, "acme-macos-m2-0a1bg", nil},
-		{acme, "acme-macos-m2-0A1B2", nil},
-		{acme, "acme-Macos-m2-0a1b2", nil},
-		{acme, "acme-macos-M2-0a1b2", nil},
-		{acme, "Acme-macos-m2-0a1b2", nil},
-		{acme, "acme-mac_os-m2-0a1b2", nil},
-		{acme, "acme-macos-m.2-0a1b2", nil},
-		{acme, "acme-macos-m2-0a1b2\n", nil},
-		{acme, "acme-macos-m2\n-0a1b2", nil},
-		{acme, " acme-macos-m2-0a1b2", nil},
-		{acme, "acme-macos-mü-0a1b2", nil},
-		{acme, "acme", nil},
-		{acme, "---", nil},
-		{acme, "", nil},
 		{fleet.Owner{}, "-macos-m2-0a1b2", place("macos", "m2", "0a1b2")},
 	} {
 		got, ok := tc.owner.Parse(tc.name)
-		if ok != (tc.want != nil) {
-			t.Errorf("%s: Parse(%q) = %+v, %t", tc.owner, tc.name, got, ok)
-			continue
+		if ok != (tc.want != nil) || ok && got != *tc.want || !ok && got != (fleet.Place{}) {
+			t.Errorf("%s: Parse(%q) = %+v, %t, want %+v", tc.owner, tc.name, got, ok, tc.want)
 		}
-		want := fleet.Place{}
-		if tc.want != nil {
-			want = *tc.want
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: Parse(%q) (-want +got):\n%s", tc.owner, tc.name, diff)
+	}
+	for _, name := range []string{"bacme-macos-m2-0a1b2", "acm-macos-m2-0a1b2", "macos-m2-0a1b2", "-macos-m2-0a1b2", "acme-m2-0a1b2", "acme-macos--0a1b2", "acme--m2-0a1b2",
+		"acme-macos-m2-", "acme-macos-m2", "acme-macos-m2-0a1b", "acme-macos-m2-0a1b23", "acme-macos-m2-0a1bg", "acme-macos-m2-0A1B2", "acme-Macos-m2-0a1b2",
+		"acme-macos-M2-0a1b2", "Acme-macos-m2-0a1b2", "acme-mac_os-m2-0a1b2", "acme-macos-m.2-0a1b2", "acme-macos-m2-0a1b2\n", "acme-macos-m2\n-0a1b2",
+		" acme-macos-m2-0a1b2", "acme-macos-mü-0a1b2", "acme", "---", ""} {
+		if got, ok := acme.Parse(name); ok || got != (fleet.Place{}) {
+			t.Errorf("acme: Parse(%q) = %+v, %t", name, got, ok)
 		}
 	}
 }
@@ -181,40 +155,29 @@ func TestWhatParsesIsWhole(t *testing.T) {
 func TestPoolConflict(t *testing.T) {
 	t.Parallel()
 	const every = "every server of"
-	for _, tc := range []struct {
-		owner  fleet.Owner
-		prefix string
-		want   string // part of the answer; "" = no conflict
-	}{
-		{production, "acme-pool-", ""},
-		{production, "pool-acme-prod-", ""},
-		{production, "acme-prod_", ""},
-		{production, "ACME-PROD-", ""},
-		{production, "acme-prod-pool-m2-free-", ""},  // four parts after the owner
-		{production, "acme-prod-pool-m2-0a1b2-", ""}, // the same with a suffix in the middle
-		{production, "acme-prod-pool-m2-free", ""},   // no suffix begins like this
-		{production, "acme-prod-pool-m2-0a1b23", ""}, // a suffix has five characters
-		{production, "acme-prod--", ""},              // no fleet is empty
-		{production, "acme-prod-pool--", ""},
-		{production, "acme-prod-Pool", ""},
-		{production, "", every},
-		{production, "a", every},
-		{production, "acme-", every},
-		{production, "acme-prod", every},
-		{production, "acme-prod-", every},
-		{production, "acme-prod-p", `"acme-prod-p-x-0a1b2"`},
-		{production, "acme-prod-pool", `"acme-prod-pool-x-0a1b2"`},
-		{production, "acme-prod-pool-", `"acme-prod-pool-x-0a1b2"`},
-		{production, "acme-prod-pool-m2", `"acme-prod-pool-m2-0a1b2"`},
-		{production, "acme-prod-pool-m2-", `"acme-prod-pool-m2-0a1b2"`},
-		{production, "acme-prod-pool-m2-fee", `"acme-prod-pool-m2-feeb2"`},
-		{production, "acme-prod-pool-m2-feed5", `"acme-prod-pool-m2-feed5"`},
-		{acme, "acme-pool-", `"acme-pool-x-0a1b2"`},
+	for want, prefixes := range map[string][]string{ // part of the answer; "": no conflict
+		"": {"acme-pool-", "pool-acme-prod-", "acme-prod_", "ACME-PROD-",
+			"acme-prod-pool-m2-free-",  // four parts after the owner
+			"acme-prod-pool-m2-0a1b2-", // the same with a suffix in the middle
+			"acme-prod-pool-m2-free",   // no suffix begins like this
+			"acme-prod-pool-m2-0a1b23", // a suffix has five characters
+			"acme-prod--",              // no fleet is empty
+			"acme-prod-pool--", "acme-prod-Pool"},
+		every:                       {"", "a", "acme-", "acme-prod", "acme-prod-"},
+		`"acme-prod-p-x-0a1b2"`:     {"acme-prod-p"},
+		`"acme-prod-pool-x-0a1b2"`:  {"acme-prod-pool", "acme-prod-pool-"},
+		`"acme-prod-pool-m2-0a1b2"`: {"acme-prod-pool-m2", "acme-prod-pool-m2-"},
+		`"acme-prod-pool-m2-feeb2"`: {"acme-prod-pool-m2-fee"},
+		`"acme-prod-pool-m2-feed5"`: {"acme-prod-pool-m2-feed5"},
 	} {
-		got := tc.owner.PoolConflict(tc.prefix)
-		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-			t.Errorf("%s: PoolConflict(%q) = %q, want %q in it", tc.owner, tc.prefix, got, tc.want)
+		for _, prefix := range prefixes {
+			if got := production.PoolConflict(prefix); (got == "") != (want == "") || !strings.Contains(got, want) {
+				t.Errorf("PoolConflict(%q) = %q, want %q in it", prefix, got, want)
+			}
 		}
+	}
+	if got := acme.PoolConflict("acme-pool-"); !strings.Contains(got, `"acme-pool-x-0a1b2"`) {
+		t.Errorf("without an environment: %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -28,15 +29,9 @@ func TestWindow(t *testing.T) {
 		{always, "2026-11-30T23:59:59Z", true, "2026-12-01T00:00:00Z"},
 	} {
 		w, err := ParseWindow(c.window)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, err := time.Parse(time.RFC3339, c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := time.Parse(time.RFC3339, c.next)
-		if err != nil {
+		at, odd := time.Parse(time.RFC3339, c.at)
+		next, later := time.Parse(time.RFC3339, c.next)
+		if err := errors.Join(err, odd, later); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.Contains(at); got != c.open {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	_ "github.com/macfleet/macfleet/hosts" // declares its codes
 	"github.com/macfleet/macfleet/internal/doctor"
@@ -25,7 +23,7 @@ func (w *world) examined(t *testing.T, n int) (states string, by map[string]doct
 	t.Helper()
 	for id, seen := range w.hosts {
 		if _, told := seen.Facts["checkup.clock"]; !told && seen.Facts != nil {
-			seen.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: fmt.Sprintln(noon.Unix() + 2)})
+			seen.Facts["checkup.clock"] = said(fmt.Sprintln(noon.Unix() + 2))
 		}
 		seen.At = noon
 		w.snap.Hosts[id] = seen
@@ -59,6 +57,27 @@ func (w *world) examined(t *testing.T, n int) (states string, by map[string]doct
 	return strings.Join(out, ", "), by
 }
 
+// member examines a member of a fleet that differs in something.
+func member(t *testing.T, edit func(*world, *plan.HostSeen)) (states string, by map[string]doctor.Check) {
+	t.Helper()
+	w := newWorld()
+	w.member(1)
+	w.change(1, func(s *plan.HostSeen) { edit(w, s) })
+	return w.examined(t, 1)
+}
+
+// troubled is a host whose conversation ended with a trouble.
+func troubled(code string) func(*world, *plan.HostSeen) {
+	return func(_ *world, s *plan.HostSeen) {
+		*s = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code(code), Text: "it went wrong", Remedy: "do something"}}
+	}
+}
+
+// unread is a host that did not give an answer of the step alpha.
+func unread(why string) func(*world, *plan.HostSeen) {
+	return func(_ *world, s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) }
+}
+
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -81,25 +100,14 @@ func TestExamine(t *testing.T) {
 			s.Marker = inventory.Present(m)
 		}, "marker problem, " + notCompared},
 		{"claim unread", func(s *plan.HostSeen) { s.Claim = inventory.Unread[plan.Claim]("not JSON") }, "claim problem"},
-		{"clock", func(s *plan.HostSeen) {
-			s.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: fmt.Sprintln(noon.Add(-time.Hour).Unix())})
-		}, "clock problem"},
-		{"clock unread", func(s *plan.HostSeen) {
-			s.Facts["checkup.clock"] = inventory.Present(plan.Answer{Stdout: "soon\n"})
-		}, "clock unknown"},
+		{"clock", func(s *plan.HostSeen) { s.Facts["checkup.clock"] = said(fmt.Sprintln(noon.Add(-time.Hour).Unix())) }, "clock problem"},
+		{"clock unread", func(s *plan.HostSeen) { s.Facts["checkup.clock"] = said("soon\n") }, "clock unknown"},
 		{"answer unread", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer]("needs root") }, "step alpha unknown"},
-		{"a difference", func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad"}) }, "step alpha problem"},
+		{"a difference", func(s *plan.HostSeen) { s.Facts["alpha.get"] = said("bad") }, "step alpha problem"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld()
-			w.member(1)
-			w.change(1, c.edit)
-			states, by := w.examined(t, 1)
-			if d := cmp.Diff(c.states, states); d != "" {
-				t.Errorf("(-want +got):\n%s\n%+v", d, by)
-			}
-		})
+		if states, by := member(t, func(_ *world, s *plan.HostSeen) { c.edit(s) }); states != c.states {
+			t.Errorf("%s: %s, want %s\n%+v", c.name, states, c.states, by)
+		}
 	}
 }
 
@@ -113,38 +121,29 @@ const nothing = "connection unknown, ssh unknown, host key unknown, authenticati
 // only what was checked before it.
 func TestExamineTroubles(t *testing.T) {
 	t.Parallel()
+	const login = "host key problem, authentication unknown, answers unknown"
+	const away = "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown"
 	want := map[string]string{
-		"unreachable":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"ssh-config":        "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"jump-failed":       "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"jump-lost":         "connection problem, ssh unknown, host key unknown, authentication unknown, answers unknown",
-		"no-ssh-answer":     "ssh problem, host key unknown, authentication unknown, answers unknown",
-		"wrong-host-key":    "host key problem, authentication unknown, answers unknown",
-		"host-key-unknown":  "host key problem, authentication unknown, answers unknown",
-		"damaged-pin":       "connection unknown, ssh unknown, host key problem, authentication unknown, answers unknown",
+		"unreachable": away, "ssh-config": away, "jump-failed": away, "jump-lost": away,
+		"no-ssh-answer":  "ssh problem, host key unknown, authentication unknown, answers unknown",
+		"wrong-host-key": login, "host-key-unknown": login,
+		"damaged-pin":       "connection unknown, ssh unknown, " + login,
 		"key-not-installed": "authentication problem, answers unknown",
 		"no-key":            "connection unknown, ssh unknown, host key unknown, authentication problem, answers unknown",
 		"connection-lost":   "answers problem",
-		// These come after an observation, so they end none.
-		"newer-run": nothing, "host-locked": nothing, "run-not-noted": nothing,
-		"new-key-refused": nothing, "previous-key-needed": nothing, "rolled-back": nothing, "undo-armed": nothing, "cut-off": nothing, "no-gui-session": nothing, "job-running": nothing,
-		"unknown-host-key": nothing, "known-hosts": nothing, // they become jump-failed
-		"disk-full": nothing, "download-failed": nothing, "wrong-artifact": nothing,
+	}
+	// These come after an observation, so they end none. The last two are of a later version, and none.
+	for _, code := range []string{"newer-run", "host-locked", "run-not-noted", "new-key-refused", "previous-key-needed", "rolled-back", "undo-armed", "cut-off",
+		"no-gui-session", "job-running", "unknown-host-key", "known-hosts", "disk-full", "download-failed", "wrong-artifact", "jump-host-refused", ""} {
+		want[code] = nothing
 	}
 	for _, c := range plan.Codes() {
 		if _, told := want[c.String()]; !told && strings.HasPrefix(c.Home(), "hosts/") {
 			t.Errorf("what does a checkup say of %s?", c)
 		}
 	}
-	want["jump-host-refused"] = nothing // of a later version
-	want[""] = nothing
 	for code, states := range want {
-		w := newWorld()
-		w.member(1)
-		w.change(1, func(s *plan.HostSeen) {
-			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code(code), Text: "it went wrong", Remedy: "do something"}}
-		})
-		got, by := w.examined(t, 1)
+		got, by := member(t, troubled(code))
 		if got != states {
 			t.Errorf("%q: %s\nwant %s", code, got, states)
 		}
@@ -167,19 +166,11 @@ func TestExamineTroubles(t *testing.T) {
 func TestExamineWords(t *testing.T) {
 	t.Parallel()
 	name := newWorld().name(1)
-	trouble := func(code string) func(*world, *plan.HostSeen) {
-		return func(_ *world, s *plan.HostSeen) {
-			*s = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code(code), Text: "it went wrong", Remedy: "do"}}
-		}
-	}
 	pinned := func(code string) func(*world, *plan.HostSeen) {
-		return func(w *world, s *plan.HostSeen) { w.pin(1); trouble(code)(w, s) }
+		return func(w *world, s *plan.HostSeen) { w.pin(1); troubled(code)(w, s) }
 	}
 	path := func(path string) func(*world, *plan.HostSeen) {
 		return func(_ *world, s *plan.HostSeen) { s.Path = path }
-	}
-	unread := func(why string) func(*world, *plan.HostSeen) {
-		return func(_ *world, s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) }
 	}
 	for _, c := range []struct {
 		name, check, text, remedy string
@@ -188,12 +179,12 @@ func TestExamineWords(t *testing.T) {
 		{"the tailnet", "connection", "the host answers (path: tailscale)", "", path("tailscale")},
 		{"a HostName", "connection", "the host answers (path: public)", "", path("public")},
 		{"a jump host", "connection", "the host answers (path: public through bastion)", "", path("public through bastion")},
-		{"refused, no pin", "host key", "none pinned yet", "", trouble("key-not-installed")},
+		{"refused, no pin", "host key", "none pinned yet", "", troubled("key-not-installed")},
 		{"refused, pinned", "host key", "the pinned one", "", pinned("key-not-installed")},
-		{"behind the connection", "answers", "not checked: there is no connection", "", trouble("unreachable")},
-		{"behind ssh", "answers", "not checked: no ssh server answers", "", trouble("no-ssh-answer")},
-		{"before the host key", "connection", "not checked: the host key is not trusted", "", trouble("damaged-pin")},
-		{"without a key", "connection", "not checked: login failed", "", trouble("no-key")},
+		{"behind the connection", "answers", "not checked: there is no connection", "", troubled("unreachable")},
+		{"behind ssh", "answers", "not checked: no ssh server answers", "", troubled("no-ssh-answer")},
+		{"before the host key", "connection", "not checked: the host key is not trusted", "", troubled("damaged-pin")},
+		{"without a key", "connection", "not checked: login failed", "", troubled("no-key")},
 		{"clock", "clock", "less than a minute off", "", func(*world, *plan.HostSeen) {}},
 		{"another macOS", "macos", "15.7 (Sequoia); fleet macos wants Tahoe", "macfleet replace acme-prod-macos-m2-00001, or restore the type or os of the group",
 			func(_ *world, s *plan.HostSeen) { s.OSVersion = inventory.Present("15.7") }},
@@ -204,10 +195,7 @@ func TestExamineWords(t *testing.T) {
 		{"cut off", "step alpha", "not compared: alpha.get: the answer was truncated", "run the command again; if it fails again, log in with ssh and see what the login shell prints", unread(plan.AnswerTruncated)},
 		{"something else", "step alpha", "not compared: alpha.get: strange", "macfleet doctor " + name + " --record FILE, and report it with the file", unread("strange")},
 	} {
-		w := newWorld()
-		w.member(1)
-		w.change(1, func(s *plan.HostSeen) { c.edit(w, s) })
-		_, by := w.examined(t, 1)
+		_, by := member(t, c.edit)
 		if got := by[c.check]; got.Text != c.text || got.Remedy != c.remedy {
 			t.Errorf("%s: %q, do %q\nwant %q, do %q", c.name, got.Text, got.Remedy, c.text, c.remedy)
 		}
@@ -227,10 +215,7 @@ func TestUnreadReasons(t *testing.T) {
 		reasons = append(reasons, m[1])
 	}
 	for _, why := range reasons {
-		w := newWorld()
-		w.member(1)
-		w.change(1, func(s *plan.HostSeen) { s.Facts["alpha.get"] = inventory.Unread[plan.Answer](why) })
-		if _, by := w.examined(t, 1); strings.Contains(by["step alpha"].Remedy, "--record FILE") {
+		if _, by := member(t, unread(why)); strings.Contains(by["step alpha"].Remedy, "--record FILE") {
 			t.Errorf("%s: %s", why, by["step alpha"].Remedy)
 		}
 	}

@@ -74,9 +74,12 @@ func (w *world) server(n int, name string) {
 		Marker: inventory.Absent[plan.Marker](), Claim: inventory.Absent[plan.Claim](), Facts: facts("factory")}
 }
 
+func said(answer string) inventory.Seen[plan.Answer] {
+	return inventory.Present(plan.Answer{Stdout: answer})
+}
+
 func facts(answer string) plan.Facts {
-	said := inventory.Present(plan.Answer{Stdout: answer})
-	return plan.Facts{"alpha.get": said, "beta.get": said}
+	return plan.Facts{"alpha.get": said(answer), "beta.get": said(answer)}
 }
 
 // free adds a clean server of the pool.
