@@ -31,14 +31,10 @@ func TestRequiredVersion(t *testing.T) {
 		{"", "0.1.0", false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.constraint+" by "+tt.own, func(t *testing.T) {
-			t.Parallel()
-			content := strings.Replace(small, "macfleet {", "macfleet {\n  required_version = \""+tt.constraint+"\"", 1)
-			r, diags := Dir(one(content), Options{Version: tt.own})
-			if diags.HasErrors() == tt.ok {
-				t.Errorf("ok = %t:\n%s", !tt.ok, rendered(r, diags))
-			}
-		})
+		content := strings.Replace(small, "macfleet {", "macfleet {\n  required_version = \""+tt.constraint+"\"", 1)
+		if r, diags := Dir(one(content), Options{Version: tt.own}); diags.HasErrors() == tt.ok {
+			t.Errorf("%s by %s: ok = %t:\n%s", tt.constraint, tt.own, !tt.ok, rendered(r, diags))
+		}
 	}
 }
 
@@ -65,33 +61,16 @@ func TestAPIServer(t *testing.T) {
 
 func TestParseShare(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		val  cty.Value
-		want fleet.Share
-		ok   bool
-	}{
-		{cty.NumberIntVal(1), fleet.Share{Count: 1}, true},
-		{cty.StringVal("3"), fleet.Share{Count: 3}, true},
-		{cty.StringVal("1%"), fleet.Share{Percent: 1}, true},
-		{cty.StringVal("100%"), fleet.Share{Percent: 100}, true},
-		{cty.StringVal("101%"), fleet.Share{}, false},
-		{cty.StringVal("0%"), fleet.Share{}, false},
-		{cty.StringVal("%"), fleet.Share{}, false},
-		{cty.StringVal("+5%"), fleet.Share{}, false},
-		{cty.StringVal("05"), fleet.Share{}, false},
-		{cty.StringVal("1001"), fleet.Share{}, false},
-		{cty.StringVal(""), fleet.Share{}, false},
-		{cty.NumberIntVal(0), fleet.Share{}, false},
-		{cty.NumberIntVal(-1), fleet.Share{}, false},
-		{cty.NumberFloatVal(1.5), fleet.Share{}, false},
-		{cty.MustParseNumberVal("1e400"), fleet.Share{}, false},
-		{cty.PositiveInfinity, fleet.Share{}, false},
-		{cty.True, fleet.Share{}, false},
+	tests := map[cty.Value]fleet.Share{ // the zero share: refused
+		cty.NumberIntVal(1): {Count: 1}, cty.StringVal("3"): {Count: 3}, cty.StringVal("1%"): {Percent: 1}, cty.StringVal("100%"): {Percent: 100},
+		cty.NumberIntVal(0): {}, cty.NumberIntVal(-1): {}, cty.NumberFloatVal(1.5): {}, cty.MustParseNumberVal("1e400"): {}, cty.PositiveInfinity: {}, cty.True: {},
 	}
-	for _, tt := range tests {
-		got, ok := parseShare(tt.val)
-		if ok != tt.ok || ok && got != tt.want {
-			t.Errorf("parseShare(%#v) = %v, %t", tt.val, got, ok)
+	for _, text := range []string{"101%", "0%", "%", "+5%", "05", "1001", ""} {
+		tests[cty.StringVal(text)] = fleet.Share{}
+	}
+	for val, want := range tests {
+		if got, ok := parseShare(val); ok != (want != fleet.Share{}) || ok && got != want {
+			t.Errorf("parseShare(%#v) = %v, %t", val, got, ok)
 		}
 	}
 }

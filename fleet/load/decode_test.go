@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -73,12 +72,8 @@ s {
 		*got.Reserve.Memory != "2Gi" || got.Reserve.CPU != nil || len(got.Rules) != 2 || got.Rules[1].Port != 2 || got.Rules[0].Name != "a" {
 		t.Errorf("step = %+v", got)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, got.List); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]int{1, 2}, got.Numbers); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, "it", []string{"a", "b"}, got.List)
+	equal(t, "it", []int{1, 2}, got.Numbers)
 }
 
 func TestDecodeFaults(t *testing.T) {
@@ -131,12 +126,9 @@ func TestOverlay(t *testing.T) {
 func TestStepsOfSpec(t *testing.T) {
 	t.Parallel()
 	for _, name := range stepNames() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if !hasStep(everyStep(), name) || hasStep(fleet.Spec{}, name) || hasStep(without(everyStep(), []string{name}), name) {
-				t.Error("the step is not found by its name")
-			}
-		})
+		if !hasStep(everyStep(), name) || hasStep(fleet.Spec{}, name) || hasStep(without(everyStep(), []string{name}), name) {
+			t.Errorf("%s is not found by its name", name)
+		}
 	}
 }
 

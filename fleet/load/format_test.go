@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"pgregory.net/rapid"
@@ -85,17 +84,11 @@ func TestFormatMeansTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		files := drawDirectory(t, drawSpecs(t))
-		want, diags := Dir(directory(files), Options{})
-		if diags.HasErrors() {
-			t.Fatal(rendered(want, diags))
-		}
+		want := mustLoad(t, directory(files), Options{})
 		for name, text := range files {
 			files[name] = string(checkFormat(t, []byte(text)))
 		}
-		got, diags := Dir(directory(files), Options{})
-		if diff := cmp.Diff(want.Config, got.Config); diff != "" || diags.HasErrors() {
-			t.Fatalf("%s\n%s", rendered(got, diags), diff)
-		}
+		equal(t, "laid out", want.Config, mustLoad(t, directory(files), Options{}).Config)
 	})
 }
 
@@ -124,9 +117,7 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(text), string(checkFormat(t, text))); diff != "" {
-			t.Errorf("%s (-is +laid out):\n%s", name, diff)
-		}
+		equal(t, name, string(text), string(checkFormat(t, text)))
 		var names []string
 		for _, e := range declared.FindAllSubmatch(text, -1) {
 			names = append(names, string(e[1]))
@@ -147,10 +138,7 @@ func TestExamples(t *testing.T) {
 func TestIrregularFile(t *testing.T) {
 	t.Parallel()
 	fsys := fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}, "b.fleet.hcl": {Mode: fs.ModeNamedPipe}}
-	r, diags := Dir(fsys, Options{})
-	if r.Config != nil || len(diags) != 1 || diags[0].Summary != "Unreadable file" || !strings.Contains(diags[0].Detail, "no regular file") {
-		t.Errorf("config %v, diagnostics %v", r.Config, diags)
-	}
+	refused(t, fsys, "Unreadable file", "no regular file")
 }
 
 // sparse is a file that is larger than any memory.
@@ -170,9 +158,8 @@ func (holes) Size() int64 { return 1 << 50 }
 // TestHugeFile: the size is checked before the file is read.
 func TestHugeFile(t *testing.T) {
 	t.Parallel()
-	r, diags := Dir(sparse{fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}}}, Options{})
-	if r.Config != nil || len(diags) != 1 || diags[0].Summary != tooLarge || diags[0].Subject.Filename != "a.fleet.hcl" {
-		t.Errorf("config %v, diagnostics %v", r.Config, diags)
+	if d := refused(t, sparse{fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}}}, tooLarge, ""); d.Subject.Filename != "a.fleet.hcl" {
+		t.Errorf("at %v", d.Subject)
 	}
 }
 
@@ -182,10 +169,9 @@ func TestFileNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a\n::error::b.fleet.hcl", "a\x1b[2J.fleet.hcl", "a\u202eb.hcl", "a\r.fleet.hcl"} {
 		fsys := fstest.MapFS{"a.fleet.hcl": {Data: []byte(small)}, name: {Data: []byte("locals {}\n")}}
-		_, err := FileNames(fsys)
-		r, diags := Dir(fsys, Options{})
-		if err == nil || r.Config != nil || len(diags) != 1 || !strings.Contains(diags[0].Detail, "cannot be shown as it is; rename it") || strings.Contains(diags[0].Detail, name) {
-			t.Errorf("%q: %v, config %v, diagnostics %v", name, err, r.Config, diags)
+		d := refused(t, fsys, "Unreadable directory", "cannot be shown as it is; rename it")
+		if _, err := FileNames(fsys); err == nil || strings.Contains(d.Detail, name) {
+			t.Errorf("%q: %v, %v", name, err, d)
 		}
 	}
 	if names, err := FileNames(fstest.MapFS{"ä b%0A.fleet.hcl": {}, "n\nm.txt": {}}); err != nil || len(names) != 1 {

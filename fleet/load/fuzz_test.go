@@ -43,7 +43,7 @@ func FuzzDir(f *testing.F) {
 		nodes,
 		small + "artifact \"\" {\n  version = null\n  source = \"https://a:b@c/\\u0000?#\"\n  size = 1e400\n}\nlocals {\n  a = artifact\n  b = artifact.a.b[*]\n}\n" +
 			"fleet \"a\" {\n  tart {\n    artifact = [for a in artifact : a]\n  }\n  tart_kubelet {\n    artifact = \"${artifact[null]}\"\n    labels = { (null) = 1, a = artifact.a }\n  }\n}\n",
-		small + hostBlocks, levelled["runners.fleet.hcl"],
+		small + hostBlocks,
 		"host \"\" {}\nhost \"-\" {\n  server_id = null\n  group = null\n  environment = null\n}\nhost \"acme---00000\" {\n  group = fleet[*].group\n}\n",
 		"host \"a\" {\n  group = fleet[\"a\"].group[0]\n}\nhost \"b\" {\n  group = \"${null}\"\n}\nhost \"c\" {\n  group = fleet.0.group.1\n  environment = \"${1/0}\"\n}\n",
 		"\xef\xbb\xbfmacfleet {}\n", "\x00", "a \"b\" \"c\" {", "/*", "<<X", "x = 'a'", "\"", "}", "a = 1 b = 2",

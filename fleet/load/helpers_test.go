@@ -7,7 +7,9 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
+	"pgregory.net/rapid"
 )
 
 // directory makes a file system of names and contents.
@@ -80,11 +82,29 @@ func sourceLine(r Result, at hcl.Range) string {
 }
 
 // mustLoad loads a configuration that has no fault.
-func mustLoad(t *testing.T, fsys fs.FS, opts Options) Result {
+func mustLoad(t rapid.TB, fsys fs.FS, opts Options) Result {
 	t.Helper()
 	r, diags := Dir(fsys, opts)
 	if diags.HasErrors() || r.Config == nil {
 		t.Fatalf("faults:\n%s", rendered(r, diags))
 	}
 	return r
+}
+
+// equal compares.
+func equal[T any](t rapid.TB, what string, want, got T, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// refused loads a directory with one fault.
+func refused(t *testing.T, fsys fs.FS, summary, detail string) *hcl.Diagnostic {
+	t.Helper()
+	r, diags := Dir(fsys, Options{})
+	if r.Config != nil || len(diags) != 1 || diags[0].Summary != summary || !strings.Contains(diags[0].Detail, detail) {
+		t.Fatalf("config %v, diagnostics %v; want %q with %q", r.Config, diags, summary, detail)
+	}
+	return diags[0]
 }

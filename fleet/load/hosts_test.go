@@ -3,7 +3,6 @@ package load
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -33,6 +32,7 @@ host "legacy-01" {
   server_id   = "0a1b2c3d-0000-4000-8000-000000000001"
   group       = fleet["macos"].group.m2
   environment = "production"
+  password    = secret("op://acme/LEGACY/password")
 }
 host "legacy-02" {
   server_id   = "0a1b2c3d-0000-4000-8000-000000000002"
@@ -41,6 +41,7 @@ host "legacy-02" {
 }
 host "acme-production-macos-m2-0a1b3" {
   server_id = "0a1b3c3d-0000-4000-8000-000000000003"
+  password  = secret("env://ACME_PASSWORD")
 }
 `
 
@@ -51,8 +52,8 @@ func TestHosts(t *testing.T) {
 	tests := map[string][]fleet.Listed{
 		"production": {
 			{Name: "acme-production-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: override.WithBuiltIn().WithDefaults()},
-			{Name: "legacy-01", ServerID: legacyID, Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
-			{Name: "acme-production-macos-m2-0a1b3", ServerID: "0a1b3c3d-0000-4000-8000-000000000003", Fleet: "macos", Group: "m2", Spec: inherited.WithBuiltIn().WithDefaults()},
+			{Name: "legacy-01", ServerID: legacyID, Fleet: "macos", Group: "m2", Password: secret.Ref{Scheme: secret.OnePass, Path: "acme/LEGACY/password"}, Spec: inherited.WithBuiltIn().WithDefaults()},
+			{Name: "acme-production-macos-m2-0a1b3", ServerID: "0a1b3c3d-0000-4000-8000-000000000003", Fleet: "macos", Group: "m2", Password: secret.Ref{Scheme: secret.Env, Path: "ACME_PASSWORD"}, Spec: inherited.WithBuiltIn().WithDefaults()},
 		},
 		"staging": {
 			{Name: "acme-staging-macos-m2-8f1c2", Fleet: "macos", Group: "m2", Spec: fleet.Spec{Hostname: &fleet.Hostname{}, Power: &fleet.Power{}}.WithBuiltIn().WithDefaults()},
@@ -61,47 +62,12 @@ func TestHosts(t *testing.T) {
 	}
 	for environment, want := range tests {
 		got := mustLoad(t, one(small+hostBlocks), Options{Environment: environment}).Config
-		if diff := cmp.Diff(want, got.Hosts, cmpopts.IgnoreFields(fleet.Listed{}, "Sources")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", environment, diff)
-		}
+		equal(t, environment, want, got.Hosts, cmpopts.IgnoreFields(fleet.Listed{}, "Sources"))
 		if g := got.Fleets[0].Groups[0]; *g.Spec.Power.Sleep != 0 || g.Sources.Of("power.sleep").Level != fleet.BuiltIn {
 			t.Errorf("%s: a host's value reached its group: %+v", environment, g)
 		}
 	}
 	if _, diags := Dir(one(small+hostBlocks), Options{}); len(diags) != 1 || diags[0].Summary != "No environment chosen" {
 		t.Errorf("without an environment: %v", diags)
-	}
-}
-
-// TestHostPassword: a host's own password is a reference, on an adopted host and
-// on one whose block sets nothing else.
-func TestHostPassword(t *testing.T) {
-	t.Parallel()
-	got := mustLoad(t, one(small+`
-host "legacy-01" {
-  server_id = "`+legacyID+`"
-  group     = fleet.macos.group.m2
-  password  = secret("op://acme/LEGACY/password")
-}
-host "acme-macos-m2-8f1c2" {
-  password = secret("env://ACME_PASSWORD")
-}
-`), Options{}).Config
-	for name, want := range map[string]secret.Ref{
-		"legacy-01":           {Scheme: secret.OnePass, Path: "acme/LEGACY/password"},
-		"acme-macos-m2-8f1c2": {Scheme: secret.Env, Path: "ACME_PASSWORD"},
-	} {
-		if l, ok := got.Listed(name); !ok || l.Password != want {
-			t.Errorf("%s: password %v, want %v", name, l.Password, want)
-		}
-	}
-}
-
-// Without environments an adopted host needs none.
-func TestHostsWithoutEnvironments(t *testing.T) {
-	t.Parallel()
-	got := mustLoad(t, one(small+"host \"legacy-01\" {\n  server_id = \""+legacyID+"\"\n  group = fleet.macos.group.m2\n}\n"), Options{}).Config
-	if l, ok := got.Listed("legacy-01"); !ok || l.ServerID != legacyID || l.Spec.Power == nil {
-		t.Errorf("hosts = %+v", got.Hosts)
 	}
 }

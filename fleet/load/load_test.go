@@ -129,9 +129,7 @@ func TestConfig(t *testing.T) {
 		},
 	}
 	noSources := cmp.Transformer("", func(fleet.Sources) bool { return true })
-	if diff := cmp.Diff(want, r.Config, noSources); diff != "" {
-		t.Errorf("config (-want +got):\n%s", diff)
-	}
+	equal(t, "config", want, r.Config, noSources)
 }
 
 func TestConfigWithoutEnvironmentAndCluster(t *testing.T) {
@@ -177,17 +175,12 @@ func TestUnreadable(t *testing.T) {
   The file cannot be read: permission denied.
   b.fleet.hcl:1,1: (no source)
 `
-	if diff := cmp.Diff(want, rendered(r, diags)); diff != "" {
-		t.Error(diff)
-	}
-	var none fs.FS = fstest.MapFS{"file": {}}
-	sub, err := fs.Sub(none, "missing")
+	equal(t, "it", want, rendered(r, diags))
+	sub, err := fs.Sub(fstest.MapFS{"file": {}}, "missing")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, diags := Dir(sub, Options{}); len(diags) != 1 || diags[0].Summary != "Unreadable directory" {
-		t.Errorf("diagnostics = %v", diags)
-	}
+	refused(t, sub, "Unreadable directory", "")
 }
 
 func TestSameInputSameOutput(t *testing.T) {
@@ -202,8 +195,6 @@ func TestSameInputSameOutput(t *testing.T) {
 	want := rendered(first, diags)
 	for range 50 {
 		r, diags := Dir(one(faulty), opts)
-		if diff := cmp.Diff(want, rendered(r, diags)); diff != "" {
-			t.Fatal(diff)
-		}
+		equal(t, "it", want, rendered(r, diags))
 	}
 }

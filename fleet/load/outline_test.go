@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestOutline(t *testing.T) {
@@ -28,15 +26,9 @@ func TestOutline(t *testing.T) {
 		"c.fleet.hcl": strings.Repeat("a = [", 200),
 		"d.hcl":       "fleet \"elsewhere\" {}\n",
 	}
-	if diff := cmp.Diff(want, Outline(directory(files))); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	equal(t, "names", want, Outline(directory(files)))
 	files["e.fleet.hcl"] = "scaleway {\n  zones = [\"fr-par-3\", \"fr-par-1\", var.zone, upper(\"x\"), \"fr-par-3\"]\n}\n"
-	if diff := cmp.Diff([]string{"fr-par-1", "fr-par-3"}, Outline(directory(files)).Zones); diff != "" {
-		t.Errorf("zones (-want +got):\n%s", diff)
-	}
+	equal(t, "zones", []string{"fr-par-1", "fr-par-3"}, Outline(directory(files)).Zones)
 	none := Outline(unreadable{fstest.MapFS{"b.fleet.hcl": {}}})
-	if diff := cmp.Diff(Names{Steps: slices.Sorted(slices.Values(stepNames()))}, none); diff != "" {
-		t.Errorf("names of what cannot be read (-want +got):\n%s", diff)
-	}
+	equal(t, "names of what cannot be read", Names{Steps: slices.Sorted(slices.Values(stepNames()))}, none)
 }

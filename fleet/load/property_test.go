@@ -45,26 +45,17 @@ func TestMergeProperties(t *testing.T) {
 			"associative":  {merge(merge(a, b), c), merge(a, merge(b, c))},
 		}
 		for law, sides := range laws {
-			if diff := cmp.Diff(sides[0], sides[1]); diff != "" {
-				t.Fatalf("%s:\n%s", law, diff)
-			}
+			equal(t, law, sides[0], sides[1])
 		}
 	})
 }
 
 // lines writes what of a power block is set.
-func lines(p *fleet.Power) []string {
-	var all []string
-	add := func(name string, value *int) {
-		if value != nil {
-			all = append(all, fmt.Sprintf("%s = %d", name, *value))
+func lines(p *fleet.Power) (all []string) {
+	for _, v := range (fleet.Spec{Power: p}).Values() {
+		if name, inside := strings.CutPrefix(v.Path, "power."); inside && v.Text != "null" {
+			all = append(all, name+" = "+v.Text)
 		}
-	}
-	add("sleep", p.Sleep)
-	add("display_sleep", p.DisplaySleep)
-	add("auto_logout", p.AutoLogout)
-	if p.RestartAfterPowerLoss != nil {
-		all = append(all, fmt.Sprintf("restart_after_power_loss = %t", *p.RestartAfterPowerLoss))
 	}
 	return all
 }
@@ -81,29 +72,19 @@ func TestOrderAndSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		specs := drawSpecs(t)
 		first, second := drawDirectory(t, specs), drawDirectory(t, specs)
-		r, diags := Dir(directory(first), Options{})
-		if diags.HasErrors() {
-			t.Fatal(rendered(r, diags))
-		}
-		other, _ := Dir(directory(second), Options{})
+		r, other := mustLoad(t, directory(first), Options{}), mustLoad(t, directory(second), Options{})
 		byName := func(c *fleet.Config) {
 			sort.Slice(c.Fleets, func(i, j int) bool { return c.Fleets[i].Name < c.Fleets[j].Name })
 			sort.Slice(c.Hosts, func(i, j int) bool { return c.Hosts[i].Name < c.Hosts[j].Name })
 		}
 		byName(r.Config)
 		byName(other.Config)
-		if diff := cmp.Diff(r.Config, other.Config, withoutLines); diff != "" {
-			t.Fatalf("%v\n%v\n%s", first, second, diff)
-		}
+		equal(t, fmt.Sprintf("%v\n%v", first, second), r.Config, other.Config, withoutLines)
 		want := merge(merge(inheritedBy(specs, "a"), specs["a"]), specs["a group"]).WithBuiltIn().WithDefaults()
-		if diff := cmp.Diff(want, r.Config.Fleets[0].Groups[0].Spec); diff != "" {
-			t.Fatalf("merged (-want +got):\n%s", diff)
-		}
+		equal(t, "merged", want, r.Config.Fleets[0].Groups[0].Spec)
 		for _, h := range r.Config.Hosts {
 			_, g, _ := r.Config.Group(h.Fleet, h.Group)
-			if diff := cmp.Diff(merge(g.Spec, specs[h.Name]).WithBuiltIn().WithDefaults(), h.Spec); diff != "" {
-				t.Fatalf("merged for %s (-want +got):\n%s", h.Name, diff)
-			}
+			equal(t, "merged for "+h.Name, merge(g.Spec, specs[h.Name]).WithBuiltIn().WithDefaults(), h.Spec)
 		}
 		if len(r.Config.Hosts) != 2 {
 			t.Fatalf("hosts = %v", r.Config.Hosts)

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
 )
@@ -68,11 +66,7 @@ host "acme-builders-m4-8f1c2" {
 
 func TestRunnersOfLevels(t *testing.T) {
 	t.Parallel()
-	r, diags := Dir(one(runnersOfLevels), Options{})
-	if len(diags) > 0 {
-		t.Fatal(rendered(r, diags))
-	}
-	cfg := r.Config
+	cfg := mustLoad(t, one(runnersOfLevels), Options{}).Config
 	ref := func(scheme secret.Scheme, path string) secret.Ref { return secret.Ref{Scheme: scheme, Path: path} }
 	apps := []fleet.GitHubApp{
 		{Name: "builders", AppID: fleet.Known{Ref: ref(secret.OnePass, "acme/BUILDERS/app-id")}, InstallationID: fleet.Known{Text: "7654321"},
@@ -80,9 +74,7 @@ func TestRunnersOfLevels(t *testing.T) {
 		{Name: "images", AppID: fleet.Known{Text: "Iv23liExample01"}, PrivateKey: ref(secret.OnePass, "acme/IMAGES/private-key"),
 			PreviousPrivateKey: ref(secret.OnePass, "acme/IMAGES/old-private-key")},
 	}
-	if diff := cmp.Diff(apps, cfg.GitHubApps); diff != "" {
-		t.Errorf("apps (-want +got):\n%s", diff)
-	}
+	equal(t, "apps", apps, cfg.GitHubApps)
 	common := `host="github.com" organization="acme" repository=null `
 	rest := ` version=null sha256=null fence_group=null allow_public_repositories=false mode="persistent"`
 	for i, want := range []string{
@@ -91,16 +83,8 @@ func TestRunnersOfLevels(t *testing.T) {
 		`app=null token=secret("env://GITHUB_TOKEN") host="acme.ghe.com" organization=null repository="acme/library.images" labels=["library"] default_labels=true runner_group=null work_folder="_work" min_version=null` + rest,
 		`app=github_app.images token=null ` + common + `labels=["Images"] default_labels=false runner_group="images" work_folder="/Users/m1/work" min_version="2.336.0"` + rest,
 	} {
-		var got []string
 		of := cfg.Specs()[i]
-		for _, v := range of.Spec.Values() {
-			if name, inside := strings.CutPrefix(v.Path, runner+"."); inside {
-				got = append(got, name+"="+v.Text)
-			}
-		}
-		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("fleet %s, group %s (-want +got):\n%s", of.Fleet, of.Group, diff)
-		}
+		equal(t, of.Fleet+", "+of.Group, want, values(of.Spec, runner+"."))
 	}
 	if got := cfg.Fleets[1].Groups[0].Spec.GithubRunner.Scope(); got != "https://acme.ghe.com/acme/library.images" {
 		t.Errorf("scope %s", got)
@@ -109,6 +93,17 @@ func TestRunnersOfLevels(t *testing.T) {
 	if cfg.Hash() == other.Hash() {
 		t.Error("the key of an App does not count in the hash")
 	}
+}
+
+// values are those of a specification below a path, each as name=text.
+func values(spec fleet.Spec, below string) string {
+	var all []string
+	for _, v := range spec.Values() {
+		if name, inside := strings.CutPrefix(v.Path, below); inside {
+			all = append(all, name+"="+v.Text)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // TestSecretsOfRunners: what hosts may read holds neither an App's key nor a token.

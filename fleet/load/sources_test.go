@@ -1,125 +1,16 @@
 package load
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"pgregory.net/rapid"
 
 	"github.com/macfleet/macfleet/fleet"
 )
-
-// levelled has values on each of the four levels, in two files.
-var levelled = map[string]string{
-	"main.fleet.hcl": base + `
-variable "sleep" {
-  default = 7
-}
-defaults {
-  os = "Tahoe"
-  hostname {}
-  power {
-    sleep         = 1
-    display_sleep = 2
-  }
-}
-`,
-	"runners.fleet.hcl": `fleet "runners" {
-  power {
-    sleep = var.sleep
-  }
-  group "m2" {
-    type     = "M2-L"
-    replicas = 2
-    power {
-      auto_logout = 3
-    }
-  }
-}
-fleet "builders" {
-  os      = "Sequoia"
-  disable = ["power"]
-  group "m2" {
-    type     = "M2-L"
-    replicas = 1
-  }
-}
-host "acme-runners-m2-8f1c2" {
-  power {
-    disk_sleep = 4
-  }
-}
-host "legacy" {
-  server_id = "0a1b2c3d-0000-4000-8000-000000000001"
-  group     = fleet.builders.group.m2
-  power {}
-}
-`,
-}
-
-// places renders sources as "path: level file:line".
-func places(s fleet.Sources) []string {
-	var all []string
-	for _, path := range sortedKeys(s) {
-		all = append(all, fmt.Sprintf("%s: %s %s", path, s[path].Level, s[path]))
-	}
-	return all
-}
-
-func TestSources(t *testing.T) {
-	t.Parallel()
-	cfg := mustLoad(t, directory(levelled), Options{}).Config
-	group := func(i int) fleet.Sources { return cfg.Fleets[i].Groups[0].Sources }
-	tests := map[string]struct {
-		got  fleet.Sources
-		want []string
-	}{
-		"group": {group(0), []string{
-			"hostname: defaults main.fleet.hcl:18",
-			"os: defaults main.fleet.hcl:17",
-			"power: group runners.fleet.hcl:8",
-			"power.auto_logout: group runners.fleet.hcl:9",
-			"power.display_sleep: defaults main.fleet.hcl:21",
-			"power.sleep: fleet runners.fleet.hcl:3",
-			"replicas: group runners.fleet.hcl:7",
-			"type: group runners.fleet.hcl:6",
-		}},
-		"disabled": {group(1), []string{
-			"hostname: defaults main.fleet.hcl:18",
-			"os: fleet runners.fleet.hcl:14",
-			"replicas: group runners.fleet.hcl:18",
-			"type: group runners.fleet.hcl:17",
-		}},
-		"override": {cfg.Hosts[0].Sources, []string{
-			"hostname: defaults main.fleet.hcl:18",
-			"os: defaults main.fleet.hcl:17",
-			"power: host runners.fleet.hcl:22",
-			"power.auto_logout: group runners.fleet.hcl:9",
-			"power.disk_sleep: host runners.fleet.hcl:23",
-			"power.display_sleep: defaults main.fleet.hcl:21",
-			"power.sleep: fleet runners.fleet.hcl:3",
-			"replicas: group runners.fleet.hcl:7",
-			"type: group runners.fleet.hcl:6",
-		}},
-		"host wants what its fleet disables": {cfg.Hosts[1].Sources, []string{
-			"hostname: defaults main.fleet.hcl:18",
-			"os: fleet runners.fleet.hcl:14",
-			"power: host runners.fleet.hcl:29",
-			"replicas: group runners.fleet.hcl:18",
-			"type: group runners.fleet.hcl:17",
-		}},
-	}
-	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, places(tt.got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
 
 // A step may hold blocks in blocks, and the sources need no change for it.
 func TestSourcesOfNestedBlocks(t *testing.T) {
@@ -147,9 +38,7 @@ func TestSourcesOfNestedBlocks(t *testing.T) {
 		got[path] = rng.Start.Line
 	}
 	want := map[string]int{"kubelet": 1, "kubelet.pods": 2, "kubelet.reserve": 3, "kubelet.reserve.memory": 4, "kubelet.mount": 6}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	equal(t, "it", want, got)
 }
 
 // TestLeavesShowWhatIsWritten: a field must distinguish an unset value from a written one, or merging
@@ -215,10 +104,7 @@ func TestSourcesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		specs := drawSpecs(t)
 		files := drawDirectory(t, specs)
-		r, diags := Dir(directory(files), Options{})
-		if diags.HasErrors() {
-			t.Fatal(rendered(r, diags))
-		}
+		r := mustLoad(t, directory(files), Options{})
 		for _, f := range r.Config.Fleets {
 			g := f.Groups[0]
 			levels := map[fleet.Level]fleet.Spec{fleet.InDefaults: inheritedBy(specs, f.Name), fleet.InFleet: specs[f.Name], fleet.InGroup: specs[f.Name+" group"]}
@@ -261,6 +147,11 @@ func checkSources(t *rapid.T, files map[string]string, spec fleet.Spec, sources 
 		}
 		if path, value := find(t, files, at); path != v.Path || value != v.Text {
 			t.Fatalf("%s = %s comes from %s, where %s = %s is written\n%s", v.Path, v.Text, at, path, value, files[at.File])
+		}
+	}
+	for _, path := range []string{"os", "type", "replicas"} {
+		if sources.Of(path).Level == fleet.BuiltIn {
+			t.Fatalf("%s has no source", path)
 		}
 	}
 	for path, at := range sources {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
 )
@@ -44,9 +42,7 @@ func TestSSH(t *testing.T) {
 				t.Fatal("the small configuration has no private_key: fix this test")
 			}
 			r := mustLoad(t, one(before+tt.block+after), Options{})
-			if diff := cmp.Diff(tt.want, r.Config.SSH); diff != "" {
-				t.Errorf("ssh (-want +got):\n%s", diff)
-			}
+			equal(t, "ssh", tt.want, r.Config.SSH)
 		})
 	}
 }

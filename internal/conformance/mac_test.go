@@ -37,18 +37,7 @@ func TestMac(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	key, err := loginKey(*keyFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := *hostFlag
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		address = net.JoinHostPort(address, "22")
-	}
-	pin, err := trusted(ctx, address, *fingerprintFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, address, pin := realMac(ctx, t)
 	reach := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
@@ -63,6 +52,24 @@ func TestMac(t *testing.T) {
 			t.Errorf("%s differs", o.Row.ID())
 		}
 	}
+}
+
+// realMac returns what the flags say of a real Mac: the key to log in with, its address, and its host key.
+func realMac(ctx context.Context, t *testing.T) (ssh.Signer, string, plan.Pin) {
+	t.Helper()
+	key, err := loginKey(*keyFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := *hostFlag
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		address = net.JoinHostPort(address, "22")
+	}
+	pin, err := trusted(ctx, address, *fingerprintFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, address, pin
 }
 
 // loginKey returns the one key to offer.

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,11 +28,8 @@ import (
 func newKey(t *testing.T) (ed25519.PrivateKey, ssh.Signer) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
+	signer, odd := ssh.NewSignerFromKey(private)
+	if err = errors.Join(err, odd); err != nil {
 		t.Fatal(err)
 	}
 	return private, signer
@@ -74,7 +72,7 @@ func TestMacRunner(t *testing.T) {
 				f.AuthorizedKeys = []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))}
 			})
 			dial := serveOnce(t, func(conn *net.TCPConn) { _ = m.Serve(context.Background(), conn, func(string) {}) })
-			before := listing(t, m.Root())
+			unchanged := listed(t, m)
 			about, all, err := ask(t.Context(), hosts.Options{User: "m1", Key: key, Dial: dial}, acme, table(t), files)
 			if err != nil {
 				t.Fatal(err)
@@ -83,9 +81,7 @@ func TestMacRunner(t *testing.T) {
 				t.Errorf("about = %s, want %s", about, want)
 			}
 			checkReport(t, about, all, table(t), files)
-			if after := listing(t, m.Root()); after != before {
-				t.Errorf("the rows left files behind:\n%s", after)
-			}
+			unchanged()
 		})
 	}
 }

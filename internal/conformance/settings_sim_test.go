@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/internal/conformance"
@@ -34,26 +35,36 @@ func simulatedOwner(t *testing.T) (*mac.Machine, owned) {
 func TestExperiments(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
-	before := listing(t, m.Root())
+	unchanged := listed(t, m)
+	if ran := o.fitting(t, "").ran(); ran < 8 {
+		t.Errorf("only %d rows were run", ran)
+	}
+	unchanged()
+}
+
+// fitting runs the experiments, of which those of a name, or all, must be as expected.
+func (o owned) fitting(t *testing.T, name string) findings {
+	t.Helper()
 	r, err := o.experiment(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
 	for _, v := range r.verdicts {
-		if v.NotRun == "" {
-			ran++
-			if !v.Fits {
-				t.Errorf("%s: %s is %q\n%s", v.Experiment, v.Key, v.Value, r.output[v.Experiment])
-			}
+		if v.NotRun == "" && !v.Fits && (name == "" || v.Experiment == name) {
+			t.Errorf("%s: %s is %q\n%s", v.Experiment, v.Key, v.Value, r.output[v.Experiment])
 		}
 	}
-	if ran < 8 {
-		t.Errorf("only %d rows were run\n%s", ran, r.text())
+	return r
+}
+
+// ran counts the rows that were run.
+func (r findings) ran() (n int) {
+	for _, v := range r.verdicts {
+		if v.NotRun == "" {
+			n++
+		}
 	}
-	if after := listing(t, m.Root()); after != before {
-		t.Errorf("files are left behind:\n%s", after)
-	}
+	return n
 }
 
 // withAVM gives a simulated Mac Tart, a session and a virtual machine.
@@ -78,14 +89,8 @@ func TestExperimentsWithAVM(t *testing.T) {
 	m, o := simulatedOwner(t)
 	withAVM(t, m)
 	o.vm = "base"
-	r, err := o.experiment(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range r.verdicts {
-		if v.NotRun != "" || !v.Fits {
-			t.Errorf("%s: %s is %q %s\n%s", v.Experiment, v.Key, v.Value, v.NotRun, r.output[v.Experiment])
-		}
+	if r := o.fitting(t, ""); r.ran() != len(r.verdicts) {
+		t.Errorf("not all rows were run:\n%s", r.text())
 	}
 	if all, err := m.VMs(); err != nil || len(all) != 1 || all[0].Name != "base" {
 		t.Errorf("virtual machines %+v, %v", all, err)
@@ -99,13 +104,11 @@ func TestExperimentsRefused(t *testing.T) {
 	if err := m.WriteFile("/etc/macfleet/host.json", []byte("{}"), 0, 0, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	before := listing(t, m.Root())
+	unchanged := listed(t, m)
 	if _, err := o.experiment(t.Context()); err == nil || !strings.Contains(err.Error(), "ANYWAY=1") {
 		t.Errorf("got %v", err)
 	}
-	if after := listing(t, m.Root()); after != before {
-		t.Errorf("files were changed:\n%s", after)
-	}
+	unchanged()
 }
 
 // TestExperimentsInterrupted checks that an interrupted run reverts the experiments so far.
@@ -113,7 +116,7 @@ func TestExperimentsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"pf", "swap", "loginwindow"} {
 		m, o := simulatedOwner(t)
-		before := listing(t, m.Root())
+		unchanged := listed(t, m)
 		ctx, cancel := context.WithCancel(t.Context())
 		o.begins = func(name string) {
 			if name == at {
@@ -124,7 +127,7 @@ func TestExperimentsInterrupted(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 		cancel()
-		nothingLeft(t, m, before)
+		unchanged()
 	}
 }
 
@@ -135,7 +138,7 @@ func TestExperimentsKilled(t *testing.T) {
 	again := 0
 	for n := 0; ; n++ {
 		m, o := simulatedOwner(t)
-		before, begun := listing(t, m.Root()), false
+		unchanged, begun := listed(t, m), false
 		o.begins = func(string) {
 			if !begun {
 				m.InterruptAfter(n, mac.Killed)
@@ -157,7 +160,7 @@ func TestExperimentsKilled(t *testing.T) {
 				t.Errorf("killed before tool %d, and then %v", n, err)
 			}
 		}
-		nothingLeft(t, m, before)
+		unchanged()
 	}
 }
 
@@ -172,7 +175,7 @@ func TestExperimentsContinue(t *testing.T) {
 		{"loginwindow", "launchctl kickstart -k system/com.apple.loginwindow", ""},
 	} {
 		m, o := simulatedOwner(t)
-		before := listing(t, m.Root())
+		unchanged := listed(t, m)
 		held, stops := make(chan struct{}), make(chan struct{})
 		var mu sync.Mutex
 		var tools []string // since it was paused
@@ -213,7 +216,7 @@ func TestExperimentsContinue(t *testing.T) {
 			t.Errorf("%s: the experiment continued: %q", tc.held, tools)
 		}
 		mu.Unlock()
-		nothingLeft(t, m, before)
+		unchanged()
 	}
 }
 
@@ -226,25 +229,21 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// nothingLeft compares a Mac's files, jobs and pf references with those before.
-func nothingLeft(t *testing.T, m *mac.Machine, before string) {
+// listed returns a function that compares a Mac's files, jobs and pf references with those of now.
+func listed(t *testing.T, m *mac.Machine) (unchanged func()) {
 	t.Helper()
-	if after := listing(t, m.Root()); after != before {
-		known := strings.Split(before, "\n")
-		for line := range strings.Lines(after) {
-			if name, _, _ := strings.Cut(line, " "); !slices.Contains(known, strings.TrimSuffix(line, "\n")) {
-				t.Errorf("left behind or changed: %s", name)
-			}
+	before := listing(t, m.Root())
+	return func() {
+		t.Helper()
+		if diff := cmp.Diff(before, listing(t, m.Root())); diff != "" {
+			t.Errorf("files (-before +after):\n%s", diff)
 		}
-		if len(after) < len(before) {
-			t.Error("files are missing")
+		if err := m.Advance(time.Minute); err != nil { // a job that was booted out needs seconds to exit
+			t.Fatal(err)
 		}
-	}
-	if err := m.Advance(time.Minute); err != nil { // a job that was booted out needs seconds to exit
-		t.Fatal(err)
-	}
-	if got := as(t, m, "launchctl list | grep -c macfleet.conformance || :; pfctl -s References 2>/dev/null | grep -c pfctl || :"); got != "0\n0\n" {
-		t.Errorf("left are jobs and references: %q", got)
+		if got := as(t, m, "launchctl list | grep -c macfleet.conformance || :; pfctl -s References 2>/dev/null | grep -c pfctl || :"); got != "0\n0\n" {
+			t.Errorf("left are jobs and references: %q", got)
+		}
 	}
 }
 
@@ -267,15 +266,7 @@ func TestExperimentsLeavePF(t *testing.T) {
 		withAVM(t, m)
 		o.vm = "base"
 		as(t, m, enable)
-		r, err := o.experiment(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range r.verdicts {
-			if v.Experiment == "pf" && !v.Fits {
-				t.Errorf("%s: %s: %s is %q", enable, v.Experiment, v.Key, v.Value)
-			}
-		}
+		o.fitting(t, "pf")
 		if got := as(t, m, "pfctl -s info 2>/dev/null | head -n 1"); !strings.HasPrefix(got, "Status: "+state) {
 			t.Errorf("%s: pf does not have its former state: %s", enable, got)
 		}
@@ -307,20 +298,11 @@ func TestJudgeExperiment(t *testing.T) {
 func TestExperimentsRestored(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
-	before := listing(t, m.Root())
-	_, err := m.Run(t.Context(), "root", `mkdir -p /usr/local/lib/macfleet-conformance && cd /usr/local/lib/macfleet-conformance && echo x >daemon && chmod 755 daemon &&
+	unchanged := listed(t, m)
+	as(t, m, `mkdir -p /usr/local/lib/macfleet-conformance && cd /usr/local/lib/macfleet-conformance && echo x >daemon && chmod 755 daemon &&
 pfctl -E 2>&1 | grep Token | tr -dc 0-9 >token && echo x >/Library/LaunchDaemons/dev.macfleet.conformance.plist`)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := o.restore(); err != nil {
 		t.Fatal(err)
 	}
-	if after := listing(t, m.Root()); after != before {
-		t.Errorf("files are left behind:\n%s", after)
-	}
-	got, err := m.Run(t.Context(), "root", "pfctl -s References 2>/dev/null | grep -c pfctl || true")
-	if err != nil || strings.TrimSpace(string(got.Stdout)) != "0" {
-		t.Errorf("references: %s, %v", got.Stdout, err)
-	}
+	unchanged()
 }

@@ -40,18 +40,7 @@ func TestOwnedMac(t *testing.T) {
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	key, err := loginKey(*keyFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := *hostFlag
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		address = net.JoinHostPort(address, "22")
-	}
-	pin, err := trusted(ctx, address, *fingerprintFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, address, pin := realMac(ctx, t)
 	shown, _, _, _, err := ssh.ParseAuthorizedKey([]byte(pin.Key))
 	if err != nil {
 		t.Fatal(err)
