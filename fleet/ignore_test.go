@@ -7,8 +7,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// TestIgnoreEnds checks an ignore around its last day, from two zones: the day is
-// one of UTC.
+// TestIgnoreEnds checks an ignore around its last day, from two zones: the day is one of UTC.
 func TestIgnoreEnds(t *testing.T) {
 	t.Parallel()
 	last := time.Date(2026, 12, 31, 0, 0, 0, 0, time.UTC)

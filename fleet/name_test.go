@@ -205,8 +205,7 @@ func TestPoolConflictIsExact(t *testing.T) {
 	})
 }
 
-// hasWitness reports whether some owned name has the prefix: the one that the
-// answer names, or any where the prefix ends inside the owner.
+// hasWitness reports whether some owned name has the prefix: the one that the answer names, or any where the prefix ends inside the owner.
 func hasWitness(o fleet.Owner, prefix, why string) bool {
 	if strings.HasPrefix(o.String()+"-", prefix) {
 		return true

@@ -14,8 +14,7 @@ import (
 	"github.com/macfleet/macfleet/steps/kcpassword"
 )
 
-// TestInput: lines are all that a script reads, and what they hold is the
-// password, whatever it holds itself.
+// TestInput: lines are all that a script reads, and what they hold is the password, whatever it holds itself.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -205,8 +205,7 @@ func FuzzPmset(f *testing.F) {
 	})
 }
 
-// FuzzPreference: whatever defaults says is a whole number, a missing key, or
-// unread.
+// FuzzPreference: whatever defaults says is a whole number, a missing key, or unread.
 func FuzzPreference(f *testing.F) {
 	for _, seed := range []struct {
 		exit           int

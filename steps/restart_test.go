@@ -9,8 +9,7 @@ import (
 	"github.com/macfleet/macfleet/steps"
 )
 
-// TestRestartNeedsAJob: a step without a job, and a host without the block, have
-// nothing to restart.
+// TestRestartNeedsAJob: a step without a job, and a host without the block, have nothing to restart.
 func TestRestartNeedsAJob(t *testing.T) {
 	t.Parallel()
 	const kubelet, power, runner, exporter, tailnet = plan.StepID("tart_kubelet"), plan.StepID("power"), plan.StepID("github_runner"), plan.StepID("node_exporter"), plan.StepID("tailscale")

@@ -21,8 +21,7 @@ import (
 
 const name = stepstest.Name
 
-// everything wants every step: a block that needs attributes has them, and each other block of the
-// specification has its defaults.
+// everything wants every step: a block that needs attributes has them, and each other block of the specification has its defaults.
 var everything = func() fleet.Spec {
 	spec := fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(),
 		BuildTools: stepstest.BuildTools(), Disk: &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
@@ -282,8 +281,7 @@ func perform(r *rapid.T, c plan.Change, facts plan.Facts) {
 	set("power.settings", b.String())
 }
 
-// TestNormalFormsDistinguishSettings: two hosts whose facts differ in anything a
-// step reads never have one digest.
+// TestNormalFormsDistinguishSettings: two hosts whose facts differ in anything a step reads never have one digest.
 func TestNormalFormsDistinguishSettings(t *testing.T) {
 	t.Parallel()
 	forms := make(map[string]string)

@@ -78,8 +78,7 @@ func (h sudoer) run(c plan.Command, input string, before, after int) (exit, tool
 	return a.Exit, h.Count()
 }
 
-// folder returns what counts in sudoers.d, and how many files there are that sudo
-// skips because of the dot.
+// folder returns what counts in sudoers.d, and how many files there are that sudo skips because of the dot.
 func (h sudoer) folder() (counts string, others int) {
 	h.T.Helper()
 	for name, text := range h.Files(h.Path("/etc/sudoers.d")) {

@@ -12,8 +12,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestTracesAndAProof: an answer without traces says nothing of a host whose
-// marker has a record.
+// TestTracesAndAProof: an answer without traces says nothing of a host whose marker has a record.
 func TestTracesAndAProof(t *testing.T) {
 	t.Parallel()
 	for id, answer := range map[plan.StepID]string{"vm_firewall": "\n== nothing\n", "auto_login": "nothing 0 the marker holds no record\n"} {
@@ -27,8 +26,7 @@ func TestTracesAndAProof(t *testing.T) {
 	}
 }
 
-// TestTracesStandBack: a probe is left out if the full probe of the same host has its
-// answer, and every probe may run where it runs.
+// TestTracesStandBack: a probe is left out if the full probe of the same host has its answer, and every probe may run where it runs.
 func TestTracesStandBack(t *testing.T) {
 	t.Parallel()
 	full := make(map[string]bool)

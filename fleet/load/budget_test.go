@@ -9,8 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestHostileExpressions: a short text that would make gigabytes is refused with its line
-// before it has made them.
+// TestHostileExpressions: a short text that would make gigabytes is refused with its line before it has made them.
 func TestHostileExpressions(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("X", 400_000)

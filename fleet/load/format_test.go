@@ -48,8 +48,7 @@ func TestFormatLeavesFaults(t *testing.T) {
 	}
 }
 
-// checkFormat holds the laws of a text that parses: a second time changes
-// nothing, and only spaces differ.
+// checkFormat holds the laws of a text that parses: a second time changes nothing, and only spaces differ.
 func checkFormat(t interface{ Fatalf(string, ...any) }, src []byte) []byte {
 	before := bytes.Clone(src)
 	once, diags := Format("a.fleet.hcl", src)
@@ -102,8 +101,7 @@ func FuzzFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) { checkFormat(t, src) })
 }
 
-// TestExamples holds the examples to what they show: they are laid out, and load in
-// each environment that they declare.
+// TestExamples holds the examples to what they show: they are laid out, and load in each environment that they declare.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	declared := regexp.MustCompile(`(?m)^environment "(\w+)"`)
@@ -163,8 +161,7 @@ func TestHugeFile(t *testing.T) {
 	}
 }
 
-// TestFileNames: one that would end a line of what is printed, or tell a terminal what
-// to do, is not used.
+// TestFileNames: one that would end a line of what is printed, or tell a terminal what to do, is not used.
 func TestFileNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a\n::error::b.fleet.hcl", "a\x1b[2J.fleet.hcl", "a\u202eb.hcl", "a\r.fleet.hcl"} {

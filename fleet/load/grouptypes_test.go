@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestGroupTypes: a list of types is kept in its order, the preferred one first, and a fault in the type is reported at
-// the list.
+// TestGroupTypes: a list of types is kept in its order, the preferred one first, and a fault in the type is reported at the list.
 func TestGroupTypes(t *testing.T) {
 	t.Parallel()
 	c := mustLoad(t, one(base+`

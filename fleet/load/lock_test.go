@@ -94,8 +94,7 @@ func TestLockedLoads(t *testing.T) {
 	})
 }
 
-// FuzzLock: whatever the text is, what comes out of it still parses, holds the
-// pins, and stays as it is a second time.
+// FuzzLock: whatever the text is, what comes out of it still parses, holds the pins, and stays as it is a second time.
 func FuzzLock(f *testing.F) {
 	for _, src := range []string{nodes, "artifact \"tart\" {\n}", "artifact \"tart\" { a = 1 }\nb = 2\n", "artifact \"tart\" {\r\n a = <<X\r\nX\r\n}\r\n",
 		"artifact \"tart\" {\n  sha256 = \"\"\n size = 1.5e3 // x\n}", "artifact tart {\n  sha256 = \"${1}\" # }\n}\nartifact \"tart\" {\n  /* a\n */ x = [\n1] /* b\n */\n}\n"} {

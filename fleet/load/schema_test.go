@@ -177,8 +177,7 @@ func TestSchemaExamples(t *testing.T) {
 	})
 }
 
-// notInConfig are attributes whose defaults are not those of the loader: package hosts has the timeouts', and
-// 0 means one wipe.
+// notInConfig are attributes whose defaults are not those of the loader: package hosts has the timeouts', and 0 means one wipe.
 var notInConfig = map[string]bool{"variable.type": true, "ssh.timeouts.dial": true, "ssh.timeouts.handshake": true, "ssh.timeouts.question": true,
 	"ssh.timeouts.change": true, "ssh.timeouts.exchange": true, "ssh.timeouts.silence": true, "ssh.timeouts.undo": true, "guardrails.max_wipes": true}
 

@@ -41,8 +41,7 @@ func TestSourcesOfNestedBlocks(t *testing.T) {
 	equal(t, "it", want, got)
 }
 
-// TestLeavesShowWhatIsWritten: a field must distinguish an unset value from a written one, or merging
-// and the noted sources disagree.
+// TestLeavesShowWhatIsWritten: a field must distinguish an unset value from a written one, or merging and the noted sources disagree.
 func TestLeavesShowWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	var walk func(reflect.Type, string)
@@ -69,8 +68,7 @@ func parsed(t interface{ Fatal(...any) }, name string, content []byte) *hclsynta
 	return body
 }
 
-// find returns what is written at a source: the path within its level's block, and
-// the value.
+// find returns what is written at a source: the path within its level's block, and the value.
 func find(t *rapid.T, files map[string]string, at fleet.Source) (path, value string) {
 	headers := map[fleet.Level]string{fleet.InDefaults: "defaults", fleet.InFleet: "fleet", fleet.InGroup: "group", fleet.InHost: "host"}
 	text := []byte(files[at.File])
@@ -97,8 +95,7 @@ func find(t *rapid.T, files map[string]string, at fleet.Source) (path, value str
 	return path, value
 }
 
-// Whatever the four levels set: each value is the one written where its source
-// says, and a value without a source is built in.
+// Whatever the four levels set: each value is the one written where its source says, and a value without a source is built in.
 func TestSourcesProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -164,8 +161,7 @@ func checkSources(t *rapid.T, files map[string]string, spec fleet.Spec, sources 
 	}
 }
 
-// writes reports whether a specification sets the value of a path. Values of
-// what is not set are null.
+// writes reports whether a specification sets the value of a path. Values of what is not set are null.
 func writes(spec fleet.Spec, path string) bool {
 	return slices.ContainsFunc(spec.Values(), func(v fleet.Value) bool {
 		return v.Path == path && v.Text != "null"

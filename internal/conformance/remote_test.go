@@ -127,8 +127,7 @@ func listing(t *testing.T, root string) string {
 	return out.String()
 }
 
-// TestMacRunnerOpenSSH runs the rows on this machine through its own sshd. Rows that need macOS are
-// skipped, because it reports no version.
+// TestMacRunnerOpenSSH runs the rows on this machine through its own sshd. Rows that need macOS are skipped, because it reports no version.
 func TestMacRunnerOpenSSH(t *testing.T) {
 	t.Parallel()
 	private, key := newKey(t)
@@ -137,8 +136,7 @@ func TestMacRunnerOpenSSH(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// TestShells runs all rows on this machine. Here each costs ten processes, so only every fourth is
-	// run.
+	// TestShells runs all rows on this machine. Here each costs ten processes, so only every fourth is run.
 	var rows []conformance.Row
 	for i, row := range table(t) {
 		if i%4 == 0 {

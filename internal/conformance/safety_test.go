@@ -15,8 +15,7 @@ var (
 	looking    = regexp.MustCompile(`launchctl (print|print-disabled|list|error) `)
 )
 
-// TestSafety checks that each row declares what it changes: a Mac that a person lends must be
-// unchanged afterwards.
+// TestSafety checks that each row declares what it changes: a Mac that a person lends must be unchanged afterwards.
 func TestSafety(t *testing.T) {
 	t.Parallel()
 	rows, err := Table(map[string]string{"watchdog": "a perl text"})

@@ -30,8 +30,7 @@ func simulatedOwner(t *testing.T) (*mac.Machine, owned) {
 		}}
 }
 
-// TestExperiments runs the experiments on a simulated Mac: all expectations hold, and nothing is left
-// behind.
+// TestExperiments runs the experiments on a simulated Mac: all expectations hold, and nothing is left behind.
 func TestExperiments(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)
@@ -82,8 +81,7 @@ func withAVM(t *testing.T, m *mac.Machine) {
 	}
 }
 
-// TestExperimentsWithAVM runs them on a simulated Mac with Tart, a session and a virtual machine,
-// which stays unchanged.
+// TestExperimentsWithAVM runs them on a simulated Mac with Tart, a session and a virtual machine, which stays unchanged.
 func TestExperimentsWithAVM(t *testing.T) {
 	t.Parallel()
 	m, o := simulatedOwner(t)

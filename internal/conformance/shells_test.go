@@ -18,8 +18,7 @@ import (
 // path is the search path of the rows, as on a Mac.
 const path = "/usr/bin:/bin:/usr/sbin:/sbin"
 
-// TestShells runs the rows for any POSIX system in real shells, with this machine's tools: in dash,
-// and in bash in the mode of macOS's sh.
+// TestShells runs the rows for any POSIX system in real shells, with this machine's tools: in dash, and in bash in the mode of macOS's sh.
 func TestShells(t *testing.T) {
 	t.Parallel()
 	scripttest.InShells(t, func(t *testing.T, argv []string) {

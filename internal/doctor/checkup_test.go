@@ -17,8 +17,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// examined returns the check list of a server as "name state", and the checks by
-// name.
+// examined returns the check list of a server as "name state", and the checks by name.
 func (w *world) examined(t *testing.T, n int) (states string, by map[string]doctor.Check) {
 	t.Helper()
 	for id, seen := range w.hosts {
@@ -117,8 +116,7 @@ const notCompared = "step alpha unknown, step beta unknown"
 // nothing is the state of a host about which nothing is known.
 const nothing = "connection unknown, ssh unknown, host key unknown, authentication unknown, answers unknown"
 
-// TestExamineTroubles takes every trouble that a conversation can end with: ok is
-// only what was checked before it.
+// TestExamineTroubles takes every trouble that a conversation can end with: ok is only what was checked before it.
 func TestExamineTroubles(t *testing.T) {
 	t.Parallel()
 	const login = "host key problem, authentication unknown, answers unknown"
@@ -202,8 +200,7 @@ func TestExamineWords(t *testing.T) {
 	}
 }
 
-// TestUnreadReasons requires a separate remedy for each reason that package hosts
-// gives for a missing answer.
+// TestUnreadReasons requires a separate remedy for each reason that package hosts gives for a missing answer.
 func TestUnreadReasons(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../hosts/frame.go")

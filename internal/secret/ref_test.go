@@ -59,8 +59,7 @@ func TestParseRefRefuses(t *testing.T) {
 	}
 }
 
-// TestRefRoundTrip: a reference that parses is written as it was read, and any
-// text either is refused or comes back unchanged.
+// TestRefRoundTrip: a reference that parses is written as it was read, and any text either is refused or comes back unchanged.
 func TestRefRoundTrip(t *testing.T) {
 	t.Parallel()
 	scheme := rapid.SampledFrom([]string{"env", "file", "k8s", "op", "ENV", "", "x"})

@@ -110,8 +110,7 @@ func drawSecret(t *rapid.T) string {
 	}).Draw(t, "secret")
 }
 
-// TestScrubbedTextHoldsNoSecret plants values in any text, as they are and as
-// programs write them, overlapping each other.
+// TestScrubbedTextHoldsNoSecret plants values in any text, as they are and as programs write them, overlapping each other.
 func TestScrubbedTextHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -44,8 +44,7 @@ func value(t *testing.T, text string) secret.Value {
 	return v
 }
 
-// verbs are those that fmt knows, with flags, and some that are wrong for a
-// text: fmt then prints the operand without asking it.
+// verbs are those that fmt knows, with flags, and some that are wrong for a text: fmt then prints the operand without asking it.
 func verbs() []string {
 	return []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%t", "%c", "%U", "%e", "%b", "%o",
 		"%20s", "%-20s", "%.3s", "%#q", "%+q", "%T", "%p", "%z", "%w"}

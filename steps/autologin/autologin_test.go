@@ -17,8 +17,7 @@ var loggedIn = fleet.Spec{AutoLogin: &fleet.AutoLogin{}}
 
 const loginProbe = "auto_login.state/m1"
 
-// macLogin is a Mac as the step's probe sees it. The zero value is a factory Mac
-// without a user at its screen.
+// macLogin is a Mac as the step's probe sees it. The zero value is a factory Mac without a user at its screen.
 type macLogin struct {
 	vault, managed, forbidden bool
 	user                      string // whom loginwindow logs in
@@ -324,8 +323,7 @@ func TestAutoLoginReads(t *testing.T) {
 	}
 }
 
-// TestAutoLoginRemoval: what macfleet made goes when the block goes; what a
-// stranger made stays.
+// TestAutoLoginRemoval: what macfleet made goes when the block goes; what a stranger made stays.
 func TestAutoLoginRemoval(t *testing.T) {
 	t.Parallel()
 	remove := func(facts plan.Facts, proven bool) plan.Finding {
@@ -374,8 +372,7 @@ func TestAutoLoginProbes(t *testing.T) {
 	}
 }
 
-// FuzzAutoLogin: whatever the host says, the answer is understood or unread, and
-// a session that exists is never ended.
+// FuzzAutoLogin: whatever the host says, the answer is understood or unread, and a session that exists is never ended.
 func FuzzAutoLogin(f *testing.F) {
 	f.Add(fine.answer().Stdout, 0)
 	f.Add(macLogin{}.answer().Stdout, 0)

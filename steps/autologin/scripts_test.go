@@ -100,8 +100,7 @@ func (m loginMac) harmless(a plan.Answer) {
 	}
 }
 
-// perform does what a plan says, with a password that the Mac took, where one is known and asked for, else
-// with those that it has refused.
+// perform does what a plan says, with a password that the Mac took, where one is known and asked for, else with those that it has refused.
 func (m loginMac) perform(f plan.Finding, password string, refused ...string) plan.Answer {
 	m.T.Helper()
 	if len(f.Changes) != 1 {
@@ -150,8 +149,7 @@ func (m loginMac) settled() {
 	}
 }
 
-// TestAutoLoginScripts goes from a state over the step's own plan to a Mac with
-// a session.
+// TestAutoLoginScripts goes from a state over the step's own plan to a Mac with a session.
 func TestAutoLoginScripts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -233,8 +231,7 @@ func (m loginMac) seal() {
 	m.file([]byte("\x41\xfa\x37\x42\xbe\xd9\xb9\xd4\xa3\xb9\x1f"), 0o600)
 }
 
-// TestAutoLoginScriptFails: each failure has its code and a last line that says
-// what was found; no session is ended and no token left.
+// TestAutoLoginScriptFails: each failure has its code and a last line that says what was found; no session is ended and no token left.
 func TestAutoLoginScriptFails(t *testing.T) {
 	t.Parallel()
 	right := func(m loginMac) { m.ready(rightPassword) }
@@ -402,8 +399,7 @@ func TestAutoLoginStale(t *testing.T) {
 	}
 }
 
-// TestAutoLoginScriptKilled kills the script behind each of its calls, runs what
-// the next plan says, and finds a Mac that was kicked once.
+// TestAutoLoginScriptKilled kills the script behind each of its calls, runs what the next plan says, and finds a Mac that was kicked once.
 func TestAutoLoginScriptKilled(t *testing.T) {
 	t.Parallel()
 	scripttest.Need(t, "dash", "bash")

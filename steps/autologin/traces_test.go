@@ -7,8 +7,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// TestTracesOfAutoLogin is TestTracesOfTheFirewall for the session, where only the
-// record counts.
+// TestTracesOfAutoLogin is TestTracesOfTheFirewall for the session, where only the record counts.
 func TestTracesOfAutoLogin(t *testing.T) {
 	t.Parallel()
 	inShells(t, func(t *testing.T, m loginMac) {

@@ -81,8 +81,7 @@ func drawJob(t *rapid.T) launchd.Job {
 		Stdout: word.Draw(t, "stdout"), Stderr: word.Draw(t, "stderr")}
 }
 
-// TestPlistRoundTrip: what is rendered is read back as it was, and two jobs never
-// have the same text.
+// TestPlistRoundTrip: what is rendered is read back as it was, and two jobs never have the same text.
 func TestPlistRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -185,8 +184,7 @@ func TestParsePrint(t *testing.T) {
 	}
 }
 
-// TestPrintDiffers: each part of the description that launchctl shows is
-// compared, and what an older release does not show does not differ.
+// TestPrintDiffers: each part of the description that launchctl shows is compared, and what an older release does not show does not differ.
 func TestPrintDiffers(t *testing.T) {
 	t.Parallel()
 	base, err := launchd.ParsePrint(page(agent(), ""))

@@ -139,8 +139,7 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// vmnet holds the anchors of a Mac with virtual machines: macOS adds its own to those of
-// the file.
+// vmnet holds the anchors of a Mac with virtual machines: macOS adds its own to those of the file.
 const vmnet = "scrub-anchor \"com.apple/*\" all fragment reassemble\nanchor \"com.apple/*\" all\nanchor \"com.apple.internet-sharing\" all\n" +
 	"block drop in proto tcp from <fail2ban> to any\nblock drop in proto udp from <fail2ban> to any\nanchor \"acme.runners\" all\n" +
 	"nat-anchor \"com.apple/*\" all\nnat-anchor \"com.apple.internet-sharing\" all\nrdr-anchor \"com.apple.internet-sharing\" all\nrdr-anchor \"com.apple/*\" all\n"

@@ -16,8 +16,7 @@ anchor "com.apple/*"
 load anchor "com.apple" from "/etc/pf.anchors/com.apple"
 `
 
-// TestWithStock: lines of macOS's own that a pf.conf lacks come back where pfctl takes them, and no one
-// else's line moves.
+// TestWithStock: lines of macOS's own that a pf.conf lacks come back where pfctl takes them, and no one else's line moves.
 func TestWithStock(t *testing.T) {
 	t.Parallel()
 	provider := "table <fail2ban> persist\nblock drop in proto { tcp, udp } from <fail2ban> to any\n"

@@ -66,8 +66,7 @@ func (c *kubeletCase) settle() {
 	}
 }
 
-// rendered are the arguments of the job that a way brings to a host, and what
-// else it installs.
+// rendered are the arguments of the job that a way brings to a host, and what else it installs.
 func (c *kubeletCase) rendered(t *testing.T) (args []string, rest string) {
 	t.Helper()
 	f := c.finding(t)

@@ -182,8 +182,7 @@ func (m *nodeMac) proven(id plan.StepID) {
 	}
 }
 
-// picture is everything that lasts on the machine: names and contents, without the
-// times and inodes of the receipts.
+// picture is everything that lasts on the machine: names and contents, without the times and inodes of the receipts.
 func (m *nodeMac) picture() map[string]string {
 	m.T.Helper()
 	out := m.Files(m.Root)

@@ -54,8 +54,7 @@ func TestKubeletBuilderNoMore(t *testing.T) {
 	}
 }
 
-// TestKubeletRollback: a host goes back to the version from before, once, and the
-// next apply without the word goes forth again.
+// TestKubeletRollback: a host goes back to the version from before, once, and the next apply without the word goes forth again.
 func TestKubeletRollback(t *testing.T) {
 	t.Parallel()
 	older, a := stepstest.OlderSHA(), stepstest.KubeletArtifact()
@@ -108,8 +107,7 @@ func TestKubeletTakesOver(t *testing.T) {
 	}
 }
 
-// TestKubeletRemoval: what macfleet made goes when the block does, and nothing
-// else does.
+// TestKubeletRemoval: what macfleet made goes when the block does, and nothing else does.
 func TestKubeletRemoval(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -142,8 +140,7 @@ func TestKubeletRemoval(t *testing.T) {
 	}
 }
 
-// TestKubeletRemedy: what helps against a crash loop is the version before, where the
-// host has one.
+// TestKubeletRemedy: what helps against a crash loop is the version before, where the host has one.
 func TestKubeletRemedy(t *testing.T) {
 	t.Parallel()
 	const back = "macfleet apply --rollback --on name=" + name + " --step tart_kubelet"

@@ -226,8 +226,7 @@ func TestNodeScriptsTakeOver(t *testing.T) {
 	})
 }
 
-// TestNodeScriptsFail: a version that crashes ends the step with what its log
-// says, and the one from before comes back.
+// TestNodeScriptsFail: a version that crashes ends the step with what its log says, and the one from before comes back.
 func TestNodeScriptsFail(t *testing.T) {
 	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
@@ -276,8 +275,7 @@ func TestNodeScriptsFail(t *testing.T) {
 	})
 }
 
-// TestNodeScriptsIdle: Tart is not exchanged under a machine, neither by a plan nor
-// by one that started since.
+// TestNodeScriptsIdle: Tart is not exchanged under a machine, neither by a plan nor by one that started since.
 func TestNodeScriptsIdle(t *testing.T) {
 	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
@@ -303,8 +301,7 @@ func TestNodeScriptsIdle(t *testing.T) {
 	})
 }
 
-// scene is a change that is killed: the machine on which it went through, what that left, and the calls
-// that changed something.
+// scene is a change that is killed: the machine on which it went through, what that left, and the calls that changed something.
 type scene struct {
 	id            plan.StepID
 	name          string
@@ -409,8 +406,7 @@ func (m *nodeMac) ready(id plan.StepID, f plan.Finding) {
 	}
 }
 
-// traced performs a finding, and returns for each call of a tool a digest of what a
-// kill there would leave behind.
+// traced performs a finding, and returns for each call of a tool a digest of what a kill there would leave behind.
 func (m *nodeMac) traced(f plan.Finding) []string {
 	m.T.Helper()
 	began := m.Count()
@@ -425,8 +421,7 @@ func (m *nodeMac) traced(f plan.Finding) []string {
 	return leaves
 }
 
-// turn makes another configuration of the one that the machine has, or gives it a
-// past.
+// turn makes another configuration of the one that the machine has, or gives it a past.
 func (m *nodeMac) turn(scene string) {
 	m.T.Helper()
 	switch scene {

@@ -87,8 +87,7 @@ func TestElapsed(t *testing.T) {
 	})
 }
 
-// TestKubeletFault: a host is Ready only with its own kubelet, and a heartbeat
-// from before its process started does not count.
+// TestKubeletFault: a host is Ready only with its own kubelet, and a heartbeat from before its process started does not count.
 func TestKubeletFault(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -116,8 +115,7 @@ func TestKubeletFault(t *testing.T) {
 	}
 }
 
-// FuzzKubeletAnswers: no answer makes the steps fail, and none that is odd is a
-// difference.
+// FuzzKubeletAnswers: no answer makes the steps fail, and none that is odd is a difference.
 func FuzzKubeletAnswers(f *testing.F) {
 	f.Add(stepstest.SettledKubelet(name).Answer().Stdout, stepstest.SettledTart().Answer().Stdout)
 	f.Add(stepstest.FactoryKubelet().Answer().Stdout, stepstest.Tart{}.Answer().Stdout)

@@ -9,8 +9,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// headless takes the first line of the anchor's file, which says its owner, and
-// jobless the boot job too.
+// headless takes the first line of the anchor's file, which says its owner, and jobless the boot job too.
 func headless(p *filter) {
 	_, p.Files[anchorFile], _ = strings.Cut(p.Files[anchorFile], "\n")
 }
@@ -21,8 +20,7 @@ func jobless(p *filter) {
 	p.Job = 113
 }
 
-// TestVMFirewallUnsure: where nothing says any more which anchor is macfleet's,
-// the record stays and a person is warned.
+// TestVMFirewallUnsure: where nothing says any more which anchor is macfleet's, the record stays and a person is warned.
 func TestVMFirewallUnsure(t *testing.T) {
 	t.Parallel()
 	name := "acme.runners"
@@ -59,8 +57,7 @@ func TestVMFirewallUnsure(t *testing.T) {
 	}
 }
 
-// TestVMFirewallRenamedWithoutHeader: the earlier anchor goes also when its file
-// does not say any more that it is macfleet's.
+// TestVMFirewallRenamedWithoutHeader: the earlier anchor goes also when its file does not say any more that it is macfleet's.
 func TestVMFirewallRenamedWithoutHeader(t *testing.T) {
 	t.Parallel()
 	name := "acme.runners"
@@ -81,8 +78,7 @@ func TestVMFirewallRenamedWithoutHeader(t *testing.T) {
 	}
 }
 
-// TestVMFirewallBypassed: a rule that lets packets pass before they reach the
-// anchor is worth a warning, and no difference.
+// TestVMFirewallBypassed: a rule that lets packets pass before they reach the anchor is worth a warning, and no difference.
 func TestVMFirewallBypassed(t *testing.T) {
 	t.Parallel()
 	const quick = "pass out quick all flags S/SA keep state\n"
@@ -110,8 +106,7 @@ func TestVMFirewallBypassed(t *testing.T) {
 	}
 }
 
-// TestVMFirewallStaysInItsPlace: what is repaired stays ahead of a foreign rule,
-// in the file and live.
+// TestVMFirewallStaysInItsPlace: what is repaired stays ahead of a foreign rule, in the file and live.
 func TestVMFirewallStaysInItsPlace(t *testing.T) {
 	t.Parallel()
 	p := settledWith(func(p *filter) {

@@ -13,8 +13,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// performed does to a packet filter what a change's scripts do: first what is
-// live, then the files.
+// performed does to a packet filter what a change's scripts do: first what is live, then the files.
 func performed(t rapid.TB, p stepstest.PacketFilter, c plan.Change) stepstest.PacketFilter {
 	t.Helper()
 	p.Anchors, p.Files = maps.Clone(p.Anchors), maps.Clone(p.Files)

@@ -15,8 +15,7 @@ import (
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
-// stubs are the tools of a Mac, as far as the scripts of the firewall need them.
-// Their state is files in $STATE.
+// stubs are the tools of a Mac, as far as the scripts of the firewall need them. Their state is files in $STATE.
 func stubs() map[string]string {
 	return map[string]string{
 		"chown": "", "sync": "", "sleep": "",
@@ -261,8 +260,7 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 	})
 }
 
-// TestVMFirewallScriptsJob: the boot job is registered when it has to be and
-// never otherwise.
+// TestVMFirewallScriptsJob: the boot job is registered when it has to be and never otherwise.
 func TestVMFirewallScriptsJob(t *testing.T) {
 	inFirewallTurn(t, func(t *testing.T, b bench) {
 		b.converge(plan.View{})
@@ -280,8 +278,7 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 	})
 }
 
-// TestVMFirewallScriptsKilled kills the scripts at each call of a tool. The next
-// run brings the machine to where it would have been.
+// TestVMFirewallScriptsKilled kills the scripts at each call of a tool. The next run brings the machine to where it would have been.
 func TestVMFirewallScriptsKilled(t *testing.T) {
 	t.Parallel()
 	whole := newBench(t, "dash")

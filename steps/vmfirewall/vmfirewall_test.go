@@ -60,8 +60,7 @@ func without(text string, parts ...string) string {
 	return text
 }
 
-// TestVMFirewallIncidents: each incident has its own code, is repaired, and changes
-// the kernel only where the kernel differs.
+// TestVMFirewallIncidents: each incident has its own code, is repaired, and changes the kernel only where the kernel differs.
 func TestVMFirewallIncidents(t *testing.T) {
 	t.Parallel()
 	block := pf.Block("macfleet")
@@ -252,8 +251,7 @@ func TestVMFirewallStrangers(t *testing.T) {
 	}
 }
 
-// TestVMFirewallUncovered: machines that run in a network of which nothing is
-// blocked are a hole that only the configuration can fix.
+// TestVMFirewallUncovered: machines that run in a network of which nothing is blocked are a hole that only the configuration can fix.
 func TestVMFirewallUncovered(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -307,8 +305,7 @@ func TestVMFirewallUnread(t *testing.T) {
 	}
 }
 
-// TestVMFirewallRemoval: without the block, what is macfleet's goes and nothing
-// else does.
+// TestVMFirewallRemoval: without the block, what is macfleet's goes and nothing else does.
 func TestVMFirewallRemoval(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -364,8 +361,7 @@ func TestVMFirewallRemoval(t *testing.T) {
 	}
 }
 
-// TestVMFirewallBootScript: the text inside the boot job keeps the rules of all
-// scripts.
+// TestVMFirewallBootScript: the text inside the boot job keeps the rules of all scripts.
 func TestVMFirewallBootScript(t *testing.T) {
 	t.Parallel()
 	plist := stepstest.SettledPacketFilter().Files[bootPlist]
