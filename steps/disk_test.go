@@ -35,30 +35,27 @@ func TestDisk(t *testing.T) {
 		"a push runs":                     {stepstest.Disk{Images: stepstest.BakedImages, Work: "812 push bake-old\n"}, fleet.Disk{Delete: []string{"bake-*"}}, "disk-delete bake-old, busy bake-old"},
 		"rubbish":                         {stepstest.Disk{Images: "error"}, fleet.Disk{}, "unread"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			v := plan.View{Host: stepstest.Host(fleet.Spec{Disk: &tc.spec}), Root: true, Facts: plan.Facts{"disk.state": inventory.Present(tc.seen.Answer())}}
-			f := stepstest.Find(t, "disk", v)
-			var got []string
-			for _, c := range f.Changes {
-				got = append(got, c.Command.Name+" "+strings.Join(c.Command.Args, " "))
-				if c.Disruption != plan.Drain {
-					t.Errorf("%s does not wait until the host is idle", c.Command.Name)
-				}
+		v := plan.View{Host: stepstest.Host(fleet.Spec{Disk: &tc.spec}), Root: true, Facts: plan.Facts{"disk.state": inventory.Present(tc.seen.Answer())}}
+		f := stepstest.Find(t, "disk", v)
+		var got []string
+		for _, c := range f.Changes {
+			got = append(got, c.Command.Name+" "+strings.Join(c.Command.Args, " "))
+			if c.Disruption != plan.Drain {
+				t.Errorf("%s does not wait until the host is idle", c.Command.Name)
 			}
-			for _, w := range f.Warnings {
-				got = append(got, "warning "+w.Text)
+		}
+		for _, w := range f.Warnings {
+			got = append(got, "warning "+w.Text)
+		}
+		for _, b := range f.Busy {
+			if strings.Contains(b.Text, "bake-old") {
+				got = append(got, "busy bake-old")
 			}
-			for _, b := range f.Busy {
-				if strings.Contains(b.Text, "bake-old") {
-					got = append(got, "busy bake-old")
-				}
-			}
-			if len(f.Unread) > 0 {
-				got = append(got, "unread")
-			}
-			stepstest.Expect(t, name, tc.want, strings.Join(got, ", "))
-		})
+		}
+		if len(f.Unread) > 0 {
+			got = append(got, "unread")
+		}
+		stepstest.Expect(t, name, tc.want, strings.Join(got, ", "))
 	}
 }
 

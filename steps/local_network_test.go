@@ -69,22 +69,19 @@ func TestLocalNetwork(t *testing.T) {
 		"another network":                       {"26.3", with(running, func(l *network) { l.Bridge = at2 }), "", "refused subnet-moved"},
 		"another network, as configured":        {"26.3", with(running, func(l *network) { l.Bridge = at2 }), "192.168.2.0/24", "set 192.168.2.0/24 192.168.64.0/24, restart"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			spec := fleet.Spec{LocalNetwork: &fleet.LocalNetwork{}}
-			if tc.subnet != "" {
-				spec.LocalNetwork.Subnet = &tc.subnet
-			}
-			v := plan.View{Host: stepstest.Host(spec), Root: true, OSVersion: tc.os, Facts: plan.Facts{"local_network.state": inventory.Present(tc.seen.Answer())}}
-			f := stepstest.Find(t, "local_network", v)
-			got := stepstest.Lines(f, func(c plan.Change) string {
-				return strings.TrimPrefix(c.Command.Name, "local_network-") + " " + strings.Replace(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network", "", 1)
-			})
-			if f.Restart != nil {
-				got = append(got, "restart")
-			}
-			stepstest.Expect(t, name, tc.want, strings.Join(got, ", "))
+		spec := fleet.Spec{LocalNetwork: &fleet.LocalNetwork{}}
+		if tc.subnet != "" {
+			spec.LocalNetwork.Subnet = &tc.subnet
+		}
+		v := plan.View{Host: stepstest.Host(spec), Root: true, OSVersion: tc.os, Facts: plan.Facts{"local_network.state": inventory.Present(tc.seen.Answer())}}
+		f := stepstest.Find(t, "local_network", v)
+		got := stepstest.Lines(f, func(c plan.Change) string {
+			return strings.TrimPrefix(c.Command.Name, "local_network-") + " " + strings.Replace(strings.Join(c.Command.Args, " "), " /Users/m1/.macfleet-local-network", "", 1)
 		})
+		if f.Restart != nil {
+			got = append(got, "restart")
+		}
+		stepstest.Expect(t, name, tc.want, strings.Join(got, ", "))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/scriptlint"
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
@@ -18,6 +19,8 @@ import (
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const name = stepstest.Name
 

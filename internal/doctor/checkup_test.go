@@ -65,7 +65,7 @@ func member(t *testing.T, edit func(*world, *plan.HostSeen)) (states string, by 
 	return w.examined(t, 1)
 }
 
-// troubled is a host whose conversation ended with a trouble.
+// troubled is a host whose conversation failed.
 func troubled(code string) func(*world, *plan.HostSeen) {
 	return func(_ *world, s *plan.HostSeen) {
 		*s = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code(code), Text: "it went wrong", Remedy: "do something"}}

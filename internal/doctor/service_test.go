@@ -99,7 +99,7 @@ func TestExamineService(t *testing.T) {
 	}
 }
 
-// faults are the checks that are not ok, with their codes. Each has one fix; an unknown one only if it says so.
+// faults are the checks that are not ok, with their codes. Each has one fix, which is optional for an unknown one unless unknownToo.
 func faults(t *testing.T, checks []doctor.Check, unknownToo bool) string {
 	t.Helper()
 	var all []string

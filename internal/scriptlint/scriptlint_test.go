@@ -9,7 +9,7 @@ import (
 
 const unlisted = "is not on the list of what every shell and host has"
 
-// badScripts are refused for both kinds, by what is said; %s is the first word.
+// badScripts are refused for both kinds, by the fault; %s is the first word.
 var badScripts = map[string][]string{
 	"%s " + unlisted: {"systemsetup -getrestartfreeze", "sed -i s/a/b/ f", "sed -n 1p f", "awk '{print}' f", "python3 -c 'print(1)'",
 		"git status", "umask 077", "kill -9 1", "ulimit -n", "source f", ". ./f", "[[ -e f ]]", "[[ a == a* && b ]]"},
@@ -32,8 +32,8 @@ var badScripts = map[string][]string{
 	"the command's name is not a plain word": {"$tool x", `"$@"`, `"$1" x`, "$(echo rm) x", "r$m x", `exec "$@"`, `sudo -n "$1"`},
 }
 
-// said is what is said of a script.
-func said(want, script string) string {
+// fault completes a fault that names the first word.
+func fault(want, script string) string {
 	word, _, _ := strings.Cut(script, " ")
 	return strings.ReplaceAll(want, "%s", word)
 }
@@ -42,7 +42,7 @@ func TestEveryScript(t *testing.T) {
 	t.Parallel()
 	for want, scripts := range badScripts {
 		for _, script := range scripts {
-			want := said(want, script)
+			want := fault(want, script)
 			for name, kind := range map[string]scriptlint.Kind{"change": scriptlint.Change, "probe": scriptlint.Probe} {
 				if faults := scriptlint.Check("scripts.sh", script, kind); !strings.Contains(strings.Join(faults, "\n"), want) {
 					t.Errorf("%s %q: %q, want %q", name, script, faults, want)
@@ -52,7 +52,7 @@ func TestEveryScript(t *testing.T) {
 	}
 }
 
-// writingScripts are accepted as a change and refused as a probe, by what is said; %s is the first word.
+// writingScripts are accepted as a change and refused as a probe, by the fault; %s is the first word.
 var writingScripts = map[string][]string{
 	"and %s does": {"defaults -currentHost write com.apple.screensaver idleTime -int 0", "defaults delete com.apple.screensaver", "defaults",
 		`defaults "$1" x`, "pmset -a sleep 0", `pmset "-a" sleep 0`, "pmset sleepnow", "pmset", "arp -d 192.0.2.1", "nc -l 22",
@@ -74,7 +74,7 @@ func TestProbesMustNotWrite(t *testing.T) {
 	t.Parallel()
 	for want, scripts := range writingScripts {
 		for _, script := range scripts {
-			want := said(want, script)
+			want := fault(want, script)
 			if faults := scriptlint.Check("scripts.sh", script, scriptlint.Probe); len(faults) != 1 || !strings.Contains(faults[0], want) {
 				t.Errorf("probe %q: %q, want only %q", script, faults, want)
 			}

@@ -9,9 +9,12 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 var loggedIn = fleet.Spec{AutoLogin: &fleet.AutoLogin{}}
 
@@ -97,7 +100,7 @@ func codeOf(f plan.Finding) string {
 	return ""
 }
 
-// edited are the facts of an answer in which a text is another one.
+// edited are the facts of an answer in which a text was replaced.
 func edited(t testing.TB, answer, from, to string) plan.Facts {
 	t.Helper()
 	if !strings.Contains(answer, from) {

@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/boundary"
 	"github.com/macfleet/macfleet/steps/kit"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const head = "Active Internet connections (including servers)\nProto Recv-Q Send-Q  Local Address          Foreign Address        (state)    \n"
 

@@ -6,9 +6,12 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const step plan.StepID = "build_tools"
 
@@ -64,17 +67,14 @@ func TestFindings(t *testing.T) {
 		"a folder that jobs can't use": {change: func(s *stepstest.Tools) { s.Cache = "root:wheel:755" }, want: "cache-folder-differs: files"},
 		"no folder":                    {change: func(s *stepstest.Tools) { s.Cache = "" }, want: "cache-folder-differs: files"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tools, spec := stepstest.SettledTools(), stepstest.BuildTools()
-			if tc.change != nil {
-				tc.change(&tools)
-			}
-			if tc.spec != nil {
-				tc.spec(spec)
-			}
-			stepstest.Expect(t, name, tc.want, brief(find(t, fleet.Spec{BuildTools: spec}, tools, false)))
-		})
+		tools, spec := stepstest.SettledTools(), stepstest.BuildTools()
+		if tc.change != nil {
+			tc.change(&tools)
+		}
+		if tc.spec != nil {
+			tc.spec(spec)
+		}
+		stepstest.Expect(t, name, tc.want, brief(find(t, fleet.Spec{BuildTools: spec}, tools, false)))
 	}
 	stepstest.Expect(t, "an earlier run", "unfinished: files", brief(find(t, fleet.Spec{BuildTools: stepstest.BuildTools()}, stepstest.SettledTools(), true)))
 }
@@ -103,21 +103,18 @@ func TestHomebrew(t *testing.T) {
 		"a person's own":                {change: func(h *stepstest.Homebrew) { h.Noted = "" }, want: "formula-not-pinned: formulae"},
 		"the worst is the reason":       {change: func(h *stepstest.Homebrew) { h.Versions, h.Pinned, h.Trusted = "crane 0.20.6\n", "", "{}" }, want: "untrusted-tap: formulae"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brew, spec := stepstest.SettledHomebrew(), stepstest.BuildTools()
-			if tc.change != nil {
-				tc.change(&brew)
-			}
-			if tc.spec != nil {
-				tc.spec(spec)
-			}
-			f := findAll(t, fleet.Spec{BuildTools: spec}, stepstest.SettledTools(), brew, false)
-			stepstest.Expect(t, name, tc.want, brief(f))
-			if tc.text != "" {
-				stepstest.Expect(t, name, tc.text, f.Changes[0].Reason.Text)
-			}
-		})
+		brew, spec := stepstest.SettledHomebrew(), stepstest.BuildTools()
+		if tc.change != nil {
+			tc.change(&brew)
+		}
+		if tc.spec != nil {
+			tc.spec(spec)
+		}
+		f := findAll(t, fleet.Spec{BuildTools: spec}, stepstest.SettledTools(), brew, false)
+		stepstest.Expect(t, name, tc.want, brief(f))
+		if tc.text != "" {
+			stepstest.Expect(t, name, tc.text, f.Changes[0].Reason.Text)
+		}
 	}
 }
 

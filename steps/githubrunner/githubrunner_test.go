@@ -8,9 +8,12 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const (
 	step   plan.StepID = "github_runner"
@@ -241,12 +244,9 @@ func TestFindings(t *testing.T) {
 		"GitHub unread":       {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread the CI service could not be read (disk-full)"},
 		"GitHub not listed":   {func(s *scene) { s.view.Service = nil }, "unread it was not read"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene()
-			tc.seen(s)
-			stepstest.Expect(t, name, tc.want, brief(s.find(t)))
-		})
+		s := newScene()
+		tc.seen(s)
+		stepstest.Expect(t, name, tc.want, brief(s.find(t)))
 	}
 }
 

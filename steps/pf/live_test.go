@@ -102,16 +102,10 @@ func TestLiveRules(t *testing.T) {
 
 func TestListings(t *testing.T) {
 	t.Parallel()
-	on, err := Enabled("Status: Enabled for 0 days 00:01:02           Debug: Urgent\n\nState Table\n")
-	if !on || err != nil {
-		t.Errorf("%t, %v", on, err)
-	}
-	if on, err = Enabled("Status: Disabled                              Debug: Urgent\n"); on || err != nil {
-		t.Errorf("%t, %v", on, err)
-	}
-	for _, text := range []string{"", "Status:\n", "Status: Unknown\n", "pfctl: /dev/pf: Permission denied\n"} {
-		if _, err := Enabled(text); err == nil {
-			t.Errorf("%q says something", text)
+	for text, want := range map[string]string{"Status: Enabled for 0 days 00:01:02           Debug: Urgent\n\nState Table\n": "on", "Status: Disabled                              Debug: Urgent\n": "off",
+		"": "", "Status:\n": "", "Status: Unknown\n": "", "pfctl: /dev/pf: Permission denied\n": ""} {
+		if on, err := Enabled(text); on != (want == "on") || (err != nil) != (want == "") {
+			t.Errorf("%q: %t, %v", text, on, err)
 		}
 	}
 	names, err := Names("  com.apple\n  acme.runners\n\nfail2ban")

@@ -27,15 +27,12 @@ func TestRewritePlace(t *testing.T) {
 		{"translation behind it", "pass in\n" + block + "nat-anchor \"f2b\"\n" + quick, "pass in\nnat-anchor \"f2b\"\n" + block + quick},
 		{"a translation point of the name", "nat-anchor \"" + name + "\"\n" + stock + quick, apple + block + provider + quick},
 	} {
-		got, err := rewrite(tc.conf, name, []string{legacy})
-		if err != nil {
-			t.Fatalf("%s: %v", tc.what, err)
+		got, err := rewrite(tc.conf)
+		live, odd := load(tc.conf, name, []string{legacy}, nil)
+		if err != nil || odd != nil {
+			t.Fatalf("%s: %v, %v", tc.what, err, odd)
 		}
 		expect(t, tc.what, tc.want, got)
-		live, err := load(tc.conf, name, []string{legacy}, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", tc.what, err)
-		}
 		point := FilterPoint(name).String() + "\n"
 		expect(t, tc.what+", live", strings.Replace(got, block, point, 1), strings.TrimSuffix(live, "\n")+got[len(strings.TrimSuffix(got, "\n")):])
 	}

@@ -207,7 +207,7 @@ func (a *answer) given(body, head string) {
 	}
 }
 
-// flag writes an empty part, if it is there.
+// flag writes an empty part, if it exists.
 func (a *answer) flag(there bool, head string) {
 	if there {
 		a.part("", head)

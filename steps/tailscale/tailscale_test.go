@@ -9,11 +9,14 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/stepstest"
 	"github.com/macfleet/macfleet/steps/tailscale"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const step plan.StepID = "tailscale"
 
@@ -167,12 +170,9 @@ func TestFindings(t *testing.T) {
 		"MagicDNS is off":    {func(s *scene) { s.view.Tailnet.MagicDNS = inventory.Present(false) }, "warns magicdns-off"},
 		"no list":            {func(s *scene) { s.view.Tailnet.Trouble = &plan.Trouble{} }, "unread it could not be read ()"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			tc.seen(s)
-			stepstest.Expect(t, name, tc.want, brief(s.find(t)))
-		})
+		s := newScene(t)
+		tc.seen(s)
+		stepstest.Expect(t, name, tc.want, brief(s.find(t)))
 	}
 }
 
@@ -193,13 +193,10 @@ func TestLeaving(t *testing.T) {
 		"another's device":      {func(s *scene) { s.lists(inventory.Device{Tags: []string{"tag:other"}}) }, all},
 		"no credentials":        {func(s *scene) { s.view.Tailnet.Unlisted = true }, "tailscale-not-wanted: stop\ntailscale-not-wanted: remove\nwarns device-stays"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.spec = s.spec.WithoutTailnet()
-			tc.seen(s)
-			stepstest.Expect(t, name, tc.want, brief(s.find(t)))
-		})
+		s := newScene(t)
+		s.spec = s.spec.WithoutTailnet()
+		tc.seen(s)
+		stepstest.Expect(t, name, tc.want, brief(s.find(t)))
 	}
 }
 

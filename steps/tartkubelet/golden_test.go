@@ -30,8 +30,8 @@ func golden(t *testing.T, name, got string) {
 	stepstest.Expect(t, name, string(want), got)
 }
 
-// told is a finding as a person reads it.
-func told(f plan.Finding) string {
+// reported is a finding as a person reads it.
+func reported(f plan.Finding) string {
 	var b strings.Builder
 	for _, c := range f.Changes {
 		fmt.Fprintf(&b, "%s: %s\n", c.Reason.Code, c.Reason.Text)

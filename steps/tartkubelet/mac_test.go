@@ -165,11 +165,11 @@ func (m *nodeMac) apply(id plan.StepID) {
 	if a := m.perform(f); a.Exit != 0 {
 		m.T.Fatalf("%s: exit %d: %s", stepstest.Brief(f), a.Exit, a.Stderr)
 	}
-	m.proven(id)
+	m.verified(id)
 }
 
-// proven ends a step as the engine does, and wants nothing to be left.
-func (m *nodeMac) proven(id plan.StepID) {
+// verified ends a step as the engine does, and wants nothing to be left.
+func (m *nodeMac) verified(id plan.StepID) {
 	m.T.Helper()
 	if err := os.RemoveAll(m.Path("/etc/macfleet/pending/" + string(id))); err != nil {
 		m.T.Fatal(err)

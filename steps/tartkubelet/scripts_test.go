@@ -323,7 +323,7 @@ func newScene(t *testing.T, id plan.StepID, name string) scene {
 	s.whole.ForgetCalls()
 	leaves := s.whole.traced(s.after)
 	tools := s.whole.Tools()
-	s.whole.proven(id)
+	s.whole.verified(id)
 	s.want = s.whole.picture()
 	for i, left := range leaves {
 		if i == 0 || left != leaves[i-1] {

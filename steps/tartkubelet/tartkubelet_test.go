@@ -11,9 +11,12 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const name = stepstest.Name
 
@@ -265,7 +268,7 @@ func kubeletCases() []namedKubelet {
 	}
 }
 
-// TestKubeletIncidents: what is done about each incident, and, in the golden file, what is said of it.
+// TestKubeletIncidents: what is done about each incident, and how it is reported, in the golden file.
 func TestKubeletIncidents(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -276,7 +279,7 @@ func TestKubeletIncidents(t *testing.T) {
 		if got := stepstest.Brief(f); got != tc.want {
 			t.Errorf("%s: %s\nwant %s\n%+v", tc.name, got, tc.want, stepstest.FieldsOf(f))
 		}
-		fmt.Fprintf(&b, "== %s\n%s\n", tc.name, told(f))
+		fmt.Fprintf(&b, "== %s\n%s\n", tc.name, reported(f))
 	}
 	if text := b.String(); strings.Contains(text, ": \n") || strings.Contains(text, "remedy: \n") {
 		t.Error("a trouble has no text or no remedy")

@@ -7,11 +7,14 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/scriptlint"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/pf"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
+
+func TestMain(m *testing.M) { maintest.Main(m) }
 
 const (
 	firewallProbe = "vm_firewall.state"
