@@ -65,9 +65,7 @@ func checkFormat(t interface{ Fatalf(string, ...any) }, src []byte) []byte {
 	if diags.HasErrors() || !bytes.Equal(once, twice) {
 		t.Fatalf("%q\nbecame %q\nand then %q\n%v", src, once, twice, diags)
 	}
-	if !slices.EqualFunc(tokens(src), tokens(once), func(a, b hclsyntax.Token) bool {
-		return a.Type == b.Type && bytes.Equal(a.Bytes, b.Bytes)
-	}) {
+	if !slices.EqualFunc(tokens(src), tokens(once), func(a, b hclsyntax.Token) bool { return a.Type == b.Type && bytes.Equal(a.Bytes, b.Bytes) }) {
 		t.Fatalf("%q\nbecame %q, which differs in more than spaces", src, once)
 	}
 	return once

@@ -163,7 +163,5 @@ func checkSources(t *rapid.T, files map[string]string, spec fleet.Spec, sources 
 
 // writes reports whether a specification sets the value of a path. Values of what is not set are null.
 func writes(spec fleet.Spec, path string) bool {
-	return slices.ContainsFunc(spec.Values(), func(v fleet.Value) bool {
-		return v.Path == path && v.Text != "null"
-	})
+	return slices.ContainsFunc(spec.Values(), func(v fleet.Value) bool { return v.Path == path && v.Text != "null" })
 }

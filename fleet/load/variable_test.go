@@ -72,25 +72,3 @@ func TestVariableTypes(t *testing.T) {
 		})
 	}
 }
-
-// Values that stand in the directory are checked where another hides them.
-func TestHiddenValuesAreChecked(t *testing.T) {
-	t.Parallel()
-	content := small + `
-variable "n" {
-  type    = number
-  default = "default"
-}
-environment "production" {
-  variables = { n = "chosen" }
-}
-environment "staging" {
-  variables = { n = "other" }
-}
-`
-	r, diags := Dir(one(content), Options{Environment: "production", Vars: []string{"n=1"}})
-	got := rendered(r, diags)
-	if n := len(diags); n != 2 {
-		t.Errorf("%d diagnostics:\n%s", n, got)
-	}
-}

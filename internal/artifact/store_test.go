@@ -223,9 +223,7 @@ func TestReceipt(t *testing.T) {
 	at := time.Unix(0, now().Modified)
 	for name, change := range map[string]func() error{
 		"another time": func() error { return os.Chtimes(path, at, at.Add(time.Second)) },
-		"another size": func() error {
-			return errors.Join(os.WriteFile(path, []byte("three"), 0o644), os.Chtimes(path, at, at))
-		},
+		"another size": func() error { return errors.Join(os.WriteFile(path, []byte("three"), 0o644), os.Chtimes(path, at, at)) },
 		"another file": func() error {
 			other := path + ".new"
 			return errors.Join(os.WriteFile(other, []byte("two"), 0o644), os.Chtimes(other, at, at), os.Rename(other, path))

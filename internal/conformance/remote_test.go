@@ -68,9 +68,7 @@ func TestMacRunner(t *testing.T) {
 	for _, files := range []bool{false, true} {
 		t.Run(fmt.Sprint("files ", files), func(t *testing.T) {
 			t.Parallel()
-			m := newMac(t, func(f *mac.Factory) {
-				f.AuthorizedKeys = []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))}
-			})
+			m := newMac(t, func(f *mac.Factory) { f.AuthorizedKeys = []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))} })
 			dial := serveOnce(t, func(conn *net.TCPConn) { _ = m.Serve(context.Background(), conn, func(string) {}) })
 			unchanged := listed(t, m)
 			about, all, err := ask(t.Context(), hosts.Options{User: "m1", Key: key, Dial: dial}, acme, table(t), files)

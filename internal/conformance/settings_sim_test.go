@@ -21,9 +21,7 @@ import (
 func simulatedOwner(t *testing.T) (*mac.Machine, owned) {
 	t.Helper()
 	_, key := newKey(t)
-	m := newMac(t, func(f *mac.Factory) {
-		f.AuthorizedKeys = []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))}
-	})
+	m := newMac(t, func(f *mac.Factory) { f.AuthorizedKeys = []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))} })
 	return m, owned{user: "m1", key: key, hostKey: ssh.InsecureIgnoreHostKey(), words: []string{"m1"}, begins: func(string) {}, builds: [2][]byte{[]byte("\xcf\xfa build=1\n"), []byte("\xcf\xfa build=2\n")},
 		dial: func(ctx context.Context) (net.Conn, error) {
 			return serveOnce(t, func(conn *net.TCPConn) { _ = m.Serve(context.Background(), conn, func(string) {}) })(ctx, "tcp", "")

@@ -20,10 +20,9 @@ func TestExamineAccount(t *testing.T) {
 		disturb func(*doctor.AccountSeen)
 		want    string // the checks that are not ok, with their codes
 	}{
-		"all well":            {func(*doctor.AccountSeen) {}, ""},
-		"the key is rejected": {func(s *doctor.AccountSeen) { s.Listed, s.KeyErr = rejected, rejected }, "API key problem api-key-rejected, project unknown"},
-		"the key expires soon": {func(s *doctor.AccountSeen) { s.Key.Expires = noon.Add(24 * time.Hour) },
-			"API key warning api-key-expires"},
+		"all well":                 {func(*doctor.AccountSeen) {}, ""},
+		"the key is rejected":      {func(s *doctor.AccountSeen) { s.Listed, s.KeyErr = rejected, rejected }, "API key problem api-key-rejected, project unknown"},
+		"the key expires soon":     {func(s *doctor.AccountSeen) { s.Key.Expires = noon.Add(24 * time.Hour) }, "API key warning api-key-expires"},
 		"the key is not described": {func(s *doctor.AccountSeen) { s.KeyErr, s.QuotasErr = denied, denied }, ""},
 		"no answer":                {func(s *doctor.AccountSeen) { s.Listed = errors.New("timeout") }, "project unknown"},
 		"a right is missing":       {func(s *doctor.AccountSeen) { s.Rights[0].Err = denied }, "right to list servers problem right-missing"},

@@ -26,8 +26,7 @@ var badScripts = map[string][]string{
 	"file descriptor 3":                    {"exec 3<f", "read -r x 3<f"},
 	"file descriptor 9":                    {"echo x 9>f"},
 	"only the file descriptors 0, 1 and 2": {"echo x >&3", "read -r x <&5", "echo x >&f", "echo x >&$fd"},
-	"scripts.sh:1:": {"cat <(echo x)", "local a=(1 2)", "a=(1 2)", "echo ${a[0]}", "echo ${a//b/c}", "function f { :; }", "if true",
-		"echo 'open"},
+	"scripts.sh:1:": {"cat <(echo x)", "local a=(1 2)", "a=(1 2)", "echo ${a[0]}", "echo ${a//b/c}", "function f { :; }", "if true", "echo 'open"},
 	"a function needs a name":                {"()00"},
 	"the command's name is not a plain word": {"$tool x", `"$@"`, `"$1" x`, "$(echo rm) x", "r$m x", `exec "$@"`, `sudo -n "$1"`},
 }

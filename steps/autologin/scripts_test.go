@@ -149,7 +149,9 @@ func (m loginMac) settled() {
 	}
 }
 
-// TestAutoLoginScripts goes from a state over the step's own plan to a Mac with a session.
+// TestAutoLoginScripts goes from a state over the step's own plan to a Mac with a session. Where macOS protects loginwindow from
+// kickstart -k, it is ended and must come back; one that does not run is started. While its session comes up, no code of launchctl print
+// ends the wait.
 func TestAutoLoginScripts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -189,6 +191,9 @@ func TestAutoLoginScripts(t *testing.T) {
 			m.file(m.content(rightPassword), 0o644)
 		}, "kcpassword-mode", 0, true},
 		{"another's file", func(m loginMac) { m.ready(rightPassword); m.set("session", "m1"); m.set("owner", "m1:staff") }, "kcpassword-mode", 0, true},
+		{"protected, error 1", func(m loginMac) { m.ready(rightPassword); m.set("protected", "1") }, "no-gui-session", 1, true},
+		{"protected, no process", func(m loginMac) { m.ready(rightPassword); m.set("protected", "150"); m.set("dead", "") }, "dead-loginwindow", 1, true},
+		{"protected, and odd codes", func(m loginMac) { m.ready(rightPassword); m.set("protected", "150"); m.set("odd-codes", "") }, "no-gui-session", 1, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -203,7 +208,7 @@ func TestAutoLoginScripts(t *testing.T) {
 					t.Fatalf("%+v", a)
 				}
 				after, err := os.ReadFile(m.etc("kcpassword"))
-				if err != nil || bytes.Equal(before, after) != tc.keeps || m.kicks() != tc.kicks {
+				if err != nil || bytes.Equal(before, after) != tc.keeps || m.kicks() != tc.kicks || m.Get("session") != "m1" {
 					t.Errorf("%v, %d kicks, file % x became % x", err, m.kicks(), before, after)
 				}
 				raw := after
@@ -261,8 +266,7 @@ func TestAutoLoginScriptFails(t *testing.T) {
 			m.set("switched-out", "412")
 			m.set("window", "99")
 		}, "", 76, "kickstart -k .* 150.*killall would end other.* sessions.*restart the Mac while it is idle", 0, "no-gui-session"},
-		{"no session comes", right, func(m loginMac) { m.set("slow", "") }, "", 78,
-			"session of m1 .*30 s.*/etc/kcpassword is intact", 1, "no-gui-session"},
+		{"no session comes", right, func(m loginMac) { m.set("slow", "") }, "", 78, "session of m1 .*30 s.*/etc/kcpassword is intact", 1, "no-gui-session"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -283,35 +287,6 @@ func TestAutoLoginScriptFails(t *testing.T) {
 				}
 				if codeOf(next) != tc.next || m.Get("ended") != "" {
 					t.Errorf("the next plan says %s; %+v", codeOf(next), next)
-				}
-			})
-		})
-	}
-}
-
-// TestAutoLoginSecondWay: where macOS protects loginwindow from kickstart -k, it is ended and must come back; one that
-// does not run is started. While its session comes up, no code of launchctl print ends the wait.
-func TestAutoLoginSecondWay(t *testing.T) {
-	t.Parallel()
-	for name, state := range map[string]map[string]string{
-		"error 1":                 {"protected": "1"},
-		"error 150":               {"protected": "150"},
-		"no process, error 150":   {"protected": "150", "dead": ""},
-		"odd codes":               {"odd-codes": ""},
-		"error 150 and odd codes": {"protected": "150", "odd-codes": ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inTurn(t, func(t *testing.T, m loginMac) {
-				m.ready(rightPassword)
-				for key, value := range state {
-					m.set(key, value)
-				}
-				if a := m.perform(m.look(), ""); a.Exit != 0 || m.kicks() != 1 || m.Get("session") != "m1" {
-					t.Errorf("exit %d, %d kicks, the session of %q: %s", a.Exit, m.kicks(), m.Get("session"), a.Stderr)
-				}
-				if f := m.look(); len(f.Changes) > 0 || f.Refused != nil || len(f.Unread) > 0 {
-					t.Errorf("left %+v", f)
 				}
 			})
 		})

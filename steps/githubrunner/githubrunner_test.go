@@ -83,9 +83,9 @@ func (s *scene) old(version string, until time.Time) {
 	s.view.Service.Sunsets = map[string]inventory.Sunset{version: {Running: until}}
 }
 
-// brief shows changes as code, script or verb, and class; then what refuses them, and warnings.
+// brief shows changes as code, script or verb, and class, those of one code together; then what refuses them, and warnings.
 func brief(f plan.Finding) string {
-	return strings.Join(stepstest.Lines(f, func(c plan.Change) string {
+	lines := stepstest.Lines(f, func(c plan.Change) string {
 		what := strings.TrimPrefix(c.Command.Name, "github_runner-")
 		if c.Agent != nil {
 			what = string(c.Agent.Verb) + " " + c.Agent.Agent.ID
@@ -97,17 +97,29 @@ func brief(f plan.Finding) string {
 			what += " (" + c.Disruption.String() + ")"
 		}
 		return c.Reason.Code.String() + ": " + what
-	}), "\n")
+	})
+	for i := len(lines) - 1; i > 0; i-- {
+		code, what, _ := strings.Cut(lines[i], ": ")
+		if strings.HasPrefix(lines[i-1], code+": ") {
+			lines[i-1] += ", " + what
+			lines = slices.Delete(lines, i, i+1)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
-// again is what a new registration takes.
-func again(code string, way ...string) string {
-	stop := code + ": stop"
-	if len(way) > 0 && way[0] != "" {
-		stop += " (" + way[0] + ")"
-	}
-	return stop + "\n" + code + ": deregister 21\n" + code + ": register\n" + code + ": job load"
+// again is what a new registration takes, where the stop is of a class.
+func again(code, stop string) string {
+	return code + ": " + stop + ", deregister 21, register, job load"
 }
+
+const (
+	conflict = "A session for this runner already exists.\n"
+	clock    = "The local machine's clock may be out of sync with the server time by more than five minutes."
+	weak     = "\nwarns fence-weak"
+	setUp    = "runner-missing: install\nrunner-not-registered: register, job load"
+	replaced = "runner-missing: install\nrunner-not-registered: deregister 21, register, job load" // an entry
+)
 
 // TestFindings: what was seen of a builder in the three places, and what follows.
 func TestFindings(t *testing.T) {
@@ -128,47 +140,46 @@ func TestFindings(t *testing.T) {
 		"labels in another case": {func(s *scene) {
 			s.spec.Labels, s.agent().Labels = []string{"Tart", "self-hosted", "macOS"}, []string{"tart"}
 		}, ""},
-		"nothing": {(*scene).new, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load"},
-		"an entry of a former host": {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.agent().Online = false },
-			"runner-missing: install\nrunner-not-registered: deregister 21\nrunner-not-registered: register\nrunner-not-registered: job load"},
+		"nothing":                   {(*scene).new, setUp},
+		"an entry of a former host": {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.agent().Online = false }, replaced},
 		"half registered": {func(s *scene) {
 			delete(s.runner.Files, ".runner")
 			s.runner.Settings, s.runner.Job, s.agent().Online = "", "", false
-		}, again("runner-half-registered")},
+		}, again("runner-half-registered", "stop")},
 		"only a key": {func(s *scene) {
 			s.runner.Settings, s.runner.Job, s.runner.Label = "", "", ""
 			s.runner.Files = map[string]int64{".credentials_rsaparams": 1700, "bin/runsvc.sh": 590, "bin/Runner.Listener": 1}
 			gone(s)
-		}, "runner-half-registered: stop\nrunner-half-registered: register\nrunner-half-registered: job load"},
+		}, "runner-half-registered: stop, register, job load"},
 		"deregistered": {func(s *scene) {
 			s.stopped("Failed to create a session. The runner registration has been deleted from the server, please re-configure.")
 			gone(s)
-		}, "runner-deregistered: stop\nrunner-deregistered: register\nrunner-deregistered: job load"},
-		"deregistered, not noticed yet": {gone, "runner-deregistered: stop (restart)\nrunner-deregistered: register\nrunner-deregistered: job load"},
+		}, "runner-deregistered: stop, register, job load"},
+		"deregistered, not noticed yet": {gone, "runner-deregistered: stop (restart), register, job load"},
 		"replaced elsewhere": {func(s *scene) { s.agent().ID = "21"; s.settings(`"agentId": 21`, `"agentId": 9`); s.stopped("x") },
-			again("runner-stale-registration")},
+			again("runner-stale-registration", "stop")},
 		"replaced elsewhere, online there": {func(s *scene) { s.settings(`"agentId": 21`, `"agentId": 9`) },
-			again("runner-stale-registration", "restart") + "\nrefused runner-name-in-use"},
-		"another host's": {func(s *scene) { s.named(other) }, "runner-on-two-hosts: stop (drain)\nrunner-on-two-hosts: register\nrunner-on-two-hosts: job load\nwarns fence-weak"},
+			again("runner-stale-registration", "stop (restart)") + "\nrefused runner-name-in-use"},
+		"another host's": {func(s *scene) { s.named(other) }, "runner-on-two-hosts: stop (drain), register, job load" + weak},
 		"of a host that moves": {func(s *scene) {
 			const old = "acme-prod-old-m2-0a1b2"
 			s.named(old)
 			s.view.Server.Name, s.view.Servers[old] = old, true
-		}, again("runner-renamed", "drain") + "\nwarns fence-weak"},
-		"by hand under another name": {func(s *scene) { s.named("mini-7") }, again("runner-renamed", "drain") + "\nwarns fence-weak"},
+		}, again("runner-renamed", "stop (drain)") + weak},
+		"by hand under another name": {func(s *scene) { s.named("mini-7") }, again("runner-renamed", "stop (drain)") + weak},
 		"at another organization": {func(s *scene) { s.settings("https://github.com/acme", "https://github.com/globex"); gone(s) },
-			"runner-scope-differs: stop (restart)\nrunner-scope-differs: register\nrunner-scope-differs: job load"},
+			"runner-scope-differs: stop (restart), register, job load"},
 		"below min_version": {func(s *scene) { s.runner.Version = "2.330.0"; s.spec.MinVersion = new("2.336.0") },
-			"runner-below-floor: stop (drain)\nrunner-below-floor: install\nrunner-below-floor: job load\nwarns fence-weak"},
+			"runner-below-floor: stop (drain), install, job load" + weak},
 		"refused by GitHub": {func(s *scene) {
 			s.old("2.334.0", at(-10))
 			s.stopped("An error occurred: Runner version v2.334.0 is deprecated and cannot receive messages.")
-		}, "runner-below-floor: install\nrunner-below-floor: job load"},
-		"expires soon":          {func(s *scene) { s.old("2.336.0", at(3)) }, "runner-version-expires: stop (drain)\nrunner-version-expires: install\nrunner-version-expires: job load\nwarns fence-weak"},
+		}, "runner-below-floor: install, job load"},
+		"expires soon":          {func(s *scene) { s.old("2.336.0", at(3)) }, "runner-version-expires: stop (drain), install, job load" + weak},
 		"expires later":         {func(s *scene) { s.old("2.336.0", at(20)) }, ""},
 		"newest expires soon":   {func(s *scene) { s.old("2.337.0", at(3)) }, ""},
 		"the newest is refused": {func(s *scene) { s.stopped("Runner version v2.337.0 is deprecated and cannot receive messages.") }, "newest-version-refused: job kick"},
-		"update broken":         {func(s *scene) { s.runner.Files["runsvc.sh"], s.runner.Files["bin/runsvc.sh"] = 0, 0 }, "runner-update-broken: stop (drain)\nrunner-update-broken: install\nrunner-update-broken: job load\nwarns fence-weak"},
+		"update broken":         {func(s *scene) { s.runner.Files["runsvc.sh"], s.runner.Files["bin/runsvc.sh"] = 0, 0 }, "runner-update-broken: stop (drain), install, job load" + weak},
 		"runsvc.sh empty":       {func(s *scene) { s.runner.Files["runsvc.sh"] = 0 }, "runner-job-edited: job keep"},
 		"stopped itself": {func(s *scene) {
 			s.stopped("Runner listener exit with terminated error, stop the service, no retry needed.")
@@ -179,35 +190,32 @@ func TestFindings(t *testing.T) {
 		}, "runner-crashed: job kick"},
 		"not loaded": {func(s *scene) { s.runner.Job = ""; s.agent().Online = false }, "runner-not-loaded: job load"},
 		"in conflict": {func(s *scene) {
-			s.runner.Log += "A session for this runner already exists.\n"
+			s.runner.Log += conflict
 			s.agent().Online = false
-		}, again("runner-session-conflict", "restart")},
-		"stopped in conflict":    {func(s *scene) { s.stopped("Stop retry on SessionConflictException after retried for 240 seconds.") }, again("runner-session-conflict")},
-		"a conflict that passed": {func(s *scene) { s.runner.Log = "A session for this runner already exists.\n" + s.runner.Log }, ""},
-		"clock": {func(s *scene) {
-			s.stopped("The local machine's clock may be out of sync with the server time by more than five minutes.")
-		}, "runner-stopped-itself: job kick"},
+		}, again("runner-session-conflict", "stop (restart)")},
+		"stopped in conflict":    {func(s *scene) { s.stopped("Stop retry on SessionConflictException after retried for 240 seconds.") }, again("runner-session-conflict", "stop")},
+		"a conflict that passed": {func(s *scene) { s.runner.Log = conflict + s.runner.Log }, ""},
+		"clock":                  {func(s *scene) { s.stopped(clock) }, "runner-stopped-itself: job kick"},
 		"clock, still running": {func(s *scene) {
-			s.runner.Log += "The local machine's clock may be out of sync with the server time by more than five minutes.\n"
+			s.runner.Log += clock + "\n"
 			s.agent().Online = false
-		}, "runner-offline: job kick (drain)\nrefused runner-clock-off\nwarns fence-weak"},
+		}, "runner-offline: job kick (drain)\nrefused runner-clock-off" + weak},
 		"too old to register": {func(s *scene) { s.runner.Version = "2.330.0"; s.stopped("x"); gone(s) },
-			"runner-deregistered: stop\nrunner-deregistered: install\nrunner-deregistered: register\nrunner-deregistered: job load"},
-		"the name is in use": {func(s *scene) { s.runner = stepstest.FactoryRunner() },
-			"runner-missing: install\nrunner-not-registered: deregister 21\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-name-in-use"},
+			"runner-deregistered: stop, install, register, job load"},
+		"the name is in use": {func(s *scene) { s.runner = stepstest.FactoryRunner() }, replaced + "\nrefused runner-name-in-use"},
 		"in conflict with a machine that runs a job": {func(s *scene) {
-			s.runner.Log += "A session for this runner already exists.\n"
+			s.runner.Log += conflict
 			s.agent().Busy = true
-		}, again("runner-session-conflict", "restart") + "\nrefused runner-name-in-use\nwarns busy-stuck"},
+		}, again("runner-session-conflict", "stop (restart)") + "\nrefused runner-name-in-use\nwarns busy-stuck"},
 		"a label in another case": {func(s *scene) { s.label("actions.runner.Acme." + stepstest.Name) },
-			"runner-not-loaded: stop (drain)\nrunner-not-loaded: job load\nwarns fence-weak"},
-		"by hand, running under its own label": {func(s *scene) { s.label("actions.runner.acme.mini-7"); s.named("mini-7") }, again("runner-renamed", "drain") + "\nwarns fence-weak"},
+			"runner-not-loaded: stop (drain), job load" + weak},
+		"by hand, running under its own label": {func(s *scene) { s.label("actions.runner.acme.mini-7"); s.named("mini-7") }, again("runner-renamed", "stop (drain)") + weak},
 		"a job's name": {func(s *scene) {
 			s.runner.Log += "2026-11-20 10:05:00Z: Running job: is deprecated and cannot receive messages\n" +
 				"2026-11-20 10:06:00Z: Job session for this runner already exists completed with result: Succeeded\n"
 		}, ""},
-		"offline":            {func(s *scene) { s.agent().Online = false }, "runner-offline: job kick (drain)\nwarns fence-weak"},
-		"offline with a job": {func(s *scene) { s.agent().Online, s.runner.Work = false, worker }, "runner-offline: job kick (drain)\nbusy\nwarns busy-false-while-running\nwarns fence-weak"},
+		"offline":            {func(s *scene) { s.agent().Online = false }, "runner-offline: job kick (drain)" + weak},
+		"offline with a job": {func(s *scene) { s.agent().Online, s.runner.Work = false, worker }, "runner-offline: job kick (drain)\nbusy\nwarns busy-false-while-running" + weak},
 		"labels edited":      {func(s *scene) { s.agent().Labels = []string{"edited-by-hand"} }, "labels-edited: restore 21"},
 		"fence left": {func(s *scene) {
 			s.spec.Labels, s.view.Fence = []string{"tart"}, &plan.Fence{Run: "20261120-1", At: at(-1)}
@@ -217,14 +225,14 @@ func TestFindings(t *testing.T) {
 		"default labels": {func(s *scene) {
 			s.spec.DefaultLabels, s.spec.Labels, s.agent().Labels = new(false), []string{"tart"}, []string{"tart"}
 		},
-			again("runner-options-differ", "drain") + "\nwarns fence-weak"},
-		"work folder":     {func(s *scene) { s.spec.WorkFolder = new("/opt/work") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
-		"ephemeral":       {func(s *scene) { s.settings("\"agentId\"", "\"ephemeral\": true,\n  \"agentId\"") }, again("runner-options-differ", "drain") + "\nwarns fence-weak"},
-		"search path":     {func(s *scene) { s.runner.Path = "/usr/bin:/bin\n" }, "runner-job-edited: job kick (drain)\nwarns fence-weak"},
-		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
+			again("runner-options-differ", "stop (drain)") + weak},
+		"work folder":     {func(s *scene) { s.spec.WorkFolder = new("/opt/work") }, again("runner-options-differ", "stop (drain)") + weak},
+		"ephemeral":       {func(s *scene) { s.settings("\"agentId\"", "\"ephemeral\": true,\n  \"agentId\"") }, again("runner-options-differ", "stop (drain)") + weak},
+		"search path":     {func(s *scene) { s.runner.Path = "/usr/bin:/bin\n" }, "runner-job-edited: job kick (drain)" + weak},
+		"job file edited": {func(s *scene) { s.runner.Plist = strings.Repeat("0", 64) }, "runner-job-edited: stop (drain), job load" + weak},
 		"svc.sh's timeout": {func(s *scene) {
 			s.runner.Job = strings.Replace(s.runner.Job, "exit timeout = 60", "exit timeout = 5", 1)
-		}, "runner-job-edited: stop (drain)\nrunner-job-edited: job load\nwarns fence-weak"},
+		}, "runner-job-edited: stop (drain), job load" + weak},
 		"busy, unseen":        {func(s *scene) { s.runner.Work = worker }, "warns busy-false-while-running"},
 		"busy":                {func(s *scene) { s.runner.Work, s.agent().Busy = worker, true }, ""},
 		"busy-stuck":          {func(s *scene) { s.agent().Busy = true }, "warns busy-stuck"},
@@ -239,8 +247,8 @@ func TestFindings(t *testing.T) {
 		"read-only, in sync":  {func(s *scene) { s.view.Service.ReadOnly = true }, ""},
 		"unfinished":          {func(s *scene) { s.view.Pending = true }, "unfinished: job keep"},
 		"no session":          {func(s *scene) { s.runner.NoSession, s.runner.Job, s.agent().Online = true, "", false }, "runner-not-loaded: job load"},
-		"disk full":           {func(s *scene) { s.new(); s.runner.FreeBlocks = 1000 }, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused disk-full"},
-		"no digest":           {func(s *scene) { s.new(); s.spec.Version = new("2.330.0") }, "runner-missing: install\nrunner-not-registered: register\nrunner-not-registered: job load\nrefused runner-archive-unknown"},
+		"disk full":           {func(s *scene) { s.new(); s.runner.FreeBlocks = 1000 }, setUp + "\nrefused disk-full"},
+		"no digest":           {func(s *scene) { s.new(); s.spec.Version = new("2.330.0") }, setUp + "\nrefused runner-archive-unknown"},
 		"GitHub unread":       {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread the CI service could not be read (disk-full)"},
 		"GitHub not listed":   {func(s *scene) { s.view.Service = nil }, "unread it was not read"},
 	} {
@@ -351,13 +359,13 @@ func TestLeave(t *testing.T) {
 		}
 		return keeper.Leave(s.view)
 	}
-	const whole = "runner-not-wanted: remove (drain)\nrunner-not-wanted: deregister 21\nrunner-not-wanted: forget"
+	const whole = "runner-not-wanted: remove (drain), deregister 21, forget"
 	stepstest.Expect(t, "with the block", whole, brief(leave()))
 	s.view.Host.Spec.GithubRunner = nil
 	s.view.Facts = plan.Facts{"github_runner.traces/m1": inventory.Present(s.runner.Answer())}
 	stepstest.Expect(t, "without the block", whole, brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
 	s.view.Service = nil
-	stepstest.Expect(t, "without credentials", "runner-not-wanted: remove (drain)\nrunner-not-wanted: forget\nwarns runner-entry-stays", brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
+	stepstest.Expect(t, "without credentials", "runner-not-wanted: remove (drain), forget\nwarns runner-entry-stays", brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
 	s.runner.Receipt = ""
 	stepstest.Expect(t, "a runner that someone else set up", "", brief(leave()))
 }
