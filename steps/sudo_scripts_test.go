@@ -16,31 +16,7 @@ import (
 // script before the tool runs or after it.
 type sudoer struct{ *scripttest.Mac }
 
-const (
-	sudoPassword = "acme-Sentinel-1"
-	// sudoTool gives root where a file named free exists or the drop-in is whole.
-	sudoTool = `free() { [ -e "$STATE/free" ] || cmp -s "$STATE/want" "$ROOT/etc/sudoers.d/macfleet"; }
-case "$*" in
-'-n true' | '-k -n true')
-  free || { echo 'sudo: a password is required' >&2; exit 1; }
-  ;;
-'-n -u m1 '*) shift 3; exec "$@" ;;
-'-n '*)
-  free || exit 1
-  shift
-  exec "$@"
-  ;;
-'-k -S -p  '*)
-  shift 4
-  if ! [ -e "$STATE/nopasswd" ] && ! free; then
-    IFS= read -r given
-    [ "$given" = "$(cat "$STATE/right")" ] || exit 1
-  fi
-  exec "$@"
-  ;;
-*) exit 9 ;;
-esac`
-)
+const sudoPassword = "acme-Sentinel-1"
 
 func newSudoer(t *testing.T, shell []string) sudoer {
 	t.Helper()
@@ -59,7 +35,7 @@ func newSudoer(t *testing.T, shell []string) sudoer {
 	for name, text := range tools {
 		h.Stub(text+scripttest.AfterCall, name)
 	}
-	h.Stub(sudoTool, "sudo") // which becomes what it runs
+	h.Stub(scripttest.Text(t, "testdata/sudo.sh"), "sudo") // which becomes what it runs
 	return h
 }
 

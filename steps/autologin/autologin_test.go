@@ -111,71 +111,58 @@ func edited(t testing.TB, answer, from, to string) plan.Facts {
 
 func TestAutoLogin(t *testing.T) {
 	t.Parallel()
-	const kick, stay, given, kept, checked = "kick", "stay", "given", "kept", "checked"
 	down := fine.but(func(m *macLogin) { m.session, m.screen = false, "" })
 	for _, tc := range []struct {
-		name    string
-		mac     macLogin
-		codes   string // of the change, or of what refuses it; with its warnings
-		does    []string
-		text    string
-		refused bool
+		name string
+		mac  macLogin
+		want string // the change's code and arguments, or what refuses it, and warnings
+		text string // of the reason, or in that of what refuses it
 	}{
-		{"all right", fine, "", nil, "", false},
-		{"sealed, and the session is up", fine.but(func(m *macLogin) { m.file = "sealed" }), "sealed-with-session", nil, "", false},
-		{"another one at the screen, and our session is up", fine.but(func(m *macLogin) { m.screen = "anna" }), "", nil, "", false},
-		{"factory", macLogin{}, "auto-login-off", []string{kick, given}, "automatic login is off, /etc/kcpassword is missing, no GUI session of m1", false},
-		{"sealed", down.but(func(m *macLogin) { m.file = "sealed" }), "sealed-kcpassword", []string{kick, given}, "/etc/kcpassword is sealed (it holds <sealed> in place of the password), no GUI session of m1", false},
-		{"sealed, and loginwindow is dead", down.but(func(m *macLogin) { m.file, m.dead = "sealed", true }), "sealed-kcpassword", []string{kick, given},
-			"/etc/kcpassword is sealed (it holds <sealed> in place of the password), loginwindow does not run", false},
-		{"loginwindow is dead", down.but(func(m *macLogin) { m.dead = true }), "dead-loginwindow", []string{kick, checked}, "loginwindow does not run", false},
-		{"no one is logged in", down, "no-gui-session", []string{kick, checked}, "no GUI session of m1", false},
-		{"no one is logged in, and anyone may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session", []string{kick, checked},
-			"no GUI session of m1, /etc/kcpassword is m1:staff 0644", false},
-		{"the file is gone, the session is up", fine.but(func(m *macLogin) { m.file = "" }), "kcpassword-missing", []string{stay, given}, "/etc/kcpassword is missing", false},
-		{"the password has no end", fine.but(func(m *macLogin) { m.file = "unterminated" }), "kcpassword-unterminated", []string{stay, given}, "the password in /etc/kcpassword is not terminated", false},
-		{"the password is empty", fine.but(func(m *macLogin) { m.file = "empty" }), "kcpassword-empty", []string{stay, given}, "the password in /etc/kcpassword is empty", false},
-		{"automatic login is off", fine.but(func(m *macLogin) { m.user = "" }), "auto-login-off", []string{stay, given}, "automatic login is off", false},
-		{"automatic login is off, the file sealed", fine.but(func(m *macLogin) { m.user, m.file = "", "sealed" }), "sealed-with-session auto-login-off", []string{stay, given}, "automatic login is off", false},
-		{"another's automatic login", fine.but(func(m *macLogin) { m.user = "anna" }), "auto-login-other-user", []string{stay, given}, `automatic login is set to "anna"`, false},
-		{"the file's owner", fine.but(func(m *macLogin) { m.access = "m1:wheel 600" }), "kcpassword-mode", []string{stay, kept}, "/etc/kcpassword is m1:wheel 0600", false},
-		{"the file's mode, and it is sealed", fine.but(func(m *macLogin) { m.file, m.access = "sealed", "root:wheel 644" }), "sealed-with-session kcpassword-mode", []string{stay, kept}, "/etc/kcpassword is root:wheel 0644", false},
-		{"FileVault", down.but(func(m *macLogin) { m.vault = true }), "filevault-on", nil, "FileVault is on", true},
-		{"FileVault, and the session is up", fine.but(func(m *macLogin) { m.vault = true }), "filevault-on", nil, "FileVault is on", true},
-		{"a profile", down.but(func(m *macLogin) { m.managed = true }), "auto-login-disabled-by-profile", nil, "DisableAutoLoginClient", true},
-		{"the profile's key, set by hand", fine.but(func(m *macLogin) { m.forbidden = true }), "auto-login-disabled-by-profile", nil, "DisableAutoLoginClient", true},
-		{"another's session", down.but(func(m *macLogin) { m.screen = "anna" }), "foreign-session", nil, `"anna" is logged in at the screen`, true},
-		{"work without a session", down.but(func(m *macLogin) { m.work = "411\n412" }), "work-in-dead-session", nil, "(pid 411, 412)", true},
+		{"all right", fine, "", ""},
+		{"sealed, and the session is up", fine.but(func(m *macLogin) { m.file = "sealed" }), "warns sealed-with-session", ""},
+		{"another one at the screen, and our session is up", fine.but(func(m *macLogin) { m.screen = "anna" }), "", ""},
+		{"factory", macLogin{}, "auto-login-off kick given", "automatic login is off, /etc/kcpassword is missing, no GUI session of m1"},
+		{"sealed", down.but(func(m *macLogin) { m.file = "sealed" }), "sealed-kcpassword kick given",
+			"/etc/kcpassword is sealed (it holds <sealed> in place of the password), no GUI session of m1"},
+		{"sealed, and loginwindow is dead", down.but(func(m *macLogin) { m.file, m.dead = "sealed", true }), "sealed-kcpassword kick given",
+			"/etc/kcpassword is sealed (it holds <sealed> in place of the password), loginwindow does not run"},
+		{"loginwindow is dead", down.but(func(m *macLogin) { m.dead = true }), "dead-loginwindow kick checked", "loginwindow does not run"},
+		{"no one is logged in", down, "no-gui-session kick checked", "no GUI session of m1"},
+		{"no one is logged in, and anyone may read the file", down.but(func(m *macLogin) { m.access = "m1:staff 644" }), "no-gui-session kick checked",
+			"no GUI session of m1, /etc/kcpassword is m1:staff 0644"},
+		{"the file is gone, the session is up", fine.but(func(m *macLogin) { m.file = "" }), "kcpassword-missing stay given", "/etc/kcpassword is missing"},
+		{"the password has no end", fine.but(func(m *macLogin) { m.file = "unterminated" }), "kcpassword-unterminated stay given",
+			"the password in /etc/kcpassword is not terminated"},
+		{"the password is empty", fine.but(func(m *macLogin) { m.file = "empty" }), "kcpassword-empty stay given",
+			"the password in /etc/kcpassword is empty"},
+		{"automatic login is off", fine.but(func(m *macLogin) { m.user = "" }), "auto-login-off stay given", "automatic login is off"},
+		{"automatic login is off, the file sealed", fine.but(func(m *macLogin) { m.user, m.file = "", "sealed" }), "auto-login-off stay given, warns sealed-with-session",
+			"automatic login is off"},
+		{"another's automatic login", fine.but(func(m *macLogin) { m.user = "anna" }), "auto-login-other-user stay given",
+			`automatic login is set to "anna"`},
+		{"the file's owner", fine.but(func(m *macLogin) { m.access = "m1:wheel 600" }), "kcpassword-mode stay kept", "/etc/kcpassword is m1:wheel 0600"},
+		{"the file's mode, and it is sealed", fine.but(func(m *macLogin) { m.file, m.access = "sealed", "root:wheel 644" }), "kcpassword-mode stay kept, warns sealed-with-session",
+			"/etc/kcpassword is root:wheel 0644"},
+		{"FileVault", down.but(func(m *macLogin) { m.vault = true }), "refused filevault-on", "FileVault is on"},
+		{"FileVault, and the session is up", fine.but(func(m *macLogin) { m.vault = true }), "refused filevault-on", "FileVault is on"},
+		{"a profile", down.but(func(m *macLogin) { m.managed = true }), "refused auto-login-disabled-by-profile", "DisableAutoLoginClient"},
+		{"the profile's key, set by hand", fine.but(func(m *macLogin) { m.forbidden = true }), "refused auto-login-disabled-by-profile",
+			"DisableAutoLoginClient"},
+		{"another's session", down.but(func(m *macLogin) { m.screen = "anna" }), "refused foreign-session", `"anna" is logged in at the screen`},
+		{"work without a session", down.but(func(m *macLogin) { m.work = "411\n412" }), "refused work-in-dead-session", "(pid 411, 412)"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			f := tc.mac.look(t)
-			stepstest.Expect(t, "unread", nil, f.Unread)
-			var codes []string
-			for _, w := range f.Warnings {
-				codes = append(codes, w.Code.String())
-			}
-			var does []string
-			text := ""
-			for _, c := range f.Changes {
-				codes = append(codes, c.Reason.Code.String())
-				text = c.Reason.Text
-				stepstest.Expect(t, "script", []string{"auto_login-set", "root", "m1", "30"}, append([]string{c.Command.Name, string(c.Command.As)}, c.Command.Args[:2]...))
-				does = append(does, c.Command.Args[2:]...)
-			}
-			if f.Refused != nil {
-				codes = append(codes, f.Refused.Code.String())
-				text = f.Refused.Text
-				if f.Refused.Remedy == "" {
-					t.Error("no remedy")
-				}
-			}
-			stepstest.Expect(t, "codes", tc.codes, strings.Join(codes, " "))
-			stepstest.Expect(t, "what it does", tc.does, does)
-			if text != tc.text && (!tc.refused || !strings.Contains(text, tc.text)) || tc.refused != (f.Refused != nil) {
-				t.Errorf("%q, refused %t; want %q", text, f.Refused != nil, tc.text)
-			}
+		f := tc.mac.look(t)
+		text := ""
+		got := stepstest.Lines(f, func(c plan.Change) string {
+			stepstest.Expect(t, "script", []string{"auto_login-set", "root", "m1", "30"}, append([]string{c.Command.Name, string(c.Command.As)}, c.Command.Args[:2]...))
+			text = c.Reason.Text
+			return c.Reason.Code.String() + " " + strings.Join(c.Command.Args[2:], " ")
 		})
+		stepstest.Expect(t, tc.name, tc.want, strings.Join(got, ", "))
+		if f.Refused != nil && strings.Contains(f.Refused.Text, tc.text) && f.Refused.Remedy != "" {
+			text = tc.text
+		}
+		stepstest.Expect(t, tc.name, tc.text, text)
 	}
 }
 

@@ -18,13 +18,14 @@ import (
 
 func TestMain(m *testing.M) { maintest.Main(m) }
 
+const step plan.StepID = "node_exporter"
+
 const (
-	step    plan.StepID = "node_exporter"
-	probe               = "node_exporter.state"
-	list                = "/Library/LaunchDaemons/dev.macfleet.node-exporter.plist"
-	wrapper             = "/usr/local/lib/macfleet/node_exporter-run"
-	logFile             = "/var/log/node_exporter.log"
-	address             = "100.64.0.7"
+	probe   = "node_exporter.state"
+	list    = "/Library/LaunchDaemons/dev.macfleet.node-exporter.plist"
+	wrapper = "/usr/local/lib/macfleet/node_exporter-run"
+	logFile = "/var/log/node_exporter.log"
+	address = "100.64.0.7"
 )
 
 // scene is a host that serves its metrics, and what is changed of it.

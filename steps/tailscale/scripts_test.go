@@ -33,35 +33,6 @@ printf '{\n  "BackendState": "%s"\n}\n' "$(cat "$STATE/backend")"
 	broken        = daemonProgram + "# broken\n"
 )
 
-// launchdStub remembers whether the job is loaded, and refuses it as often as the file says.
-const launchdStub = `
-case $name in
-  launchctl)
-    case $1 in
-      print)
-        [ -e "$STATE/loaded" ] || exit 113
-        printf 'system/x = {\n\tstate = running\n\tpid = %s\n}\n' "$(cat "$STATE/pid")" ;;
-      bootout) /bin/rm -f "$STATE/loaded" ;;
-      bootstrap)
-        read -r left <"$STATE/refusals"
-        [ "$left" = 0 ] || { echo "$((left - 1))" >"$STATE/refusals"; exit 5; }
-        /bin/cp "$3" "$STATE/loaded"
-        echo "$number" >"$STATE/pid" ;;
-      kickstart) echo "$number" >"$STATE/pid" ;;
-    esac ;;
-  codesign) [ "$1" = -v ] || echo 'TeamIdentifier=not set' ;;
-  shasum) [ "$1" = -a ] && shift 2; /usr/bin/sha256sum "$@" ;;
-  stat) echo 1 2 3 ;;
-  mv | cp | rm | mkdir)
-    if [ "$victim $when" = "$number within" ]; then
-      for one in "$@"; do
-        [ ! -d "$one" ] || { set -- "$one"/*; /bin/rm -f "$1"; }
-      done
-      kill -9 0
-    fi
-    "/bin/$name" "$@" ;;
-esac` + scripttest.AfterCall
-
 const (
 	folder  = "/usr/local/lib/macfleet/"
 	daemon  = "/usr/local/bin/tailscaled"
@@ -82,7 +53,7 @@ func newRolling(t *testing.T, shell []string, newDaemon string) *rolling {
 	t.Helper()
 	m := scripttest.New(t, shell, "/usr/local", "/etc/macfleet", "/etc/resolver", "/Library", "/var/log")
 	m.Folders("/Library/LaunchDaemons", "/Library/Tailscale", "/var/log", "/etc/macfleet")
-	m.Stub(launchdStub, "launchctl", "codesign", "shasum", "stat", "mv", "cp", "rm", "mkdir", "sync", "chown", "sleep")
+	m.Stub(scripttest.Text(t, "testdata/roll.sh")+scripttest.AfterCall, "launchctl", "codesign", "shasum", "stat", "mv", "cp", "rm", "mkdir", "sync", "chown", "sleep")
 	for name, text := range map[string]string{"refusals": "0\n", "backend": "Running", "loaded": oldList, "pid": "1"} {
 		m.Set(name, text)
 	}
