@@ -31,7 +31,8 @@ type aStep struct {
 	} `hcl:"rule,block"`
 }
 
-func decodeStep(t *testing.T, content string) (aStep, hcl.Diagnostics) {
+// decodeStep reads a step, and returns the lines where its values are, too.
+func decodeStep(t *testing.T, content string) (aStep, map[string]int, hcl.Diagnostics) {
 	t.Helper()
 	file, diags := hclsyntax.ParseConfig([]byte(content), "x", hcl.InitialPos)
 	if diags.HasErrors() {
@@ -39,13 +40,16 @@ func decodeStep(t *testing.T, content string) (aStep, hcl.Diagnostics) {
 	}
 	l := &loader{files: map[string]*hcl.File{"x": file}, functions: new(budget).functions(), maybe: map[string]bool{}, args: map[hcl.Range]argument{}}
 	var got aStep
-	l.decode(file.Body.(*hclsyntax.Body).Blocks[0], &scope{}, reflect.ValueOf(&got).Elem(), map[string]hcl.Range{})
-	return got, l.finish()
+	lines := map[string]int{}
+	for path, at := range l.decode(file.Body.(*hclsyntax.Body).Blocks[0], &scope{}, reflect.ValueOf(&got).Elem(), nil).names {
+		lines[path] = at.Start.Line
+	}
+	return got, lines, l.finish()
 }
 
 func TestDecodeAnyStep(t *testing.T) {
 	t.Parallel()
-	got, diags := decodeStep(t, `
+	got, lines, diags := decodeStep(t, `
 s {
   text    = "t"
   number  = 10
@@ -72,13 +76,14 @@ s {
 		*got.Reserve.Memory != "2Gi" || got.Reserve.CPU != nil || len(got.Rules) != 2 || got.Rules[1].Port != 2 || got.Rules[0].Name != "a" {
 		t.Errorf("step = %+v", got)
 	}
-	equal(t, "it", []string{"a", "b"}, got.List)
-	equal(t, "it", []int{1, 2}, got.Numbers)
+	equal(t, "list", []string{"a", "b"}, got.List)
+	equal(t, "numbers", []int{1, 2}, got.Numbers)
+	equal(t, "lines", map[string]int{"text": 3, "number": 4, "plain": 5, "flag": 6, "list": 7, "numbers": 8, "map": 9, "key": 10, "reserve": 11, "reserve.memory": 12, "rule": 17}, lines)
 }
 
 func TestDecodeFaults(t *testing.T) {
 	t.Parallel()
-	got, diags := decodeStep(t, `
+	got, _, diags := decodeStep(t, `
 s {
   text    = ["t"]
   number  = 11
@@ -108,8 +113,8 @@ s {
 // Merging is by reflection: any struct of pointers, lists and maps will do.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
-	lower, _ := decodeStep(t, "s {\n  plain = 1\n  text = \"low\"\n  list = [\"a\"]\n  map = { a = \"b\" }\n  reserve {\n    memory = \"2Gi\"\n    cpu = 2\n  }\n}")
-	upper, _ := decodeStep(t, "s {\n  plain = 0\n  text = \"\"\n  list = []\n  flag = false\n  reserve {\n    cpu = 0\n  }\n}")
+	lower, _, _ := decodeStep(t, "s {\n  plain = 1\n  text = \"low\"\n  list = [\"a\"]\n  map = { a = \"b\" }\n  reserve {\n    memory = \"2Gi\"\n    cpu = 2\n  }\n}")
+	upper, _, _ := decodeStep(t, "s {\n  plain = 0\n  text = \"\"\n  list = []\n  flag = false\n  reserve {\n    cpu = 0\n  }\n}")
 	var got aStep
 	overlay(reflect.ValueOf(&got).Elem(), reflect.ValueOf(lower))
 	overlay(reflect.ValueOf(&got).Elem(), reflect.ValueOf(upper))

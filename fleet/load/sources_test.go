@@ -12,35 +12,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 )
 
-// A step may hold blocks in blocks, and the sources need no change for it.
-func TestSourcesOfNestedBlocks(t *testing.T) {
-	t.Parallel()
-	type inner struct {
-		Memory *string `hcl:"memory,optional"`
-	}
-	type many struct {
-		Name string `hcl:"name,label"`
-	}
-	type kubelet struct {
-		Pods    *int   `hcl:"pods,optional"`
-		Reserve *inner `hcl:"reserve,block"`
-		Mounts  []many `hcl:"mount,block"`
-	}
-	type spec struct {
-		Kubelet *kubelet `hcl:"kubelet,block"`
-	}
-	const text = "kubelet {\n  pods = 3\n  reserve {\n    memory = \"2Gi\"\n  }\n  mount \"a\" {}\n}\nother {}\n"
-	l := &loader{maybe: map[string]bool{}, args: map[hcl.Range]argument{}}
-	block := &hclsyntax.Block{Type: "group", Body: parsed(t, "a.fleet.hcl", []byte(text))}
-	at := l.decode(block, &scope{}, reflect.ValueOf(&spec{}).Elem(), nil)
-	got := map[string]int{}
-	for path, rng := range at.names {
-		got[path] = rng.Start.Line
-	}
-	want := map[string]int{"kubelet": 1, "kubelet.pods": 2, "kubelet.reserve": 3, "kubelet.reserve.memory": 4, "kubelet.mount": 6}
-	equal(t, "it", want, got)
-}
-
 // TestLeavesShowWhatIsWritten: a field must distinguish an unset value from a written one, or merging and the noted sources disagree.
 func TestLeavesShowWhatIsWritten(t *testing.T) {
 	t.Parallel()

@@ -35,14 +35,11 @@ func TestSSH(t *testing.T) {
 			Timeouts: fleet.Timeouts{Silence: time.Minute}}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			before, after, found := strings.Cut(small, "  private_key = secret(\"k8s://macfleet/fleet-ssh/id_ed25519\")")
-			if !found {
-				t.Fatal("the small configuration has no private_key: fix this test")
-			}
-			r := mustLoad(t, one(before+tt.block+after), Options{})
-			equal(t, "ssh", tt.want, r.Config.SSH)
-		})
+		before, after, found := strings.Cut(small, "  private_key = secret(\"k8s://macfleet/fleet-ssh/id_ed25519\")")
+		if !found {
+			t.Fatal("the small configuration has no private_key: fix this test")
+		}
+		r := mustLoad(t, one(before+tt.block+after), Options{})
+		equal(t, tt.name, tt.want, r.Config.SSH)
 	}
 }

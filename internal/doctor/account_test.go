@@ -34,20 +34,17 @@ func TestExamineAccount(t *testing.T) {
 			"fleet's SSH key problem fleet-key-not-registered"},
 		"the fleet's key is not readable": {func(s *doctor.AccountSeen) { s.FleetKeyErr = errors.New("no such Secret") }, "fleet's SSH key unknown"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			seen := doctor.AccountSeen{Now: noon, AccessKey: "SCWX", Key: inventory.APIKey{Description: "ci"}, Project: "p", Zones: []string{"fr-par-1"},
-				Servers: []inventory.Server{{ID: "1", Zone: "fr-par-1", Type: "M2-L", Status: "ready"}, {ID: "2", Zone: "fr-par-1", Type: "M2-L", Status: "ready"}},
-				Roles:   map[string]string{"1": "pool", "2": "pool"}, Rights: []doctor.Right{{Name: "list servers"}},
-				Keyring: &plan.Keyring{Ours: []plan.FleetKey{ours}, Registered: inventory.Present([]inventory.SSHKey{{Name: "fleet", Public: ours.Public + " sam@laptop"}})}}
-			tc.disturb(&seen)
-			a := doctor.ExamineAccount(seen)
-			if got := faults(t, a.Checks, false); got != tc.want || a.Healthy != (tc.want == "") {
-				t.Errorf("found %q, healthy %t, want %q", got, a.Healthy, tc.want)
-			}
-			if len(seen.Servers) > 0 && (len(a.Servers) != 1 || a.Servers[0].Count != 2 || a.Servers[0].Role != "pool") {
-				t.Errorf("servers %+v", a.Servers)
-			}
-		})
+		seen := doctor.AccountSeen{Now: noon, AccessKey: "SCWX", Key: inventory.APIKey{Description: "ci"}, Project: "p", Zones: []string{"fr-par-1"},
+			Servers: []inventory.Server{{ID: "1", Zone: "fr-par-1", Type: "M2-L", Status: "ready"}, {ID: "2", Zone: "fr-par-1", Type: "M2-L", Status: "ready"}},
+			Roles:   map[string]string{"1": "pool", "2": "pool"}, Rights: []doctor.Right{{Name: "list servers"}},
+			Keyring: &plan.Keyring{Ours: []plan.FleetKey{ours}, Registered: inventory.Present([]inventory.SSHKey{{Name: "fleet", Public: ours.Public + " sam@laptop"}})}}
+		tc.disturb(&seen)
+		a := doctor.ExamineAccount(seen)
+		if got := faults(t, a.Checks, false); got != tc.want || a.Healthy != (tc.want == "") {
+			t.Errorf("%s: found %q, healthy %t, want %q", name, got, a.Healthy, tc.want)
+		}
+		if len(seen.Servers) > 0 && (len(a.Servers) != 1 || a.Servers[0].Count != 2 || a.Servers[0].Role != "pool") {
+			t.Errorf("servers %+v", a.Servers)
+		}
 	}
 }

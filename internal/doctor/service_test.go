@@ -87,15 +87,12 @@ func TestExamineService(t *testing.T) {
 			s.Scope.Users[0].Spec.GithubRunner.RunnerGroup, s.Scope.Users[0].Spec.GithubRunner.FenceGroup = new(""), nil
 		}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			seen := wellService()
-			tc.disturb(&seen)
-			got := doctor.ExamineService(seen)
-			if text := faults(t, got.Checks, true); text != tc.want || got.Healthy != (tc.want == "") {
-				t.Errorf("healthy %t: %s; want %s", got.Healthy, text, tc.want)
-			}
-		})
+		seen := wellService()
+		tc.disturb(&seen)
+		got := doctor.ExamineService(seen)
+		if text := faults(t, got.Checks, true); text != tc.want || got.Healthy != (tc.want == "") {
+			t.Errorf("%s: healthy %t: %s; want %s", name, got.Healthy, text, tc.want)
+		}
 	}
 }
 

@@ -271,14 +271,11 @@ func TestAutoLoginUnread(t *testing.T) {
 		{"a line without a code", up, "== console 0", "== console"},
 		{"nothing", up, up, ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			f := judged(t, edited(t, tc.base, tc.from, tc.to))
-			if len(f.Unread) != 1 || f.Unread[0].Probe != loginProbe || f.Unread[0].Why == "" || f.Unread[0].Bytes != strings.ReplaceAll(tc.base, tc.from, tc.to) ||
-				f.Changes != nil || f.Refused != nil || f.Facts != "" {
-				t.Errorf("%+v", f)
-			}
-		})
+		f := judged(t, edited(t, tc.base, tc.from, tc.to))
+		if len(f.Unread) != 1 || f.Unread[0].Probe != loginProbe || f.Unread[0].Why == "" || f.Unread[0].Bytes != strings.ReplaceAll(tc.base, tc.from, tc.to) ||
+			f.Changes != nil || f.Refused != nil || f.Facts != "" {
+			t.Errorf("%s: %+v", tc.name, f)
+		}
 	}
 	for name, facts := range map[string]plan.Facts{
 		"never read":       nil,

@@ -102,7 +102,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzDecode: a password that a content holds, and that may be written, comes back from the content that Encode makes of it.
+// FuzzDecode: a password that a content holds, and that may be written, comes back from the content that Encode returns for it.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "7d", "1ced3f4abcbc", "41fa3742bed9b9d4a3b91f", "1cb86010e689ebdd9b802f7d", "376438", "0d0a", "ffff7d"} {
 		f.Add(unhex(f, seed))
