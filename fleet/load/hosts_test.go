@@ -63,6 +63,11 @@ func TestHosts(t *testing.T) {
 	for environment, want := range tests {
 		got := mustLoad(t, one(small+hostBlocks), Options{Environment: environment}).Config
 		equal(t, environment, want, got.Hosts, cmpopts.IgnoreFields(fleet.Listed{}, "Sources"))
+		for _, h := range want {
+			if l, ok := got.Listed(h.Name); !ok || l.ServerID != h.ServerID {
+				t.Errorf("%s is listed as %+v", h.Name, l)
+			}
+		}
 		if g := got.Fleets[0].Groups[0]; *g.Spec.Power.Sleep != 0 || g.Sources.Of("power.sleep").Level != fleet.BuiltIn {
 			t.Errorf("%s: a host's value reached its group: %+v", environment, g)
 		}

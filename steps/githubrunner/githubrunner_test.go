@@ -133,9 +133,13 @@ func TestFindings(t *testing.T) {
 	}{
 		"in sync":           {func(*scene) {}, ""},
 		"updated by itself": {func(s *scene) { s.runner.Version = "2.338.0" }, ""},
-		"newer than offered": {func(s *scene) { s.runner.Version, s.view.Service.Newest = "2.999.0", inventory.Absent[inventory.AgentRelease]() }, ""},
+		"newer than offered": {func(s *scene) {
+			s.runner.Version, s.view.Service.Newest = "2.999.0", inventory.Absent[inventory.AgentRelease]()
+		}, ""},
 		"refreshed by GitHub": {func(s *scene) { s.runner.Files[".runner_migrated"], s.runner.Files[".credentials_migrated"] = 300, 260 }, ""},
-		"labels in another case": {func(s *scene) { s.spec.Labels, s.agent().Labels = []string{"Tart", "self-hosted", "macOS"}, []string{"tart"} }, ""},
+		"labels in another case": {func(s *scene) {
+			s.spec.Labels, s.agent().Labels = []string{"Tart", "self-hosted", "macOS"}, []string{"tart"}
+		}, ""},
 		"nothing":                   {(*scene).new, setUp},
 		"an entry of a former host": {func(s *scene) { s.runner = stepstest.FactoryRunner(); s.agent().Online = false }, replaced},
 		"half registered": {func(s *scene) {
@@ -218,7 +222,9 @@ func TestFindings(t *testing.T) {
 		}, "fence-left-by-run: restore 21"},
 		"fence left, nothing moved": {func(s *scene) { s.view.Fence = &plan.Fence{Run: "20261120-1", At: at(-1)} }, "fence-left-by-run: restore 21"},
 		"fenced by this run":        {func(s *scene) { s.spec.Labels, s.view.Fenced = []string{"tart"}, true }, ""},
-		"default labels": {func(s *scene) { s.spec.DefaultLabels, s.spec.Labels, s.agent().Labels = new(false), []string{"tart"}, []string{"tart"} },
+		"default labels": {func(s *scene) {
+			s.spec.DefaultLabels, s.spec.Labels, s.agent().Labels = new(false), []string{"tart"}, []string{"tart"}
+		},
 			again("runner-options-differ", "stop (drain)") + weak},
 		"work folder":     {func(s *scene) { s.spec.WorkFolder = new("/opt/work") }, again("runner-options-differ", "stop (drain)") + weak},
 		"ephemeral":       {func(s *scene) { s.settings("\"agentId\"", "\"ephemeral\": true,\n  \"agentId\"") }, again("runner-options-differ", "stop (drain)") + weak},

@@ -190,9 +190,13 @@ func TestKubeletFactsAreOfTheHost(t *testing.T) {
 	proven := newKubeletCase().finding(t)
 	for name, desired := range map[string]func(*kubeletCase){
 		"pods": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.MaxPods = new(7) }) },
-		"labels": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Labels = map[string]string{"tier": "x"} }) },
+		"labels": func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { s.TartKubelet.Labels = map[string]string{"tier": "x"} })
+		},
 		"builder": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.GithubRunner = &fleet.GithubRunner{} }) },
-		"reserve": func(c *kubeletCase) { c.want(func(s *fleet.Spec) { s.TartKubelet.Reserve = &fleet.Reserve{CPU: new(1), Memory: new("1Gi")} }) },
+		"reserve": func(c *kubeletCase) {
+			c.want(func(s *fleet.Spec) { s.TartKubelet.Reserve = &fleet.Reserve{CPU: new(1), Memory: new("1Gi")} })
+		},
 		"address": func(c *kubeletCase) {
 			j, _ := c.view.Join.Get()
 			j.Server = "https://elsewhere.acme.dev:6443"

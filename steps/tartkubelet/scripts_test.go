@@ -188,7 +188,9 @@ func TestNodeScriptsPlist(t *testing.T) {
 			"the file edited":   func() { m.Put(kubeletPlist, "x") },
 			"the process gone":  func() { m.Unset("pid") },
 			"kubeconfig edited": func() { m.Put(kubeconfig, m.Read(kubeconfig)+"# x\n") },
-			"kubeconfig of before": func() { m.Put(kubeconfig, strings.Replace(m.Read(kubeconfig), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1)) },
+			"kubeconfig of before": func() {
+				m.Put(kubeconfig, strings.Replace(m.Read(kubeconfig), tokenOf(stepstest.AccountUID), tokenOf("gone"), 1))
+			},
 			"the program edited": func() { m.Put("/usr/local/bin/tart-kubelet", "version=0.0\n") },
 		} {
 			edit()

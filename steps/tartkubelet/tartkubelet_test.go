@@ -130,7 +130,9 @@ func kubeletCases() []namedKubelet {
 	}
 	return []namedKubelet{
 		{"healthy", func(*kubeletCase) {}, ""},
-		{"factory", func(c *kubeletCase) { c.mac, c.view.Node = stepstest.FactoryKubelet(), inventory.Absent[inventory.Node]() },
+		{"factory", func(c *kubeletCase) {
+			c.mac, c.view.Node = stepstest.FactoryKubelet(), inventory.Absent[inventory.Node]()
+		},
 			"kubelet-missing binary, kubeconfig-missing kubeconfig, kubelet-missing run load"},
 		{"killed-by-codesigning", page(waits+"\tlast exit reason = OS_REASON_CODESIGNING\n", ""), "killed-by-codesigning binary, killed-by-codesigning run load"},
 		{"pinned to another program", func(c *kubeletCase) {
@@ -235,13 +237,17 @@ func kubeletCases() []namedKubelet {
 		}, "watches node-labels-differ"},
 		{"a new token is requested", func(c *kubeletCase) { c.view.NewToken = true }, "token-rotation kubeconfig, token-rotation run kick"},
 		{"an older token than the newest", func(c *kubeletCase) {
-			c.identity(func(i *inventory.Identity) { i.Token, i.Spent = inventory.FirstToken(i.Host)+"-2", []string{inventory.FirstToken(i.Host)} })
+			c.identity(func(i *inventory.Identity) {
+				i.Token, i.Spent = inventory.FirstToken(i.Host)+"-2", []string{inventory.FirstToken(i.Host)}
+			})
 		}, "token-rotation kubeconfig, token-rotation run kick"},
 		{"the newest token", func(c *kubeletCase) {
 			c.mac.ConfigClaims = stepstest.Claims(stepstest.AccountUID, inventory.FirstToken(c.host.Name)+"-2")
 			c.identity(func(i *inventory.Identity) { i.Token = inventory.FirstToken(i.Host) + "-2" })
 		}, ""},
-		{"a token that was ended", func(c *kubeletCase) { c.identity(func(i *inventory.Identity) { i.Token = inventory.FirstToken(i.Host) + "-2" }) },
+		{"a token that was ended", func(c *kubeletCase) {
+			c.identity(func(i *inventory.Identity) { i.Token = inventory.FirstToken(i.Host) + "-2" })
+		},
 			"token-revoked kubeconfig, token-revoked run kick"},
 		{"a Node without its zone", func(c *kubeletCase) { c.node(func(n *inventory.Node) { n.Labels = nil }) }, "watches node-labels-differ"},
 		{"labels differ on a Node that is not Ready", func(c *kubeletCase) {
@@ -249,7 +255,9 @@ func kubeletCases() []namedKubelet {
 		}, "node-not-ready kubeconfig, node-not-ready run kick"},
 		{"orphan-vm", func(c *kubeletCase) { c.mac.Machines = vm("bake", "tuist-golden-0123456789abcdef") }, "warns orphan-vm"},
 		{"a machine of a Pod", func(c *kubeletCase) { c.mac.Machines, c.view.Pods = vm("ci-a"), onePod }, ""},
-		{"no one knows the Pods", func(c *kubeletCase) { c.mac.Machines, c.view.Pods = vm("bake"), inventory.Unread[[]inventory.Pod]("timeout") }, ""},
+		{"no one knows the Pods", func(c *kubeletCase) {
+			c.mac.Machines, c.view.Pods = vm("bake"), inventory.Unread[[]inventory.Pod]("timeout")
+		}, ""},
 		{"a builder's machines", func(c *kubeletCase) { c.want(builder); c.keepsMachines("bake\n") }, ""},
 		{"a host becomes a builder", func(c *kubeletCase) { c.want(builder) }, "gc-on-builder run load"},
 		{"a builder no more", func(c *kubeletCase) { c.keepsMachines("bake\n") }, "plist-changed-under-job run load"},

@@ -88,7 +88,9 @@ func TestVMFirewallBypassed(t *testing.T) {
 		warned  int
 		changes int
 	}{
-		{"ahead of it", func(r string) string { return strings.Replace(r, "anchor \"macfleet\"", quick+"anchor \"macfleet\"", 1) }, 1, 0},
+		{"ahead of it", func(r string) string {
+			return strings.Replace(r, "anchor \"macfleet\"", quick+"anchor \"macfleet\"", 1)
+		}, 1, 0},
 		{"first of all", func(r string) string { return quick + quick + r }, 1, 0},
 		{"behind it", func(r string) string { return r + quick }, 0, 0},
 		{"the anchor is not evaluated", func(r string) string { return quick + without(r, "anchor \"macfleet\" all\n") }, 0, 1},
