@@ -40,7 +40,7 @@ const (
 )
 
 // question identifies a script, its arguments, input and environment, its user and the Mac's identity, in this
-// process. Each look hashes a megabyte of scripts, so the hash is the fastest there is, twice.
+// process. Each observation hashes a megabyte of scripts, so the hash is the fastest there is, twice.
 type question [2]uint64
 
 var questionSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
