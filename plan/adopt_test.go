@@ -3,7 +3,6 @@ package plan_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -88,15 +87,15 @@ func TestAdoptionRefused(t *testing.T) {
 			w.cfg.Fleets[0].Groups[1].Replicas = 1
 			w.pin(2, "acme-prod-macos-m4-00002")
 			w.member("macos", "m4", 2).Name = legacy
-			w.sel = selection(t, []string{"group=m2"}, nil)
+			w.sel.On = only("group=m2")
 		}, "name-taken", []string{serverID(2)}},
 		{"a foreign marker", func(w *world) {
 			m := w.marker("macos", "m2", 1)
 			m.Configuration, m.Name = "globex", legacy
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		}, "foreign-marker", []string{"globex"}},
 		{"a marker of this configuration for another server", func(w *world) {
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 9)) })
+			w.marked(1, w.marker("macos", "m2", 9))
 		}, "marker-of-another-server", []string{"00009"}},
 		{"a claim of another configuration", func(w *world) {
 			w.change(1, func(h *plan.HostSeen) {
@@ -134,9 +133,6 @@ func TestAdoptionRefused(t *testing.T) {
 // what knew it by that name.
 func TestAdoptedRenamedByHand(t *testing.T) {
 	t.Parallel()
-	unmark := func(w *world) {
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-	}
 	rename := legacy + " rename renamed-by-hand D"
 	for _, tc := range []struct {
 		name, present string
@@ -145,8 +141,8 @@ func TestAdoptedRenamedByHand(t *testing.T) {
 	}{
 		{"marker", "globex-mac", func(*world) {}, []string{rename}},
 		{"marker, under a pool name", "acme-pool-07", func(*world) {}, []string{rename}},
-		{"pin", "globex-mac", func(w *world) { unmark(w); w.pin(1, legacy) }, []string{rename, legacy + " marker marker-missing D"}},
-		{"Node", "globex-mac", func(w *world) { unmark(w); w.node(1, legacy, inventory.Ready) }, []string{rename, legacy + " marker adopted P"}},
+		{"pin", "globex-mac", func(w *world) { w.unmark(1); w.pin(1, legacy) }, []string{rename, legacy + " marker marker-missing D"}},
+		{"Node", "globex-mac", func(w *world) { w.unmark(1); w.node(1, legacy, inventory.Ready) }, []string{rename, legacy + " marker adopted P"}},
 	} {
 		w := newWorld(1, 0, 0)
 		w.adoptedMember(1, legacy).Name = tc.present
@@ -250,29 +246,15 @@ func TestHostBlockRemoved(t *testing.T) {
 	w.sel.AllowOrphans = false
 	w.snap.Servers[0].Name = legacy
 	copied := w.marker("macos", "m2", 2)
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(copied) })
+	w.marked(1, copied)
 	clear(w.snap.Hosts)
 	expect(t, "claims with another's marker", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
 
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	w.unmark(1)
 	clear(w.snap.Hosts)
 	p = w.plan(t)
 	expect(t, "claims without its marker", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
 	expect(t, "strays", []string{legacy}, strays(p))
-}
-
-// TestScaleDownLeavesTheListed: an adopted member is not released, even where
-// nothing else is left to take.
-func TestScaleDownLeavesTheListed(t *testing.T) {
-	t.Parallel()
-	for replicas, want := range [][]string{{second, third}, {second, third}, {third}, nil} {
-		w := newWorld(replicas, 0, 0)
-		w.adoptedMember(1, legacy).Created = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC) // the newest
-		w.node(1, legacy, inventory.NotReady)                                            // and not Ready
-		w.member("macos", "m2", 2)
-		w.member("macos", "m2", 3)
-		expect(t, "releases", want, released(w.plan(t)))
-	}
 }
 
 // TestAnAdoptedNameIsTaken: a pool server whose name would be one that a block
@@ -378,7 +360,7 @@ func TestAdoptOnly(t *testing.T) {
 	w.legacyServer(1, legacy)
 	w.adopt(1, legacy)
 	w.member("macos", "m2", 2)
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("bad", "bad") })
+	w.found(2, "bad", "bad")
 	w.free(9)
 	w.sel = plan.Selection{AdoptOnly: true, Steps: []plan.StepID{"alpha"}}
 	p := w.plan(t)

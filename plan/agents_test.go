@@ -74,9 +74,7 @@ func (a *agents) plan(t *testing.T) *plan.Plan {
 	t.Helper()
 	a.world.plan(t)
 	a.views = &views{}
-	return plan.Compute(a.cfg, func(h fleet.Host) []plan.Step {
-		return append(a.steps(h), agentStep{h.Name, true, a.views})
-	}, a.snap, a.sel)
+	return plan.Compute(a.cfg, func(h fleet.Host) []plan.Step { return append(a.steps(h), agentStep{h.Name, true, a.views}) }, a.snap, a.sel)
 }
 
 func (a *agents) lists(all ...inventory.Agent) {
@@ -102,11 +100,9 @@ func TestAgentsLeft(t *testing.T) {
 		"another owner's":       {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
 		"by hand":               {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "mini-7" }, 0},
 		"a server has the name": {func(a *agents) { a.server(9, gone.Name) }, 0},
-		"a host is silent": {func(a *agents) {
-			a.hosts[serverID(1)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
-		}, 0},
-		"narrowed":  {func(a *agents) { a.sel.On = []plan.Selector{mustSelect("fleet=macos")} }, 0},
-		"read-only": {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
+		"a host is silent":      {func(a *agents) { a.away(1, plan.CodeUnreachable) }, 0},
+		"narrowed":              {func(a *agents) { a.sel.On = only("fleet=macos") }, 0},
+		"read-only":             {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
 		"unread": {func(a *agents) {
 			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer"), AgentService: a.snap.Services[scope].AgentService}
 		}, 0},
@@ -131,14 +127,6 @@ func TestAgentsLeft(t *testing.T) {
 			}
 		})
 	}
-}
-
-func mustSelect(text string) plan.Selector {
-	s, err := plan.ParseSelector(text)
-	if err != nil {
-		panic(err)
-	}
-	return s
 }
 
 // TestRetireAgent: the agent of a host that leaves ends before its Node's identity goes, and nothing is erased while the
@@ -186,13 +174,7 @@ func TestRetireAgent(t *testing.T) {
 func TestAgentView(t *testing.T) {
 	t.Parallel()
 	name := func(a *agents) string { return a.cfg.HostName("macos", "m2", serverID(1)) }
-	fenced := func(a *agents) {
-		a.change(1, func(h *plan.HostSeen) {
-			m, _ := h.Marker.Get()
-			m.Fence = &plan.Fence{Run: "run-7"}
-			h.Marker = inventory.Present(m)
-		})
-	}
+	fenced := func(a *agents) { a.mark(1, func(m *plan.Marker) { m.Fence = &plan.Fence{Run: "run-7"} }) }
 	for what, tc := range map[string]struct {
 		change func(*agents)
 		fence  bool
@@ -260,10 +242,7 @@ func TestRebootOfABuilder(t *testing.T) {
 		h := plan.Host{Name: "builder-1", Member: true, Server: inventory.Server{ID: "s", Name: "builder-1", Status: "ready", Delivered: true},
 			Spec: fleet.Host{Spec: fleet.Spec{GithubRunner: &fleet.GithubRunner{}}}, Service: &plan.ServiceSeen{}, Agent: &plan.AgentStatus{}}
 		tc.change(&h)
-		got := ""
-		if r := plan.Rebooting(h, nil, "", nil)[0].Refusal; r != nil {
-			got = r.Code.String()
-		}
+		got := codeOf(plan.Rebooting(h, nil, "", nil)[0].Refusal)
 		if got != tc.want {
 			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
 		}

@@ -114,7 +114,7 @@ func TestTheCatalogueIsReadOnlyForAShortage(t *testing.T) {
 		"the pool has one":      {func(w *world) { w.free(1) }, false},
 		"the pool has none":     {func(*world) {}, true},
 		"only one step":         {func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
-		"another fleet":         {func(w *world) { w.sel.On = selectors(t, "fleet=runners") }, false},
+		"another fleet":         {func(w *world) { w.sel.On = only("fleet=runners") }, false},
 		"the one is not usable": {func(w *world) { w.free(1); w.change(1, func(h *plan.HostSeen) { h.Root = false }); w.plan(t) }, true},
 	} {
 		w := newWorld(1, 0, 0)
@@ -123,13 +123,4 @@ func TestTheCatalogueIsReadOnlyForAShortage(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-}
-
-func selectors(t *testing.T, text string) []plan.Selector {
-	t.Helper()
-	s, err := plan.ParseSelector(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []plan.Selector{s}
 }

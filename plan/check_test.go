@@ -95,11 +95,7 @@ func TestCheckLeavesHostsAside(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.free(1)
 	w.change(1, func(h *plan.HostSeen) { h.Root = false })
-	on, err := plan.ParseSelector("name=" + w.cfg.HostName("macos", "m2", serverID(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{on}
+	w.sel.On = only("name=" + w.cfg.HostName("macos", "m2", serverID(1)))
 	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
 		t.Errorf("before it is contacted: %v", err)
 	}

@@ -22,9 +22,12 @@ func TestNoChangeIsAnEmptyPlan(t *testing.T) {
 	w.member("macos", "m2", 2)
 	w.member("runners", "m2", 3)
 	w.node(1, first, inventory.Ready)
-	w.free(9) // not needed
+	w.free(9)                    // not needed
+	w.server(8, "somebody-else") // and neither is this one
 	p := w.plan(t)
-	if len(p.Actions)+len(p.Shortages)+len(p.Rejected)+len(p.Strays)+len(p.Lost) != 0 || p.Runnable() != nil {
+	expect(t, "asked", [][]string{{first, second, "acme-prod-runners-m2-00003"}}, w.asked)
+	expect(t, "strays", []string{"somebody-else"}, strays(p))
+	if len(p.Actions)+len(p.Shortages)+len(p.Rejected)+len(p.Lost) != 0 || p.Runnable() != nil {
 		t.Errorf("the plan is not empty: %v, %+v", lines(p), p)
 	}
 	s := p.Summarise()
@@ -104,7 +107,7 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.desired["alpha"] = ""
 	w.member("macos", "m2", 1)
-	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("factory", good) })
+	w.found(1, "factory", good)
 	h := oneHost(t, w.plan(t))
 	expect(t, "proofs", map[plan.StepID]plan.Digest{"beta": verifiedAs(good, good)}, h.Verified)
 	if h.Converged != plan.Converged {
@@ -112,7 +115,7 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	}
 	m := w.marker("macos", "m2", 1)
 	m.Steps = h.Verified // as a run would write it
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.marked(1, m)
 	w.desired["alpha"] = good
 	clear(w.snap.Hosts)
 	expect(t, "actions", []string{first + " alpha first-setup P"}, lines(w.plan(t)))
@@ -155,7 +158,7 @@ func TestUnknownHost(t *testing.T) {
 	w.member("macos", "m2", 2)
 	tr := &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}
 	w.hosts[serverID(1)] = plan.HostSeen{Trouble: tr}
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
+	w.found(2, "other", good)
 	p := w.plan(t)
 	expect(t, "the rest continues", []string{second + " alpha alpha-off D"}, lines(p))
 	h := p.Hosts[0]
@@ -223,7 +226,7 @@ func TestMarkerForbids(t *testing.T) {
 			w := newWorld(1, 0, 0)
 			w.member("macos", "m2", 1)
 			w.free(9) // must not be claimed instead
-			w.change(1, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
+			w.found(1, "other", good)
 			w.change(1, func(h *plan.HostSeen) { tc.edit(w, h) })
 			p := w.plan(t)
 			h := oneHost(t, p)
@@ -301,12 +304,12 @@ func TestRunnableGroupsByHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(4, 0, 1)
 	w.member("macos", "m2", 1)
-	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("other", "other") })
+	w.found(1, "other", "other")
 	w.member("macos", "m2", 2)
 	w.change(2, func(h *plan.HostSeen) { h.Root, h.Facts = false, facts("other", good) })
 	w.member("macos", "m2", 3).Name = "renamed"
 	w.pin(3, third)
-	w.change(3, func(h *plan.HostSeen) { h.Facts = facts(good, "other") })
+	w.found(3, good, "other")
 	w.free(4)
 	w.member("runners", "m2", 5)
 	p := w.plan(t)

@@ -121,9 +121,7 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 	}{
 		"no owner": {func(*world) {}, ""},
 		"another owner's marker": {func(w *world) {
-			w.change(4, func(h *plan.HostSeen) {
-				h.Marker = inventory.Present(plan.Marker{Configuration: "globex", Environment: "prod", Name: "ci-scratch", ServerID: serverID(4)})
-			})
+			w.marked(4, plan.Marker{Configuration: "globex", Environment: "prod", Name: "ci-scratch", ServerID: serverID(4)})
 		}, "foreign-marker"},
 		"a marker that is unread": {func(w *world) {
 			w.change(4, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("damaged") })
@@ -146,12 +144,8 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 				c.Machines = inventory.Present([]inventory.Machine{{Namespace: "n", Name: "m", ProviderID: s.ProviderID(), InfrastructurePaused: true}})
 			})
 		}, "release-unsafe"},
-		"away": {func(w *world) {
-			w.hosts[serverID(4)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
-		}, "release-unsafe"},
-		"wrong key": {func(w *world) {
-			w.hosts[serverID(4)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("another")}
-		}, "wrong-host-key"},
+		"away":                 {func(w *world) { w.away(4, plan.CodeUnreachable) }, "release-unsafe"},
+		"wrong key":            {func(w *world) { w.away(4, plan.CodeWrongHostKey) }, "wrong-host-key"},
 		"its work is unread":   {func(w *world) { w.change(4, func(h *plan.HostSeen) { h.Facts = plan.Facts{} }) }, "release-unsafe"},
 		"a scheduled deletion": {func(w *world) { due(&w.snap.Servers[3]) }, "release-unsafe"},
 		"it restarts":          {func(w *world) { w.snap.Servers[3].Status = "rebooting" }, "server-busy"},
@@ -181,7 +175,7 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 func TestReleaseOfAMemberThatTheListsDidNotShow(t *testing.T) {
 	t.Parallel()
 	w := unmanaged()
-	w.change(4, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 4)) })
+	w.marked(4, w.marker("macos", "m2", 4))
 	w.trusted(4)
 	if got := w.departs(t, "ci-scratch", false); got != "" {
 		t.Fatal(got)
@@ -246,10 +240,8 @@ func TestReplace(t *testing.T) {
 			if got := slices.Contains(of(p, 4), "claim"); got != tc.claim {
 				t.Errorf("claim %t, want %t", got, tc.claim)
 			}
-			code := ""
-			if h, _ := p.HostByServer(serverID(3)); h.Refused != nil {
-				code = h.Refused.Code.String()
-			}
+			h, _ := p.HostByServer(serverID(3))
+			code := codeOf(h.Refused)
 			expect(t, "why it stays", tc.code, code)
 			for _, a := range p.Actions {
 				if a.ServerID == serverID(1) || a.ServerID == serverID(2) {

@@ -53,11 +53,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	drawHolds(t, w)
 	if on := rapid.SampledFrom([]string{"", "", "", "fleet=macos", "group=m2", "ready=true", "name=*1", "name=acme-legacy-*"}).Draw(t, "on"); on != "" {
-		s, err := plan.ParseSelector(on)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.sel.On = []plan.Selector{s}
+		w.sel.On = only(on)
 	}
 	w.sel.AllowOrphans = rapid.IntRange(0, 3).Draw(t, "orphans") > 0 // else few worlds claim anything
 	if rapid.IntRange(0, 4).Draw(t, "limited") == 0 {
@@ -158,7 +154,7 @@ func maybe(t *rapid.T, nodes inventory.Seen[[]inventory.Node]) inventory.Seen[[]
 		case 0:
 			list[i].ProviderID = ""
 		case 1:
-			list[i].ProviderID = inventory.Server{ID: serverID(11), Zone: "fr-par-1"}.ProviderID()
+			list[i].ProviderID = serverProvider(11)
 		}
 	}
 	return inventory.Present(list)

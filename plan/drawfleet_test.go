@@ -34,7 +34,7 @@ func drawFleet(t *rapid.T) *world {
 	case 0:
 		w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights")
 	case 1:
-		w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Unread[[]inventory.Pod]("no rights") })
+		w.podsUnread()
 	case 2:
 		w.snap.Catalogue = nil
 	case 3:
@@ -102,13 +102,6 @@ func drawWrong(t *rapid.T, w *world, n int, s *inventory.Server, pin *plan.Pin) 
 			}
 		}
 	}
-	marker := func(edit func(*plan.Marker)) {
-		w.change(n, func(h *plan.HostSeen) {
-			m, _ := h.Marker.Get()
-			edit(&m)
-			h.Marker = inventory.Present(m)
-		})
-	}
 	runs := func(controller string) {
 		if !hasNode(w, name) {
 			return
@@ -124,11 +117,11 @@ func drawWrong(t *rapid.T, w *world, n int, s *inventory.Server, pin *plan.Pin) 
 	repairs := &inventory.Repairs{Failed: 3, Reason: "r", Who: "sam@desk", Since: noon}
 	switch rapid.IntRange(0, 19).Draw(t, "wrong") {
 	case 0:
-		marker(func(m *plan.Marker) { m.Hold = hold })
+		w.mark(n, func(m *plan.Marker) { m.Hold = hold })
 	case 1:
 		node(func(n *inventory.Node) { n.Hold = hold })
 	case 2:
-		marker(func(m *plan.Marker) { m.Repairs = repairs })
+		w.mark(n, func(m *plan.Marker) { m.Repairs = repairs })
 	case 3:
 		node(func(n *inventory.Node) { n.Repairs = repairs })
 	case 4:
@@ -148,12 +141,10 @@ func drawWrong(t *rapid.T, w *world, n int, s *inventory.Server, pin *plan.Pin) 
 	case 10:
 		w.works(n, "by-hand")
 	case 11:
-		w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-		node(func(n *inventory.Node) {
-			n.ProviderID = inventory.Server{ID: serverID(11), Zone: "fr-par-1"}.ProviderID()
-		})
+		w.unmark(n)
+		node(func(n *inventory.Node) { n.ProviderID = serverProvider(11) })
 	case 12:
-		marker(func(m *plan.Marker) { m.Environment = "staging" })
+		w.mark(n, func(m *plan.Marker) { m.Environment = "staging" })
 	case 13:
 		at, _ := w.cfg.Parse(name)
 		if _, g, known := w.cfg.Group(at.Fleet, at.Group); known {

@@ -63,7 +63,7 @@ func TestIdle(t *testing.T) {
 		if tc.spec != nil {
 			tc.spec(spec)
 		}
-		w.snap.Nodes = inventory.Present([]inventory.Node{})
+		w.noNodes()
 		if tc.ready != "" {
 			w.node(1, first, tc.ready)
 		}

@@ -42,10 +42,6 @@ func TestLimitsHold(t *testing.T) {
 
 // drawBounds draws what one run may do.
 func drawBounds(t *rapid.T) plan.Bounds {
-	night, err := fleet.ParseWindow("daily 22:00-04:00")
-	if err != nil {
-		t.Fatal(err)
-	}
 	few := rapid.IntRange(0, 3)
 	g := fleet.Guardrails{MaxHosts: few.Draw(t, "max hosts"), MaxWipes: few.Draw(t, "max wipes")}
 	switch rapid.IntRange(0, 2).Draw(t, "disrupted") {

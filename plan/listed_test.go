@@ -16,7 +16,7 @@ func TestSelectorsKnowListedHosts(t *testing.T) {
 	w.adopt(3, "acme-legacy-03") // which is missing
 	w.member("macos", "m2", 2)
 	for on, want := range map[string]string{"name=" + legacy: "1", "name=acme-legacy-*": "1", "fleet=macos": "1 2", "name=" + second: "2"} {
-		w.sel = selection(t, []string{on}, nil)
+		w.sel.On = only(on)
 		if err := plan.CheckSelection(w.cfg, w.snap, w.sel); err != nil {
 			t.Error(err)
 		}
@@ -31,7 +31,7 @@ func TestSelectorsKnowListedHosts(t *testing.T) {
 			t.Errorf("%s: lost %v", on, p.Lost)
 		}
 	}
-	err := plan.CheckSelection(w.cfg, w.snap, selection(t, []string{"name=acme-legcy-01"}, nil))
+	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{On: only("name=acme-legcy-01")})
 	if err == nil || !strings.Contains(err.Error(), legacy) {
 		t.Errorf("a mistyped name: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestListedHostMissing(t *testing.T) {
 		if p.Summarise().Complete() {
 			t.Error("the plan calls itself complete")
 		}
-		w.sel = selection(t, []string{"fleet=runners"}, nil)
+		w.sel.On = only("fleet=runners")
 		if p = w.compute(); len(p.Lost) != 0 {
 			t.Errorf("another fleet's run reports it: %+v", p.Lost)
 		}

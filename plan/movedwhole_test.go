@@ -44,14 +44,11 @@ func TestMoveIsWhole(t *testing.T) {
 			w := newWorld(0, 0, 0)
 			w.movedNode(false, tc.pods...)
 			if tc.noNode {
-				w.snap.Nodes = inventory.Present([]inventory.Node{})
+				w.noNodes()
 			}
 			tc.edit(w)
 			for _, a := range w.plan(t).Actions {
-				code := ""
-				if a.Refusal != nil {
-					code = a.Refusal.Code.String()
-				}
+				code := codeOf(a.Refusal)
 				if !a.OfCluster() && code != tc.refused {
 					t.Errorf("%s is refused by %q; want %q", a.Address(), code, tc.refused)
 				}

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // What a server of the fleet "deleted" is called, and one of another configuration.
@@ -21,7 +20,7 @@ const (
 func (w *world) markedAs(n int, owner fleet.Owner, name, fleetName, group string) {
 	m := w.marker(fleetName, group, n)
 	m.Configuration, m.Environment, m.Name = owner.Name, owner.Environment, name
-	w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.marked(n, m)
 }
 
 // knows lets the cluster know a kubelet of this configuration.
@@ -133,7 +132,7 @@ func TestOrphansBlockOnlyClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 1, 0)
 	w.member("macos", "m2", 2)
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("off", good) })
+	w.found(2, "off", good)
 	w.member("runners", "m2", 3)
 	w.pin(3, "acme-prod-runners-m2-00003")
 	w.node(3, "acme-prod-runners-m2-00003", inventory.Ready)
@@ -147,19 +146,12 @@ func TestOrphansBlockOnlyClaims(t *testing.T) {
 	if len(p.Shortages) != 2 || len(p.Lost) != 0 {
 		t.Errorf("shortages %+v, lost %+v", p.Shortages, p.Lost)
 	}
-	on, err := plan.ParseSelector("group=m4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{on}
+	w.sel.On = only("group=m4")
 	if p = w.plan(t); len(p.Actions)+len(p.Orphans) != 0 || len(p.Shortages) != 1 {
 		t.Errorf("of one group: actions %v, orphans %v, shortages %+v", lines(p), orphans(p), p.Shortages)
 	}
 	// The old fleet can still be named, and shows what is left of it.
-	if on, err = plan.ParseSelector("fleet=runners"); err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{on}
+	w.sel.On = only("fleet=runners")
 	if err := plan.CheckSelection(w.cfg, w.snap, w.sel); err != nil || len(w.plan(t).Orphans) != 1 {
 		t.Errorf("of the fleet that is gone: %v", err)
 	}
@@ -182,9 +174,7 @@ func TestWhatAnOrphanStillRuns(t *testing.T) {
 			w.node(1, deleted, inventory.Ready)
 			w.snap.Cluster = inventory.Present(inventory.Cluster{Pods: inventory.Present(pods)})
 		}, "its Node is Ready, 1 Pod running"},
-		"unreachable": {func(w *world) {
-			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
-		}, "no Node, not read (unreachable)"},
+		"unreachable": {func(w *world) { w.away(1, plan.CodeUnreachable) }, "no Node, not read (unreachable)"},
 	} {
 		w := newWorld(0, 0, 0)
 		w.hosts[serverID(1)] = clean(1)

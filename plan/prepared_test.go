@@ -63,9 +63,7 @@ func TestUnprepared(t *testing.T) {
 				w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running", Controller: "DaemonSet"})
 			}
 			partly(inventory.Identity{})(w)
-			w.editNode(func(n *inventory.Node) {
-				n.ProviderID = inventory.Server{ID: serverID(9), Zone: "fr-par-1"}.ProviderID()
-			})
+			w.editNode(func(n *inventory.Node) { n.ProviderID = serverProvider(9) })
 			w.change(1, func(h *plan.HostSeen) {
 				h.Facts["alpha.get"], h.Facts["beta.get"] = inventory.Present(plan.Answer{Stdout: "bad"}), inventory.Present(plan.Answer{Stdout: "bad"})
 			})
@@ -112,20 +110,14 @@ func TestUnprepared(t *testing.T) {
 func TestOriginOfObjects(t *testing.T) {
 	t.Parallel()
 	fresh := func(w *world) {
-		w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
-		w.snap.Nodes = inventory.Present([]inventory.Node{})
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
+		w.noIdentities()
+		w.noNodes()
+		w.marked(1, w.marker("macos", "m2", 1))
 	}
-	after := func(edit func(*world)) func(*world) {
-		return func(w *world) { fresh(w); edit(w) }
-	}
+	after := func(edit func(*world)) func(*world) { return func(w *world) { fresh(w); edit(w) } }
 	identities := func(w *world) { w.identity(first) }
 	node := func(w *world) { w.node(1, first, inventory.NotReady) }
-	proven := func(w *world) {
-		w.change(1, func(h *plan.HostSeen) {
-			h.Marker = inventory.Present(w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good)))
-		})
-	}
+	proven := func(w *world) { w.marked(1, w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good))) }
 	missing, differs := inventory.ObjectMissing, inventory.ObjectDiffers
 	const gone, changed = "prepared-object-missing", "prepared-object-changed"
 	for _, tc := range []struct {

@@ -109,7 +109,7 @@ func TestShortageOfSeveralTypes(t *testing.T) {
 	expect(t, "code", "out-of-stock", s.Code.String())
 	expect(t, "order", "order 1 x M2-L in fr-par-1 with Tahoe, named acme-pool-…", s.Order.String())
 	for _, on := range []string{"type=M4-M", "type=M2-L"} {
-		w.sel.On = selectors(t, on)
+		w.sel.On = only(on)
 		if p := w.plan(t); len(p.Shortages) != 1 || p.LeftOut != 0 {
 			t.Errorf("--on %s: %d shortages, %d left out", on, len(p.Shortages), p.LeftOut)
 		}

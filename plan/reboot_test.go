@@ -45,10 +45,7 @@ func TestRebootOfANode(t *testing.T) {
 		h := plan.Host{Name: first, Member: true, Server: server, Spec: fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}},
 			Node: inventory.Present(inventory.Node{Name: first, ProviderID: server.ProviderID(), Ready: inventory.Ready}), Pods: inventory.Present([]inventory.Pod{})}
 		tc.change(&h)
-		got := ""
-		if r := plan.Rebooting(h, nil, "", nil)[0].Refusal; r != nil {
-			got = r.Code.String()
-		}
+		got := codeOf(plan.Rebooting(h, nil, "", nil)[0].Refusal)
 		if got != tc.want {
 			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
 		}

@@ -1,7 +1,7 @@
 package plan_test
 
 import (
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,20 +15,17 @@ import (
 // any source knows it, and nothing is claimed instead.
 func TestRenamedByHand(t *testing.T) {
 	t.Parallel()
-	unmark := func(w *world) {
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-	}
 	for _, tc := range []struct {
 		name    string
 		witness func(*world)
 		want    []string
 	}{
-		{"pin", func(w *world) { unmark(w); w.pin(1, first) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
-		{"Node", func(w *world) { unmark(w); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+		{"pin", func(w *world) { w.unmark(1); w.pin(1, first) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+		{"Node", func(w *world) { w.unmark(1); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
 		{"marker", func(*world) {}, []string{first + " rename renamed-by-hand D"}},
 		{"all three", func(w *world) { w.pin(1, first); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D"}},
 		{"the marker against the pin", func(w *world) { w.pin(1, "acme-prod-runners-m2-00001") }, []string{first + " rename renamed-by-hand D"}},
-		{"the pin against the Node", func(w *world) { unmark(w); w.node(1, "acme-prod-runners-m2-00001", inventory.Ready); w.pin(1, first) },
+		{"the pin against the Node", func(w *world) { w.unmark(1); w.node(1, "acme-prod-runners-m2-00001", inventory.Ready); w.pin(1, first) },
 			[]string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
 	} {
 		names := []string{"renamed", "acme-prod-macos-m4-00001", "acme-staging-macos-m2-00001", "acme-prod-macos-m2-99999"}
@@ -68,12 +65,12 @@ func TestFalseWitness(t *testing.T) {
 		"foreign marker": func(w *world) {
 			m := w.marker("macos", "m2", 1)
 			m.Environment = "staging"
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		},
 		"marker of another server": func(w *world) {
 			m := w.marker("macos", "m2", 1)
 			m.ServerID = serverID(2)
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,38 +87,25 @@ func TestFalseWitness(t *testing.T) {
 	}
 }
 
-// TestWitnessesThatDisagree: of two pins the latest counts, whatever the order
-// of the list.
+// TestWitnessesThatDisagree: of two pins the latest counts, and of two Nodes, which a server may have after a rename, the
+// same one, whatever the order of the lists.
 func TestWitnessesThatDisagree(t *testing.T) {
 	t.Parallel()
-	older := plan.Pin{ServerID: serverID(1), Name: "acme-prod-runners-m2-00001", Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	newer := plan.Pin{ServerID: serverID(1), Name: first, Since: older.Since.Add(time.Hour)}
-	for _, pins := range [][]plan.Pin{{older, newer}, {newer, older}} {
+	const other = "acme-prod-runners-m2-00001"
+	pins := []plan.Pin{{ServerID: serverID(1), Name: other, Since: noon}, {ServerID: serverID(1), Name: first, Since: noon.Add(time.Hour)}}
+	nodes := []inventory.Node{{Name: first, ProviderID: serverProvider(1), Ready: inventory.NotReady}, {Name: other, ProviderID: serverProvider(1), Ready: inventory.Ready}}
+	for range 2 {
 		w := newWorld(1, 0, 1)
 		w.hosts[serverID(1)] = clean(1)
 		w.server(1, "renamed")
 		w.snap.Pins = pins
-		if h := oneHost(t, w.plan(t)); h.Name != first {
-			t.Errorf("pins %v: the server is %s", pins, h.Name)
-		}
-	}
-}
-
-// TestNodesThatDisagree: a server may have two Nodes after a rename. Whatever
-// the order of the list, the same one counts.
-func TestNodesThatDisagree(t *testing.T) {
-	t.Parallel()
-	old := inventory.Node{Name: first, ProviderID: "scw-applesilicon://fr-par-1/" + serverID(1), Ready: inventory.NotReady}
-	now := inventory.Node{Name: "acme-prod-runners-m2-00001", ProviderID: old.ProviderID, Ready: inventory.Ready}
-	for _, nodes := range [][]inventory.Node{{old, now}, {now, old}} {
-		w := newWorld(1, 0, 1)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, "renamed")
-		w.snap.Nodes = inventory.Present(nodes)
+		expect(t, "the host of two pins", first, oneHost(t, w.plan(t)).Name)
+		w.snap.Pins, w.snap.Nodes = nil, inventory.Present(nodes)
 		h := oneHost(t, w.plan(t))
-		if n, _ := h.Node.Get(); h.Name != now.Name || !reflect.DeepEqual(n, now) {
-			t.Errorf("nodes %v: the server is %s, its Node %+v", nodes, h.Name, n)
-		}
+		n, _ := h.Node.Get()
+		expect(t, "the host of two Nodes, and its Node", []string{other, other}, []string{h.Name, n.Name})
+		slices.Reverse(pins)
+		slices.Reverse(nodes)
 	}
 }
 
@@ -168,16 +152,12 @@ func TestReleases(t *testing.T) {
 			}
 			tc.edit(w)
 			p := w.plan(t)
-			var got []string
 			for _, a := range p.Actions {
 				if !a.Origin.Pending || a.Kind == plan.ReinstallServer && a.Disruption != plan.Wipe {
 					t.Errorf("action %s of %s: %+v", a.Kind, a.Host, a)
 				}
-				if a.Kind == plan.ReleaseServer {
-					got = append(got, a.Host)
-				}
 			}
-			expect(t, "releases", tc.want, got)
+			expect(t, "releases", tc.want, released(p))
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -37,10 +36,7 @@ func TestScrubbedWorldPlans(t *testing.T) {
 			}
 		}
 		w.snap = wire.Clean(s.Scrub, w.snap)
-		content, err := wire.NewRecord(fleet.Owner{Name: "acme"}, w.snap).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must(wire.NewRecord(fleet.Owner{Name: "acme"}, w.snap).Encode())
 		if text := string(content) + shown(t, w.compute()); strings.Contains(text, value) {
 			t.Fatalf("the value is in the record or the plan: %s", text)
 		}
@@ -72,7 +68,7 @@ func shown(t *rapid.T, p *plan.Plan) string {
 	text := view.NewText(&b, 0, false)
 	text.Plan(p, view.PlanForm{Full: true})
 	text.Plan(p, view.PlanForm{})
-	r, err := drift.Of(p, nil, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	r, err := drift.Of(p, nil, noon)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestTrust(t *testing.T) {
 		"adopted, with our marker": {adopted, func(w *world, name string) {
 			m := w.marker("macos", "m2", 1)
 			m.Name = name
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		}, "host-key-unknown"},
 		"the Node notes it":         {claimed, func(w *world, name string) { w.noted(1, name, note(1)) }, "restored"},
 		"the Node notes another":    {claimed, func(w *world, name string) { w.noted(1, name, note(2)) }, "wrong-host-key"},
@@ -167,7 +167,7 @@ func TestLostPlaceOfPins(t *testing.T) {
 		"an identity":    {func(w *world, name string) { w.identity(name) }, 1},
 		"a noted key":    {func(w *world, name string) { w.noted(1, name, note(1)) }, 1},
 		"remembered":     {func(w *world, _ string) { w.snap.Remembered = []plan.Pin{{ServerID: serverID(8), Key: key(8)}} }, 1},
-		"a limited plan": {func(w *world, name string) { w.identity(name); w.sel = selection(t, []string{"group=m2"}, nil) }, 0},
+		"a limited plan": {func(w *world, name string) { w.identity(name); w.sel.On = only("group=m2") }, 0},
 	} {
 		w := newWorld(1, 0, 0)
 		host := w.member("macos", "m2", 1).Name

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,7 +40,7 @@ func TestWhatIf(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := w.plan(t)
-		p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 2}, Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, w.steps, nil)
+		p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 2}, Now: noon}, w.steps, nil)
 		tc.want.Fleet, tc.want.Group, tc.want.Configured, tc.want.Replicas = "macos", "m2", 2, tc.to
 		if diff := cmp.Diff([]plan.WhatIf{tc.want}, p.WhatIf); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
