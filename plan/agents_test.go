@@ -198,11 +198,7 @@ func TestAgentView(t *testing.T) {
 				t.Fatal("the step was not compared")
 			}
 			v := a.views.all[0]
-			var ids []string
-			for _, e := range v.Service.Agents {
-				ids = append(ids, e.ID)
-			}
-			expect(t, "entries", []string{"1", "5"}, ids)
+			expect(t, "entries", []string{"1", "5"}, each(v.Service.Agents, func(a inventory.Agent) string { return a.ID }))
 			if !v.Servers[name(a)] || v.Servers["another"] || (v.Fence != nil) != tc.fence {
 				t.Errorf("servers %v, fence %v", v.Servers, v.Fence)
 			}

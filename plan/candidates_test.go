@@ -343,11 +343,7 @@ func TestStraysAreAskedOnlyWhereAClaimWantsThem(t *testing.T) {
 		server(3, fleet.Owner{Name: "acme", Environment: "staging"}.HostName("full", "m2", serverID(3)), "M2-L"),
 	}}
 	names := func(sel plan.Selection) string {
-		var out []string
-		for _, s := range plan.Next(cfg, snap, sel) {
-			out = append(out, s.Name)
-		}
-		return strings.Join(out, " ")
+		return strings.Join(each(plan.Next(cfg, snap, sel), func(s inventory.Server) string { return s.Name }), " ")
 	}
 	if got := names(plan.Selection{}); got != "somebodys-mac" {
 		t.Errorf("asked: %q", got)

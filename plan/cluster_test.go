@@ -147,11 +147,7 @@ func (w *world) editNode(edit func(*inventory.Node)) {
 // expectOnFirst compares the actions of a plan, which are all on the first host.
 func expectOnFirst(t *testing.T, want []string, p *plan.Plan) {
 	t.Helper()
-	var whole []string
-	for _, line := range want {
-		whole = append(whole, first+" "+line)
-	}
-	expect(t, "actions", whole, lines(p))
+	expect(t, "actions", each(want, func(line string) string { return first + " " + line }), lines(p))
 	for _, a := range p.Actions {
 		if a.Refusal != nil {
 			explained(t, a.Refusal)

@@ -200,13 +200,7 @@ func TestUnfinishedReleaseOfAnUnmanagedServer(t *testing.T) {
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	leaves := []string{"drain", "delete-node", "reinstall", "release"}
-	refused := func(code string) []string {
-		var out []string
-		for _, kind := range leaves {
-			out = append(out, kind+code)
-		}
-		return out
-	}
+	refused := each(leaves, func(kind string) string { return kind + " !no-replacement" })
 	for name, tc := range map[string]struct {
 		edit  func(*world)
 		want  []string // on the host
@@ -220,12 +214,12 @@ func TestReplace(t *testing.T) {
 			w.free(4)
 			w.dropNode(2)
 			w.node(2, w.snap.Servers[1].Name, inventory.NotReady)
-		}, want: refused(" !no-replacement"), claim: true, code: "no-replacement"},
+		}, want: refused, claim: true, code: "no-replacement"},
 		"a member vanished": {edit: func(w *world) {
 			w.free(4)
 			w.pin(9, w.cfg.HostName("macos", "m2", serverID(9)))
 			w.cfg.Fleets[0].Groups[0].Replicas = 4
-		}, want: refused(" !no-replacement"), claim: true, code: "no-replacement"},
+		}, want: refused, claim: true, code: "no-replacement"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

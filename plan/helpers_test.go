@@ -298,15 +298,19 @@ func released(p *plan.Plan) []string {
 	return out
 }
 
+// what is the step of an action, or its kind.
+func what(a plan.Action) string {
+	if a.Kind == plan.RunStep {
+		return string(a.Step)
+	}
+	return string(a.Kind)
+}
+
 // lines are a plan's actions, one short line each: D and P say where the
 // difference comes from, "!" that it is refused.
 func lines(p *plan.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
-		what := string(a.Kind)
-		if a.Kind == plan.RunStep {
-			what = string(a.Step)
-		}
 		origin := ""
 		if a.Origin.Drift {
 			origin += "D"
@@ -317,7 +321,7 @@ func lines(p *plan.Plan) []string {
 		if a.Origin.Pending {
 			origin += "P"
 		}
-		line := fmt.Sprintf("%s %s %s %s", a.Host, what, a.Reason.Code, origin)
+		line := fmt.Sprintf("%s %s %s %s", a.Host, what(a), a.Reason.Code, origin)
 		if a.Refusal != nil {
 			line += " !" + a.Refusal.Code.String()
 		}

@@ -22,11 +22,7 @@ func TestSelectorsKnowListedHosts(t *testing.T) {
 		}
 		clear(w.snap.Hosts)
 		p := w.plan(t)
-		var got []string
-		for _, h := range p.Hosts {
-			got = append(got, h.Server.ID[4:5])
-		}
-		expect(t, on, want, strings.Join(got, " "))
+		expect(t, on, want, strings.Join(each(p.Hosts, lastDigit), " "))
 		if len(p.Lost) == 1 != (on != "name="+legacy && on != "name="+second) {
 			t.Errorf("%s: lost %v", on, p.Lost)
 		}

@@ -92,11 +92,7 @@ func TestUnprepared(t *testing.T) {
 				if explained(t, a.Refusal); a.Refusal.Code != plan.CodeClusterNotPrepared {
 					t.Errorf("%s is refused by %s", a.Kind, a.Refusal.Code)
 				}
-				what := string(a.Kind)
-				if a.Kind == plan.RunStep {
-					what = string(a.Step)
-				}
-				refused = append(refused, what)
+				refused = append(refused, what(a))
 			}
 			if got := strings.Join(refused, " "); got != tc.refused {
 				t.Errorf("refused %q, want %q", got, tc.refused)

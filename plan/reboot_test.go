@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -80,6 +81,34 @@ func TestReady(t *testing.T) {
 		h := plan.Host{Server: inventory.Server{ID: serverID(1), Zone: "fr-par-1"}, Node: tc.node, Kubelet: inventory.Present(tc.kubelet)}
 		if got, _, known := h.Ready(); got != tc.want || known != tc.known {
 			t.Errorf("%s: %s, known %t, want %s, known %t", name, got, known, tc.want, tc.known)
+		}
+	}
+}
+
+// TestSettling: a Node may become Ready by itself only while its kubelet is young.
+func TestSettling(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
+	node := func(heard time.Time) inventory.Seen[inventory.Node] {
+		return inventory.Present(inventory.Node{LastHeartbeat: heard})
+	}
+	runs := func(code plan.Code) inventory.Seen[plan.Kubelet] {
+		return inventory.Present(plan.Kubelet{Fault: plan.Reason{Code: code}, Started: at})
+	}
+	for name, tc := range map[string]struct {
+		node    inventory.Seen[inventory.Node]
+		kubelet inventory.Seen[plan.Kubelet]
+		want    bool
+	}{
+		"just started":        {node(at.Add(-time.Minute)), runs(plan.Code{}), true},
+		"settling":            {inventory.Absent[inventory.Node](), runs(plan.CodeKubeletSettling), true},
+		"a heartbeat since":   {node(at.Add(time.Minute)), runs(plan.Code{}), false},
+		"crash-looping":       {node(at.Add(-time.Minute)), runs(plan.CodeKubeletCrashLoop), false},
+		"no Node":             {inventory.Absent[inventory.Node](), runs(plan.Code{}), false},
+		"no kubelet was read": {node(at), inventory.Absent[plan.Kubelet](), false},
+	} {
+		if got := (plan.Host{Node: tc.node, Kubelet: tc.kubelet}).Settling(); got != tc.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

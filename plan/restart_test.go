@@ -45,10 +45,7 @@ func TestRestartFor(t *testing.T) {
 			w.plan(t)
 			var got []string
 			for _, a := range plan.Compute(w.cfg, stepsFor, w.snap, plan.Selection{}).Actions {
-				text := string(a.Kind)
-				if a.Kind == plan.RunStep {
-					text = string(a.Step)
-				}
+				text := what(a)
 				if a.Refusal != nil {
 					text = "refused " + text
 				}
