@@ -143,6 +143,7 @@ func TestAdoptedRenamedByHand(t *testing.T) {
 		{"marker, under a pool name", "acme-pool-07", func(*world) {}, []string{rename}},
 		{"pin", "globex-mac", func(w *world) { w.unmark(1); w.pin(1, legacy) }, []string{rename, legacy + " marker marker-missing D"}},
 		{"Node", "globex-mac", func(w *world) { w.unmark(1); w.node(1, legacy, inventory.Ready) }, []string{rename, legacy + " marker adopted P"}},
+		{"not renamed, of another type", legacy, func(w *world) { w.snap.Servers[0].Type = "M4-S" }, []string{legacy + " replace wrong-type P !replace-not-possible"}},
 	} {
 		w := newWorld(1, 0, 0)
 		w.adoptedMember(1, legacy).Name = tc.present
@@ -150,13 +151,6 @@ func TestAdoptedRenamedByHand(t *testing.T) {
 		tc.witness(w)
 		expect(t, tc.name, tc.want, lines(w.plan(t)))
 	}
-}
-
-func TestAdoptedOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.adoptedMember(1, legacy).Type = "M4-S"
-	expect(t, "actions", []string{legacy + " replace wrong-type P !replace-not-possible"}, lines(w.plan(t)))
 }
 
 // TestAdoptedServerMissing: nothing is claimed in its place until the block is
@@ -187,22 +181,6 @@ func TestAdoptedServerMissing(t *testing.T) {
 		}
 		w.cfg.Hosts = nil
 		expect(t, "claims without the block", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
-	}
-}
-
-// TestAMissingAdoptedServerIsNoEmptyInventory: a mistyped id says nothing about
-// the project, and an adopted server that exists shows that it is right.
-func TestAMissingAdoptedServerIsNoEmptyInventory(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.adopt(1, legacy)
-	w.free(9)
-	if err := plan.CheckInventory(w.cfg, w.snap); err != nil {
-		t.Errorf("never known: %v", err)
-	}
-	w.pin(1, legacy)
-	if err := plan.CheckInventory(w.cfg, w.snap); err == nil || !strings.Contains(err.Error(), legacy) {
-		t.Errorf("known and gone: %v", err)
 	}
 }
 

@@ -221,26 +221,3 @@ func TestServiceWarning(t *testing.T) {
 		t.Errorf("%+v", p.Services)
 	}
 }
-
-// TestRebootOfABuilder: only where a run can fence its agent. A host that does not answer may run a job.
-func TestRebootOfABuilder(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		change func(*plan.Host)
-		want   string
-	}{
-		"fenceable":      {func(*plan.Host) {}, ""},
-		"silent":         {func(h *plan.Host) { h.Unknown = plan.CodeUnreachable.Trouble("no route") }, "server-not-verified"},
-		"no entry":       {func(h *plan.Host) { h.Agent = nil }, "host-may-be-busy"},
-		"read-only":      {func(h *plan.Host) { h.Service.ReadOnly = true }, "host-may-be-busy"},
-		"service unread": {func(h *plan.Host) { h.Service.Trouble = plan.CodeUnreachable.Trouble("no answer") }, "host-may-be-busy"},
-	} {
-		h := plan.Host{Name: "builder-1", Member: true, Server: inventory.Server{ID: "s", Name: "builder-1", Status: "ready", Delivered: true},
-			Spec: fleet.Host{Spec: fleet.Spec{GithubRunner: &fleet.GithubRunner{}}}, Service: &plan.ServiceSeen{}, Agent: &plan.AgentStatus{}}
-		tc.change(&h)
-		got := codeOf(plan.Rebooting(h, nil, "", nil)[0].Refusal)
-		if got != tc.want {
-			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
-		}
-	}
-}

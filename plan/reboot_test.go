@@ -9,7 +9,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestRebootOfANode: only where its server is certainly the host, and nothing runs there that a drain does not end.
+// TestRebootOfANode: only where its server is certainly the host, and nothing runs there that a drain or a fence does not end.
 func TestRebootOfANode(t *testing.T) {
 	t.Parallel()
 	server := inventory.Server{ID: serverID(1), Name: first, Zone: "fr-par-1", Status: "ready", Delivered: true}
@@ -23,10 +23,22 @@ func TestRebootOfANode(t *testing.T) {
 			h.Pods = inventory.Present([]inventory.Pod{{Name: "ci", Phase: "Running", Controller: controller}})
 		}
 	}
+	builder := func(edit func(*plan.Host)) func(*plan.Host) { // a run fences its agent first
+		return func(h *plan.Host) {
+			h.Spec.Spec, h.Node = fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[inventory.Node]{}
+			h.Service, h.Agent = &plan.ServiceSeen{}, &plan.AgentStatus{}
+			edit(h)
+		}
+	}
 	for name, tc := range map[string]struct {
 		change func(*plan.Host)
 		want   string
 	}{
+		"a builder":                 {builder(func(*plan.Host) {}), ""},
+		"a builder, silent":         {builder(func(h *plan.Host) { h.Unknown = plan.CodeUnreachable.Trouble("no route") }), "server-not-verified"},
+		"a builder without entry":   {builder(func(h *plan.Host) { h.Agent = nil }), "host-may-be-busy"},
+		"a builder, read-only":      {builder(func(h *plan.Host) { h.Service.ReadOnly = true }), "host-may-be-busy"},
+		"a builder, service unread": {builder(func(h *plan.Host) { h.Service.Trouble = plan.CodeUnreachable.Trouble("no answer") }), "host-may-be-busy"},
 		"idle":                      {func(*plan.Host) {}, ""},
 		"a Pod":                     {pod("ReplicaSet", inventory.Ready), ""},
 		"a Pod that nothing makes":  {pod("", inventory.Ready), "host-may-be-busy"},

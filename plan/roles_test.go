@@ -199,42 +199,35 @@ func TestALostServerHoldsItsPlace(t *testing.T) {
 func TestCheckInventory(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name string
-		edit func(*world)
-		bad  bool
+		name  string
+		edit  func(*world)
+		names string // what the error names; "": it is none
 	}{
-		{"nothing known, nothing there", func(*world) {}, false},
-		{"nothing known, servers there", func(w *world) { w.free(1); w.member("macos", "m2", 2) }, false},
-		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, true},
-		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, true},
-		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, false},
-		{"one exists under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, false},
-		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, false},
-		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, false},
-		{"Nodes of no server", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: "control-plane"}}) }, false},
-		{"Nodes unread", func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, false},
+		{"nothing known, nothing there", func(*world) {}, ""},
+		{"nothing known, servers there", func(w *world) { w.free(1); w.member("macos", "m2", 2) }, ""},
+		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, first},
+		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, first},
+		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, ""},
+		{"one exists under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, ""},
+		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, ""},
+		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, ""},
+		{"Nodes of no server", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: "control-plane"}}) }, ""},
+		{"Nodes unread", func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, ""},
+		{"of many, the first few are named", func(w *world) {
+			for n := 9; n > 0; n-- {
+				w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
+			}
+		}, first + ", " + second + ", " + third + ", …)"},
+		// A mistyped id says nothing about the project.
+		{"an adopted server, never known", func(w *world) { w.adopt(1, legacy); w.free(9) }, ""},
+		{"an adopted server, known and gone", func(w *world) { w.adopt(1, legacy); w.free(9); w.pin(1, legacy) }, legacy},
 	} {
-		w := newWorld(2, 0, 0)
+		w := newWorld(9, 0, 0)
 		tc.edit(w)
 		err := plan.CheckInventory(w.cfg, w.snap)
-		if (err != nil) != tc.bad {
-			t.Errorf("%s: %v", tc.name, err)
+		if (err != nil) != (tc.names != "") || err != nil && (!strings.Contains(err.Error(), tc.names) || !strings.Contains(err.Error(), "fr-par-1")) {
+			t.Errorf("%s: error %v, want one with %q and the zone", tc.name, err, tc.names)
 		}
-		if err != nil && (!strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), "fr-par-1")) {
-			t.Errorf("%s: %q names no server and no zone", tc.name, err)
-		}
-	}
-}
-
-func TestCheckInventoryNamesAFew(t *testing.T) {
-	t.Parallel()
-	w := newWorld(9, 0, 0)
-	for n := 9; n > 0; n-- {
-		w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
-	}
-	err := plan.CheckInventory(w.cfg, w.snap)
-	if err == nil || !strings.Contains(err.Error(), first+", "+second+", "+third+", …") || strings.Contains(err.Error(), "00004") {
-		t.Errorf("error = %v", err)
 	}
 }
 

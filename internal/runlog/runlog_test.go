@@ -212,7 +212,7 @@ func listed(t *testing.T, folder string) []string {
 }
 
 // TestOrder: the last run is the one that started its record last, also within one second, also where its command
-// started earlier and waited. A record without a complete first line is no run yet, and no error.
+// started earlier and waited. A record without a complete first line has not started, which is not an error.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -224,7 +224,7 @@ func TestOrder(t *testing.T) {
 	for id, text := range map[string]string{"aaaa3333": "", "bbbb3333": `{"v":1,"type":"run","run":{"id":"bb`} {
 		put(t, filepath.Join(folder, runlog.FileName(time.Now().Add(time.Hour), id)), text)
 	}
-	want := []string{"bbbb2222 converged", "cccc2222 converged", "aaaa2222 converged", "dddd2222 converged", "eeee2222 broke off"}
+	want := []string{"bbbb2222 converged", "cccc2222 converged", "aaaa2222 converged", "dddd2222 converged", "eeee2222 " + string(runlog.BrokeOff)}
 	if got := listed(t, folder); !cmp.Equal(got, want) {
 		t.Errorf("runs are %q, want %q", got, want)
 	}
