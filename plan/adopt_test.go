@@ -21,7 +21,7 @@ func TestAdoption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
-			w.legacyServer(1, present)
+			w.outside(1, present)
 			w.free(9)
 			w.adopt(1, present)
 			p := w.plan(t)
@@ -59,7 +59,7 @@ func TestAdoptedIsNeverDriftAtFirst(t *testing.T) {
 		"pin of the listed name": {func(w *world) { w.pin(1, legacy) }, "marker-missing D"},
 	} {
 		w := newWorld(1, 0, 0)
-		w.legacyServer(1, legacy)
+		w.outside(1, legacy)
 		w.adopt(1, legacy)
 		w.change(1, func(h *plan.HostSeen) { h.Facts, h.Pinned = facts(good, good), len(w.snap.Pins) > 0 })
 		tc.know(w)
@@ -109,7 +109,7 @@ func TestAdoptionRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
-			w.legacyServer(1, legacy)
+			w.outside(1, legacy)
 			w.free(9)
 			w.adopt(1, legacy)
 			tc.edit(w)
@@ -240,7 +240,7 @@ func TestHostBlockRemoved(t *testing.T) {
 func TestAnAdoptedNameIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 0, 0)
-	w.legacyServer(5, "acme-prod-macos-m2-00009")
+	w.outside(5, "acme-prod-macos-m2-00009")
 	w.adopt(5, "acme-prod-macos-m2-00009")
 	w.free(9)
 	p := w.plan(t)
@@ -319,7 +319,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
-	w.legacyServer(1, legacy)
+	w.outside(1, legacy)
 	w.free(9)
 	w.cfg.Elsewhere = []string{serverID(1), serverID(9)}
 	p := w.plan(t)
@@ -335,7 +335,7 @@ func TestElsewhere(t *testing.T) {
 func TestAdoptOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, 0, 0)
-	w.legacyServer(1, legacy)
+	w.outside(1, legacy)
 	w.adopt(1, legacy)
 	w.member("macos", "m2", 2)
 	w.found(2, "bad", "bad")

@@ -302,8 +302,7 @@ func TestTwoCandidatesOfOneName(t *testing.T) {
 
 func TestNextAsksWhatIsNeeded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(4, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(4, 1)
 	for n := 11; n <= 16; n++ {
 		w.free(n)
 	}

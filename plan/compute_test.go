@@ -66,8 +66,7 @@ func TestOrigin(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(1, 0, 0)
-			w.member("macos", "m2", 1)
+			w := members(1, 1)
 			m := w.marker("macos", "m2", 1)
 			m.Steps = tc.last
 			w.change(1, func(h *plan.HostSeen) { h.Marker, h.Facts = inventory.Present(m), facts(tc.now, good) })
@@ -88,8 +87,7 @@ func TestOrigin(t *testing.T) {
 func TestRefusalOfWhatWasProven(t *testing.T) {
 	t.Parallel()
 	for was, want := range map[string]string{good: "disk-full D", "other": "config-changed P"} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		m := w.marker("macos", "m2", 1)
 		m.Steps = map[plan.StepID]plan.Digest{"alpha": verifiedAs(was, good), "beta": verifiedAs(good, good)}
 		w.change(1, func(h *plan.HostSeen) {
@@ -136,8 +134,7 @@ func TestUnreadIsNoDifference(t *testing.T) {
 		{"one lost, one differs", plan.Facts{"beta.get": inventory.Present(plan.Answer{Stdout: "other"})},
 			[]string{first + " beta beta-off D"}, plan.Differs, 1},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.change(1, func(h *plan.HostSeen) { h.Facts = tc.facts })
 		p := w.plan(t)
 		h := oneHost(t, p)
@@ -153,9 +150,7 @@ func TestUnreadIsNoDifference(t *testing.T) {
 
 func TestUnknownHost(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, 0, 0)
-	w.member("macos", "m2", 1)
-	w.member("macos", "m2", 2)
+	w := members(2, 2)
 	tr := &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}
 	w.hosts[serverID(1)] = plan.HostSeen{Trouble: tr}
 	w.found(2, "other", good)
@@ -170,8 +165,7 @@ func TestUnknownHost(t *testing.T) {
 
 func TestAHostThatWasNotAskedIsUnknown(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	p := w.compute() // without asking
 	h := oneHost(t, p)
 	explained(t, h.Unknown)
@@ -223,8 +217,7 @@ func TestMarkerForbids(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(1, 0, 0)
-			w.member("macos", "m2", 1)
+			w := members(1, 1)
 			w.free(9) // must not be claimed instead
 			w.found(1, "other", good)
 			w.change(1, func(h *plan.HostSeen) { tc.edit(w, h) })
@@ -262,8 +255,7 @@ func TestMissingMarker(t *testing.T) {
 		{"our claim of another server", inventory.Present(plan.Claim{Configuration: "acme", Environment: "prod", Name: first, ServerID: serverID(2)}), nil, "claimed-by-another"},
 		{"claim unread", inventory.Unread[plan.Claim]("lost"), nil, "claim-unreadable"},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.change(1, func(h *plan.HostSeen) {
 			h.Marker, h.Claim, h.Facts = inventory.Absent[plan.Marker](), tc.claim, facts("other", good)
 		})
@@ -291,8 +283,7 @@ func TestUnfinishedClaim(t *testing.T) {
 // TestNoRoot: what a host without sudo needs is shown and refused.
 func TestNoRoot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.change(1, func(h *plan.HostSeen) { h.Root, h.Facts = false, facts("other", good) })
 	p := w.plan(t)
 	expect(t, "actions", []string{first + " alpha alpha-off D !missing-sudo-password"}, lines(p))

@@ -63,8 +63,7 @@ func TestNotComparedIsNotPending(t *testing.T) {
 		"no root, verified":  func(*world) {},
 		"no root, no marker": func(w *world) { w.unmark(1) },
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.change(1, func(h *plan.HostSeen) {
 			h.Root = false
 			h.Facts["power.settings"] = inventory.Unread[plan.Answer](plan.NeedsRoot)

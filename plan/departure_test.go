@@ -31,8 +31,7 @@ func (w *world) departs(t *testing.T, name string, replace bool) string {
 func unmanaged() *world {
 	w := leaver()
 	w.cfg.Fleets[0].Groups[0].Replicas = 3
-	w.hosts[serverID(4)] = clean(4)
-	w.server(4, "ci-scratch")
+	w.outside(4, "ci-scratch")
 	return w
 }
 

@@ -145,8 +145,8 @@ func (w *world) list(l fleet.Listed) *fleet.Listed {
 	return &w.cfg.Hosts[len(w.cfg.Hosts)-1]
 }
 
-// legacyServer adds a server that is in no pool, as it came.
-func (w *world) legacyServer(n int, name string) *inventory.Server {
+// outside adds a server that is in no pool, as it came.
+func (w *world) outside(n int, name string) *inventory.Server {
 	w.hosts[serverID(n)] = clean(n)
 	return w.server(n, name)
 }
@@ -218,6 +218,15 @@ func (w *world) member(fleetName, group string, n int) *inventory.Server {
 	}
 	w.hosts[serverID(n)] = seen
 	return w.server(n, w.cfg.HostName(fleetName, group, serverID(n)))
+}
+
+// members has a number of converged hosts in macos.m2, which wants some.
+func members(wanted, are int) *world {
+	w := newWorld(wanted, 0, 0)
+	for n := 1; n <= are; n++ {
+		w.member("macos", "m2", n)
+	}
+	return w
 }
 
 // change edits a host's answers.

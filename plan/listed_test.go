@@ -11,7 +11,7 @@ import (
 func TestSelectorsKnowListedHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, 0, 0)
-	w.legacyServer(1, legacy)
+	w.outside(1, legacy)
 	w.adopt(1, legacy)
 	w.adopt(3, "acme-legacy-03") // which is missing
 	w.member("macos", "m2", 2)
@@ -36,10 +36,7 @@ func TestSelectorsKnowListedHosts(t *testing.T) {
 // TestOverride changes only one host.
 func TestOverride(t *testing.T) {
 	t.Parallel()
-	w := newWorld(4, 0, 0)
-	for n := 1; n <= 3; n++ {
-		w.member("macos", "m2", n)
-	}
+	w := members(4, 3)
 	w.free(9)
 	before := w.plan(t)
 	w.list(fleet.Listed{Name: second, Fleet: "macos", Group: "m2", Spec: own(5)})
@@ -82,8 +79,7 @@ func TestListedHostMissing(t *testing.T) {
 		{"acme-prod-macos-m2-fffff", "macfleet hosts -o name"}, // another machine is not a typing error
 		{"zzz", "macfleet hosts -o name"},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.list(fleet.Listed{Name: tc.name, Fleet: "macos", Group: "m2", Spec: own(5)})
 		p := w.plan(t)
 		if len(p.Actions) != 0 || len(p.Lost) != 1 {

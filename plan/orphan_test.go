@@ -75,8 +75,7 @@ func TestOrphans(t *testing.T) {
 			t.Parallel()
 			w := newWorld(2, 0, 0)
 			w.cfg.Environments = []string{"prod", "staging"}
-			w.hosts[serverID(1)] = clean(1)
-			w.server(1, tc.server)
+			w.outside(1, tc.server)
 			w.member("macos", "m2", 2)
 			w.free(9)
 			if tc.witness != nil {
@@ -177,8 +176,7 @@ func TestWhatAnOrphanStillRuns(t *testing.T) {
 		"unreachable": {func(w *world) { w.away(1, plan.CodeUnreachable) }, "no Node, not read (unreachable)"},
 	} {
 		w := newWorld(0, 0, 0)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, deleted)
+		w.outside(1, deleted)
 		tc.edit(w)
 		if p := w.plan(t); len(p.Orphans) != 1 || p.Orphans[0].Runs() != tc.runs {
 			t.Errorf("%s: %+v", name, p.Orphans)
@@ -205,8 +203,7 @@ func TestAnotherName(t *testing.T) {
 		"of a run that is narrowed":        {foreign, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
 	} {
 		w := newWorld(1, 0, 0)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, tc.server)
+		w.outside(1, tc.server)
 		w.free(9)
 		tc.edit(w)
 		p := w.plan(t)
@@ -224,8 +221,7 @@ func TestOrphansCountAsChangedHosts(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]int{1: 0, 2: 1, 3: 2, 0: 2} {
 		w := newWorld(2, 0, 0)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, deleted)
+		w.outside(1, deleted)
 		w.free(8)
 		w.free(9)
 		w.sel.AllowOrphans = true
@@ -241,8 +237,7 @@ func TestOrphansCountAsChangedHosts(t *testing.T) {
 func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
-	w.hosts[serverID(1)] = clean(1)
-	w.server(1, deleted)
+	w.outside(1, deleted)
 	w.free(9)
 	w.sel.AllowOrphans = true
 	x := w.plan(t).Approve()
@@ -250,8 +245,7 @@ func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	if n := x.Restrict(p, w.steps); n != 0 {
 		t.Errorf("%d actions are not approved", n)
 	}
-	w.hosts[serverID(2)] = clean(2)
-	w.server(2, "acme-prod-deleted-m2-00002")
+	w.outside(2, "acme-prod-deleted-m2-00002")
 	p = w.plan(t)
 	if n := x.Restrict(p, w.steps); n == 0 || len(p.Runnable()) != 0 {
 		t.Errorf("with a second orphan, %d actions are not approved, and these run: %v", n, p.Runnable())

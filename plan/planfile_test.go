@@ -78,8 +78,7 @@ func TestPlanFileShowsThePlan(t *testing.T) {
 // the plan and in its file.
 func TestPlanFileShowsWhatAHostPrinted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.change(1, func(h *plan.HostSeen) {
 		h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad \xff\xfe"})
 		h.Facts["beta.get"] = inventory.Unread[plan.Answer]("it said \xff")
@@ -230,8 +229,7 @@ func TestApprovalIsOverWhatIsDone(t *testing.T) {
 // TestPlanFileRefuses: whatever is not the very file that was made.
 func TestPlanFileRefuses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.found(1, "bad", good)
 	f := fileOf(w, w.plan(t))
 	content := must(f.Encode())
@@ -316,8 +314,7 @@ func TestPlanFileHoldsNothingToRun(t *testing.T) {
 // TestGone: what was done meanwhile is named.
 func TestGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.found(1, "bad", "bad")
 	f := fileOf(w, w.plan(t))
 	w.found(1, good, "bad")

@@ -76,8 +76,7 @@ func TestFalseWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
-			w.hosts[serverID(1)] = clean(1)
-			w.server(1, "renamed")
+			w.outside(1, "renamed")
 			w.free(9)
 			witness(w)
 			p := w.plan(t)
@@ -96,8 +95,7 @@ func TestWitnessesThatDisagree(t *testing.T) {
 	nodes := []inventory.Node{{Name: first, ProviderID: serverProvider(1), Ready: inventory.NotReady}, {Name: other, ProviderID: serverProvider(1), Ready: inventory.Ready}}
 	for range 2 {
 		w := newWorld(1, 0, 1)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, "renamed")
+		w.outside(1, "renamed")
 		w.snap.Pins = pins
 		expect(t, "the host of two pins", first, oneHost(t, w.plan(t)).Name)
 		w.snap.Pins, w.snap.Nodes = nil, inventory.Present(nodes)
@@ -146,10 +144,7 @@ func TestReleases(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(tc.replicas, 0, 0)
-			for n := 1; n <= 3; n++ {
-				w.member("macos", "m2", n)
-			}
+			w := members(tc.replicas, 3)
 			tc.edit(w)
 			p := w.plan(t)
 			for _, a := range p.Actions {
@@ -172,8 +167,7 @@ func TestALostServerHoldsItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(2, 0, 0)
-			w.member("macos", "m2", 1)
+			w := members(2, 1)
 			w.pin(1, first)
 			w.free(9)
 			know(w)
@@ -234,10 +228,8 @@ func TestCheckInventory(t *testing.T) {
 // TestDuplicateNames: two servers under one name, one of which is its own.
 func TestDuplicateNames(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, 0, 0)
-	w.member("macos", "m2", 1)
-	w.server(2, first) // whose id is another
-	w.hosts[serverID(2)] = clean(2)
+	w := members(2, 1)
+	w.outside(2, first) // whose id is another
 	w.free(9)
 	p := w.plan(t)
 	expect(t, "claims", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
@@ -251,8 +243,7 @@ func TestDuplicateNames(t *testing.T) {
 // and each keeps its own host, Node and marker.
 func TestIDsThatBeginAlike(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(2, 1)
 	twin := w.member("macos", "m2", 1)
 	twin.ID = "00001fff-0000-4000-8000-000000000000"
 	m := w.marker("macos", "m2", 1)
@@ -289,8 +280,7 @@ func TestNodes(t *testing.T) {
 		{"by provider id", inventory.Present([]inventory.Node{named, byID}), inventory.Present(byID), true},
 		{"of another server", inventory.Present([]inventory.Node{other}), inventory.Absent[inventory.Node](), true},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.server(2, "somebody-else")
 		w.snap.Nodes = tc.nodes
 		p := w.plan(t)

@@ -47,8 +47,7 @@ func TestOtherCluster(t *testing.T) {
 		"not known":                           {marker: oldCluster, seen: inventory.Unread[inventory.ClusterID]("forbidden"), claim: "cluster-unknown"},
 		"recorded by an older macfleet":       {marker: oldCluster},
 	} {
-		w := newWorld(2, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(2, 1)
 		w.free(9)
 		w.sees(tc.seen)
 		w.setUpIn(1, tc.marker)

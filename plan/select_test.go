@@ -252,8 +252,7 @@ func TestWrongTypeAndFamily(t *testing.T) {
 		"wrong-os":   func(w *world) { w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7") }) },
 		"":           func(w *world) { w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("99.1") }) },
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		change(w)
 		p := w.plan(t)
 		got := ""

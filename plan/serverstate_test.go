@@ -115,7 +115,7 @@ func TestDeletionScheduled(t *testing.T) {
 			w.mark(1, func(m *plan.Marker) { m.Hold = &inventory.Hold{Who: "sam@desk", Reason: "tests"} })
 		}, []string{"deletion-scheduled!", "server-locked"}, "", ""},
 		"adopted":       {func(w *world) { due(w.adoptedMember(1, legacy)) }, []string{"deletion-scheduled!"}, "", ""},
-		"to be adopted": {func(w *world) { due(w.legacyServer(1, legacy)); w.adopt(1, legacy) }, []string{"deletion-scheduled!"}, "deletion-scheduled", ""},
+		"to be adopted": {func(w *world) { due(w.outside(1, legacy)); w.adopt(1, legacy) }, []string{"deletion-scheduled!"}, "deletion-scheduled", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,8 +147,7 @@ func TestDeletionOfOthers(t *testing.T) {
 	w.snap.Taken = noon
 	due(w.free(1))
 	w.free(2)
-	due(w.server(3, "acme-prod-gone-m2-00003"))
-	w.hosts[serverID(3)] = clean(3)
+	due(w.outside(3, "acme-prod-gone-m2-00003"))
 	due(w.server(4, "somebody")).Type = "M4-M"
 	w.sel.AllowOrphans = true
 	p := w.plan(t)

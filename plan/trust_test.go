@@ -46,7 +46,7 @@ func TestTrust(t *testing.T) {
 	t.Parallel()
 	claimed := func(w *world) string { return w.member("macos", "m2", 1).Name }
 	adopted := func(w *world) string {
-		w.legacyServer(1, legacy)
+		w.outside(1, legacy)
 		w.adopt(1, legacy)
 		return legacy
 	}

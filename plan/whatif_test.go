@@ -25,9 +25,7 @@ func TestWhatIf(t *testing.T) {
 		"as many as now":         {2, plan.WhatIf{Members: 2, Free: 3, Offers: offer(inventory.LowStock)}},
 		"fewer":                  {0, plan.WhatIf{Members: 2, Leaving: 2, Free: 3, Offers: offer(inventory.LowStock)}},
 	} {
-		w := newWorld(2, 0, 0)
-		w.member("macos", "m2", 1)
-		w.member("macos", "m2", 2)
+		w := members(2, 2)
 		for n := 11; n <= 13; n++ {
 			w.free(n)
 		}
