@@ -101,6 +101,24 @@ func TestUnprepared(t *testing.T) {
 	}
 }
 
+// TestUnpreparedClaims: no server is claimed for a cluster in which its kubelet could not work.
+func TestUnpreparedClaims(t *testing.T) {
+	t.Parallel()
+	w := joined()
+	w.cfg.Fleets[0].Groups[0].Replicas = 2
+	w.free(9)
+	w.objects(prepared("ClusterRole", "", "macfleet-tart-kubelet", inventory.GateNodes))
+	p := w.plan(t)
+	for _, a := range p.Actions {
+		if a.ServerID == serverID(9) && codeOf(a.Refusal) != "cluster-not-prepared" {
+			t.Errorf("%s of the pool server is refused by %q", a.Kind, codeOf(a.Refusal))
+		}
+	}
+	if len(claimed(p)) != 1 {
+		t.Errorf("claims %v, rejected %v", claimed(p), rejected(p))
+	}
+}
+
 // TestOriginOfObjects distinguishes an object that someone deleted or changed from one that the
 // configuration or the version wants otherwise.
 func TestOriginOfObjects(t *testing.T) {
