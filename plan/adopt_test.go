@@ -3,7 +3,6 @@ package plan_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
@@ -22,7 +21,7 @@ func TestAdoption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
-			w.legacyServer(1, present)
+			w.outside(1, present)
 			w.free(9)
 			w.adopt(1, present)
 			p := w.plan(t)
@@ -60,7 +59,7 @@ func TestAdoptedIsNeverDriftAtFirst(t *testing.T) {
 		"pin of the listed name": {func(w *world) { w.pin(1, legacy) }, "marker-missing D"},
 	} {
 		w := newWorld(1, 0, 0)
-		w.legacyServer(1, legacy)
+		w.outside(1, legacy)
 		w.adopt(1, legacy)
 		w.change(1, func(h *plan.HostSeen) { h.Facts, h.Pinned = facts(good, good), len(w.snap.Pins) > 0 })
 		tc.know(w)
@@ -88,15 +87,15 @@ func TestAdoptionRefused(t *testing.T) {
 			w.cfg.Fleets[0].Groups[1].Replicas = 1
 			w.pin(2, "acme-prod-macos-m4-00002")
 			w.member("macos", "m4", 2).Name = legacy
-			w.sel = selection(t, []string{"group=m2"}, nil)
+			w.sel.On = only("group=m2")
 		}, "name-taken", []string{serverID(2)}},
 		{"a foreign marker", func(w *world) {
 			m := w.marker("macos", "m2", 1)
 			m.Configuration, m.Name = "globex", legacy
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		}, "foreign-marker", []string{"globex"}},
 		{"a marker of this configuration for another server", func(w *world) {
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 9)) })
+			w.marked(1, w.marker("macos", "m2", 9))
 		}, "marker-of-another-server", []string{"00009"}},
 		{"a claim of another configuration", func(w *world) {
 			w.change(1, func(h *plan.HostSeen) {
@@ -110,7 +109,7 @@ func TestAdoptionRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
-			w.legacyServer(1, legacy)
+			w.outside(1, legacy)
 			w.free(9)
 			w.adopt(1, legacy)
 			tc.edit(w)
@@ -134,9 +133,6 @@ func TestAdoptionRefused(t *testing.T) {
 // what knew it by that name.
 func TestAdoptedRenamedByHand(t *testing.T) {
 	t.Parallel()
-	unmark := func(w *world) {
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-	}
 	rename := legacy + " rename renamed-by-hand D"
 	for _, tc := range []struct {
 		name, present string
@@ -145,8 +141,9 @@ func TestAdoptedRenamedByHand(t *testing.T) {
 	}{
 		{"marker", "globex-mac", func(*world) {}, []string{rename}},
 		{"marker, under a pool name", "acme-pool-07", func(*world) {}, []string{rename}},
-		{"pin", "globex-mac", func(w *world) { unmark(w); w.pin(1, legacy) }, []string{rename, legacy + " marker marker-missing D"}},
-		{"Node", "globex-mac", func(w *world) { unmark(w); w.node(1, legacy, inventory.Ready) }, []string{rename, legacy + " marker adopted P"}},
+		{"pin", "globex-mac", func(w *world) { w.unmark(1); w.pin(1, legacy) }, []string{rename, legacy + " marker marker-missing D"}},
+		{"Node", "globex-mac", func(w *world) { w.unmark(1); w.node(1, legacy, inventory.Ready) }, []string{rename, legacy + " marker adopted P"}},
+		{"not renamed, of another type", legacy, func(w *world) { w.snap.Servers[0].Type = "M4-S" }, []string{legacy + " replace wrong-type P !replace-not-possible"}},
 	} {
 		w := newWorld(1, 0, 0)
 		w.adoptedMember(1, legacy).Name = tc.present
@@ -154,13 +151,6 @@ func TestAdoptedRenamedByHand(t *testing.T) {
 		tc.witness(w)
 		expect(t, tc.name, tc.want, lines(w.plan(t)))
 	}
-}
-
-func TestAdoptedOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.adoptedMember(1, legacy).Type = "M4-S"
-	expect(t, "actions", []string{legacy + " replace wrong-type P !replace-not-possible"}, lines(w.plan(t)))
 }
 
 // TestAdoptedServerMissing: nothing is claimed in its place until the block is
@@ -191,22 +181,6 @@ func TestAdoptedServerMissing(t *testing.T) {
 		}
 		w.cfg.Hosts = nil
 		expect(t, "claims without the block", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
-	}
-}
-
-// TestAMissingAdoptedServerIsNoEmptyInventory: a mistyped id says nothing about
-// the project, and an adopted server that exists shows that it is right.
-func TestAMissingAdoptedServerIsNoEmptyInventory(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.adopt(1, legacy)
-	w.free(9)
-	if err := plan.CheckInventory(w.cfg, w.snap); err != nil {
-		t.Errorf("never known: %v", err)
-	}
-	w.pin(1, legacy)
-	if err := plan.CheckInventory(w.cfg, w.snap); err == nil || !strings.Contains(err.Error(), legacy) {
-		t.Errorf("known and gone: %v", err)
 	}
 }
 
@@ -250,29 +224,15 @@ func TestHostBlockRemoved(t *testing.T) {
 	w.sel.AllowOrphans = false
 	w.snap.Servers[0].Name = legacy
 	copied := w.marker("macos", "m2", 2)
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(copied) })
+	w.marked(1, copied)
 	clear(w.snap.Hosts)
 	expect(t, "claims with another's marker", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(w.plan(t)))
 
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	w.unmark(1)
 	clear(w.snap.Hosts)
 	p = w.plan(t)
 	expect(t, "claims without its marker", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
 	expect(t, "strays", []string{legacy}, strays(p))
-}
-
-// TestScaleDownLeavesTheListed: an adopted member is not released, even where
-// nothing else is left to take.
-func TestScaleDownLeavesTheListed(t *testing.T) {
-	t.Parallel()
-	for replicas, want := range [][]string{{second, third}, {second, third}, {third}, nil} {
-		w := newWorld(replicas, 0, 0)
-		w.adoptedMember(1, legacy).Created = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC) // the newest
-		w.node(1, legacy, inventory.NotReady)                                            // and not Ready
-		w.member("macos", "m2", 2)
-		w.member("macos", "m2", 3)
-		expect(t, "releases", want, released(w.plan(t)))
-	}
 }
 
 // TestAnAdoptedNameIsTaken: a pool server whose name would be one that a block
@@ -280,7 +240,7 @@ func TestScaleDownLeavesTheListed(t *testing.T) {
 func TestAnAdoptedNameIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 0, 0)
-	w.legacyServer(5, "acme-prod-macos-m2-00009")
+	w.outside(5, "acme-prod-macos-m2-00009")
 	w.adopt(5, "acme-prod-macos-m2-00009")
 	w.free(9)
 	p := w.plan(t)
@@ -359,7 +319,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
-	w.legacyServer(1, legacy)
+	w.outside(1, legacy)
 	w.free(9)
 	w.cfg.Elsewhere = []string{serverID(1), serverID(9)}
 	p := w.plan(t)
@@ -375,10 +335,10 @@ func TestElsewhere(t *testing.T) {
 func TestAdoptOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, 0, 0)
-	w.legacyServer(1, legacy)
+	w.outside(1, legacy)
 	w.adopt(1, legacy)
 	w.member("macos", "m2", 2)
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("bad", "bad") })
+	w.found(2, "bad", "bad")
 	w.free(9)
 	w.sel = plan.Selection{AdoptOnly: true, Steps: []plan.StepID{"alpha"}}
 	p := w.plan(t)

@@ -74,9 +74,7 @@ func (a *agents) plan(t *testing.T) *plan.Plan {
 	t.Helper()
 	a.world.plan(t)
 	a.views = &views{}
-	return plan.Compute(a.cfg, func(h fleet.Host) []plan.Step {
-		return append(a.steps(h), agentStep{h.Name, true, a.views})
-	}, a.snap, a.sel)
+	return plan.Compute(a.cfg, func(h fleet.Host) []plan.Step { return append(a.steps(h), agentStep{h.Name, true, a.views}) }, a.snap, a.sel)
 }
 
 func (a *agents) lists(all ...inventory.Agent) {
@@ -102,11 +100,9 @@ func TestAgentsLeft(t *testing.T) {
 		"another owner's":       {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
 		"by hand":               {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "mini-7" }, 0},
 		"a server has the name": {func(a *agents) { a.server(9, gone.Name) }, 0},
-		"a host is silent": {func(a *agents) {
-			a.hosts[serverID(1)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
-		}, 0},
-		"narrowed":  {func(a *agents) { a.sel.On = []plan.Selector{mustSelect("fleet=macos")} }, 0},
-		"read-only": {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
+		"a host is silent":      {func(a *agents) { a.away(1, plan.CodeUnreachable) }, 0},
+		"narrowed":              {func(a *agents) { a.sel.On = only("fleet=macos") }, 0},
+		"read-only":             {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
 		"unread": {func(a *agents) {
 			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer"), AgentService: a.snap.Services[scope].AgentService}
 		}, 0},
@@ -131,14 +127,6 @@ func TestAgentsLeft(t *testing.T) {
 			}
 		})
 	}
-}
-
-func mustSelect(text string) plan.Selector {
-	s, err := plan.ParseSelector(text)
-	if err != nil {
-		panic(err)
-	}
-	return s
 }
 
 // TestRetireAgent: the agent of a host that leaves ends before its Node's identity goes, and nothing is erased while the
@@ -186,13 +174,7 @@ func TestRetireAgent(t *testing.T) {
 func TestAgentView(t *testing.T) {
 	t.Parallel()
 	name := func(a *agents) string { return a.cfg.HostName("macos", "m2", serverID(1)) }
-	fenced := func(a *agents) {
-		a.change(1, func(h *plan.HostSeen) {
-			m, _ := h.Marker.Get()
-			m.Fence = &plan.Fence{Run: "run-7"}
-			h.Marker = inventory.Present(m)
-		})
-	}
+	fenced := func(a *agents) { a.mark(1, func(m *plan.Marker) { m.Fence = &plan.Fence{Run: "run-7"} }) }
 	for what, tc := range map[string]struct {
 		change func(*agents)
 		fence  bool
@@ -216,11 +198,7 @@ func TestAgentView(t *testing.T) {
 				t.Fatal("the step was not compared")
 			}
 			v := a.views.all[0]
-			var ids []string
-			for _, e := range v.Service.Agents {
-				ids = append(ids, e.ID)
-			}
-			expect(t, "entries", []string{"1", "5"}, ids)
+			expect(t, "entries", []string{"1", "5"}, each(v.Service.Agents, func(a inventory.Agent) string { return a.ID }))
 			if !v.Servers[name(a)] || v.Servers["another"] || (v.Fence != nil) != tc.fence {
 				t.Errorf("servers %v, fence %v", v.Servers, v.Fence)
 			}
@@ -241,31 +219,5 @@ func TestServiceWarning(t *testing.T) {
 	p := a.plan(t)
 	if len(p.Services) != 1 || p.Services[0].Code != plan.CodeUnreachable || p.Services[0].Scope != scope {
 		t.Errorf("%+v", p.Services)
-	}
-}
-
-// TestRebootOfABuilder: only where a run can fence its agent. A host that does not answer may run a job.
-func TestRebootOfABuilder(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		change func(*plan.Host)
-		want   string
-	}{
-		"fenceable":      {func(*plan.Host) {}, ""},
-		"silent":         {func(h *plan.Host) { h.Unknown = plan.CodeUnreachable.Trouble("no route") }, "server-not-verified"},
-		"no entry":       {func(h *plan.Host) { h.Agent = nil }, "host-may-be-busy"},
-		"read-only":      {func(h *plan.Host) { h.Service.ReadOnly = true }, "host-may-be-busy"},
-		"service unread": {func(h *plan.Host) { h.Service.Trouble = plan.CodeUnreachable.Trouble("no answer") }, "host-may-be-busy"},
-	} {
-		h := plan.Host{Name: "builder-1", Member: true, Server: inventory.Server{ID: "s", Name: "builder-1", Status: "ready", Delivered: true},
-			Spec: fleet.Host{Spec: fleet.Spec{GithubRunner: &fleet.GithubRunner{}}}, Service: &plan.ServiceSeen{}, Agent: &plan.AgentStatus{}}
-		tc.change(&h)
-		got := ""
-		if r := plan.Rebooting(h, nil, "", nil)[0].Refusal; r != nil {
-			got = r.Code.String()
-		}
-		if got != tc.want {
-			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
-		}
 	}
 }

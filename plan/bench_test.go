@@ -63,7 +63,5 @@ func BenchmarkComputeConverged(b *testing.B) { sizes(b, plantest.Converged, comp
 
 // BenchmarkNext is the other half of a round.
 func BenchmarkNext(b *testing.B) {
-	sizes(b, plantest.Recorded, func(cfg *fleet.Config, _ plan.StepsFor, snap plan.Snapshot) {
-		plan.Next(cfg, snap, plan.Selection{})
-	})
+	sizes(b, plantest.Recorded, func(cfg *fleet.Config, _ plan.StepsFor, snap plan.Snapshot) { plan.Next(cfg, snap, plan.Selection{}) })
 }

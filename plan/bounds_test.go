@@ -58,13 +58,8 @@ func most(n int) plan.Bounds {
 
 func TestDefer(t *testing.T) {
 	t.Parallel()
-	night, err := fleet.ParseWindow("daily 22:00-04:00")
-	if err != nil {
-		t.Fatal(err)
-	}
 	windows := fleet.Guardrails{Windows: []fleet.Window{night}}
 	both := fleet.Guardrails{Windows: windows.Windows, MaxHosts: 3}
-	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		class  plan.Disruption
 		bounds plan.Bounds
@@ -107,7 +102,6 @@ func TestDefer(t *testing.T) {
 // of those that one run changes.
 func TestDeferTakesNoShare(t *testing.T) {
 	t.Parallel()
-	night, _ := fleet.ParseWindow("daily 22:00-04:00")
 	p := eight(plan.Drain)
 	for i := range p.Actions {
 		if early := p.Actions[i].ServerID < "4"; early && p.Actions[i].ServerID != "" {
@@ -117,7 +111,7 @@ func TestDeferTakesNoShare(t *testing.T) {
 		}
 	}
 	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 4, Windows: []fleet.Window{night}},
-		Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, noSteps, nil)
+		Now: noon}, noSteps, nil)
 	if diff := cmp.Diff(map[string]int{"outside-window": 4 * 3}, deferrals(t, p)); diff != "" {
 		t.Error(diff)
 	}
@@ -167,8 +161,6 @@ func TestDeferInTurn(t *testing.T) {
 // while a window has opened since; what it did not bring about is left to no other run.
 func TestDeferAfterwards(t *testing.T) {
 	t.Parallel()
-	night, _ := fleet.ParseWindow("daily 22:00-04:00")
-	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, b := range map[string]plan.Bounds{
 		"hosts":     {Guardrails: fleet.Guardrails{MaxHosts: 3}},
 		"disrupted": most(3),
@@ -197,12 +189,7 @@ func TestDeferAfterwards(t *testing.T) {
 // TestClosed: what a window forbids when an action is to begin is what it forbids a plan.
 func TestClosed(t *testing.T) {
 	t.Parallel()
-	night, err := fleet.ParseWindow("daily 22:00-04:00")
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}}
-	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, anyTime := range []bool{false, true} {
 		for _, d := range []plan.Disruption{plan.NoDisruption, plan.Restart, plan.Drain, plan.Reboot, plan.Wipe} {
 			for _, now := range []time.Time{noon, noon.Add(12 * time.Hour)} {
@@ -223,8 +210,6 @@ func TestClosed(t *testing.T) {
 // TestAnErasedHostIsFinishedAtAnyTime: a release whose reinstallation was requested is finished in any run.
 func TestAnErasedHostIsFinishedAtAnyTime(t *testing.T) {
 	t.Parallel()
-	night, _ := fleet.ParseWindow("daily 22:00-04:00")
-	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	b := plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}}
 	erase := plan.Action{Kind: plan.ReinstallServer, Disruption: plan.Wipe}
 	for _, s := range append(plan.Stages(), plan.Stays) {
@@ -246,7 +231,6 @@ func (nodeMaker) MakesNode() bool { return true }
 // repair of anything else.
 func TestDeferWhatNeedsIt(t *testing.T) {
 	t.Parallel()
-	night, _ := fleet.ParseWindow("daily 22:00-04:00")
 	p := eight(plan.NoDisruption)
 	p.Actions = nil
 	for _, step := range []plan.StepID{"power", "tart", "vm_firewall", "tart_kubelet", ""} {
@@ -259,7 +243,7 @@ func TestDeferWhatNeedsIt(t *testing.T) {
 		}
 		p.Actions = append(p.Actions, a)
 	}
-	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)},
+	p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: noon},
 		func(fleet.Host) []plan.Step { return []plan.Step{nodeMaker{}} }, nil)
 	var runs []plan.StepID
 	for _, a := range p.Actions {

@@ -72,9 +72,7 @@ var badCandidates = []struct {
 		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("13.6") })
 	}, "", false},
 	{"not in the pool", func(_ *world, s *inventory.Server) { s.Name, s.Type = "acme-poo", "M1-M" }, "", false},
-	{"name taken", func(w *world, _ *inventory.Server) {
-		w.server(77, "acme-prod-macos-m2-00001").Type = "M1-M"
-	}, "name-taken", false},
+	{"name taken", func(w *world, _ *inventory.Server) { w.server(77, "acme-prod-macos-m2-00001").Type = "M1-M" }, "name-taken", false},
 	{"name of a lost server", func(w *world, _ *inventory.Server) {
 		w.cfg.Fleets[0].Groups[0].Replicas++ // the lost one holds a place
 		id := serverID(1)[:len(serverID(1))-1] + "f"
@@ -83,16 +81,14 @@ var badCandidates = []struct {
 	{"an earlier run was erasing it", func(w *world, _ *inventory.Server) {
 		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(1), Name: "acme-prod-macos-m2-00001", Key: "ssh-ed25519 1", Stage: plan.Wiping})
 	}, "dirty-pool-host", false},
-	{"trouble", func(w *world, _ *inventory.Server) {
-		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}}
-	}, "unreachable", true},
+	{"trouble", func(w *world, _ *inventory.Server) { w.away(1, plan.CodeUnreachable) }, "unreachable", true},
 	{"marker of another configuration", func(w *world, _ *inventory.Server) {
 		m := w.marker("macos", "m2", 1)
 		m.Configuration = "other"
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+		w.marked(1, m)
 	}, "dirty-pool-host", true},
 	{"own marker of a group that is gone", func(w *world, _ *inventory.Server) {
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("deleted", "m2", 1)) })
+		w.marked(1, w.marker("deleted", "m2", 1))
 	}, "dirty-pool-host", true},
 	{"marker unread", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("garbage") })
@@ -117,11 +113,10 @@ var badCandidates = []struct {
 	{"runs a macOS that came out later", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("27.0") })
 	}, "wrong-os", true},
-	{"no root", func(w *world, _ *inventory.Server) {
-		w.change(1, func(h *plan.HostSeen) { h.Root = false })
-	}, "missing-sudo-password", true},
+	{"no root", func(w *world, _ *inventory.Server) { w.change(1, func(h *plan.HostSeen) { h.Root = false }) }, "missing-sudo-password", true},
 }
 
+// TestBadCandidatesAreNamedAndNotTaken: another server is claimed instead, and without one the plan is incomplete.
 func TestBadCandidatesAreNamedAndNotTaken(t *testing.T) {
 	t.Parallel()
 	for _, tc := range badCandidates {
@@ -129,9 +124,16 @@ func TestBadCandidatesAreNamedAndNotTaken(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
 			w.free(1)
-			w.free(2)
 			tc.damage(w, &w.snap.Servers[0])
 			p := w.plan(t)
+			if len(claimed(p)) != 0 || len(p.Shortages) != 1 || p.Shortages[0].Missing != 1 || p.Summarise().Complete() {
+				t.Errorf("claims %v, shortages = %+v", claimed(p), p.Shortages)
+			}
+			w = newWorld(1, 0, 0)
+			w.free(1)
+			w.free(2)
+			tc.damage(w, &w.snap.Servers[0])
+			p = w.plan(t)
 			expect(t, "claims", []string{"acme-pool-02 > acme-prod-macos-m2-00002"}, claimed(p))
 			var want []string
 			if tc.code != "" {
@@ -146,26 +148,6 @@ func TestBadCandidatesAreNamedAndNotTaken(t *testing.T) {
 			expect(t, "asked", rounds, w.asked)
 			if len(p.Shortages) != 0 {
 				t.Errorf("shortages = %+v", p.Shortages)
-			}
-		})
-	}
-}
-
-func TestOnlyABadCandidateIsAShortage(t *testing.T) {
-	t.Parallel()
-	for _, tc := range badCandidates {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(1, 0, 0)
-			w.free(1)
-			tc.damage(w, &w.snap.Servers[0])
-			p := w.plan(t)
-			expect(t, "claims", []string(nil), claimed(p))
-			if len(p.Shortages) != 1 || p.Shortages[0].Missing != 1 {
-				t.Errorf("shortages = %+v", p.Shortages)
-			}
-			if p.Summarise().Complete() {
-				t.Error("the plan calls itself complete")
 			}
 		})
 	}
@@ -285,11 +267,7 @@ func TestThePoolIsJudgedByWhatRuns(t *testing.T) {
 			expect(t, "claims", tc.claims, claimed(p))
 			expect(t, "rejected", tc.rejected, rejected(p))
 			expect(t, "asked", tc.asked, w.asked)
-			missing := 0
-			for _, s := range p.Shortages {
-				missing += s.Missing
-			}
-			expect(t, "missing", 2*tc.want-len(tc.claims), missing)
+			expect(t, "missing", 2*tc.want-len(tc.claims), missing(p))
 		})
 	}
 }
@@ -324,8 +302,7 @@ func TestTwoCandidatesOfOneName(t *testing.T) {
 
 func TestNextAsksWhatIsNeeded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(4, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(4, 1)
 	for n := 11; n <= 16; n++ {
 		w.free(n)
 	}
@@ -344,31 +321,6 @@ func TestNextAsksWhatIsNeeded(t *testing.T) {
 	}, w.asked)
 	expect(t, "claims", []string{"acme-pool-11 > acme-prod-macos-m2-0000b", "acme-pool-13 > acme-prod-macos-m2-0000d",
 		"acme-pool-15 > acme-prod-macos-m2-0000f"}, claimed(p))
-}
-
-func TestNextSkipsPoolAndStraysWithoutNeed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
-	w.free(11)
-	w.server(21, "somebody-else")
-	w.plan(t)
-	expect(t, "asked", [][]string{{"acme-prod-macos-m2-00001"}}, w.asked)
-}
-
-// TestAStrayTurnsOutToBeAMember: a server that was renamed by hand and has no
-// pin and no Node is found by its marker, before another takes its place.
-func TestAStrayTurnsOutToBeAMember(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1).Name = "renamed-by-hand"
-	w.free(11)
-	p := w.plan(t)
-	expect(t, "asked", [][]string{{"acme-pool-11", "renamed-by-hand"}}, w.asked)
-	expect(t, "actions", []string{"acme-prod-macos-m2-00001 rename renamed-by-hand D"}, lines(p))
-	if len(p.Strays) != 0 {
-		t.Errorf("strays = %v", strays(p))
-	}
 }
 
 // TestStraysAreAskedOnlyWhereAClaimWantsThem does not contact what cannot be a lost
@@ -390,20 +342,12 @@ func TestStraysAreAskedOnlyWhereAClaimWantsThem(t *testing.T) {
 		server(3, fleet.Owner{Name: "acme", Environment: "staging"}.HostName("full", "m2", serverID(3)), "M2-L"),
 	}}
 	names := func(sel plan.Selection) string {
-		var out []string
-		for _, s := range plan.Next(cfg, snap, sel) {
-			out = append(out, s.Name)
-		}
-		return strings.Join(out, " ")
+		return strings.Join(each(plan.Next(cfg, snap, sel), func(s inventory.Server) string { return s.Name }), " ")
 	}
 	if got := names(plan.Selection{}); got != "somebodys-mac" {
 		t.Errorf("asked: %q", got)
 	}
-	full, err := plan.ParseSelector("fleet=full")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := names(plan.Selection{On: []plan.Selector{full}}); got != "" {
+	if got := names(plan.Selection{On: only("fleet=full")}); got != "" {
 		t.Errorf("with --on fleet=full: %q", got)
 	}
 }
@@ -414,7 +358,7 @@ func TestShortageOfWhatCannotBeTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
 	w.free(1)
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 9)) })
+	w.marked(1, w.marker("macos", "m2", 9))
 	p := w.plan(t)
 	if len(p.Shortages) != 1 || len(p.Rejected) != 1 {
 		t.Fatalf("shortages %+v, rejected %+v", p.Shortages, p.Rejected)

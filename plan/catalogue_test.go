@@ -23,6 +23,8 @@ func offers(of ...string) *inventory.Catalogue {
 // the fewest members.
 func TestWhatToOrder(t *testing.T) {
 	t.Parallel()
+	const one, three = "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console ",
+		"order 2 x M2-L in fr-par-3 with Tahoe, named acme-pool-…, in the Scaleway console "
 	const lease = "; minimum lease 24h; price class medium, about 0.21 EUR/h)"
 	for name, tc := range map[string]struct {
 		edit func(*world)
@@ -30,23 +32,21 @@ func TestWhatToOrder(t *testing.T) {
 		code string
 		fix  string // how the fix begins
 	}{
-		"in stock":  {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 high_stock") }, "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (in stock" + lease, "pool-too-small", "order 2 x"},
-		"low stock": {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 low_stock") }, "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (low stock" + lease, "pool-too-small", "order 2 x"},
-		"none":      {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 no_stock") }, "order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (out of stock" + lease, "out-of-stock", "wait for stock, then order"},
-		"not listed": {func(w *world) { w.snap.Catalogue = offers("M4-M fr-par-1 high_stock") },
-			"order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (out of stock; price class medium, about 0.21 EUR/h)", "out-of-stock", "wait for stock"},
-		"not read": {func(w *world) { w.snap.CatalogueUnread = "timeout" },
-			"order 2 x M2-L in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (stock unknown; price class medium, about 0.21 EUR/h)", "pool-too-small", "order 2 x"},
+		"in stock":   {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 high_stock") }, one + "(in stock" + lease, "pool-too-small", "order 2 x"},
+		"low stock":  {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 low_stock") }, one + "(low stock" + lease, "pool-too-small", "order 2 x"},
+		"none":       {func(w *world) { w.snap.Catalogue = offers("M2-L fr-par-1 no_stock") }, one + "(out of stock" + lease, "out-of-stock", "wait for stock, then order"},
+		"not listed": {func(w *world) { w.snap.Catalogue = offers("M4-M fr-par-1 high_stock") }, one + "(out of stock; price class medium, about 0.21 EUR/h)", "out-of-stock", "wait for stock"},
+		"not read":   {func(w *world) { w.snap.CatalogueUnread = "timeout" }, one + "(stock unknown; price class medium, about 0.21 EUR/h)", "pool-too-small", "order 2 x"},
 		"stock in another zone": {func(w *world) {
 			w.cfg.Scaleway.Zones = []string{"fr-par-1", "fr-par-3"}
 			w.snap.Catalogue = offers("M2-L fr-par-1 no_stock", "M2-L fr-par-3 low_stock")
-		}, "order 2 x M2-L in fr-par-3 with Tahoe, named acme-pool-…, in the Scaleway console (low stock" + lease, "pool-too-small", "order 2 x"},
+		}, three + "(low stock" + lease, "pool-too-small", "order 2 x"},
 		"the emptier zone": {func(w *world) {
 			w.cfg.Scaleway.Zones = []string{"fr-par-1", "fr-par-3"}
 			w.cfg.Fleets[0].Groups[0].Replicas++
 			w.member("macos", "m2", 1)
 			w.snap.Catalogue = offers("M2-L fr-par-1 high_stock", "M2-L fr-par-3 low_stock")
-		}, "order 2 x M2-L in fr-par-3 with Tahoe, named acme-pool-…, in the Scaleway console (low stock" + lease, "pool-too-small", "order 2 x"},
+		}, three + "(low stock" + lease, "pool-too-small", "order 2 x"},
 		"of an unknown type": {func(w *world) { w.cfg.Fleets[0].Groups[0].Type = "M9-X" },
 			"order 2 x M9-X in fr-par-1 with Tahoe, named acme-pool-…, in the Scaleway console (stock unknown)", "pool-too-small", "order 2 x"},
 	} {
@@ -114,7 +114,7 @@ func TestTheCatalogueIsReadOnlyForAShortage(t *testing.T) {
 		"the pool has one":      {func(w *world) { w.free(1) }, false},
 		"the pool has none":     {func(*world) {}, true},
 		"only one step":         {func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
-		"another fleet":         {func(w *world) { w.sel.On = selectors(t, "fleet=runners") }, false},
+		"another fleet":         {func(w *world) { w.sel.On = only("fleet=runners") }, false},
 		"the one is not usable": {func(w *world) { w.free(1); w.change(1, func(h *plan.HostSeen) { h.Root = false }); w.plan(t) }, true},
 	} {
 		w := newWorld(1, 0, 0)
@@ -123,13 +123,4 @@ func TestTheCatalogueIsReadOnlyForAShortage(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-}
-
-func selectors(t *testing.T, text string) []plan.Selector {
-	t.Helper()
-	s, err := plan.ParseSelector(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []plan.Selector{s}
 }

@@ -28,14 +28,12 @@ func TestGaps(t *testing.T) {
 	expect(t, "of an unreachable host", plan.Gaps{}, plan.GapsOf(w.cfg, w.steps, w.snap, w.sel))
 }
 
+func probeID(p plan.Probe) string { return p.ID }
+
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 1, 1)
-	var ids []string
-	for _, p := range plan.Probes(w.cfg, w.steps, plan.Selection{}) {
-		ids = append(ids, p.ID)
-	}
-	expect(t, "each probe once", []string{"alpha.get", "beta.get"}, ids)
+	expect(t, "each probe once", []string{"alpha.get", "beta.get"}, each(plan.Probes(w.cfg, w.steps, plan.Selection{}), probeID))
 	if got := plan.Probes(&fleet.Config{}, w.steps, plan.Selection{}); got != nil {
 		t.Errorf("no host to contact: %v", got)
 	}
@@ -75,11 +73,7 @@ func TestProbesStandBack(t *testing.T) {
 		for _, spec := range tc.specs {
 			cfg.Fleets = append(cfg.Fleets, fleet.Fleet{Groups: []fleet.Group{{Spec: spec}}})
 		}
-		var ids []string
-		for _, p := range plan.Probes(&cfg, stepsFor, plan.Selection{}) {
-			ids = append(ids, p.ID)
-		}
-		expect(t, "asked", []string{tc.asked}, ids)
+		expect(t, "asked", []string{tc.asked}, each(plan.Probes(&cfg, stepsFor, plan.Selection{}), probeID))
 		expect(t, "gaps of a host that was read completely", plan.Gaps{}, plan.GapsOf(&cfg, stepsFor, snap, plan.Selection{}))
 	}
 	snap.Hosts["a"] = plan.HostSeen{Facts: plan.Facts{"gamma.traces": {}}}
@@ -95,11 +89,7 @@ func TestCheckLeavesHostsAside(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.free(1)
 	w.change(1, func(h *plan.HostSeen) { h.Root = false })
-	on, err := plan.ParseSelector("name=" + w.cfg.HostName("macos", "m2", serverID(1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{on}
+	w.sel.On = only("name=" + w.cfg.HostName("macos", "m2", serverID(1)))
 	if _, err := plan.CheckLists(w.cfg, w.snap, w.sel); err != nil {
 		t.Errorf("before it is contacted: %v", err)
 	}

@@ -84,6 +84,17 @@ func partly(i inventory.Identity) func(*world) {
 	}
 }
 
+func (w *world) podsUnread() {
+	w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Unread[[]inventory.Pod]("forbidden") })
+}
+
+func (w *world) noIdentities() {
+	w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+}
+
+// noNodes is a cluster without Nodes.
+func (w *world) noNodes() { w.snap.Nodes = inventory.Present([]inventory.Node{}) }
+
 func (w *world) pods(pods ...inventory.Pod) {
 	w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Present(pods) })
 }
@@ -94,9 +105,7 @@ func (w *world) objects(objects ...inventory.Object) {
 
 // answers sets what the host's kubelet step hears.
 func (w *world) answers(n int, gamma string) {
-	w.change(n, func(h *plan.HostSeen) {
-		h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: gamma})
-	})
+	w.change(n, func(h *plan.HostSeen) { h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: gamma}) })
 }
 
 // pod is one running on the first host.
@@ -121,7 +130,7 @@ func joined() *world {
 	w.join()
 	w.member("macos", "m2", 1)
 	m := w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good))
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.marked(1, m)
 	w.answers(1, good+" vms ci-old")
 	w.identity(first)
 	w.node(1, first, inventory.Ready)
@@ -135,12 +144,23 @@ func (w *world) editNode(edit func(*inventory.Node)) {
 	w.snap.Nodes = inventory.Present(list)
 }
 
+// expectOnFirst compares the actions of a plan, which are all on the first host.
+func expectOnFirst(t *testing.T, want []string, p *plan.Plan) {
+	t.Helper()
+	expect(t, "actions", each(want, func(line string) string { return first + " " + line }), lines(p))
+	for _, a := range p.Actions {
+		if a.Refusal != nil {
+			explained(t, a.Refusal)
+		}
+	}
+}
+
 // TestJoinActions: what is done in the cluster for a host, and where among its
 // steps.
 func TestJoinActions(t *testing.T) {
 	t.Parallel()
 	const ready = inventory.Ready
-	other := inventory.Server{ID: serverID(9), Zone: "fr-par-1"}.ProviderID()
+	other := serverProvider(9)
 	for _, tc := range []struct {
 		name string
 		edit func(*world)
@@ -154,11 +174,11 @@ func TestJoinActions(t *testing.T) {
 			[]string{"identity token-revoked D", "gamma config-changed P"}},
 		{"no identity, never verified", func(w *world) {
 			partly(inventory.Identity{})(w)
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
+			w.marked(1, w.marker("macos", "m2", 1))
 		}, []string{"identity identity-missing P", "gamma first-setup P"}},
 		{"no marker", func(w *world) {
 			partly(inventory.Identity{})(w)
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+			w.unmark(1)
 		}, []string{"marker marker-missing D", "identity identity-missing P", "gamma kubeconfig-differs ?"}},
 		{"identities unread", func(w *world) {
 			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Unread[[]inventory.Identity]("forbidden") })
@@ -177,9 +197,9 @@ func TestJoinActions(t *testing.T) {
 		}, []string{"node different-provider-id D"}},
 		{"Node of another server, Pods unread", func(w *world) {
 			w.editNode(func(n *inventory.Node) { n.ProviderID = other })
-			w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Unread[[]inventory.Pod]("forbidden") })
+			w.podsUnread()
 		}, []string{"node different-provider-id D !pods-unread"}},
-		{"no Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, nil},
+		{"no Node", (*world).noNodes, nil},
 		{"a host that joins nothing", func(w *world) {
 			w.cfg.Fleets[0].Groups[0].Spec = fleet.Spec{}
 			delete(w.desired, "gamma")
@@ -206,16 +226,7 @@ func TestJoinActions(t *testing.T) {
 			w := joined()
 			tc.edit(w)
 			p := w.plan(t)
-			var want []string
-			for _, line := range tc.want {
-				want = append(want, first+" "+line)
-			}
-			expect(t, "actions", want, lines(p))
-			for _, a := range p.Actions {
-				if a.Refusal != nil {
-					explained(t, a.Refusal)
-				}
-			}
+			expectOnFirst(t, tc.want, p)
 		})
 	}
 }
@@ -249,10 +260,8 @@ func TestReleasePods(t *testing.T) {
 	built.Name, built.Finalizers = "built", []string{inventory.VMFinalizer, "tart-kubelet.acme.dev/vm-cleanup"}
 	alike := ended
 	alike.Finalizers = []string{"other-kubelet.acme.dev/vm-cleanup"}
-	noNode := func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }
-	unreachable := func(w *world) {
-		w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
-	}
+	noNode := (*world).noNodes
+	unreachable := func(w *world) { w.away(1, plan.CodeUnreachable) }
 	for _, tc := range []struct {
 		name string
 		edit func(*world)
@@ -274,11 +283,7 @@ func TestReleasePods(t *testing.T) {
 		}, []inventory.Pod{running}, ""},
 		{"Node gone, host another's", func(w *world) {
 			noNode(w)
-			w.change(1, func(h *plan.HostSeen) {
-				m, _ := h.Marker.Get()
-				m.Serial = "another"
-				h.Marker = inventory.Present(m)
-			})
+			w.mark(1, func(m *plan.Marker) { m.Serial = "another" })
 		}, []inventory.Pod{running, ended}, ""},
 		{"host silent", unreachable, []inventory.Pod{running, ended}, "ended"},
 	} {
@@ -329,11 +334,7 @@ func TestKeepObjects(t *testing.T) {
 		t.Errorf("runnable %+v", work)
 	}
 	expect(t, "summary", plan.Summary{Change: 3, Refused: 1, Drift: 4, Pending: 1, Hosts: 1}, p.Summarise())
-	s, err := plan.ParseSelector("fleet=macos")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{s}
+	w.sel.On = only("fleet=macos")
 	expect(t, "actions of a limited run", []string{first + " gamma kubeconfig-differs D"}, lines(w.plan(t)))
 }
 
@@ -342,7 +343,7 @@ func TestKeepObjects(t *testing.T) {
 func TestClusterUnread(t *testing.T) {
 	t.Parallel()
 	w := joined()
-	w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Unread[[]inventory.Pod]("forbidden") })
+	w.podsUnread()
 	p := w.plan(t)
 	expect(t, "unread", []plan.Unread{{Probe: "cluster.pods", Why: "forbidden"}}, p.Unread)
 	if s := p.Summarise(); s.Complete() || s.Compared() || s.Changes() != 0 {

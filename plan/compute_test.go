@@ -22,9 +22,12 @@ func TestNoChangeIsAnEmptyPlan(t *testing.T) {
 	w.member("macos", "m2", 2)
 	w.member("runners", "m2", 3)
 	w.node(1, first, inventory.Ready)
-	w.free(9) // not needed
+	w.free(9)                    // not needed
+	w.server(8, "somebody-else") // and neither is this one
 	p := w.plan(t)
-	if len(p.Actions)+len(p.Shortages)+len(p.Rejected)+len(p.Strays)+len(p.Lost) != 0 || p.Runnable() != nil {
+	expect(t, "asked", [][]string{{first, second, "acme-prod-runners-m2-00003"}}, w.asked)
+	expect(t, "strays", []string{"somebody-else"}, strays(p))
+	if len(p.Actions)+len(p.Shortages)+len(p.Rejected)+len(p.Lost) != 0 || p.Runnable() != nil {
 		t.Errorf("the plan is not empty: %v, %+v", lines(p), p)
 	}
 	s := p.Summarise()
@@ -63,8 +66,7 @@ func TestOrigin(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(1, 0, 0)
-			w.member("macos", "m2", 1)
+			w := members(1, 1)
 			m := w.marker("macos", "m2", 1)
 			m.Steps = tc.last
 			w.change(1, func(h *plan.HostSeen) { h.Marker, h.Facts = inventory.Present(m), facts(tc.now, good) })
@@ -85,8 +87,7 @@ func TestOrigin(t *testing.T) {
 func TestRefusalOfWhatWasProven(t *testing.T) {
 	t.Parallel()
 	for was, want := range map[string]string{good: "disk-full D", "other": "config-changed P"} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		m := w.marker("macos", "m2", 1)
 		m.Steps = map[plan.StepID]plan.Digest{"alpha": verifiedAs(was, good), "beta": verifiedAs(good, good)}
 		w.change(1, func(h *plan.HostSeen) {
@@ -104,7 +105,7 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	w := newWorld(1, 0, 0)
 	w.desired["alpha"] = ""
 	w.member("macos", "m2", 1)
-	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("factory", good) })
+	w.found(1, "factory", good)
 	h := oneHost(t, w.plan(t))
 	expect(t, "proofs", map[plan.StepID]plan.Digest{"beta": verifiedAs(good, good)}, h.Verified)
 	if h.Converged != plan.Converged {
@@ -112,7 +113,7 @@ func TestAStepThatComparesNothingProvesNothing(t *testing.T) {
 	}
 	m := w.marker("macos", "m2", 1)
 	m.Steps = h.Verified // as a run would write it
-	w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.marked(1, m)
 	w.desired["alpha"] = good
 	clear(w.snap.Hosts)
 	expect(t, "actions", []string{first + " alpha first-setup P"}, lines(w.plan(t)))
@@ -133,8 +134,7 @@ func TestUnreadIsNoDifference(t *testing.T) {
 		{"one lost, one differs", plan.Facts{"beta.get": inventory.Present(plan.Answer{Stdout: "other"})},
 			[]string{first + " beta beta-off D"}, plan.Differs, 1},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.change(1, func(h *plan.HostSeen) { h.Facts = tc.facts })
 		p := w.plan(t)
 		h := oneHost(t, p)
@@ -150,12 +150,10 @@ func TestUnreadIsNoDifference(t *testing.T) {
 
 func TestUnknownHost(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, 0, 0)
-	w.member("macos", "m2", 1)
-	w.member("macos", "m2", 2)
+	w := members(2, 2)
 	tr := &plan.Trouble{Code: plantest.Code("unreachable"), Text: "no answer", Remedy: "look"}
 	w.hosts[serverID(1)] = plan.HostSeen{Trouble: tr}
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
+	w.found(2, "other", good)
 	p := w.plan(t)
 	expect(t, "the rest continues", []string{second + " alpha alpha-off D"}, lines(p))
 	h := p.Hosts[0]
@@ -167,8 +165,7 @@ func TestUnknownHost(t *testing.T) {
 
 func TestAHostThatWasNotAskedIsUnknown(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	p := w.compute() // without asking
 	h := oneHost(t, p)
 	explained(t, h.Unknown)
@@ -220,10 +217,9 @@ func TestMarkerForbids(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(1, 0, 0)
-			w.member("macos", "m2", 1)
+			w := members(1, 1)
 			w.free(9) // must not be claimed instead
-			w.change(1, func(h *plan.HostSeen) { h.Facts = facts("other", good) })
+			w.found(1, "other", good)
 			w.change(1, func(h *plan.HostSeen) { tc.edit(w, h) })
 			p := w.plan(t)
 			h := oneHost(t, p)
@@ -259,8 +255,7 @@ func TestMissingMarker(t *testing.T) {
 		{"our claim of another server", inventory.Present(plan.Claim{Configuration: "acme", Environment: "prod", Name: first, ServerID: serverID(2)}), nil, "claimed-by-another"},
 		{"claim unread", inventory.Unread[plan.Claim]("lost"), nil, "claim-unreadable"},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.change(1, func(h *plan.HostSeen) {
 			h.Marker, h.Claim, h.Facts = inventory.Absent[plan.Marker](), tc.claim, facts("other", good)
 		})
@@ -288,8 +283,7 @@ func TestUnfinishedClaim(t *testing.T) {
 // TestNoRoot: what a host without sudo needs is shown and refused.
 func TestNoRoot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.change(1, func(h *plan.HostSeen) { h.Root, h.Facts = false, facts("other", good) })
 	p := w.plan(t)
 	expect(t, "actions", []string{first + " alpha alpha-off D !missing-sudo-password"}, lines(p))
@@ -301,12 +295,12 @@ func TestRunnableGroupsByHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(4, 0, 1)
 	w.member("macos", "m2", 1)
-	w.change(1, func(h *plan.HostSeen) { h.Facts = facts("other", "other") })
+	w.found(1, "other", "other")
 	w.member("macos", "m2", 2)
 	w.change(2, func(h *plan.HostSeen) { h.Root, h.Facts = false, facts("other", good) })
 	w.member("macos", "m2", 3).Name = "renamed"
 	w.pin(3, third)
-	w.change(3, func(h *plan.HostSeen) { h.Facts = facts(good, "other") })
+	w.found(3, good, "other")
 	w.free(4)
 	w.member("runners", "m2", 5)
 	p := w.plan(t)

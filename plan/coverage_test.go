@@ -19,17 +19,9 @@ func TestCoverage(t *testing.T) {
 	}
 	w.member("runners", "m2", 5)
 	w.change(1, func(h *plan.HostSeen) { h.Trouble = plantest.Code("unreachable").Trouble("no route to host") })
-	w.change(2, func(h *plan.HostSeen) {
-		h.Marker = inventory.Present(plan.Marker{Configuration: "globex", Name: "x", ServerID: serverID(2)})
-	})
+	w.marked(2, plan.Marker{Configuration: "globex", Name: "x", ServerID: serverID(2)})
 	w.change(3, func(h *plan.HostSeen) { h.Facts = nil })
-	for _, text := range []string{"fleet=macos,type=M2-L", "name=" + first} {
-		on, err := plan.ParseSelector(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.sel.On = append(w.sel.On, on)
-	}
+	w.sel.On = only("fleet=macos,type=M2-L", "name="+first)
 	p := w.plan(t)
 	c := p.Coverage()
 	expect(t, "on", []string{"fleet=macos,type=M2-L", "name=" + first}, c.On)
@@ -68,13 +60,10 @@ func TestCoverageOfAVanishedServer(t *testing.T) {
 func TestNotComparedIsNotPending(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(*world){
-		"no root, verified": func(*world) {},
-		"no root, no marker": func(w *world) {
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-		},
+		"no root, verified":  func(*world) {},
+		"no root, no marker": func(w *world) { w.unmark(1) },
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.change(1, func(h *plan.HostSeen) {
 			h.Root = false
 			h.Facts["power.settings"] = inventory.Unread[plan.Answer](plan.NeedsRoot)

@@ -31,8 +31,7 @@ func (w *world) departs(t *testing.T, name string, replace bool) string {
 func unmanaged() *world {
 	w := leaver()
 	w.cfg.Fleets[0].Groups[0].Replicas = 3
-	w.hosts[serverID(4)] = clean(4)
-	w.server(4, "ci-scratch")
+	w.outside(4, "ci-scratch")
 	return w
 }
 
@@ -121,9 +120,7 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 	}{
 		"no owner": {func(*world) {}, ""},
 		"another owner's marker": {func(w *world) {
-			w.change(4, func(h *plan.HostSeen) {
-				h.Marker = inventory.Present(plan.Marker{Configuration: "globex", Environment: "prod", Name: "ci-scratch", ServerID: serverID(4)})
-			})
+			w.marked(4, plan.Marker{Configuration: "globex", Environment: "prod", Name: "ci-scratch", ServerID: serverID(4)})
 		}, "foreign-marker"},
 		"a marker that is unread": {func(w *world) {
 			w.change(4, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("damaged") })
@@ -146,12 +143,8 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 				c.Machines = inventory.Present([]inventory.Machine{{Namespace: "n", Name: "m", ProviderID: s.ProviderID(), InfrastructurePaused: true}})
 			})
 		}, "release-unsafe"},
-		"away": {func(w *world) {
-			w.hosts[serverID(4)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
-		}, "release-unsafe"},
-		"wrong key": {func(w *world) {
-			w.hosts[serverID(4)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("another")}
-		}, "wrong-host-key"},
+		"away":                 {func(w *world) { w.away(4, plan.CodeUnreachable) }, "release-unsafe"},
+		"wrong key":            {func(w *world) { w.away(4, plan.CodeWrongHostKey) }, "wrong-host-key"},
 		"its work is unread":   {func(w *world) { w.change(4, func(h *plan.HostSeen) { h.Facts = plan.Facts{} }) }, "release-unsafe"},
 		"a scheduled deletion": {func(w *world) { due(&w.snap.Servers[3]) }, "release-unsafe"},
 		"it restarts":          {func(w *world) { w.snap.Servers[3].Status = "rebooting" }, "server-busy"},
@@ -181,7 +174,7 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 func TestReleaseOfAMemberThatTheListsDidNotShow(t *testing.T) {
 	t.Parallel()
 	w := unmanaged()
-	w.change(4, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 4)) })
+	w.marked(4, w.marker("macos", "m2", 4))
 	w.trusted(4)
 	if got := w.departs(t, "ci-scratch", false); got != "" {
 		t.Fatal(got)
@@ -206,13 +199,7 @@ func TestUnfinishedReleaseOfAnUnmanagedServer(t *testing.T) {
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	leaves := []string{"drain", "delete-node", "reinstall", "release"}
-	refused := func(code string) []string {
-		var out []string
-		for _, kind := range leaves {
-			out = append(out, kind+code)
-		}
-		return out
-	}
+	refused := each(leaves, func(kind string) string { return kind + " !no-replacement" })
 	for name, tc := range map[string]struct {
 		edit  func(*world)
 		want  []string // on the host
@@ -226,12 +213,12 @@ func TestReplace(t *testing.T) {
 			w.free(4)
 			w.dropNode(2)
 			w.node(2, w.snap.Servers[1].Name, inventory.NotReady)
-		}, want: refused(" !no-replacement"), claim: true, code: "no-replacement"},
+		}, want: refused, claim: true, code: "no-replacement"},
 		"a member vanished": {edit: func(w *world) {
 			w.free(4)
 			w.pin(9, w.cfg.HostName("macos", "m2", serverID(9)))
 			w.cfg.Fleets[0].Groups[0].Replicas = 4
-		}, want: refused(" !no-replacement"), claim: true, code: "no-replacement"},
+		}, want: refused, claim: true, code: "no-replacement"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,10 +233,8 @@ func TestReplace(t *testing.T) {
 			if got := slices.Contains(of(p, 4), "claim"); got != tc.claim {
 				t.Errorf("claim %t, want %t", got, tc.claim)
 			}
-			code := ""
-			if h, _ := p.HostByServer(serverID(3)); h.Refused != nil {
-				code = h.Refused.Code.String()
-			}
+			h, _ := p.HostByServer(serverID(3))
+			code := codeOf(h.Refused)
 			expect(t, "why it stays", tc.code, code)
 			for _, a := range p.Actions {
 				if a.ServerID == serverID(1) || a.ServerID == serverID(2) {

@@ -76,8 +76,7 @@ func TestForeignJobKeepsTheServer(t *testing.T) {
 		}
 	}
 
-	w = newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w = members(1, 1)
 	w.change(1, func(h *plan.HostSeen) { h.Jobs = inventory.Unread[[]plan.Job]("exit code 1") })
 	if h := oneHost(t, w.plan(t)); len(h.Unread) != 1 || h.Unread[0].Probe != "host.jobs" {
 		t.Errorf("unread %+v", h.Unread)
@@ -92,8 +91,7 @@ func (ownsJob) Job(plan.Facts) string { return "actions.runner.acme.mini-1" }
 // TestOwnJob: the job that macfleet made itself, on a host that should have none any more, does not stop the host.
 func TestOwnJob(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.change(1, func(h *plan.HostSeen) {
 		h.Jobs = inventory.Present([]plan.Job{{Target: "gui/501/actions.runner.acme.mini-1", Loaded: true}})
 	})

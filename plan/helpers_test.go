@@ -63,7 +63,10 @@ func (s fakeStep) Diff(v plan.View) plan.Finding {
 	return f
 }
 
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+var (
+	noon  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	night = must(fleet.ParseWindow("daily 22:00-04:00"))
+)
 
 const good = "good"
 
@@ -142,8 +145,8 @@ func (w *world) list(l fleet.Listed) *fleet.Listed {
 	return &w.cfg.Hosts[len(w.cfg.Hosts)-1]
 }
 
-// legacyServer adds a server that is in no pool, as it came.
-func (w *world) legacyServer(n int, name string) *inventory.Server {
+// outside adds a server that is in no pool, as it came.
+func (w *world) outside(n int, name string) *inventory.Server {
 	w.hosts[serverID(n)] = clean(n)
 	return w.server(n, name)
 }
@@ -154,7 +157,7 @@ func (w *world) adoptedMember(n int, name string) *inventory.Server {
 	s.Name = name
 	m := w.marker("macos", "m2", n)
 	m.Name = name
-	w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.marked(n, m)
 	w.adopt(n, name)
 	return s
 }
@@ -217,11 +220,45 @@ func (w *world) member(fleetName, group string, n int) *inventory.Server {
 	return w.server(n, w.cfg.HostName(fleetName, group, serverID(n)))
 }
 
+// members has a number of converged hosts in macos.m2, which wants some.
+func members(wanted, are int) *world {
+	w := newWorld(wanted, 0, 0)
+	for n := 1; n <= are; n++ {
+		w.member("macos", "m2", n)
+	}
+	return w
+}
+
 // change edits a host's answers.
 func (w *world) change(n int, edit func(*plan.HostSeen)) {
 	seen := w.hosts[serverID(n)]
 	edit(&seen)
 	w.hosts[serverID(n)] = seen
+}
+
+// mark edits a host's marker.
+func (w *world) mark(n int, edit func(*plan.Marker)) {
+	w.change(n, func(h *plan.HostSeen) {
+		m, _ := h.Marker.Get()
+		edit(&m)
+		h.Marker = inventory.Present(m)
+	})
+}
+
+func (w *world) marked(n int, m plan.Marker) { w.mark(n, func(is *plan.Marker) { *is = m }) }
+
+func (w *world) unmark(n int) {
+	w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+}
+
+// found sets what a host's two steps find.
+func (w *world) found(n int, alpha, beta string) {
+	w.change(n, func(h *plan.HostSeen) { h.Facts = facts(alpha, beta) })
+}
+
+// away lets a host not answer.
+func (w *world) away(n int, code plan.Code) {
+	w.hosts[serverID(n)] = plan.HostSeen{Trouble: code.Trouble("no answer")}
 }
 
 func (w *world) pin(n int, name string) {
@@ -270,15 +307,19 @@ func released(p *plan.Plan) []string {
 	return out
 }
 
+// what is the step of an action, or its kind.
+func what(a plan.Action) string {
+	if a.Kind == plan.RunStep {
+		return string(a.Step)
+	}
+	return string(a.Kind)
+}
+
 // lines are a plan's actions, one short line each: D and P say where the
 // difference comes from, "!" that it is refused.
 func lines(p *plan.Plan) []string {
 	var out []string
 	for _, a := range p.Actions {
-		what := string(a.Kind)
-		if a.Kind == plan.RunStep {
-			what = string(a.Step)
-		}
 		origin := ""
 		if a.Origin.Drift {
 			origin += "D"
@@ -289,13 +330,21 @@ func lines(p *plan.Plan) []string {
 		if a.Origin.Pending {
 			origin += "P"
 		}
-		line := fmt.Sprintf("%s %s %s %s", a.Host, what, a.Reason.Code, origin)
+		line := fmt.Sprintf("%s %s %s %s", a.Host, what(a), a.Reason.Code, origin)
 		if a.Refusal != nil {
 			line += " !" + a.Refusal.Code.String()
 		}
 		out = append(out, line)
 	}
 	return out
+}
+
+// must returns what a call of the set-up returns, which never fails.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
 }
 
 func expect(t *testing.T, what string, want, got any) {
@@ -317,29 +366,34 @@ func claimed(p *plan.Plan) []string {
 	return out
 }
 
-// rejected are the servers considered and not taken, as "name code".
-func rejected(p *plan.Plan) []string {
+// each returns the text of each element.
+func each[T any](all []T, text func(T) string) []string {
 	var out []string
-	for _, r := range p.Rejected {
-		out = append(out, r.Server.Name+" "+r.Trouble.Code.String())
+	for _, x := range all {
+		out = append(out, text(x))
 	}
 	return out
+}
+
+// rejected are the servers considered and not taken, as "name code".
+func rejected(p *plan.Plan) []string {
+	return each(p.Rejected, func(r plan.Rejected) string { return r.Server.Name + " " + r.Trouble.Code.String() })
 }
 
 func strays(p *plan.Plan) []string {
-	var out []string
-	for _, s := range p.Strays {
-		out = append(out, s.Name)
-	}
-	return out
+	return each(p.Strays, func(s inventory.Server) string { return s.Name })
 }
 
 func orphans(p *plan.Plan) []string {
-	var out []string
-	for _, o := range p.Orphans {
-		out = append(out, o.Name)
+	return each(p.Orphans, func(o plan.Orphan) string { return o.Name })
+}
+
+// missing counts the servers that a plan lacks.
+func missing(p *plan.Plan) (n int) {
+	for _, s := range p.Shortages {
+		n += s.Missing
 	}
-	return out
+	return n
 }
 
 // oneHost returns the plan's only host.
@@ -349,6 +403,14 @@ func oneHost(t *testing.T, p *plan.Plan) plan.Host {
 		t.Fatalf("the plan has %d hosts, want 1", len(p.Hosts))
 	}
 	return p.Hosts[0]
+}
+
+// codeOf is the code of a trouble, or "".
+func codeOf(tr *plan.Trouble) string {
+	if tr == nil {
+		return ""
+	}
+	return tr.Code.String()
 }
 
 // explained checks that a trouble has a cause and a fix.

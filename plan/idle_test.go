@@ -56,14 +56,13 @@ func TestIdle(t *testing.T) {
 		"no Node, a machine runs":     {busy: []plan.Task{vm}, evicts: -1, waits: vm.Text},
 		"no Node":                     {evicts: -1},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		spec := &w.cfg.Fleets[0].Groups[0].Spec
 		spec.TartKubelet = &fleet.TartKubelet{}
 		if tc.spec != nil {
 			tc.spec(spec)
 		}
-		w.snap.Nodes = inventory.Present([]inventory.Node{})
+		w.noNodes()
 		if tc.ready != "" {
 			w.node(1, first, tc.ready)
 		}
@@ -108,8 +107,7 @@ func TestLeftCordoned(t *testing.T) {
 		"another tool's":   {func(*inventory.Node) {}, false},
 		"another server's": {func(n *inventory.Node) { n.CordonRun, n.ProviderID = "r1", "scw-applesilicon://fr-par-1/other" }, false},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.cfg.Fleets[0].Groups[0].Spec.TartKubelet = &fleet.TartKubelet{}
 		w.node(1, first, inventory.Ready)
 		all, _ := w.snap.Nodes.Get()

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // left is a host whose configuration no longer makes it a Node.
@@ -30,29 +29,25 @@ func TestLeaving(t *testing.T) {
 		want []string
 	}{
 		{"Node and identity", func(*world) {}, whole},
-		{"killed after the Node", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, whole[1:]},
+		{"killed after the Node", (*world).noNodes, whole[1:]},
 		{"killed after the binding", partly(inventory.Identity{ServiceAccount: "sa", Secret: "s", Issued: true}), whole},
 		{"nothing of macfleet's", partly(inventory.Identity{}), nil},
-		{"a Node that a foreign kubelet made", func(w *world) {
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
-		}, nil},
+		{"a Node that a foreign kubelet made", (*world).noIdentities, nil},
 		{"a Node without a provider id", func(w *world) { w.editNode(func(n *inventory.Node) { n.ProviderID = "" }) },
 			[]string{whole[0] + " !node-not-proven"}},
 		{"a running Pod", func(w *world) { w.pods(pod("Pending")) },
 			[]string{whole[0] + " !pods-on-node"}},
 		{"what comes back by itself", func(w *world) { w.pods(returning()...) }, whole},
-		{"a host that is silent", func(w *world) {
-			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
-		}, nil},
+		{"a host that is silent", func(w *world) { w.away(1, plan.CodeUnreachable) }, nil},
 		{"Pods that are stuck", func(w *world) { w.pods(stuckPod("a", "Succeeded")) }, append(slices.Clone(whole), "pods stuck-terminating-pods D")},
 		{"Pods that are stuck, and has left", func(w *world) {
 			w.pods(stuckPod("a", "Succeeded"), stuckPod("b", "Running"))
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
-			w.snap.Nodes = inventory.Present([]inventory.Node{})
+			w.noIdentities()
+			w.noNodes()
 		}, []string{"pods stuck-terminating-pods D"}},
 		{"Pods of a foreign kubelet", func(w *world) {
 			w.pods(stuckPod("a", "Succeeded"))
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+			w.noIdentities()
 		}, nil},
 		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
 	} {
@@ -60,12 +55,7 @@ func TestLeaving(t *testing.T) {
 			t.Parallel()
 			w := left()
 			tc.edit(w)
-			p := w.plan(t)
-			var want []string
-			for _, line := range tc.want {
-				want = append(want, first+" "+line)
-			}
-			expect(t, "actions", want, lines(p))
+			expectOnFirst(t, tc.want, w.plan(t))
 		})
 	}
 }
@@ -85,9 +75,7 @@ func TestOrphanedIdentities(t *testing.T) {
 			list, _ := w.snap.Nodes.Get()
 			w.snap.Nodes = inventory.Present(append(slices.Clone(list), inventory.Node{Name: gone}))
 		}, false, true},
-		{"a key is pinned", gone, func(w *world) {
-			w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: "0", Name: gone, Key: "k"})
-		}, false, true},
+		{"a key is pinned", gone, func(w *world) { w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: "0", Name: gone, Key: "k"}) }, false, true},
 		{"an adopted host's", "acme-legacy-01", func(*world) {}, false, true},
 		{"limited to hosts", gone, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false, false},
 	} {
@@ -150,7 +138,7 @@ func TestClusterAPI(t *testing.T) {
 				w.cfg.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
 			}
 			if tc.machine.ProviderID == "" {
-				tc.machine.ProviderID = inventory.Server{ID: serverID(1), Zone: "fr-par-1"}.ProviderID()
+				tc.machine.ProviderID = serverProvider(1)
 			}
 			w.observe(func(c *inventory.Cluster) { c.Machines = inventory.Present([]inventory.Machine{tc.machine}) })
 			if tc.edit != nil {
@@ -171,7 +159,7 @@ func TestClusterAPI(t *testing.T) {
 // another one.
 func TestClusterAPIElsewhere(t *testing.T) {
 	t.Parallel()
-	id := inventory.Server{ID: serverID(1), Zone: "fr-par-1"}.ProviderID()
+	id := serverProvider(1)
 	paused := inventory.Machine{Namespace: "macs", Name: "m-1", ProviderID: id, Paused: true, InfrastructurePaused: true}
 	for _, tc := range []struct {
 		name     string

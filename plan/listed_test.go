@@ -11,27 +11,23 @@ import (
 func TestSelectorsKnowListedHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, 0, 0)
-	w.legacyServer(1, legacy)
+	w.outside(1, legacy)
 	w.adopt(1, legacy)
 	w.adopt(3, "acme-legacy-03") // which is missing
 	w.member("macos", "m2", 2)
 	for on, want := range map[string]string{"name=" + legacy: "1", "name=acme-legacy-*": "1", "fleet=macos": "1 2", "name=" + second: "2"} {
-		w.sel = selection(t, []string{on}, nil)
+		w.sel.On = only(on)
 		if err := plan.CheckSelection(w.cfg, w.snap, w.sel); err != nil {
 			t.Error(err)
 		}
 		clear(w.snap.Hosts)
 		p := w.plan(t)
-		var got []string
-		for _, h := range p.Hosts {
-			got = append(got, h.Server.ID[4:5])
-		}
-		expect(t, on, want, strings.Join(got, " "))
+		expect(t, on, want, strings.Join(each(p.Hosts, lastDigit), " "))
 		if len(p.Lost) == 1 != (on != "name="+legacy && on != "name="+second) {
 			t.Errorf("%s: lost %v", on, p.Lost)
 		}
 	}
-	err := plan.CheckSelection(w.cfg, w.snap, selection(t, []string{"name=acme-legcy-01"}, nil))
+	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{On: only("name=acme-legcy-01")})
 	if err == nil || !strings.Contains(err.Error(), legacy) {
 		t.Errorf("a mistyped name: %v", err)
 	}
@@ -40,10 +36,7 @@ func TestSelectorsKnowListedHosts(t *testing.T) {
 // TestOverride changes only one host.
 func TestOverride(t *testing.T) {
 	t.Parallel()
-	w := newWorld(4, 0, 0)
-	for n := 1; n <= 3; n++ {
-		w.member("macos", "m2", n)
-	}
+	w := members(4, 3)
 	w.free(9)
 	before := w.plan(t)
 	w.list(fleet.Listed{Name: second, Fleet: "macos", Group: "m2", Spec: own(5)})
@@ -86,8 +79,7 @@ func TestListedHostMissing(t *testing.T) {
 		{"acme-prod-macos-m2-fffff", "macfleet hosts -o name"}, // another machine is not a typing error
 		{"zzz", "macfleet hosts -o name"},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.list(fleet.Listed{Name: tc.name, Fleet: "macos", Group: "m2", Spec: own(5)})
 		p := w.plan(t)
 		if len(p.Actions) != 0 || len(p.Lost) != 1 {
@@ -101,7 +93,7 @@ func TestListedHostMissing(t *testing.T) {
 		if p.Summarise().Complete() {
 			t.Error("the plan calls itself complete")
 		}
-		w.sel = selection(t, []string{"fleet=runners"}, nil)
+		w.sel.On = only("fleet=runners")
 		if p = w.compute(); len(p.Lost) != 0 {
 			t.Errorf("another fleet's run reports it: %+v", p.Lost)
 		}

@@ -20,10 +20,7 @@ func TestMarkerText(t *testing.T) {
 	t.Parallel()
 	m := plan.Marker{Configuration: "acme", Environment: "prod", Name: first, Fleet: "macos", Group: "m2", ServerID: serverID(1),
 		Serial: "C0700001", Version: "0.1.0", Steps: map[plan.StepID]plan.Digest{"beta": {Wanted: "w", Facts: "f"}, "alpha": {}}}
-	got, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(m.Encode())
 	const want = `{
   "configuration": "acme",
   "environment": "prod",
@@ -54,41 +51,27 @@ func TestMarkerText(t *testing.T) {
 func TestParseMarker(t *testing.T) {
 	t.Parallel()
 	const least = `{"configuration":"acme","name":"n","server_id":"s"}`
-	for _, tc := range []struct{ name, text, fault string }{
-		{"the least", least, ""},
-		{"white space around", "\n\t " + least + " \n\n", ""},
-		{"a field of a later version", `{"configuration":"acme","name":"n","server_id":"s","epoch":7,"holds":[{}]}`, ""},
-		{"empty", "", "not a marker"},
-		{"white space", " \n", "not a marker"},
-		{"garbage", "\x00\xff\x00", "not a marker"},
-		{"words", "no such file", "not a marker"},
-		{"cut off", least[:len(least)-1], "not a marker"},
-		{"trailing text", least + " x", "after top-level value"},
-		{"trailing brace", least + "}", "after top-level value"},
-		{"two objects", least + least, "after top-level value"},
-		{"two lines of the same", least + "\n" + least + "\n", "after top-level value"},
-		{"a list", "[" + least + "]", "not a marker"},
-		{"a text", `"acme"`, "not a marker"},
-		{"null", "null", "names no"},
-		{"no fields", "{}", "names no"},
-		{"no configuration", `{"name":"n","server_id":"s"}`, "names no"},
-		{"no name", `{"configuration":"acme","server_id":"s"}`, "names no"},
-		{"no server", `{"configuration":"acme","name":"n"}`, "names no"},
-		{"empty name", `{"configuration":"acme","name":"","server_id":"s"}`, "names no"},
-		{"a number as the name", `{"configuration":"acme","name":1,"server_id":"s"}`, "not a marker"},
-		{"steps as a list", `{"configuration":"acme","name":"n","server_id":"s","steps":[]}`, "not a marker"},
-		{"a digest as a text", `{"configuration":"acme","name":"n","server_id":"s","steps":{"a":"x"}}`, "not a marker"},
+	for fault, texts := range map[string][]string{
+		"": {least, "\n\t " + least + " \n\n", `{"configuration":"acme","name":"n","server_id":"s","epoch":7,"holds":[{}]}`}, // fields of a later version
+		"not a marker": {"", " \n", "\x00\xff\x00", "no such file", least[:len(least)-1], "[" + least + "]", `"acme"`,
+			`{"configuration":"acme","name":1,"server_id":"s"}`, `{"configuration":"acme","name":"n","server_id":"s","steps":[]}`,
+			`{"configuration":"acme","name":"n","server_id":"s","steps":{"a":"x"}}`},
+		"after top-level value": {least + " x", least + "}", least + least, least + "\n" + least + "\n"},
+		"names no": {"null", "{}", `{"name":"n","server_id":"s"}`, `{"configuration":"acme","server_id":"s"}`, `{"configuration":"acme","name":"n"}`,
+			`{"configuration":"acme","name":"","server_id":"s"}`},
 	} {
-		m, err := plan.ParseMarker(tc.text)
-		if (err != nil) != (tc.fault != "") || err != nil && !strings.Contains(err.Error(), tc.fault) {
-			t.Errorf("%s: %v, want %q", tc.name, err, tc.fault)
-			continue
+		for _, text := range texts {
+			m, err := plan.ParseMarker(text)
+			if (err != nil) != (fault != "") || err != nil && !strings.Contains(err.Error(), fault) {
+				t.Errorf("%s: %v, want %q", text, err, fault)
+				continue
+			}
+			want := plan.Marker{}
+			if fault == "" {
+				want = plan.Marker{Configuration: "acme", Name: "n", ServerID: "s"}
+			}
+			expect(t, text, want, m)
 		}
-		want := plan.Marker{}
-		if tc.fault == "" {
-			want = plan.Marker{Configuration: "acme", Name: "n", ServerID: "s"}
-		}
-		expect(t, tc.name, want, m)
 	}
 }
 
@@ -110,10 +93,7 @@ func TestMarkerRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := markers().Draw(t, "marker")
-		text, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(m.Encode())
 		got, err := plan.ParseMarker(text)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
@@ -206,10 +186,7 @@ func FuzzParseMarker(f *testing.F) {
 		if err != nil {
 			return
 		}
-		encoded, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must(m.Encode())
 		again, err := plan.ParseMarker(encoded)
 		if err != nil {
 			t.Fatalf("%v: %s", err, encoded)

@@ -85,13 +85,10 @@ func (w *world) movedNode(cordoned bool, pods ...inventory.Pod) {
 	w.join()
 	w.cfg.Fleets[2].Groups[0].Spec = w.cfg.Fleets[0].Groups[0].Spec
 	w.node(1, deleted, inventory.Ready)
-	nodes, _ := w.snap.Nodes.Get()
-	nodes[0].Cordoned = cordoned
-	c, _ := w.snap.Cluster.Get()
-	c.Pods = inventory.Present(pods)
-	c.Identities = inventory.Present([]inventory.Identity{{Host: deleted, ServiceAccount: "uid", Secret: "uid", Issued: true, Bound: true}})
-	w.snap.Cluster = inventory.Present(c)
-	w.change(1, func(h *plan.HostSeen) { h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: "old"}) })
+	w.editNode(func(n *inventory.Node) { n.Cordoned = cordoned })
+	w.pods(pods...)
+	w.identity(deleted)
+	w.answers(1, "old")
 }
 
 // TestMovedNode: a Node cannot be renamed, so the one that a host was is drained first, the host
@@ -104,13 +101,9 @@ func TestMovedNode(t *testing.T) {
 	drain, uncordon := newPlace+" drain moved P", newPlace+" uncordon left-cordoned D"
 	whole := []string{drain, newPlace + " rename moved P", newPlace + " identity identity-missing P", newPlace + " gamma first-setup P",
 		newPlace + " delete-node moved P", newPlace + " revoke moved P"}
-	closedBy := func(w *world, run string) {
-		nodes, _ := w.snap.Nodes.Get()
-		nodes[0].CordonRun = run
-	}
+	closedBy := func(w *world, run string) { w.editNode(func(n *inventory.Node) { n.CordonRun = run }) }
 	inState := func(w *world, ready inventory.Readiness, id string) {
-		nodes, _ := w.snap.Nodes.Get()
-		nodes[0].Ready, nodes[0].ProviderID = ready, id
+		w.editNode(func(n *inventory.Node) { n.Ready, n.ProviderID = ready, id })
 	}
 	server := serverProvider(1)
 	for name, tc := range map[string]struct {
@@ -132,14 +125,13 @@ func TestMovedNode(t *testing.T) {
 		"Nodes cannot be read":          {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain unknown", nil},
 		"Pods cannot be listed":         {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
 		"its kubelet has left":          {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
-		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "waits-for-idle", nil},
+		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.noNodes() }, "waits-for-idle", nil},
 		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain not drained", nil},
 		"it joined":                     {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
 		"another server's Node has its old name": {func(w *world) {
 			w.movedNode(true)
 			w.arrives(true)
-			nodes, _ := w.snap.Nodes.Get()
-			nodes[0].ProviderID = serverProvider(2)
+			w.editNode(func(n *inventory.Node) { n.ProviderID = serverProvider(2) })
 		}, "", whole[5:]},
 		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod is stuck": {func(w *world) {
@@ -192,13 +184,6 @@ func serverProvider(n int) string {
 	return s.ProviderID()
 }
 
-// podsUnread makes the Pods unreadable.
-func (w *world) podsUnread() {
-	c, _ := w.snap.Cluster.Get()
-	c.Pods = inventory.Unread[[]inventory.Pod]("no rights")
-	w.snap.Cluster = inventory.Present(c)
-}
-
 // arrives lets the kubelet of the moved host go by its new name, and perhaps be registered.
 func (w *world) arrives(registered bool) {
 	if registered {
@@ -206,18 +191,13 @@ func (w *world) arrives(registered bool) {
 	}
 	w.snap.Servers[0].Name = newPlace
 	w.markedAs(1, w.cfg.Owner, newPlace, "jobs", "m2")
-	w.change(1, func(h *plan.HostSeen) { h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: good}) })
-	c, _ := w.snap.Cluster.Get()
-	all, _ := c.Identities.Get()
-	c.Identities = inventory.Present(append(all, inventory.Identity{Host: newPlace, ServiceAccount: "uid", Secret: "uid", Issued: true, Bound: true}))
-	w.snap.Cluster = inventory.Present(c)
+	w.answers(1, good)
+	w.identity(newPlace)
 }
 
 // runsVM lets a virtual machine run on the moved host.
 func (w *world) runsVM() {
-	w.change(1, func(h *plan.HostSeen) {
-		h.Facts["gamma.get"] = inventory.Present(plan.Answer{Stdout: "old vms default-ci"})
-	})
+	w.answers(1, "old vms default-ci")
 }
 
 // TestAMovingHostIsFoundByBothNames: a person who reads the cluster's Nodes, or the provider's console,
@@ -228,22 +208,101 @@ func TestAMovingHostIsFoundByBothNames(t *testing.T) {
 	w.movedNode(false)
 	w.member("macos", "m2", 2)
 	for name, want := range map[string]string{newPlace: newPlace, deleted: newPlace, second: second} {
-		on, err := plan.ParseSelector("name=" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.sel.On = []plan.Selector{on}
+		w.sel.On = only("name=" + name)
 		if err := plan.CheckSelection(w.cfg, w.snap, w.sel); err != nil {
 			t.Error(err)
 		}
-		if p := w.plan(t); len(p.Hosts) != 1 || p.Hosts[0].Name != want || !on.Keeps(p.Hosts[0]) {
+		if p := w.plan(t); len(p.Hosts) != 1 || p.Hosts[0].Name != want || !w.sel.On[0].Keeps(p.Hosts[0]) {
 			t.Errorf("%s: %d hosts", name, len(p.Hosts))
 		}
 	}
 	w.arrives(true)
-	w.snap.Nodes = inventory.Present([]inventory.Node{})
-	on, _ := plan.ParseSelector("name=" + deleted)
-	if err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{On: []plan.Selector{on}}); err == nil {
+	w.noNodes()
+	if err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{On: only("name=" + deleted)}); err == nil {
 		t.Error("it is found by a name that nothing has any more")
+	}
+}
+
+// TestMoveIsWhole: whatever refuses the drain or the kubelet of a host that gets another name keeps it as
+// it is: neither its server is renamed, nor what it was to the cluster removed.
+func TestMoveIsWhole(t *testing.T) {
+	t.Parallel()
+	atWork := inventory.Pod{Name: "ci", Namespace: "ci", Node: deleted, Phase: "Running", Controller: "ReplicaSet"}
+	lacks := func(o inventory.Object) func(*world) { return func(w *world) { w.objects(o) } }
+	agents := lacks(prepared("ClusterRole", "", "macfleet-tart-kubelet", inventory.GateNodes))
+	named := func(w *world) { // a run was interrupted after the marker got the new name
+		w.arrives(false)
+		w.answers(1, "old")
+		agents(w)
+	}
+	unknown := func(w *world) {
+		w.observe(func(c *inventory.Cluster) { c.ID = inventory.Unread[inventory.ClusterID]("forbidden") })
+	}
+	for name, tc := range map[string]struct {
+		edit    func(*world)
+		pods    []inventory.Pod
+		noNode  bool // the cluster has none of the host any more
+		refused string
+	}{
+		"the role of agents is gone":                        {agents, []inventory.Pod{atWork}, false, "cluster-not-prepared"},
+		"the role of agents is gone, idle":                  {agents, nil, false, "cluster-not-prepared"},
+		"the role of agents is gone, no Node":               {agents, nil, true, "cluster-not-prepared"},
+		"the role of agents is gone, the host has its name": {named, nil, true, "cluster-not-prepared"},
+		"the role that ends Pods is gone":                   {lacks(prepared("RoleBinding", "ci", "pods", inventory.GatePods)), []inventory.Pod{atWork}, false, "cluster-not-prepared"},
+		"the role that ends Pods is gone, idle":             {lacks(prepared("RoleBinding", "ci", "pods", inventory.GatePods)), nil, false, ""},
+		"the cluster is unknown":                            {unknown, []inventory.Pod{atWork}, false, "cluster-unknown"},
+		"the cluster is unknown, idle":                      {unknown, nil, false, "cluster-unknown"},
+		"the cluster is unknown, and no Node":               {unknown, nil, true, "cluster-unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(0, 0, 0)
+			w.movedNode(false, tc.pods...)
+			if tc.noNode {
+				w.noNodes()
+			}
+			tc.edit(w)
+			for _, a := range w.plan(t).Actions {
+				code := codeOf(a.Refusal)
+				if !a.OfCluster() && code != tc.refused {
+					t.Errorf("%s is refused by %q; want %q", a.Address(), code, tc.refused)
+				}
+			}
+		})
+	}
+}
+
+// TestMoveInSpiteOfOtherRefusals: what has nothing to do with a move keeps no part of it back. The host
+// moves, so its old Node and identity go, and what a person closed stays closed.
+func TestMoveInSpiteOfOtherRefusals(t *testing.T) {
+	t.Parallel()
+	want := []plan.Kind{plan.DrainNode, plan.RenameServer, plan.IdentifyHost, plan.RunStep, plan.DeleteNode, plan.RevokeHost}
+	for name, edit := range map[string]func(*world){
+		"nothing":                 func(*world) {},
+		"another family of macOS": func(w *world) { w.cfg.Fleets[2].OS = "Sequoia" },
+		"a step for a person": func(w *world) {
+			w.desired["beta"] = good
+			w.change(1, func(h *plan.HostSeen) { h.Facts["beta.get"] = inventory.Present(plan.Answer{Stdout: "full", Exit: 1}) })
+		},
+		"a step that cannot be read": func(w *world) {
+			w.desired["beta"] = good
+			w.change(1, func(h *plan.HostSeen) { h.Facts["beta.get"] = inventory.Unread[plan.Answer]("timeout") })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(0, 0, 0)
+			w.movedNode(true)
+			edit(w)
+			var got []plan.Kind
+			for _, a := range w.plan(t).Actions {
+				if a.Refusal == nil {
+					got = append(got, a.Kind)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("done %v, want %v", got, want)
+			}
+		})
 	}
 }

@@ -97,7 +97,7 @@ func TestResolveOnce(t *testing.T) {
 		{"fleet=00001", "fleet=00001"},
 		{"name=runners/00006", "name=acme-prod-runners-m2-00006"},
 	} {
-		sel, err := plan.Resolve(w.cfg, w.snap, selection(t, []string{tc.text}, []string{tc.text}))
+		sel, err := plan.Resolve(w.cfg, w.snap, selection([]string{tc.text}, []string{tc.text}))
 		if err != nil {
 			t.Errorf("%s: %v", tc.text, err)
 			continue
@@ -108,7 +108,7 @@ func TestResolveOnce(t *testing.T) {
 		}
 	}
 	for _, end := range []string{"0000", "m2-00009", "nd"} {
-		sel, err := plan.Resolve(w.cfg, w.snap, selection(t, []string{"name=" + end}, nil))
+		sel, err := plan.Resolve(w.cfg, w.snap, plan.Selection{On: only("name=" + end)})
 		if err == nil {
 			err = plan.CheckSelection(w.cfg, w.snap, sel)
 		}

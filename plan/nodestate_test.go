@@ -71,12 +71,8 @@ func TestTaintsAndCordons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(1, 0, 0)
-			w.join()
-			w.member("macos", "m2", 1)
+			w := joined()
 			w.answers(1, good)
-			w.identity(first)
-			w.node(1, first, inventory.Ready)
 			w.editNode(func(n *inventory.Node) {
 				n.Labels = map[string]string{inventory.AgentLabel: "tart"}
 				tc.edit(n)
@@ -115,12 +111,7 @@ func TestTaintsAndCordons(t *testing.T) {
 // TestHeldHostsRaiseNoAlarm: a person who holds a host knows that it does no work.
 func TestHeldHostsRaiseNoAlarm(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.join()
-	w.member("macos", "m2", 1)
-	w.answers(1, good)
-	w.identity(first)
-	w.node(1, first, inventory.Ready)
+	w := joined()
 	w.snap.Taken = time.Date(2026, 3, 2, 11, 42, 0, 0, time.UTC)
 	w.editNode(func(n *inventory.Node) {
 		n.Cordoned, n.Hold = true, &inventory.Hold{Who: "sam@desk", Reason: "fan", Until: w.snap.Taken.Add(time.Hour)}

@@ -8,7 +8,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // What a server of the fleet "deleted" is called, and one of another configuration.
@@ -21,7 +20,7 @@ const (
 func (w *world) markedAs(n int, owner fleet.Owner, name, fleetName, group string) {
 	m := w.marker(fleetName, group, n)
 	m.Configuration, m.Environment, m.Name = owner.Name, owner.Environment, name
-	w.change(n, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+	w.marked(n, m)
 }
 
 // knows lets the cluster know a kubelet of this configuration.
@@ -76,8 +75,7 @@ func TestOrphans(t *testing.T) {
 			t.Parallel()
 			w := newWorld(2, 0, 0)
 			w.cfg.Environments = []string{"prod", "staging"}
-			w.hosts[serverID(1)] = clean(1)
-			w.server(1, tc.server)
+			w.outside(1, tc.server)
 			w.member("macos", "m2", 2)
 			w.free(9)
 			if tc.witness != nil {
@@ -133,7 +131,7 @@ func TestOrphansBlockOnlyClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, 1, 0)
 	w.member("macos", "m2", 2)
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("off", good) })
+	w.found(2, "off", good)
 	w.member("runners", "m2", 3)
 	w.pin(3, "acme-prod-runners-m2-00003")
 	w.node(3, "acme-prod-runners-m2-00003", inventory.Ready)
@@ -147,19 +145,12 @@ func TestOrphansBlockOnlyClaims(t *testing.T) {
 	if len(p.Shortages) != 2 || len(p.Lost) != 0 {
 		t.Errorf("shortages %+v, lost %+v", p.Shortages, p.Lost)
 	}
-	on, err := plan.ParseSelector("group=m4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{on}
+	w.sel.On = only("group=m4")
 	if p = w.plan(t); len(p.Actions)+len(p.Orphans) != 0 || len(p.Shortages) != 1 {
 		t.Errorf("of one group: actions %v, orphans %v, shortages %+v", lines(p), orphans(p), p.Shortages)
 	}
 	// The old fleet can still be named, and shows what is left of it.
-	if on, err = plan.ParseSelector("fleet=runners"); err != nil {
-		t.Fatal(err)
-	}
-	w.sel.On = []plan.Selector{on}
+	w.sel.On = only("fleet=runners")
 	if err := plan.CheckSelection(w.cfg, w.snap, w.sel); err != nil || len(w.plan(t).Orphans) != 1 {
 		t.Errorf("of the fleet that is gone: %v", err)
 	}
@@ -182,13 +173,10 @@ func TestWhatAnOrphanStillRuns(t *testing.T) {
 			w.node(1, deleted, inventory.Ready)
 			w.snap.Cluster = inventory.Present(inventory.Cluster{Pods: inventory.Present(pods)})
 		}, "its Node is Ready, 1 Pod running"},
-		"unreachable": {func(w *world) {
-			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}}
-		}, "no Node, not read (unreachable)"},
+		"unreachable": {func(w *world) { w.away(1, plan.CodeUnreachable) }, "no Node, not read (unreachable)"},
 	} {
 		w := newWorld(0, 0, 0)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, deleted)
+		w.outside(1, deleted)
 		tc.edit(w)
 		if p := w.plan(t); len(p.Orphans) != 1 || p.Orphans[0].Runs() != tc.runs {
 			t.Errorf("%s: %+v", name, p.Orphans)
@@ -215,8 +203,7 @@ func TestAnotherName(t *testing.T) {
 		"of a run that is narrowed":        {foreign, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false},
 	} {
 		w := newWorld(1, 0, 0)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, tc.server)
+		w.outside(1, tc.server)
 		w.free(9)
 		tc.edit(w)
 		p := w.plan(t)
@@ -234,8 +221,7 @@ func TestOrphansCountAsChangedHosts(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]int{1: 0, 2: 1, 3: 2, 0: 2} {
 		w := newWorld(2, 0, 0)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, deleted)
+		w.outside(1, deleted)
 		w.free(8)
 		w.free(9)
 		w.sel.AllowOrphans = true
@@ -251,8 +237,7 @@ func TestOrphansCountAsChangedHosts(t *testing.T) {
 func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
-	w.hosts[serverID(1)] = clean(1)
-	w.server(1, deleted)
+	w.outside(1, deleted)
 	w.free(9)
 	w.sel.AllowOrphans = true
 	x := w.plan(t).Approve()
@@ -260,8 +245,7 @@ func TestAClaimIsApprovedWithItsOrphans(t *testing.T) {
 	if n := x.Restrict(p, w.steps); n != 0 {
 		t.Errorf("%d actions are not approved", n)
 	}
-	w.hosts[serverID(2)] = clean(2)
-	w.server(2, "acme-prod-deleted-m2-00002")
+	w.outside(2, "acme-prod-deleted-m2-00002")
 	p = w.plan(t)
 	if n := x.Restrict(p, w.steps); n == 0 || len(p.Runnable()) != 0 {
 		t.Errorf("with a second orphan, %d actions are not approved, and these run: %v", n, p.Runnable())

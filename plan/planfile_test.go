@@ -54,10 +54,7 @@ func TestPlanFileShowsThePlan(t *testing.T) {
 		if err := schematest.Validate("planfile", content); err != nil {
 			t.Fatalf("%v\n%s", err, content)
 		}
-		f, err := wire.DecodePlanFile(content)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, content)
-		}
+		f := must(wire.DecodePlanFile(content))
 		if len(w.sel.On) > 0 { // the text of a selector is the command's
 			f.Plan.Narrowed = true
 		}
@@ -81,8 +78,7 @@ func TestPlanFileShowsThePlan(t *testing.T) {
 // the plan and in its file.
 func TestPlanFileShowsWhatAHostPrinted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(1, 1)
 	w.change(1, func(h *plan.HostSeen) {
 		h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad \xff\xfe"})
 		h.Facts["beta.get"] = inventory.Unread[plan.Answer]("it said \xff")
@@ -92,10 +88,7 @@ func TestPlanFileShowsWhatAHostPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := wire.DecodePlanFile(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(wire.DecodePlanFile(content))
 	var before, after bytes.Buffer
 	view.NewText(&before, 0, false).Plan(p, view.PlanForm{Full: true})
 	view.NewText(&after, 0, false).Plan(f.Plan, view.PlanForm{Full: true})
@@ -236,14 +229,10 @@ func TestApprovalIsOverWhatIsDone(t *testing.T) {
 // TestPlanFileRefuses: whatever is not the very file that was made.
 func TestPlanFileRefuses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
-	w.change(1, func(h *plan.HostSeen) { h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad"}) })
+	w := members(1, 1)
+	w.found(1, "bad", good)
 	f := fileOf(w, w.plan(t))
-	content, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(f.Encode())
 	good := string(content)
 	if n := len(f.Actions()); n != 1 || !strings.Contains(good, `"digests": {`) {
 		t.Fatalf("%d actions are approved:\n%s", n, good)
@@ -287,14 +276,11 @@ func TestPlanFileRefuses(t *testing.T) {
 		{"another configuration", &wide, noon, nil, "or a variable changed"},
 		{"another macfleet", w.cfg, noon, func(f *wire.PlanFile) { f.MacfleetVersion = "0.0.9" }, "made by macfleet 0.0.9, and this is " + fleet.Version},
 	} {
-		f, err := wire.DecodePlanFile(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(wire.DecodePlanFile(content))
 		if tc.edit != nil {
 			tc.edit(&f)
 		}
-		err = f.Check(tc.cfg, tc.now)
+		err := f.Check(tc.cfg, tc.now)
 		if (err == nil) != (tc.part == "") || err != nil && !strings.Contains(err.Error(), tc.part) {
 			t.Errorf("%s: error %v, wanted %q", tc.name, err, tc.part)
 		}
@@ -328,14 +314,11 @@ func TestPlanFileHoldsNothingToRun(t *testing.T) {
 // TestGone: what was done meanwhile is named.
 func TestGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
-	w.change(1, func(h *plan.HostSeen) {
-		h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: "bad"})
-		h.Facts["beta.get"] = inventory.Present(plan.Answer{Stdout: "bad"})
-	})
+	w := members(1, 1)
+	w.found(1, "bad", "bad")
 	f := fileOf(w, w.plan(t))
-	w.change(1, func(h *plan.HostSeen) { h.Facts["alpha.get"] = inventory.Present(plan.Answer{Stdout: good}) })
+	w.found(1, good, "bad")
+	clear(w.snap.Hosts)
 	gone := f.Gone(w.plan(t))
 	if len(gone) != 1 || gone[0].Address() != "host."+first+".alpha" {
 		t.Errorf("gone: %+v", gone)

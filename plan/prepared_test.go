@@ -63,9 +63,7 @@ func TestUnprepared(t *testing.T) {
 				w.pods(inventory.Pod{Namespace: "ci", Name: "a", Node: first, Phase: "Running", Controller: "DaemonSet"})
 			}
 			partly(inventory.Identity{})(w)
-			w.editNode(func(n *inventory.Node) {
-				n.ProviderID = inventory.Server{ID: serverID(9), Zone: "fr-par-1"}.ProviderID()
-			})
+			w.editNode(func(n *inventory.Node) { n.ProviderID = serverProvider(9) })
 			w.change(1, func(h *plan.HostSeen) {
 				h.Facts["alpha.get"], h.Facts["beta.get"] = inventory.Present(plan.Answer{Stdout: "bad"}), inventory.Present(plan.Answer{Stdout: "bad"})
 			})
@@ -94,11 +92,7 @@ func TestUnprepared(t *testing.T) {
 				if explained(t, a.Refusal); a.Refusal.Code != plan.CodeClusterNotPrepared {
 					t.Errorf("%s is refused by %s", a.Kind, a.Refusal.Code)
 				}
-				what := string(a.Kind)
-				if a.Kind == plan.RunStep {
-					what = string(a.Step)
-				}
-				refused = append(refused, what)
+				refused = append(refused, what(a))
 			}
 			if got := strings.Join(refused, " "); got != tc.refused {
 				t.Errorf("refused %q, want %q", got, tc.refused)
@@ -107,25 +101,37 @@ func TestUnprepared(t *testing.T) {
 	}
 }
 
+// TestUnpreparedClaims: no server is claimed for a cluster in which its kubelet could not work.
+func TestUnpreparedClaims(t *testing.T) {
+	t.Parallel()
+	w := joined()
+	w.cfg.Fleets[0].Groups[0].Replicas = 2
+	w.free(9)
+	w.objects(prepared("ClusterRole", "", "macfleet-tart-kubelet", inventory.GateNodes))
+	p := w.plan(t)
+	for _, a := range p.Actions {
+		if a.ServerID == serverID(9) && codeOf(a.Refusal) != "cluster-not-prepared" {
+			t.Errorf("%s of the pool server is refused by %q", a.Kind, codeOf(a.Refusal))
+		}
+	}
+	if len(claimed(p)) != 1 {
+		t.Errorf("claims %v, rejected %v", claimed(p), rejected(p))
+	}
+}
+
 // TestOriginOfObjects distinguishes an object that someone deleted or changed from one that the
 // configuration or the version wants otherwise.
 func TestOriginOfObjects(t *testing.T) {
 	t.Parallel()
 	fresh := func(w *world) {
-		w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
-		w.snap.Nodes = inventory.Present([]inventory.Node{})
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(w.marker("macos", "m2", 1)) })
+		w.noIdentities()
+		w.noNodes()
+		w.marked(1, w.marker("macos", "m2", 1))
 	}
-	after := func(edit func(*world)) func(*world) {
-		return func(w *world) { fresh(w); edit(w) }
-	}
+	after := func(edit func(*world)) func(*world) { return func(w *world) { fresh(w); edit(w) } }
 	identities := func(w *world) { w.identity(first) }
 	node := func(w *world) { w.node(1, first, inventory.NotReady) }
-	proven := func(w *world) {
-		w.change(1, func(h *plan.HostSeen) {
-			h.Marker = inventory.Present(w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good)))
-		})
-	}
+	proven := func(w *world) { w.marked(1, w.marker("macos", "m2", 1).With("gamma", plan.DigestOf(good, good))) }
 	missing, differs := inventory.ObjectMissing, inventory.ObjectDiffers
 	const gone, changed = "prepared-object-missing", "prepared-object-changed"
 	for _, tc := range []struct {

@@ -2,13 +2,14 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestRebootOfANode: only where its server is certainly the host, and nothing runs there that a drain does not end.
+// TestRebootOfANode: only where its server is certainly the host, and nothing runs there that a drain or a fence does not end.
 func TestRebootOfANode(t *testing.T) {
 	t.Parallel()
 	server := inventory.Server{ID: serverID(1), Name: first, Zone: "fr-par-1", Status: "ready", Delivered: true}
@@ -22,10 +23,22 @@ func TestRebootOfANode(t *testing.T) {
 			h.Pods = inventory.Present([]inventory.Pod{{Name: "ci", Phase: "Running", Controller: controller}})
 		}
 	}
+	builder := func(edit func(*plan.Host)) func(*plan.Host) { // a run fences its agent first
+		return func(h *plan.Host) {
+			h.Spec.Spec, h.Node = fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[inventory.Node]{}
+			h.Service, h.Agent = &plan.ServiceSeen{}, &plan.AgentStatus{}
+			edit(h)
+		}
+	}
 	for name, tc := range map[string]struct {
 		change func(*plan.Host)
 		want   string
 	}{
+		"a builder":                 {builder(func(*plan.Host) {}), ""},
+		"a builder, silent":         {builder(func(h *plan.Host) { h.Unknown = plan.CodeUnreachable.Trouble("no route") }), "server-not-verified"},
+		"a builder without entry":   {builder(func(h *plan.Host) { h.Agent = nil }), "host-may-be-busy"},
+		"a builder, read-only":      {builder(func(h *plan.Host) { h.Service.ReadOnly = true }), "host-may-be-busy"},
+		"a builder, service unread": {builder(func(h *plan.Host) { h.Service.Trouble = plan.CodeUnreachable.Trouble("no answer") }), "host-may-be-busy"},
 		"idle":                      {func(*plan.Host) {}, ""},
 		"a Pod":                     {pod("ReplicaSet", inventory.Ready), ""},
 		"a Pod that nothing makes":  {pod("", inventory.Ready), "host-may-be-busy"},
@@ -45,10 +58,7 @@ func TestRebootOfANode(t *testing.T) {
 		h := plan.Host{Name: first, Member: true, Server: server, Spec: fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}},
 			Node: inventory.Present(inventory.Node{Name: first, ProviderID: server.ProviderID(), Ready: inventory.Ready}), Pods: inventory.Present([]inventory.Pod{})}
 		tc.change(&h)
-		got := ""
-		if r := plan.Rebooting(h, nil, "", nil)[0].Refusal; r != nil {
-			got = r.Code.String()
-		}
+		got := codeOf(plan.Rebooting(h, nil, "", nil)[0].Refusal)
 		if got != tc.want {
 			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
 		}
@@ -83,6 +93,34 @@ func TestReady(t *testing.T) {
 		h := plan.Host{Server: inventory.Server{ID: serverID(1), Zone: "fr-par-1"}, Node: tc.node, Kubelet: inventory.Present(tc.kubelet)}
 		if got, _, known := h.Ready(); got != tc.want || known != tc.known {
 			t.Errorf("%s: %s, known %t, want %s, known %t", name, got, known, tc.want, tc.known)
+		}
+	}
+}
+
+// TestSettling: a Node may become Ready by itself only while its kubelet is young.
+func TestSettling(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
+	node := func(heard time.Time) inventory.Seen[inventory.Node] {
+		return inventory.Present(inventory.Node{LastHeartbeat: heard})
+	}
+	runs := func(code plan.Code) inventory.Seen[plan.Kubelet] {
+		return inventory.Present(plan.Kubelet{Fault: plan.Reason{Code: code}, Started: at})
+	}
+	for name, tc := range map[string]struct {
+		node    inventory.Seen[inventory.Node]
+		kubelet inventory.Seen[plan.Kubelet]
+		want    bool
+	}{
+		"just started":        {node(at.Add(-time.Minute)), runs(plan.Code{}), true},
+		"settling":            {inventory.Absent[inventory.Node](), runs(plan.CodeKubeletSettling), true},
+		"a heartbeat since":   {node(at.Add(time.Minute)), runs(plan.Code{}), false},
+		"crash-looping":       {node(at.Add(-time.Minute)), runs(plan.CodeKubeletCrashLoop), false},
+		"no Node":             {inventory.Absent[inventory.Node](), runs(plan.Code{}), false},
+		"no kubelet was read": {node(at), inventory.Absent[plan.Kubelet](), false},
+	} {
+		if got := (plan.Host{Node: tc.node, Kubelet: tc.kubelet}).Settling(); got != tc.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -23,14 +23,8 @@ func TestRecordingKeepsBytes(t *testing.T) {
 			"alpha.get": inventory.Present(plan.Answer{Exit: rapid.IntRange(0, 255).Draw(t, "exit"), Stdout: printed.Draw(t, "stdout"), Stderr: printed.Draw(t, "stderr")}),
 			"beta.get":  inventory.Unread[plan.Answer](printed.Filter(func(s string) bool { return s != "" }).Draw(t, "why")),
 		}
-		text, err := plan.EncodeRecording(inventory.Server{}, plan.HostSeen{Facts: want})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := plan.DecodeRecording(text)
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, text)
-		}
+		text := must(plan.EncodeRecording(inventory.Server{}, plan.HostSeen{Facts: want}))
+		got := must(plan.DecodeRecording(text))
 		if d := cmp.Diff(want, got, cmp.AllowUnexported(inventory.Seen[plan.Answer]{})); d != "" {
 			t.Fatalf("(-want +got):\n%s\n%s", d, text)
 		}
@@ -40,10 +34,7 @@ func TestRecordingKeepsBytes(t *testing.T) {
 // TestRecordingKeepsUnread: a missing reason does not count as an answer.
 func TestRecordingKeepsUnread(t *testing.T) {
 	t.Parallel()
-	text, err := plan.EncodeRecording(inventory.Server{}, plan.HostSeen{Facts: plan.Facts{"alpha.get": {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(plan.EncodeRecording(inventory.Server{}, plan.HostSeen{Facts: plan.Facts{"alpha.get": {}}}))
 	if facts, err := plan.DecodeRecording(text); err != nil || !facts.Get("alpha.get").IsUnread() {
 		t.Errorf("%+v, %v", facts, err)
 	}
@@ -59,19 +50,13 @@ func TestRecording(t *testing.T) {
 		"alpha.get":   inventory.Present(plan.Answer{Exit: 3, Stdout: "globex-prod-1-old globex-prod-1 198.51.100.7\n", Stderr: "C0700001 " + s.ID}),
 		"beta.get":    inventory.Unread[plan.Answer]("needs root"),
 	}
-	text, err := plan.EncodeRecording(s, seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(plan.EncodeRecording(s, seen))
 	for _, real := range []string{"globex", "198.51.100.7", "C0700001", s.ID, seen.Key, "host."} {
 		if strings.Contains(string(text), real) {
 			t.Errorf("%s is in the recording:\n%s", real, text)
 		}
 	}
-	facts, err := plan.DecodeRecording(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := must(plan.DecodeRecording(text))
 	a, _ := facts.Get("alpha.get").Get()
 	if want := (plan.Answer{Exit: 3, Stdout: "acme-sample acme-sample 192.0.2.1\n", Stderr: "C07SAMPLE1 00000000-0000-4000-8000-000000000000"}); a != want {
 		t.Errorf("answer = %+v", a)

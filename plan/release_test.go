@@ -32,25 +32,11 @@ func (w *world) pinned(n int, stage plan.Stage, pooled string) {
 
 // dropNode removes a member's Node.
 func (w *world) dropNode(n int) {
-	list, _ := w.snap.Nodes.Get()
-	w.snap.Nodes = inventory.Present(slices.DeleteFunc(slices.Clone(list), func(o inventory.Node) bool { return o.ServerID() == serverID(n) }))
+	w.snap.Nodes = without(w.snap.Nodes, func(o inventory.Node) bool { return o.ServerID() == serverID(n) })
 }
 
 // leaving are the kinds of the actions of the third server, with the code of what refuses them.
-func leaving(p *plan.Plan) []string {
-	var out []string
-	for _, a := range p.Actions {
-		if a.ServerID != serverID(3) {
-			continue
-		}
-		text := string(a.Kind)
-		if a.Refusal != nil {
-			text += " !" + a.Refusal.Code.String()
-		}
-		out = append(out, text)
-	}
-	return out
-}
+func leaving(p *plan.Plan) []string { return of(p, 3) }
 
 // TestReleaseOrder: the Node goes after its kubelet's identity, and the name in the pool comes last, as the server had it.
 func TestReleaseOrder(t *testing.T) {
@@ -75,9 +61,7 @@ func TestReleaseOrder(t *testing.T) {
 // TestReleaseIsRefused where the server may be someone else's, or work may run on it. Then nothing of it is done.
 func TestReleaseIsRefused(t *testing.T) {
 	t.Parallel()
-	away := func(w *world) {
-		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
-	}
+	away := func(w *world) { w.away(3, plan.CodeUnreachable) }
 	idle := func(w *world) {
 		away(w)
 		w.dropNode(3)
@@ -92,25 +76,15 @@ func TestReleaseIsRefused(t *testing.T) {
 	}{
 		"no marker and no Node": {func(w *world) {
 			w.dropNode(3)
-			w.change(3, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+			w.unmark(3)
 		}, "release-unsafe"},
 		"the marker of another server": {func(w *world) {
 			w.dropNode(3)
-			w.change(3, func(h *plan.HostSeen) {
-				m, _ := h.Marker.Get()
-				m.ServerID = serverID(2)
-				h.Marker = inventory.Present(m)
-			})
+			w.mark(3, func(m *plan.Marker) { m.ServerID = serverID(2) })
 		}, "marker-of-another-server"},
-		"another key": {func(w *world) {
-			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("it shows another key")}
-		}, "wrong-host-key"},
+		"another key": {func(w *world) { w.away(3, plan.CodeWrongHostKey) }, "wrong-host-key"},
 		"held": {func(w *world) {
-			w.change(3, func(h *plan.HostSeen) {
-				m, _ := h.Marker.Get()
-				m.Hold = hold(noon.Add(time.Hour))
-				h.Marker = inventory.Present(m)
-			})
+			w.mark(3, func(m *plan.Marker) { m.Hold = hold(noon.Add(time.Hour)) })
 			w.snap.Taken = noon
 			w.cfg.Fleets[0].Groups[0].Replicas = 0
 		}, "held"},
@@ -135,12 +109,12 @@ func TestReleaseIsRefused(t *testing.T) {
 			w.node(5, w.snap.Servers[2].Name, inventory.Ready)
 		}, "node-not-proven"},
 		"down": {func(w *world) {
-			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeHostDown.Trouble("it does not run")}
+			w.away(3, plan.CodeHostDown)
 			w.dropNode(3)
 			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
 		}, ""},
 		"only its SSH port is away": {func(w *world) {
-			w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodePortUnreachable.Trouble("port 22 times out")}
+			w.away(3, plan.CodePortUnreachable)
 			w.dropNode(3)
 			w.node(3, w.snap.Servers[2].Name, inventory.NotReady)
 		}, "ssh-port-unreachable"},
@@ -186,9 +160,7 @@ func TestScaleDownOrder(t *testing.T) {
 		{"a run started to release it", 10, func(n int, _ *inventory.Node) { w.pinned(n, plan.Leaving, "") }},
 		{"its deletion is scheduled", 8, func(n int, _ *inventory.Node) { due(&w.snap.Servers[n-1]) }},
 		{"in quarantine", 9, func(_ int, n *inventory.Node) { n.Repairs = &inventory.Repairs{Failed: 3, Since: noon} }},
-		{"its host does not answer", 6, func(n int, _ *inventory.Node) {
-			w.hosts[serverID(n)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
-		}},
+		{"its host does not answer", 6, func(n int, _ *inventory.Node) { w.away(n, plan.CodeUnreachable) }},
 		{"not Ready", 7, func(_ int, n *inventory.Node) { n.Ready = inventory.NotReady }},
 		{"idle", 3, func(int, *inventory.Node) {}},
 		{"idle, its hold has expired", 4, held(noon.Add(-time.Minute))},
@@ -225,7 +197,7 @@ func TestUnfinishedRelease(t *testing.T) {
 	t.Parallel()
 	erased := func(w *world) {
 		w.dropNode(3)
-		w.hosts[serverID(3)] = plan.HostSeen{Trouble: plan.CodeWrongHostKey.Trouble("it shows another key")}
+		w.away(3, plan.CodeWrongHostKey)
 	}
 	inUse := func(w *world) { // work started after the run died
 		w.dropNode(3)
@@ -260,11 +232,7 @@ func TestUnfinishedRelease(t *testing.T) {
 			tc.edit(w)
 			p := w.plan(t)
 			expect(t, "actions", tc.want, leaving(p))
-			short := 0
-			for _, s := range p.Shortages {
-				short += s.Missing
-			}
-			expect(t, "missing servers", tc.short, short)
+			expect(t, "missing servers", tc.short, missing(p))
 		})
 	}
 }
@@ -281,7 +249,7 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 		w.pinned(2, plan.Leaving, "")
 		w.pinned(1, plan.Leaving, "")
 		w.dropNode(1)
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+		w.unmark(1)
 		w.snap.Servers[0].Name = "acme-pool-01" // another run has released it meanwhile
 		w.snap.Servers[2].Name = name
 		p := w.plan(t)
@@ -314,7 +282,7 @@ func TestAKeptServerIsWhatThePlanSaid(t *testing.T) {
 			w.snap.Pins[i].Name = "acme-prod-runners-m2-" + serverID(3)[:5]
 		}
 	}
-	w.change(3, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	w.unmark(3)
 	w.snap.Servers[2].Name = "kept-by-hand"
 	want := w.cfg.HostName("macos", "m2", serverID(3)) // by its Node
 	for range 2 {

@@ -43,11 +43,7 @@ func TestPodNamespaceRemedy(t *testing.T) {
 			"stuck": func() inventory.Pod { p := stuckPod("a", "Failed"); p.Namespace = ns; return p }()} {
 			w := joined()
 			w.cfg.Kubernetes = &fleet.Kubernetes{Namespace: "macfleet", LabelPrefix: "acme.dev", PodNamespaces: []string{"ci"}}
-			ref, err := secret.ParseRef("k8s://keys/fleet-ssh/id")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.cfg.SSH.PrivateKey = ref
+			w.cfg.SSH.PrivateKey = must(secret.ParseRef("k8s://keys/fleet-ssh/id"))
 			w.pods(pod)
 			p := w.plan(t)
 			remedy := podNamespaceRemedy(p)

@@ -31,7 +31,7 @@ func TestRestartFor(t *testing.T) {
 		"a new host whose step is in sync": {func(w *world) { w.free(1) }, "factory", []string{"claim", "marker", "reboot", "beta"}},
 		"a member":                         {func(w *world) { w.member("macos", "m2", 1) }, "new", []string{"alpha", "beta", "refused reboot"}},
 		"an adopted host": {func(w *world) {
-			w.legacyServer(1, "legacy")
+			w.outside(1, "legacy")
 			w.adopt(1, "legacy")
 		}, "new", []string{"marker", "alpha", "beta", "refused reboot"}},
 	} {
@@ -45,10 +45,7 @@ func TestRestartFor(t *testing.T) {
 			w.plan(t)
 			var got []string
 			for _, a := range plan.Compute(w.cfg, stepsFor, w.snap, plan.Selection{}).Actions {
-				text := string(a.Kind)
-				if a.Kind == plan.RunStep {
-					text = string(a.Step)
-				}
+				text := what(a)
 				if a.Refusal != nil {
 					text = "refused " + text
 				}

@@ -1,7 +1,7 @@
 package plan_test
 
 import (
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,20 +15,17 @@ import (
 // any source knows it, and nothing is claimed instead.
 func TestRenamedByHand(t *testing.T) {
 	t.Parallel()
-	unmark := func(w *world) {
-		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
-	}
 	for _, tc := range []struct {
 		name    string
 		witness func(*world)
 		want    []string
 	}{
-		{"pin", func(w *world) { unmark(w); w.pin(1, first) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
-		{"Node", func(w *world) { unmark(w); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+		{"pin", func(w *world) { w.unmark(1); w.pin(1, first) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
+		{"Node", func(w *world) { w.unmark(1); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
 		{"marker", func(*world) {}, []string{first + " rename renamed-by-hand D"}},
 		{"all three", func(w *world) { w.pin(1, first); w.node(1, first, inventory.Ready) }, []string{first + " rename renamed-by-hand D"}},
 		{"the marker against the pin", func(w *world) { w.pin(1, "acme-prod-runners-m2-00001") }, []string{first + " rename renamed-by-hand D"}},
-		{"the pin against the Node", func(w *world) { unmark(w); w.node(1, "acme-prod-runners-m2-00001", inventory.Ready); w.pin(1, first) },
+		{"the pin against the Node", func(w *world) { w.unmark(1); w.node(1, "acme-prod-runners-m2-00001", inventory.Ready); w.pin(1, first) },
 			[]string{first + " rename renamed-by-hand D", first + " marker marker-missing D"}},
 	} {
 		names := []string{"renamed", "acme-prod-macos-m4-00001", "acme-staging-macos-m2-00001", "acme-prod-macos-m2-99999"}
@@ -68,19 +65,18 @@ func TestFalseWitness(t *testing.T) {
 		"foreign marker": func(w *world) {
 			m := w.marker("macos", "m2", 1)
 			m.Environment = "staging"
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		},
 		"marker of another server": func(w *world) {
 			m := w.marker("macos", "m2", 1)
 			m.ServerID = serverID(2)
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
-			w.hosts[serverID(1)] = clean(1)
-			w.server(1, "renamed")
+			w.outside(1, "renamed")
 			w.free(9)
 			witness(w)
 			p := w.plan(t)
@@ -90,38 +86,24 @@ func TestFalseWitness(t *testing.T) {
 	}
 }
 
-// TestWitnessesThatDisagree: of two pins the latest counts, whatever the order
-// of the list.
+// TestWitnessesThatDisagree: of two pins the latest counts, and of two Nodes, which a server may have after a rename, the
+// same one, whatever the order of the lists.
 func TestWitnessesThatDisagree(t *testing.T) {
 	t.Parallel()
-	older := plan.Pin{ServerID: serverID(1), Name: "acme-prod-runners-m2-00001", Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	newer := plan.Pin{ServerID: serverID(1), Name: first, Since: older.Since.Add(time.Hour)}
-	for _, pins := range [][]plan.Pin{{older, newer}, {newer, older}} {
+	const other = "acme-prod-runners-m2-00001"
+	pins := []plan.Pin{{ServerID: serverID(1), Name: other, Since: noon}, {ServerID: serverID(1), Name: first, Since: noon.Add(time.Hour)}}
+	nodes := []inventory.Node{{Name: first, ProviderID: serverProvider(1), Ready: inventory.NotReady}, {Name: other, ProviderID: serverProvider(1), Ready: inventory.Ready}}
+	for range 2 {
 		w := newWorld(1, 0, 1)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, "renamed")
+		w.outside(1, "renamed")
 		w.snap.Pins = pins
-		if h := oneHost(t, w.plan(t)); h.Name != first {
-			t.Errorf("pins %v: the server is %s", pins, h.Name)
-		}
-	}
-}
-
-// TestNodesThatDisagree: a server may have two Nodes after a rename. Whatever
-// the order of the list, the same one counts.
-func TestNodesThatDisagree(t *testing.T) {
-	t.Parallel()
-	old := inventory.Node{Name: first, ProviderID: "scw-applesilicon://fr-par-1/" + serverID(1), Ready: inventory.NotReady}
-	now := inventory.Node{Name: "acme-prod-runners-m2-00001", ProviderID: old.ProviderID, Ready: inventory.Ready}
-	for _, nodes := range [][]inventory.Node{{old, now}, {now, old}} {
-		w := newWorld(1, 0, 1)
-		w.hosts[serverID(1)] = clean(1)
-		w.server(1, "renamed")
-		w.snap.Nodes = inventory.Present(nodes)
+		expect(t, "the host of two pins", first, oneHost(t, w.plan(t)).Name)
+		w.snap.Pins, w.snap.Nodes = nil, inventory.Present(nodes)
 		h := oneHost(t, w.plan(t))
-		if n, _ := h.Node.Get(); h.Name != now.Name || !reflect.DeepEqual(n, now) {
-			t.Errorf("nodes %v: the server is %s, its Node %+v", nodes, h.Name, n)
-		}
+		n, _ := h.Node.Get()
+		expect(t, "the host of two Nodes, and its Node", []string{other, other}, []string{h.Name, n.Name})
+		slices.Reverse(pins)
+		slices.Reverse(nodes)
 	}
 }
 
@@ -162,22 +144,15 @@ func TestReleases(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(tc.replicas, 0, 0)
-			for n := 1; n <= 3; n++ {
-				w.member("macos", "m2", n)
-			}
+			w := members(tc.replicas, 3)
 			tc.edit(w)
 			p := w.plan(t)
-			var got []string
 			for _, a := range p.Actions {
 				if !a.Origin.Pending || a.Kind == plan.ReinstallServer && a.Disruption != plan.Wipe {
 					t.Errorf("action %s of %s: %+v", a.Kind, a.Host, a)
 				}
-				if a.Kind == plan.ReleaseServer {
-					got = append(got, a.Host)
-				}
 			}
-			expect(t, "releases", tc.want, got)
+			expect(t, "releases", tc.want, released(p))
 		})
 	}
 }
@@ -192,8 +167,7 @@ func TestALostServerHoldsItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(2, 0, 0)
-			w.member("macos", "m2", 1)
+			w := members(2, 1)
 			w.pin(1, first)
 			w.free(9)
 			know(w)
@@ -219,52 +193,43 @@ func TestALostServerHoldsItsPlace(t *testing.T) {
 func TestCheckInventory(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name string
-		edit func(*world)
-		bad  bool
+		name  string
+		edit  func(*world)
+		names string // what the error names; "": it is none
 	}{
-		{"nothing known, nothing there", func(*world) {}, false},
-		{"nothing known, servers there", func(w *world) { w.free(1); w.member("macos", "m2", 2) }, false},
-		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, true},
-		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, true},
-		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, false},
-		{"one exists under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, false},
-		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, false},
-		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, false},
-		{"Nodes of no server", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: "control-plane"}}) }, false},
-		{"Nodes unread", func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, false},
+		{"nothing known, nothing there", func(*world) {}, ""},
+		{"nothing known, servers there", func(w *world) { w.free(1); w.member("macos", "m2", 2) }, ""},
+		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, first},
+		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, first},
+		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, ""},
+		{"one exists under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, ""},
+		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, ""},
+		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, ""},
+		{"Nodes of no server", func(w *world) { w.snap.Nodes = inventory.Present([]inventory.Node{{Name: "control-plane"}}) }, ""},
+		{"Nodes unread", func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, ""},
+		{"of many, the first few are named", func(w *world) {
+			for n := 9; n > 0; n-- {
+				w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
+			}
+		}, first + ", " + second + ", " + third + ", …)"},
+		// A mistyped id says nothing about the project.
+		{"an adopted server, never known", func(w *world) { w.adopt(1, legacy); w.free(9) }, ""},
+		{"an adopted server, known and gone", func(w *world) { w.adopt(1, legacy); w.free(9); w.pin(1, legacy) }, legacy},
 	} {
-		w := newWorld(2, 0, 0)
+		w := newWorld(9, 0, 0)
 		tc.edit(w)
 		err := plan.CheckInventory(w.cfg, w.snap)
-		if (err != nil) != tc.bad {
-			t.Errorf("%s: %v", tc.name, err)
+		if (err != nil) != (tc.names != "") || err != nil && (!strings.Contains(err.Error(), tc.names) || !strings.Contains(err.Error(), "fr-par-1")) {
+			t.Errorf("%s: error %v, want one with %q and the zone", tc.name, err, tc.names)
 		}
-		if err != nil && (!strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), "fr-par-1")) {
-			t.Errorf("%s: %q names no server and no zone", tc.name, err)
-		}
-	}
-}
-
-func TestCheckInventoryNamesAFew(t *testing.T) {
-	t.Parallel()
-	w := newWorld(9, 0, 0)
-	for n := 9; n > 0; n-- {
-		w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
-	}
-	err := plan.CheckInventory(w.cfg, w.snap)
-	if err == nil || !strings.Contains(err.Error(), first+", "+second+", "+third+", …") || strings.Contains(err.Error(), "00004") {
-		t.Errorf("error = %v", err)
 	}
 }
 
 // TestDuplicateNames: two servers under one name, one of which is its own.
 func TestDuplicateNames(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, 0, 0)
-	w.member("macos", "m2", 1)
-	w.server(2, first) // whose id is another
-	w.hosts[serverID(2)] = clean(2)
+	w := members(2, 1)
+	w.outside(2, first) // whose id is another
 	w.free(9)
 	p := w.plan(t)
 	expect(t, "claims", []string{"acme-pool-09 > acme-prod-macos-m2-00009"}, claimed(p))
@@ -278,8 +243,7 @@ func TestDuplicateNames(t *testing.T) {
 // and each keeps its own host, Node and marker.
 func TestIDsThatBeginAlike(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, 0, 0)
-	w.member("macos", "m2", 1)
+	w := members(2, 1)
 	twin := w.member("macos", "m2", 1)
 	twin.ID = "00001fff-0000-4000-8000-000000000000"
 	m := w.marker("macos", "m2", 1)
@@ -316,8 +280,7 @@ func TestNodes(t *testing.T) {
 		{"by provider id", inventory.Present([]inventory.Node{named, byID}), inventory.Present(byID), true},
 		{"of another server", inventory.Present([]inventory.Node{other}), inventory.Absent[inventory.Node](), true},
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		w.server(2, "somebody-else")
 		w.snap.Nodes = tc.nodes
 		p := w.plan(t)

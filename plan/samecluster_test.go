@@ -17,18 +17,14 @@ var (
 
 // sees lets the world's cluster be read, with what is known of which one it is.
 func (w *world) sees(id inventory.Seen[inventory.ClusterID]) {
-	w.snap.Nodes = inventory.Present([]inventory.Node{})
+	w.noNodes()
 	w.snap.Cluster = inventory.Present(inventory.Cluster{ID: id, Machines: inventory.Absent[[]inventory.Machine](),
 		Pods: inventory.Present([]inventory.Pod{}), Identities: inventory.Present([]inventory.Identity{})})
 }
 
 // setUpIn lets a member's marker name a cluster.
 func (w *world) setUpIn(n int, uid string) {
-	w.change(n, func(h *plan.HostSeen) {
-		m, _ := h.Marker.Get()
-		m.ClusterUID, m.Cluster = uid, "old (https://old.acme.dev)"
-		h.Marker = inventory.Present(m)
-	})
+	w.mark(n, func(m *plan.Marker) { m.ClusterUID, m.Cluster = uid, "old (https://old.acme.dev)" })
 }
 
 // TestOtherCluster refuses a host that was set up in another cluster, with both clusters'
@@ -51,8 +47,7 @@ func TestOtherCluster(t *testing.T) {
 		"not known":                           {marker: oldCluster, seen: inventory.Unread[inventory.ClusterID]("forbidden"), claim: "cluster-unknown"},
 		"recorded by an older macfleet":       {marker: oldCluster},
 	} {
-		w := newWorld(2, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(2, 1)
 		w.free(9)
 		w.sees(tc.seen)
 		w.setUpIn(1, tc.marker)
@@ -79,10 +74,7 @@ func TestOtherCluster(t *testing.T) {
 				continue
 			}
 			claims++
-			refusal := ""
-			if a.Refusal != nil {
-				refusal = a.Refusal.Code.String()
-			}
+			refusal := codeOf(a.Refusal)
 			if refusal != tc.claim {
 				t.Errorf("%s: %s of the claimed host is refused for %q, want %q", name, a.Kind, refusal, tc.claim)
 			}
@@ -90,22 +82,6 @@ func TestOtherCluster(t *testing.T) {
 		if claims == 0 || moves != tc.moves {
 			t.Errorf("%s: %d actions of a claim, the host moves %t", name, claims, moves)
 		}
-	}
-}
-
-// TestUnknownCluster allows only work that neither changes the cluster nor relies on
-// what it says.
-func TestUnknownCluster(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.member("macos", "m2", 1)
-	w.sees(inventory.Unread[inventory.ClusterID]("forbidden"))
-	p := w.plan(t)
-	if !slices.ContainsFunc(p.Warnings, func(x plan.Trouble) bool { return x.Code.String() == "cluster-unknown" }) {
-		t.Errorf("no warning that the cluster is unknown: %+v", p.Warnings)
-	}
-	if p.Hosts[0].Refused != nil || p.Hosts[0].MarkerStale() {
-		t.Errorf("the host is refused: %+v", p.Hosts[0].Refused)
 	}
 }
 

@@ -13,31 +13,23 @@ import (
 
 func TestParseSelectorRefuses(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ text, want string }{
-		{"", "use key=value"},
-		{"fba75", "name=fba75"}, // a host's name without a key
-		{"fleet=", "use key=value"},
-		{"=macos", `unknown key ""`},
-		{"fleet=macos,", "use key=value"},
-		{",fleet=macos", "use key=value"},
-		{"flete=macos", `unknown key "flete"; the keys are fleet, group, name, ready, type, zone`},
-		{"Fleet=macos", `unknown key "Fleet"`},
-		{" fleet=macos", `unknown key " fleet"`},
-		{"fleet=macos, group=m2", `unknown key " group"`},
-		{"ready=yes", "ready must be true or false"},
-		{"ready=*", "ready must be true or false"},
-		{"ready=True", "ready must be true or false"},
-		{"name=[", `invalid pattern "["`},
-		{"name=a[", "invalid pattern"},
-		{"name=[a-", "invalid pattern"},
-		{"name=a*b[", "invalid pattern"},
-		{"name=[]a]", "invalid pattern"},
-		{`name=a\`, "invalid pattern"},
+	for want, texts := range map[string][]string{
+		"use key=value":  {"", "fleet=", "fleet=macos,", ",fleet=macos"},
+		"name=fba75":     {"fba75"}, // a host's name without a key
+		`unknown key ""`: {"=macos"},
+		`unknown key "flete"; the keys are fleet, group, name, ready, type, zone`: {"flete=macos"},
+		`unknown key "Fleet"`:         {"Fleet=macos"},
+		`unknown key " fleet"`:        {" fleet=macos"},
+		`unknown key " group"`:        {"fleet=macos, group=m2"},
+		"ready must be true or false": {"ready=yes", "ready=*", "ready=True"},
+		`invalid pattern "["`:         {"name=["},
+		"invalid pattern":             {"name=a[", "name=[a-", "name=a*b[", "name=[]a]", `name=a\`},
 	} {
-		if _, err := plan.ParseSelector(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("ParseSelector(%q): %v, want %q", tc.text, err, tc.want)
-		} else if tc.text != "" && !strings.Contains(err.Error(), strings.TrimRight(tc.text, `\`)) {
-			t.Errorf("ParseSelector(%q): %v does not quote it", tc.text, err)
+		for _, text := range texts {
+			_, err := plan.ParseSelector(text)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), strings.TrimRight(text, `\`)) {
+				t.Errorf("ParseSelector(%q): %v, want it quoted, and %q", text, err, want)
+			}
 		}
 	}
 }
@@ -58,24 +50,17 @@ func TestSelectorsNeverFailLate(t *testing.T) {
 	})
 }
 
-func selection(t testing.TB, on, exclude []string) plan.Selection {
-	t.Helper()
-	var out plan.Selection
-	for _, text := range on {
-		s, err := plan.ParseSelector(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out.On = append(out.On, s)
-	}
-	for _, text := range exclude {
-		s, err := plan.ParseSelector(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out.Exclude = append(out.Exclude, s)
+// only are selectors, which must parse.
+func only(texts ...string) []plan.Selector {
+	var out []plan.Selector
+	for _, text := range texts {
+		out = append(out, must(plan.ParseSelector(text)))
 	}
 	return out
+}
+
+func selection(on, exclude []string) plan.Selection {
+	return plan.Selection{On: only(on...), Exclude: only(exclude...)}
 }
 
 // mixed has four members, one of them not Ready, one of them without a Node,
@@ -93,6 +78,8 @@ func mixed() *world {
 	w.cfg.Scaleway.Zones = []string{"fr-par-1", "fr-par-3"}
 	return w
 }
+
+func lastDigit(h plan.Host) string { return h.Server.ID[4:5] }
 
 func TestSelectionNarrowsHosts(t *testing.T) {
 	t.Parallel()
@@ -122,16 +109,14 @@ func TestSelectionNarrowsHosts(t *testing.T) {
 		{[]string{"fleet=macos,ready=true", "fleet=macos,ready=false"}, []string{"name=" + second}, "1 5 3"},
 	} {
 		w := mixed()
-		w.sel = selection(t, tc.on, tc.exclude)
-		var got []string
+		w.sel = selection(tc.on, tc.exclude)
 		p := w.plan(t)
 		for _, h := range p.Hosts {
-			got = append(got, h.Server.ID[4:5])
 			if h.Unknown != nil {
 				t.Errorf("%v %v: %s was not contacted", tc.on, tc.exclude, h.Name)
 			}
 		}
-		expect(t, strings.Join(tc.on, " ")+" without "+strings.Join(tc.exclude, " "), tc.want, strings.Join(got, " "))
+		expect(t, strings.Join(tc.on, " ")+" without "+strings.Join(tc.exclude, " "), tc.want, strings.Join(each(p.Hosts, lastDigit), " "))
 		// Nothing outside of the selection is connected to.
 		for id := range w.snap.Hosts {
 			if _, in := p.HostByServer(id); !in {
@@ -162,19 +147,11 @@ func TestSelectionNarrowsTheRest(t *testing.T) {
 		w.member("macos", "m2", 1)
 		w.pin(9, "acme-prod-macos-m4-00009")
 		w.free(7).Status = "starting"
-		w.sel = selection(t, tc.on, tc.exclude)
+		w.sel = selection(tc.on, tc.exclude)
 		p := w.plan(t)
-		var short, names []string
-		for _, s := range p.Shortages {
-			short = append(short, s.Fleet+"."+s.Group)
-		}
-		for _, r := range p.Rejected {
-			names = append(names, r.Server.Name)
-		}
-		lost := ""
-		for _, l := range p.Lost {
-			lost += l.Name
-		}
+		short := each(p.Shortages, func(s plan.Shortage) string { return s.Fleet + "." + s.Group })
+		names := each(p.Rejected, func(r plan.Rejected) string { return r.Server.Name })
+		lost := strings.Join(each(p.Lost, func(l plan.Lost) string { return l.Name }), "")
 		expect(t, "shortages, rejected and lost of "+strings.Join(tc.on, " ")+" without "+strings.Join(tc.exclude, " "),
 			[]string{tc.short, tc.rejected, tc.los}, []string{strings.Join(short, " "), strings.Join(names, " "), lost})
 	}
@@ -205,7 +182,7 @@ func TestCheckSelection(t *testing.T) {
 	} {
 		w := mixed()
 		w.server(8, "somebody-else") // a stray is not a host
-		sel := selection(t, []string{tc.on}, nil)
+		sel := plan.Selection{On: only(tc.on)}
 		for _, s := range []plan.Selection{sel, {Exclude: sel.On}} {
 			err := plan.CheckSelection(w.cfg, w.snap, s)
 			if (err != nil) != (tc.want != nil) {
@@ -239,7 +216,7 @@ func TestContradictionIsNoCleanFleet(t *testing.T) {
 		{[]string{"fleet=macos,ready=true"}, []string{"ready=true"}, ""}, // what is Ready changes
 	} {
 		w := mixed()
-		err := plan.CheckSelection(w.cfg, w.snap, selection(t, tc.on, tc.exclude))
+		err := plan.CheckSelection(w.cfg, w.snap, selection(tc.on, tc.exclude))
 		if (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
 			t.Errorf("on %v, exclude %v: %v", tc.on, tc.exclude, err)
 		}
@@ -275,8 +252,7 @@ func TestWrongTypeAndFamily(t *testing.T) {
 		"wrong-os":   func(w *world) { w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("15.7") }) },
 		"":           func(w *world) { w.change(1, func(h *plan.HostSeen) { h.OSVersion = inventory.Present("99.1") }) },
 	} {
-		w := newWorld(1, 0, 0)
-		w.member("macos", "m2", 1)
+		w := members(1, 1)
 		change(w)
 		p := w.plan(t)
 		got := ""
@@ -299,9 +275,9 @@ func TestStepsNarrow(t *testing.T) {
 	w.member("macos", "m2", 2).Type = "M4-S"
 	w.member("macos", "m2", 3)
 	for n := 1; n <= 3; n++ {
-		w.change(n, func(h *plan.HostSeen) { h.Facts = facts("edited", "edited") })
+		w.found(n, "edited", "edited")
 	}
-	w.change(3, func(h *plan.HostSeen) { h.Marker = inventory.Absent[plan.Marker]() })
+	w.unmark(3)
 	w.free(8)
 	w.server(9, "somebody-else")
 	w.sel.Steps = []plan.StepID{"beta"}
@@ -312,7 +288,7 @@ func TestStepsNarrow(t *testing.T) {
 	if !p.Narrowed || len(p.Shortages)+len(p.Rejected) != 0 || w.sel.IsAll() {
 		t.Errorf("narrowed %t, all %t, shortages %v, rejected %v", p.Narrowed, w.sel.IsAll(), p.Shortages, p.Rejected)
 	}
-	w.change(2, func(h *plan.HostSeen) { h.Facts = facts("edited", good) })
+	w.found(2, "edited", good)
 	clear(w.snap.Hosts)
 	for _, h := range w.plan(t).Hosts {
 		if h.Name == second && (h.Converged != plan.Converged || len(h.Verified) != 1 || h.MarkerStale()) {
@@ -323,7 +299,7 @@ func TestStepsNarrow(t *testing.T) {
 		t.Error(err)
 	}
 	// A claim is not a host of such a run.
-	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Steps: w.sel.Steps, On: selection(t, []string{"name=acme-prod-runners-m2-00008"}, nil).On})
+	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Steps: w.sel.Steps, On: only("name=acme-prod-runners-m2-00008")})
 	if err == nil {
 		t.Error("a server that would be claimed is selected")
 	}

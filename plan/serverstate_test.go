@@ -10,7 +10,6 @@ import (
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/plan/plantest"
 )
 
 // codesOf are the codes of a host's warnings, with "!" where they count as drift.
@@ -52,7 +51,7 @@ func TestStatusesOfMembers(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
 			w.member("macos", "m2", 1).Status = tc.status
-			w.change(1, func(h *plan.HostSeen) { h.Facts = facts("moved", good) })
+			w.found(1, "moved", good)
 			p := w.plan(t)
 			var want []string
 			if tc.code != "" {
@@ -109,18 +108,14 @@ func TestDeletionScheduled(t *testing.T) {
 		"and locked": {func(w *world) { due(w.member("macos", "m2", 1)).Status = "locked" }, []string{"deletion-scheduled!", "server-locked!"}, "", ""},
 		"unreachable": {func(w *world) {
 			due(w.member("macos", "m2", 1))
-			w.hosts[serverID(1)] = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable"), Text: "x", Remedy: "y"}}
+			w.away(1, plan.CodeUnreachable)
 		}, []string{"deletion-scheduled!"}, "", ""},
 		"held and locked": {func(w *world) {
 			due(w.member("macos", "m2", 1)).Status = "locked"
-			w.change(1, func(h *plan.HostSeen) {
-				m, _ := h.Marker.Get()
-				m.Hold = &inventory.Hold{Who: "sam@desk", Reason: "tests"}
-				h.Marker = inventory.Present(m)
-			})
+			w.mark(1, func(m *plan.Marker) { m.Hold = &inventory.Hold{Who: "sam@desk", Reason: "tests"} })
 		}, []string{"deletion-scheduled!", "server-locked"}, "", ""},
 		"adopted":       {func(w *world) { due(w.adoptedMember(1, legacy)) }, []string{"deletion-scheduled!"}, "", ""},
-		"to be adopted": {func(w *world) { due(w.legacyServer(1, legacy)); w.adopt(1, legacy) }, []string{"deletion-scheduled!"}, "deletion-scheduled", ""},
+		"to be adopted": {func(w *world) { due(w.outside(1, legacy)); w.adopt(1, legacy) }, []string{"deletion-scheduled!"}, "deletion-scheduled", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,8 +147,7 @@ func TestDeletionOfOthers(t *testing.T) {
 	w.snap.Taken = noon
 	due(w.free(1))
 	w.free(2)
-	due(w.server(3, "acme-prod-gone-m2-00003"))
-	w.hosts[serverID(3)] = clean(3)
+	due(w.outside(3, "acme-prod-gone-m2-00003"))
 	due(w.server(4, "somebody")).Type = "M4-M"
 	w.sel.AllowOrphans = true
 	p := w.plan(t)

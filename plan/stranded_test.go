@@ -36,11 +36,11 @@ func TestStrandedPods(t *testing.T) {
 		"another's host":    {func(_ *world, p *inventory.Pod) { p.Node = "globex-prod-macos-m2-fade0" }, "pods-left-over its name is not one of this configuration's"},
 		"a selection":       {func(w *world, _ *inventory.Pod) { w.sel.Steps = []plan.StepID{"gamma"} }, ""},
 		"Nodes unread":      {func(w *world, _ *inventory.Pod) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("forbidden") }, ""},
-		"no Nodes":          {func(w *world, _ *inventory.Pod) { w.snap.Nodes = inventory.Present([]inventory.Node{}) }, "pods-left-over the cluster has no Nodes"},
+		"no Nodes":          {func(w *world, _ *inventory.Pod) { w.noNodes() }, "pods-left-over the cluster has no Nodes"},
 		"an empty inventory": {func(w *world, _ *inventory.Pod) {
 			w.snap.Servers, w.snap.Pins = nil, nil
 			w.node(1, "another", inventory.Ready)
-			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Present([]inventory.Identity{}) })
+			w.noIdentities()
 		}, "pods-left-over the inventory is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestTrust(t *testing.T) {
 	t.Parallel()
 	claimed := func(w *world) string { return w.member("macos", "m2", 1).Name }
 	adopted := func(w *world) string {
-		w.legacyServer(1, legacy)
+		w.outside(1, legacy)
 		w.adopt(1, legacy)
 		return legacy
 	}
@@ -71,7 +72,7 @@ func TestTrust(t *testing.T) {
 		"adopted, with our marker": {adopted, func(w *world, name string) {
 			m := w.marker("macos", "m2", 1)
 			m.Name = name
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Present(m) })
+			w.marked(1, m)
 		}, "host-key-unknown"},
 		"the Node notes it":         {claimed, func(w *world, name string) { w.noted(1, name, note(1)) }, "restored"},
 		"the Node notes another":    {claimed, func(w *world, name string) { w.noted(1, name, note(2)) }, "wrong-host-key"},
@@ -167,7 +168,7 @@ func TestLostPlaceOfPins(t *testing.T) {
 		"an identity":    {func(w *world, name string) { w.identity(name) }, 1},
 		"a noted key":    {func(w *world, name string) { w.noted(1, name, note(1)) }, 1},
 		"remembered":     {func(w *world, _ string) { w.snap.Remembered = []plan.Pin{{ServerID: serverID(8), Key: key(8)}} }, 1},
-		"a limited plan": {func(w *world, name string) { w.identity(name); w.sel = selection(t, []string{"group=m2"}, nil) }, 0},
+		"a limited plan": {func(w *world, name string) { w.identity(name); w.sel.On = only("group=m2") }, 0},
 	} {
 		w := newWorld(1, 0, 0)
 		host := w.member("macos", "m2", 1).Name
@@ -184,5 +185,17 @@ func TestLostPlaceOfPins(t *testing.T) {
 		if n != tc.want {
 			t.Errorf("%s: %d actions, want %d", name, n, tc.want)
 		}
+	}
+}
+
+// TestConfiguredKeyIsCorrected: where the key in host_keys differs from the one that the host shows, removing the pin does not help.
+func TestConfiguredKeyIsCorrected(t *testing.T) {
+	t.Parallel()
+	trust := plan.Trust{Vouchers: []plan.Voucher{{By: `host_keys["a"] of the configuration`, Key: "SHA256:one", Configured: true}}}
+	if got := trust.WrongKeyRemedy("a", "SHA256:two"); !strings.Contains(got, `host_keys["a"]`) || strings.Contains(got, "forget-key") {
+		t.Errorf("a wrong key in host_keys: %s", got)
+	}
+	if got := trust.WrongKeyRemedy("a", "SHA256:one"); !strings.Contains(got, "forget-key a") {
+		t.Errorf("a wrong pin: %s", got)
 	}
 }

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,9 +25,7 @@ func TestWhatIf(t *testing.T) {
 		"as many as now":         {2, plan.WhatIf{Members: 2, Free: 3, Offers: offer(inventory.LowStock)}},
 		"fewer":                  {0, plan.WhatIf{Members: 2, Leaving: 2, Free: 3, Offers: offer(inventory.LowStock)}},
 	} {
-		w := newWorld(2, 0, 0)
-		w.member("macos", "m2", 1)
-		w.member("macos", "m2", 2)
+		w := members(2, 2)
 		for n := 11; n <= 13; n++ {
 			w.free(n)
 		}
@@ -41,7 +38,7 @@ func TestWhatIf(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := w.plan(t)
-		p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 2}, Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, w.steps, nil)
+		p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{MaxHosts: 2}, Now: noon}, w.steps, nil)
 		tc.want.Fleet, tc.want.Group, tc.want.Configured, tc.want.Replicas = "macos", "m2", 2, tc.to
 		if diff := cmp.Diff([]plan.WhatIf{tc.want}, p.WhatIf); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -231,9 +231,7 @@ func TestSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(memory), newClock()
 		ann := take(t, m, "ann", Options{Clock: clock})
-		m.change(func(m *memory) {
-			m.put = func(context.Context) (error, error) { return errors.New("503"), nil }
-		})
+		m.change(func(m *memory) { m.put = func(context.Context) (error, error) { return errors.New("503"), nil } })
 		clock.shift(-time.Hour)
 		time.Sleep(29 * time.Second)
 		if err := ann.Check(); err != nil {

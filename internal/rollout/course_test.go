@@ -22,14 +22,14 @@ func TestPlay(t *testing.T) {
 		left     Reason
 		takes    time.Duration
 	}{
-		"the canary soaks, then two at a time": {limits: Limits{MaxUnavailable: 2, Canary: 1, Soak: time.Minute}, work: disrupt(ids(5)...), workers: 32,
+		"the canary soaks, then two at a time": {limits: Limits{MaxUnavailable: 2, Canary: 1, Soak: time.Minute}, work: in(Disrupt, ids(5)...), workers: 32,
 			starts: []string{"0 1 0s", "1 2 1m15s", "2 2 1m15s", "3 3 1m30s", "4 3 1m30s"}, takes: 105 * time.Second},
-		"a wait for a Node takes no worker": {limits: Limits{MaxUnavailable: 9}, work: disrupt(ids(3)...), workers: 1,
+		"a wait for a Node takes no worker": {limits: Limits{MaxUnavailable: 9}, work: in(Disrupt, ids(3)...), workers: 1,
 			starts: []string{"0 1 0s", "1 1 10s", "2 1 20s"}, takes: 35 * time.Second},
 		"a change that cannot be repaired stops the others": {limits: Limits{MaxUnavailable: 2, Canary: 1}, workers: 32,
-			work: append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true}), left: TrialFailed},
-		"a person's cordon keeps a place": {limits: Limits{MaxUnavailable: 1}, work: disrupt("0", "1"), workers: 32, cordoned: map[string]bool{"8": true}, left: Cordoned},
-		"min_ready":                       {limits: Limits{MaxUnavailable: 9, MinReady: 9}, work: disrupt("0"), workers: 32, left: TooFewReady},
+			work: append(in(Disrupt, "0", "1"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true}), left: TrialFailed},
+		"a person's cordon keeps a place": {limits: Limits{MaxUnavailable: 1}, work: in(Disrupt, "0", "1"), workers: 32, cordoned: map[string]bool{"8": true}, left: Cordoned},
+		"min_ready":                       {limits: Limits{MaxUnavailable: 9, MinReady: 9}, work: in(Disrupt, "0"), workers: 32, left: TooFewReady},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,7 @@ func TestTiming(t *testing.T) {
 
 // BenchmarkPlay plays ten thousand hosts, so that a plan of them stays fast.
 func BenchmarkPlay(b *testing.B) {
-	work := disrupt(ids(10_000)...)
+	work := in(Disrupt, ids(10_000)...)
 	jobs := make(map[string]Job)
 	for i, w := range work {
 		jobs[w.ID] = Job{Work: time.Duration(10+i%7) * time.Second, Settle: 5 * time.Second}

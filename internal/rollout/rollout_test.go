@@ -3,6 +3,7 @@ package rollout
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,157 +23,177 @@ func ids(n int) []string {
 	return out
 }
 
-func disrupt(ids ...string) []Work {
-	var out []Work
-	for _, id := range ids {
-		out = append(out, Work{ID: id, Fleet: "runners", Lane: Disrupt})
-	}
-	return out
-}
-
 // nine returns the progress of nine healthy runners.
 func nine(l Limits, work ...Work) *Rollout {
 	return New(work, map[string]Limits{"runners": l}, map[string][]string{"runners": ids(9)}, 32)
 }
 
-// TestCanary lets one host go first, watches it, and lets the others follow.
-func TestCanary(t *testing.T) {
-	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 2, Canary: 1, Soak: time.Minute}, disrupt(ids(9)...)...)
-	step := func(now time.Time, want ...string) {
-		t.Helper()
-		if diff := cmp.Diff(want, r.Next(now, all)); diff != "" {
-			t.Errorf("starts (-want +got):\n%s", diff)
-		}
+// in returns work of one lane in the fleet runners.
+func in(l Lane, ids ...string) []Work {
+	var out []Work
+	for _, id := range ids {
+		out = append(out, Work{ID: id, Fleet: "runners", Lane: l})
 	}
-	step(start, "0")
-	step(start)
-	r.AwaitReady("0")
-	step(start)
-	r.Finished("0", start)
-	step(start.Add(time.Minute - 1))
-	if got := r.Waiting(start, all)[0]; got.ID != "1" || got.Why != Soaking {
-		t.Errorf("left: %+v", got)
-	}
-	step(start.Add(time.Minute), "1", "2")
-	r.Finished("2", start)
-	step(start.Add(time.Minute), "3")
+	return out
 }
 
-// TestCanaryStops leaves eight of nine alone.
-func TestCanaryStops(t *testing.T) {
+// script plays the lines of a run on nine healthy runners, 0 to 8. Lines are separated by semicolons:
+// "+59s" lets time pass, "gone 8" and "cordoned 3" are all that are not Ready or cordoned from now on,
+// "ends", "fails", "awaits" and "deferred" tell the result of a host, "starts 1 2" expects these starts,
+// "wave 1 2" that host 1 is in wave 2, "running 0" as many busy hosts, and "left 1 2: soak, 3: canary-failed by 0" who is left and why.
+func script(t *testing.T, r *Rollout, lines string) {
+	t.Helper()
+	now, gone := start, map[string]bool{}
+	ready := func(id string) bool { return !gone[id] }
+	set := func(ids []string) map[string]bool {
+		out := make(map[string]bool)
+		for _, id := range ids {
+			out[id] = true
+		}
+		return out
+	}
+	for line := range strings.SplitSeq(lines, ";") {
+		line = strings.TrimSpace(line)
+		words := strings.Fields(line)
+		got := line
+		switch ids := words[1:]; words[0] {
+		case "gone":
+			gone = set(ids)
+		case "cordoned":
+			r.SetCordoned(set(ids))
+		case "ends":
+			r.Finished(ids[0], now)
+		case "fails":
+			r.Failed(ids[0])
+		case "awaits":
+			r.AwaitReady(ids[0])
+		case "deferred":
+			r.Deferred(ids[0])
+		case "starts":
+			got = strings.TrimSpace("starts " + strings.Join(r.Next(now, ready), " "))
+		case "left":
+			got = strings.TrimSpace("left " + left(r.Waiting(now, ready)))
+		case "wave":
+			got = "wave " + ids[0] + " " + strconv.Itoa(r.Wave(ids[0]))
+		case "running":
+			got = "running " + strconv.Itoa(r.Running())
+		default:
+			d, err := time.ParseDuration(words[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(d)
+		}
+		if got != line {
+			t.Errorf("%q, want %q", got, line)
+		}
+	}
+}
+
+// left renders what is left; hosts with the same cause are together.
+func left(all []Waiting) string {
+	var out []string
+	var ids string
+	for i, w := range all {
+		ids += " " + w.ID
+		if i+1 < len(all) && all[i+1].Why == w.Why && slices.Equal(all[i+1].Of, w.Of) {
+			continue
+		}
+		group := ids[1:] + ":"
+		if w.Why != "" {
+			group += " " + string(w.Why)
+		}
+		if len(w.Of) > 0 {
+			group += " by " + strings.Join(w.Of, " ")
+		}
+		out, ids = append(out, group), ""
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestRules plays each rule of a rollout block, and what it says of the hosts that wait.
+func TestRules(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*Rollout) func(string) bool{
-		"it failed": func(r *Rollout) func(string) bool { r.Failed("0"); return all },
-		"it did not stay Ready": func(r *Rollout) func(string) bool {
-			r.Finished("0", start)
-			return func(id string) bool { return id != "0" }
-		},
+	three, canary := in(Disrupt, "0", "1", "2"), Limits{MaxUnavailable: 2, Canary: 1, Soak: time.Minute, FailureBudget: 5}
+	leaving := append(in(Plain, "0"), Work{ID: "a", Fleet: "runners", Lane: Leave, Works: true}, Work{ID: "b", Fleet: "runners", Lane: Leave, Works: true},
+		Work{ID: "dead", Fleet: "runners", Lane: Leave})
+	trial := Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true}
+	tried := append(in(Disrupt, "0", "1"), trial, in(Plain, "p")[0])
+	stuck := append(in(Disrupt, "0", "1", "2"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true, Stuck: true})
+	for name, tc := range map[string]struct {
+		limits Limits
+		work   []Work
+		script string
+	}{
+		"a canary goes first and soaks": {canary, append(three, in(Disrupt, "3", "4")...),
+			"starts 0; starts; awaits 0; starts; ends 0; +59s; starts; left 1 2 3 4: soak; +1s; starts 1 2; ends 2; starts 3"},
+		"a canary fails": {canary, three, "starts 0; fails 0; starts; +1h; starts; left 1 2: canary-failed by 0; running 0"},
+		"a canary does not stay Ready": {canary, three,
+			"starts 0; ends 0; gone 0; +1s; starts; gone; starts; +1h; starts; left 1 2: canary-failed by 0; running 0"},
+		"one of two canaries fails": {Limits{MaxUnavailable: 1, Canary: 2, FailureBudget: 5}, three,
+			"starts 0; fails 0; starts; left 1 2: canary-failed by 0"},
+		"a deferred canary": {Limits{MaxUnavailable: 3, Canary: 1}, append(three, in(Disrupt, "3")...),
+			"starts 0; deferred 0; starts 1; wave 1 1; ends 1; starts 2 3"},
+		"hosts that went away by themselves count": {Limits{MaxUnavailable: 2}, in(Disrupt, "0", "1", "2", "3"),
+			"gone 8; starts 0; ends 0; gone 8 0; starts; gone; starts 1 2"},
+		"min_ready": {Limits{MaxUnavailable: 5, MinReady: 8}, three, "starts 0; left 1 2: min-ready"},
+		"repairs": {Limits{MaxUnavailable: 1}, append(in(Disrupt, "0", "1"), in(Repair, "x", "y", "z", "w")...),
+			"starts x y z 0; fails x; fails y; fails z; left w: repairs-failing by x y z, 1: max-unavailable; ends 0; starts 1"},
+		"cordoned hosts are unavailable, a host's own work takes no further place": {Limits{MaxUnavailable: 1}, in(Disrupt, "3", "4"),
+			"cordoned 3; starts 3; ends 3; starts; left 4: cordoned; gone 7; left 4: max-unavailable; gone; cordoned; starts 4"},
+		"a canary that a person cordons has not failed": {Limits{MaxUnavailable: 1, Canary: 1, Soak: time.Minute}, in(Disrupt, "3", "4"),
+			"starts 3; ends 3; cordoned 3; +1s; left 4: soak; cordoned 3 7; +1h; starts"},
+		"hosts that a killed run left cordoned, one after the other": {Limits{MaxUnavailable: 1, Canary: 1, MinReady: 8}, in(Disrupt, "3", "4", "5"),
+			"cordoned 3 4; starts 3; starts; ends 3; cordoned 4; starts 4; awaits 4; starts; ends 4; cordoned; starts 5"},
+
+		// A host that already has the change and is not Ready is tried first: otherwise each run would lose one more.
+		"a trial is repaired":  {canary, tried, "starts x p; awaits x; left 0 1: trial by x; ends x; starts 0"},
+		"a trial fails":        {canary, tried, "starts x p; fails x; left 0 1: trial-failed by x; starts"},
+		"without canaries":     {Limits{MaxUnavailable: 1}, tried[1:3], "starts x 1"},
+		"a stuck trial":        {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1}, stuck, "left 0 1 2: trial-failed by x; running 0; starts"},
+		"verified elsewhere":   {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Verified: true}, stuck, "left 0:, 1 2: canary; running 0; starts 0"},
+		"none may fail":        {Limits{MaxUnavailable: 2, Canary: 1, Verified: true}, stuck, "left 0 1 2: trial-failed by x; starts"},
+		"nothing is tried":     {Limits{MaxUnavailable: 2}, stuck, "left 0 1 2:; running 0; starts 0 1"},
+		"stuck and one failed": {Limits{MaxUnavailable: 1, FailureBudget: 1, Canary: 1, Verified: true}, stuck, "starts 0; ends 0; starts 1; fails 1; left 2: failure-budget by 1 x"},
+
+		// Hosts that leave wait for those that stay. One that takes no Pods any more waits for nothing.
+		"one that stays is running": {Limits{MaxUnavailable: 1}, leaving, "starts 0 dead; starts; left a b: stay"},
+		"one that stays failed":     {Limits{MaxUnavailable: 1}, leaving, "starts 0 dead; fails 0; starts; left a b: stay-failed by 0"},
+		"it is done":                {Limits{MaxUnavailable: 1}, leaving, "starts 0 dead; ends 0; starts a; left b: max-unavailable"},
+		"two may be unavailable":    {Limits{MaxUnavailable: 2}, leaving, "starts 0 dead; ends 0; starts a b; left"},
+		"too few are Ready":         {Limits{MaxUnavailable: 2, MinReady: 8}, leaving, "gone 7 8; starts 0 dead; ends 0; starts; left a b: min-ready"},
+		"more than exist must stay": {Limits{MaxUnavailable: 2, MinReady: 12}, leaving, "starts 0 dead; ends 0; starts a b; left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := nine(Limits{MaxUnavailable: 9, Canary: 1, Soak: time.Minute, FailureBudget: 5}, disrupt(ids(9)...)...)
-			r.Next(start, all)
-			ready := fail(r)
-			for range 3 {
-				if got := r.Next(start.Add(time.Second), ready); got != nil {
-					t.Errorf("starts %v", got)
-				}
-				ready = all // it is back, and still did not stay
-			}
-			left := r.Waiting(start.Add(time.Hour), all)
-			if len(left) != 8 || left[0].Why != CanaryFailed || r.Running() != 0 {
-				t.Errorf("left: %+v", left)
-			}
+			script(t, nine(tc.limits, tc.work...), tc.script)
 		})
 	}
+	// No more start than there are workers, none waits for the slowest of a batch, and waiting for a Node takes no worker.
+	script(t, New(in(Plain, ids(5)...), nil, nil, 2), "starts 0 1; awaits 1; starts 2; fails 2; starts 3")
 }
 
-// TestOneOfTwoCanaries: where one canary fails, the other does not start either.
-func TestOneOfTwoCanaries(t *testing.T) {
+// TestWaves: the canary is the first wave, and the others have as many hosts as may be disturbed.
+func TestWaves(t *testing.T) {
 	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 1, Canary: 2, FailureBudget: 5}, disrupt(ids(9)...)...)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
-		t.Errorf("starts %v", got)
-	}
-	r.Failed("0")
-	if got := r.Next(start, all); got != nil {
-		t.Errorf("starts %v", got)
-	}
-	if left := r.Waiting(start, all); len(left) != 8 || left[0].Why != CanaryFailed {
-		t.Errorf("left: %+v", left)
-	}
-}
-
-// TestLiveReadiness counts hosts that went away by themselves, whenever.
-func TestLiveReadiness(t *testing.T) {
-	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 2}, disrupt(ids(4)...)...)
-	gone := func(id string) bool { return id != "8" }
-	if got := r.Next(start, gone); !slices.Equal(got, []string{"0"}) {
-		t.Errorf("starts %v", got)
-	}
-	r.Finished("0", start)
-	if got := r.Next(start, func(id string) bool { return id != "8" && id != "0" }); got != nil {
-		t.Errorf("starts %v", got)
-	}
-	if got := r.Next(start, all); !slices.Equal(got, []string{"1", "2"}) {
-		t.Errorf("starts %v", got)
-	}
-}
-
-// TestMinReady keeps the configured number of Ready hosts.
-func TestMinReady(t *testing.T) {
-	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 5, MinReady: 8}, disrupt(ids(4)...)...)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
-		t.Errorf("starts %v", got)
-	}
-	if got := r.Waiting(start, all)[0].Why; got != TooFewReady {
-		t.Errorf("left for %q", got)
-	}
-}
-
-// TestRepair heals hosts that are not Ready though nothing may be disturbed.
-func TestRepair(t *testing.T) {
-	t.Parallel()
-	work := append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair}, Work{ID: "y", Fleet: "runners", Lane: Repair}, Work{ID: "z", Fleet: "runners", Lane: Repair}, Work{ID: "w", Fleet: "runners", Lane: Repair})
-	r := New(work, map[string]Limits{"runners": {MaxUnavailable: 1}}, map[string][]string{"runners": ids(4)}, 32)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"x", "y", "z", "0"}) {
-		t.Errorf("starts %v", got)
-	}
-	for _, id := range []string{"x", "y", "z"} {
-		r.Failed(id)
-	}
-	want := []Waiting{{"w", RepairsFailing, []string{"x", "y", "z"}}, {"1", Unavailable, nil}}
-	if diff := cmp.Diff(want, r.Waiting(start, all)); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
-	r.Finished("0", start) // failed repairs are not the healthy hosts' affair
-	if got := r.Next(start, all); !slices.Equal(got, []string{"1"}) {
-		t.Errorf("starts %v", got)
-	}
-}
-
-// TestParallelism starts no more than there are workers, and none waits for the
-// slowest of a batch.
-func TestParallelism(t *testing.T) {
-	t.Parallel()
-	var work []Work
-	for _, id := range ids(5) {
-		work = append(work, Work{ID: id, Fleet: "runners", Lane: Plain})
-	}
-	r := New(work, nil, nil, 2)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"0", "1"}) {
-		t.Errorf("starts %v", got)
-	}
-	r.AwaitReady("1") // its Node is waited for, and that takes no worker
-	if got := r.Next(start, all); !slices.Equal(got, []string{"2"}) {
-		t.Errorf("starts %v", got)
-	}
-	r.Failed("2")
-	if got := r.Next(start, all); !slices.Equal(got, []string{"3"}) {
-		t.Errorf("starts %v", got)
+	for _, c := range []struct {
+		limits Limits
+		want   []int
+	}{
+		{Limits{MaxUnavailable: 2, Canary: 1}, []int{1, 2, 2, 3, 3, 4}}, {Limits{MaxUnavailable: 1}, []int{1, 2, 3, 4, 5, 6}},
+		{Limits{MaxUnavailable: 3, Canary: 2}, []int{1, 1, 2, 2, 2, 3}}, {Limits{MaxUnavailable: 1, Canary: 9}, []int{1, 1, 1, 1, 1, 1}},
+	} {
+		r := nine(c.limits, in(Disrupt, ids(6)...)...)
+		var got []int
+		for range c.want {
+			for _, id := range r.Next(start, all) {
+				got = append(got, r.Wave(id))
+				r.Finished(id, start)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.limits, diff)
+		}
 	}
 }
 
@@ -285,193 +306,11 @@ func TestLimitsHold(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	work := disrupt(ids(10_000)...)
+	work := in(Disrupt, ids(10_000)...)
 	r := New(work, map[string]Limits{"runners": {MaxUnavailable: 2000, FailureBudget: 10_000}}, map[string][]string{"runners": ids(10_000)}, 32)
 	for b.Loop() {
 		for _, id := range r.Next(start, all) {
 			r.Failed(id)
 		}
-	}
-}
-
-// TestClosed: cordoned hosts are unavailable, no matter who cordoned them, and one's own
-// work takes no further place.
-func TestClosed(t *testing.T) {
-	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 1}, disrupt("3", "4")...)
-	r.SetCordoned(map[string]bool{"3": true})
-	if got := r.Next(start, all); !slices.Equal(got, []string{"3"}) {
-		t.Errorf("starts %q", got)
-	}
-	r.Finished("3", start)
-	if got := r.Next(start, all); got != nil {
-		t.Errorf("starts %q while the other is closed", got)
-	}
-	if left := r.Waiting(start, all); len(left) != 1 || left[0].Why != Cordoned {
-		t.Errorf("what someone closed may stay so: %+v", left)
-	}
-	away := func(id string) bool { return id != "7" }
-	if left := r.Waiting(start, away); len(left) != 1 || left[0].Why != Unavailable {
-		t.Errorf("what is not Ready may come back: %+v", left)
-	}
-	r.SetCordoned(nil)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"4"}) {
-		t.Errorf("starts %q", got)
-	}
-	canary := nine(Limits{MaxUnavailable: 1, Canary: 1, Soak: time.Minute}, disrupt("3", "4")...)
-	canary.Next(start, all)
-	canary.Finished("3", start)
-	canary.SetCordoned(map[string]bool{"3": true})
-	if left := canary.Waiting(start.Add(time.Second), all); len(left) != 1 || left[0].Why != Soaking {
-		t.Errorf("a canary that a person cordoned has failed: %+v", left)
-	}
-	canary.SetCordoned(map[string]bool{"3": true, "7": true})
-	if got := canary.Next(start.Add(time.Hour), all); got != nil {
-		t.Errorf("starts %q while two are cordoned", got)
-	}
-}
-
-// TestClosedByARun: hosts that a killed run left closed do not wait for each other,
-// however few may be disturbed, and are worked on one after the other.
-func TestClosedByARun(t *testing.T) {
-	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 1, Canary: 1, MinReady: 8}, disrupt("3", "4", "5")...)
-	starts := func(closed []string, want ...string) {
-		t.Helper()
-		ids := make(map[string]bool)
-		for _, id := range closed {
-			ids[id] = true
-		}
-		r.SetCordoned(ids)
-		if diff := cmp.Diff(want, r.Next(start, all)); diff != "" {
-			t.Errorf("starts (-want +got):\n%s", diff)
-		}
-	}
-	starts([]string{"3", "4"}, "3")
-	starts([]string{"3", "4"})
-	r.Finished("3", start)
-	starts([]string{"4"}, "4")
-	r.AwaitReady("4")
-	starts([]string{"4"})
-	r.Finished("4", start)
-	starts(nil, "5")
-}
-
-// TestTrial: a host that already dies of what the others are to get is tried first, and
-// by itself. Without that each run would lose one healthy host more.
-func TestTrial(t *testing.T) {
-	t.Parallel()
-	begun := func(l Limits) *Rollout {
-		t.Helper()
-		work := append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true}, Work{ID: "p", Fleet: "runners", Lane: Plain})
-		r := nine(l, work...)
-		if got := r.Next(start, all); !slices.Equal(got, []string{"x", "p"}) {
-			t.Errorf("starts %q", got)
-		}
-		return r
-	}
-	one := Limits{MaxUnavailable: 1, Canary: 1, FailureBudget: 3}
-	r := begun(one)
-	r.AwaitReady("x")
-	if left := r.Waiting(start, all); len(left) != 2 || left[0].Why != TrialRunning || !slices.Equal(left[0].Of, []string{"x"}) {
-		t.Errorf("left %+v", left)
-	}
-	r.Finished("x", start)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"0"}) {
-		t.Errorf("starts %q", got)
-	}
-	r = begun(one)
-	r.Failed("x")
-	if left := r.Waiting(start, all); len(left) != 2 || left[0].Why != TrialFailed || !slices.Equal(left[1].Of, []string{"x"}) || r.Next(start, all) != nil {
-		t.Errorf("left %+v", left)
-	}
-	without := nine(Limits{MaxUnavailable: 1}, append(disrupt("0"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true})...)
-	if got := without.Next(start, all); !slices.Equal(got, []string{"x", "0"}) {
-		t.Errorf("without canaries starts %q", got)
-	}
-}
-
-// TestStuckTrial: where nothing can be done on a host that is not Ready with what the others are
-// to get, it has failed: no other is tried. Once Ready hosts show that it works, it counts as one
-// failed host.
-func TestStuckTrial(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		limits Limits
-		want   Reason
-	}{
-		"nothing is verified":               {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1}, TrialFailed},
-		"it is verified, and one may fail":  {Limits{MaxUnavailable: 2, Canary: 1, FailureBudget: 1, Verified: true}, ""},
-		"it is verified, and none may fail": {Limits{MaxUnavailable: 2, Canary: 1, Verified: true}, TrialFailed},
-		"without canaries no one is tried":  {Limits{MaxUnavailable: 2}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := nine(c.limits, append(disrupt("0", "1"), Work{ID: "x", Fleet: "runners", Lane: Repair, Trial: true, Stuck: true})...)
-			left := r.Waiting(start, all)
-			if len(left) != 2 || left[0].Why != c.want || r.Running() != 0 {
-				t.Fatalf("left %+v", left)
-			}
-			if got := r.Next(start, all); (len(got) == 0) != (c.want != "") {
-				t.Errorf("starts %q", got)
-			}
-			if c.want != "" && !slices.Equal(left[0].Of, []string{"x"}) {
-				t.Errorf("left because of %q", left[0].Of)
-			}
-		})
-	}
-	// Together with another that fails, there are more than may.
-	r := nine(Limits{MaxUnavailable: 1, FailureBudget: 1, Canary: 1, Verified: true}, append(disrupt("0", "1", "2"), Work{ID: "x", Fleet: "runners", Trial: true, Stuck: true})...)
-	r.Next(start, all)
-	r.Finished("0", start)
-	r.Next(start, all)
-	r.Failed("1")
-	if left := r.Waiting(start, all); len(left) != 1 || left[0].Why != BudgetSpent || !slices.Equal(left[0].Of, []string{"1", "x"}) {
-		t.Errorf("left %+v", left)
-	}
-}
-
-// TestWaves: the canary is the first wave, and the others have as many hosts as may be disturbed.
-func TestWaves(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		limits Limits
-		want   []int
-	}{
-		{Limits{MaxUnavailable: 2, Canary: 1}, []int{1, 2, 2, 3, 3, 4}}, {Limits{MaxUnavailable: 1}, []int{1, 2, 3, 4, 5, 6}},
-		{Limits{MaxUnavailable: 3, Canary: 2}, []int{1, 1, 2, 2, 2, 3}}, {Limits{MaxUnavailable: 1, Canary: 9}, []int{1, 1, 1, 1, 1, 1}},
-	} {
-		r := nine(c.limits, disrupt(ids(6)...)...)
-		var got []int
-		for range c.want {
-			for _, id := range r.Next(start, all) {
-				got = append(got, r.Wave(id))
-				r.Finished(id, start)
-			}
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", c.limits, diff)
-		}
-	}
-}
-
-// TestDeferredCanary: where the canary is left for a later run, the next host is the canary.
-func TestDeferredCanary(t *testing.T) {
-	t.Parallel()
-	r := nine(Limits{MaxUnavailable: 3, Canary: 1}, disrupt(ids(4)...)...)
-	for _, want := range [][]string{{"0"}, {"1"}} {
-		if diff := cmp.Diff(want, r.Next(start, all)); diff != "" {
-			t.Fatalf("starts (-want +got):\n%s", diff)
-		}
-		if want[0] == "0" {
-			r.Deferred("0")
-		}
-	}
-	if r.Wave("1") != 1 {
-		t.Errorf("it is in wave %d", r.Wave("1"))
-	}
-	r.Finished("1", start)
-	if got := r.Next(start, all); !slices.Equal(got, []string{"2", "3"}) {
-		t.Errorf("starts %q", got)
 	}
 }

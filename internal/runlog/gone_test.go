@@ -1,11 +1,9 @@
 package runlog_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/runlog"
 )
 
@@ -16,29 +14,17 @@ func TestGone(t *testing.T) {
 		t.Skip("this system does not name its boot")
 	}
 	folder := t.TempDir()
-	begin := func(id, boot string) *runlog.Writer {
+	booted := func(id, boot string) *runlog.Writer {
 		h := head(id)
 		h.Boot = boot
-		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub()}, h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w
+		return begin(t, runlog.Options{Folder: folder}, h)
 	}
-	living := begin("livingrun1", runlog.Boot())
+	living := booted("livingrun1", runlog.Boot())
 	for id, boot := range map[string]string{"killedrun1": runlog.Boot(), "otherboot1": "another"} {
-		if err := begin(id, boot).End(runlog.End{}, engine.Result{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(living.Path())
-	if err != nil {
-		t.Fatal(err)
+		end(t, booted(id, boot), runlog.End{})
 	}
 	copied := t.TempDir()
-	if err := os.WriteFile(filepath.Join(copied, filepath.Base(living.Path())), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(copied, filepath.Base(living.Path())), content(t, living.Path()))
 	if runlog.Gone(copied, "livingrun1") {
 		t.Error("a copy of a living run's record counts as gone")
 	}
@@ -47,7 +33,5 @@ func TestGone(t *testing.T) {
 			t.Errorf("%q is gone: %v, want %v", id, got, want)
 		}
 	}
-	if err := living.End(runlog.End{}, engine.Result{}); err != nil {
-		t.Error(err)
-	}
+	end(t, living, runlog.End{})
 }

@@ -67,9 +67,7 @@ func TestLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := wrote(t, t.TempDir(), t.Context(), c.events...)
-			if err := w.End(runlog.End{Outcome: runlog.Incomplete, Exit: c.exit}, engine.Result{After: c.after}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.End(runlog.End{Outcome: runlog.Incomplete, Exit: c.exit}, engine.Result{After: c.after}))
 			r := read(t, w.Path())
 			got, counts := make(map[string]runlog.State), make(map[runlog.State]int)
 			for _, h := range r.Reports() {
@@ -95,17 +93,12 @@ func TestLeft(t *testing.T) {
 // not change too.
 func TestLeftWithoutLine(t *testing.T) {
 	t.Parallel()
-	w, err := runlog.Create(runlog.Options{Folder: t.TempDir(), Scrub: scrub()}, head("abcd2345"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := begin(t, runlog.Options{Folder: t.TempDir()}, head("abcd2345"))
 	refused := *step("refused", "power")
 	refused.Refusal = &plan.Trouble{Code: plan.CodeUnread}
 	p := runlog.PlanOf(&plan.Plan{Hosts: []plan.Host{{Name: "down", Unknown: &plan.Trouble{Code: plan.CodeUnreachable}}, {Name: "fine"}},
 		Actions: []plan.Action{*step("one", "power"), refused}})
-	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &p}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &p}))
 	if got := read(t, w.Path()).Unfinished(); !cmp.Equal(got, []string{"one", "down", "refused"}) {
 		t.Errorf("unfinished: %q", got)
 	}

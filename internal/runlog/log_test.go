@@ -15,9 +15,7 @@ import (
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -32,12 +30,8 @@ func TestLog(t *testing.T) {
 	log.Debug("left out")
 	log.Info("said "+sentinel, "text", "a "+sentinel+"\nb", "error", errors.New(sentinel), "any", []string{sentinel}, "n", 3)
 	path, err := l.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, l.Close())
 	text := content(t, path)
 	if strings.Contains(text, sentinel) || strings.Count(text, "<secret>") != 4 || strings.Contains(text, "left out") || !strings.Contains(text, "n=3") {
 		t.Errorf("the log is %s", text)
@@ -56,25 +50,19 @@ func TestLogTurns(t *testing.T) {
 		log.Info(line, "n", i)
 	}
 	path, err := l.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now, old := content(t, path), content(t, path+".old")
 	if len(now) > runlog.LogSize || len(old) > runlog.LogSize || !strings.HasSuffix(now, "n=23\n") || strings.Contains(now+old, "n=0\n") {
 		t.Errorf("%d and %d bytes", len(now), len(old))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 }
 
 // TestLogUnwritable ends nothing, and says why there is no log.
 func TestLogUnwritable(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, "")
 	l := runlog.NewLog(filepath.Join(file, "a.log"), scrub())
 	l.Logger(slog.LevelInfo).Info("text")
 	if path, err := l.Path(); path != "" || err == nil || !strings.Contains(err.Error(), "log could not be written") {
@@ -93,15 +81,11 @@ func TestPruneLogs(t *testing.T) {
 		for _, command := range []string{"plan", "apply"} {
 			name := runlog.LogName(time.Date(2026, 11, 21, 10, i, 0, 0, time.UTC), command, "abcd2345")
 			for _, name := range []string{name, name + ".old"} {
-				if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				put(t, filepath.Join(folder, name), "")
 			}
 		}
 	}
-	if err := runlog.PruneLogs(folder, "plan", 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runlog.PruneLogs(folder, "plan", 1))
 	plans, _ := filepath.Glob(filepath.Join(folder, "*-plan-*"))
 	applies, _ := filepath.Glob(filepath.Join(folder, "*-apply-*"))
 	if len(plans) != 2 || !strings.Contains(plans[0], "T1003") || len(applies) != 8 {

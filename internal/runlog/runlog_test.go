@@ -39,25 +39,45 @@ func step(host, id string) *plan.Action {
 	return &plan.Action{Kind: plan.RunStep, Host: host, ServerID: "id-" + host, Fleet: "runners", Step: plan.StepID(id)}
 }
 
+// must ends a test at an error of its set-up.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin starts the record of a run.
+func begin(t *testing.T, o runlog.Options, h runlog.Head) *runlog.Writer {
+	t.Helper()
+	o.Scrub = scrub()
+	w, err := runlog.Create(o, h)
+	must(t, err)
+	return w
+}
+
+func end(t *testing.T, w *runlog.Writer, e runlog.End) {
+	t.Helper()
+	must(t, w.End(e, engine.Result{}))
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
 // wrote makes a record with a plan of three actions and these events.
 func wrote(t *testing.T, folder string, left context.Context, events ...engine.Event) *runlog.Writer {
 	t.Helper()
-	w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub(), Left: left}, head("abcd2345"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := begin(t, runlog.Options{Folder: folder, Left: left}, head("abcd2345"))
 	p := runlog.PlanOf(&plan.Plan{Actions: []plan.Action{*step("one", "power"), *step("one", "hostname"), *step("two", "power")}})
-	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &p}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &p}))
 	for i, e := range events {
 		e.Time = began().Add(time.Duration(i+1) * time.Second)
 		if e.Action != nil {
 			e.Host = e.Action.Host
 		}
-		if err := w.Event(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Event(e))
 	}
 	return w
 }
@@ -65,9 +85,7 @@ func wrote(t *testing.T, folder string, left context.Context, events ...engine.E
 func read(t *testing.T, path string) runlog.Record {
 	t.Helper()
 	r, err := runlog.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -95,9 +113,7 @@ func TestRecord(t *testing.T) {
 	if r := read(t, w.Path()); r.Outcome() != runlog.Running || len(r.Open()) != 0 {
 		t.Errorf("before its end the run is %q, with %v", r.Outcome(), r.Open())
 	}
-	if err := w.End(runlog.End{Outcome: runlog.Incomplete, Exit: 3, Done: 1, Failed: 1, NotStarted: 1}, engine.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	end(t, w, runlog.End{Outcome: runlog.Incomplete, Exit: 3, Done: 1, Failed: 1, NotStarted: 1})
 	r := read(t, w.Path())
 	want := map[string]runlog.State{"one power": runlog.StateFailed, "one hostname": runlog.StateNotStarted, "two power": runlog.StateDone, "two ready": runlog.StateNotWaited}
 	if diff := cmp.Diff(want, states(r)); diff != "" {
@@ -112,9 +128,8 @@ func TestRecord(t *testing.T) {
 	if r.Outcome() != runlog.Incomplete || r.End.Exit != 3 || r.Head.ID != "abcd2345" {
 		t.Errorf("ended as %+v of %+v", r.End, r.Head)
 	}
-	text, err := os.ReadFile(w.Path())
-	if err != nil || strings.Contains(string(text), sentinel) {
-		t.Errorf("a secret is in the record (%v)", err)
+	if strings.Contains(content(t, w.Path()), sentinel) {
+		t.Error("a secret is in the record")
 	}
 	if info, err := os.Stat(w.Path()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -128,15 +143,10 @@ func TestBrokenOff(t *testing.T) {
 		engine.Event{Type: engine.Started, Action: step("one", "power")},
 		engine.Event{Type: engine.Done, Action: step("one", "power")},
 		engine.Event{Type: engine.Started, Action: step("one", "hostname")})
-	text, err := os.ReadFile(w.Path()) // the other file has no lock, as if its process were gone
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := content(t, w.Path()) // the other file has no lock, as if its process were gone
 	path := filepath.Join(t.TempDir(), runlog.FileName(began(), "abcd2345"))
 	for _, torn := range []string{"", `{"v":1,"type":"do`, `{"v":1,"type":"done"}`} {
-		if err := os.WriteFile(path, append(text, torn...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, path, text+torn)
 		r := read(t, path)
 		open := r.Open()
 		if r.Outcome() != runlog.BrokeOff || r.Torn != (torn != "") || len(open) != 1 || open[0].Action.Label() != "hostname" {
@@ -147,9 +157,7 @@ func TestBrokenOff(t *testing.T) {
 			t.Errorf("listed as %+v, %v, %v", b, wrong, err)
 		}
 	}
-	if err := os.WriteFile(path, append([]byte("{\n"), text...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, "{\n"+text)
 	if _, err := runlog.Read(path); err == nil || !strings.Contains(err.Error(), "line 1 is damaged") {
 		t.Errorf("a damaged record: %v", err)
 	}
@@ -169,9 +177,7 @@ func TestNewerRecord(t *testing.T) {
 		`{"v":2,"type":"run","time":1,"run":["abcd2345"]}` + "\n",
 		`{"v":2,"type":"run","run":["abcd2345"]}` + "\n" + `{"v":2,"type":"end","end":7}` + "\n",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, path, text)
 		var newer *runlog.NewerError
 		if _, err := runlog.Read(path); !errors.As(err, &newer) || newer.Version != 2 {
 			t.Errorf("read %s: %v", text, err)
@@ -185,81 +191,49 @@ func TestNewerRecord(t *testing.T) {
 	}
 }
 
-// TestNotStarted: a record without a complete first line is not a run: its process ended
-// before, or still writes it. It is not reported as an error, nor as the last run.
-func TestNotStarted(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	w := wrote(t, folder, t.Context())
-	if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
-		t.Fatal(err)
-	}
-	for id, text := range map[string]string{"aaaa2222": "", "bbbb2222": `{"v":1,"type":"run","run":{"id":"bb`} {
-		path := filepath.Join(folder, runlog.FileName(time.Now().Add(time.Hour), id))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if runs, wrong, err := runlog.List(folder); err != nil || len(wrong) > 0 || len(runs) != 1 {
-		t.Errorf("listed %+v, %v, %v", runs, wrong, err)
-	}
-	if path, err := runlog.Find(folder, runlog.Last); err != nil || path != w.Path() {
-		t.Errorf("the last is %s, %v", path, err)
-	}
+// ran records a run that converged.
+func ran(t *testing.T, folder, id string, after time.Duration) {
+	t.Helper()
+	h := head(id)
+	h.Started = began().Add(after)
+	end(t, begin(t, runlog.Options{Folder: folder}, h), runlog.End{Outcome: runlog.Converged})
 }
 
-// TestOrder: the last run is the one that started its record last, also within one second,
-// also where its command started earlier and waited.
+// listed names the runs of a folder with their outcomes.
+func listed(t *testing.T, folder string) []string {
+	t.Helper()
+	all, wrong, err := runlog.List(folder)
+	must(t, append(wrong, err)...)
+	var out []string
+	for _, b := range all {
+		out = append(out, b.Head.ID+" "+string(b.Outcome()))
+	}
+	return out
+}
+
+// TestOrder: the last run is the one that started its record last, also within one second, also where its command
+// started earlier and waited. A record without a complete first line has not started, which is not an error.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	old := filepath.Join(folder, began().Format("20060102T150405Z")+"-eeee2222.jsonl") // as names were once
-	first := `{"v":1,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"eeee2222"}}` + "\n"
-	if err := os.WriteFile(old, []byte(first), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, old, `{"v":1,"type":"run","time":"2026-11-21T10:00:00Z","run":{"id":"eeee2222"}}`+"\n")
 	for i, id := range []string{"dddd2222", "aaaa2222", "cccc2222", "bbbb2222"} {
-		h := head(id)
-		h.Started = began().Add(time.Duration(i) * -time.Minute)
-		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub()}, h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
-			t.Fatal(err)
-		}
+		ran(t, folder, id, time.Duration(i)*-time.Minute)
 	}
-	all, _, err := runlog.List(folder)
-	var got []string
-	for _, b := range all {
-		got = append(got, b.Head.ID)
+	for id, text := range map[string]string{"aaaa3333": "", "bbbb3333": `{"v":1,"type":"run","run":{"id":"bb`} {
+		put(t, filepath.Join(folder, runlog.FileName(time.Now().Add(time.Hour), id)), text)
 	}
-	if want := []string{"bbbb2222", "cccc2222", "aaaa2222", "dddd2222", "eeee2222"}; err != nil || !cmp.Equal(got, want) {
-		t.Errorf("runs are %q, %v, want %q", got, err, want)
+	want := []string{"bbbb2222 converged", "cccc2222 converged", "aaaa2222 converged", "dddd2222 converged", "eeee2222 " + string(runlog.BrokeOff)}
+	if got := listed(t, folder); !cmp.Equal(got, want) {
+		t.Errorf("runs are %q, want %q", got, want)
 	}
 	if path, err := runlog.Find(folder, runlog.Last); err != nil || !strings.Contains(path, "bbbb2222") {
 		t.Errorf("the last is %s, %v", path, err)
 	}
-	if err := runlog.Prune(folder, 4); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runlog.Prune(folder, 6))
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the oldest stays: %v", err)
-	}
-}
-
-// TestRise: the epoch of a run is the one that its hosts know it by.
-func TestRise(t *testing.T) {
-	t.Parallel()
-	w := wrote(t, t.TempDir(), t.Context())
-	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeRise}, Epoch: 7}); err != nil {
-		t.Fatal(err)
-	}
-	if r := read(t, w.Path()); r.Head.Epoch != 7 {
-		t.Errorf("epoch %d", r.Head.Epoch)
-	}
-	if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -272,13 +246,9 @@ func TestUncertain(t *testing.T) {
 	leave()
 	for _, e := range []engine.Event{{Type: engine.Failed, Host: "one", Action: step("one", "power"), Err: context.Canceled},
 		{Type: engine.Done, Host: "two", Action: step("two", "power")}} {
-		if err := w.Event(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Event(e))
 	}
-	if err := w.End(runlog.End{Outcome: runlog.LeftAtOnce, Exit: 130}, engine.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	end(t, w, runlog.End{Outcome: runlog.LeftAtOnce, Exit: 130})
 	r := read(t, w.Path())
 	for _, open := range [][]runlog.Entry{w.Open(), r.Open()} {
 		if len(open) != 1 || open[0].Host != "one" {
@@ -295,17 +265,13 @@ func TestUncertain(t *testing.T) {
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, "")
 	_, err := runlog.Create(runlog.Options{Folder: file, Scrub: scrub()}, head("abcd2345"))
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(err.Error(), "--runs-dir") {
 		t.Errorf("a folder that is none: %v", err)
 	}
 	w := wrote(t, t.TempDir(), t.Context())
-	if err := w.End(runlog.End{}, engine.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	end(t, w, runlog.End{})
 	for range 2 {
 		if err := w.Event(engine.Event{Type: engine.Started, Action: step("one", "power")}); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("after the end: %v", err)
@@ -320,15 +286,7 @@ func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	living := wrote(t, folder, t.Context()) // the oldest
 	for i, id := range []string{"aaaa2222", "aabb3333", "cccc4444"} {
-		h := head(id)
-		h.Started = began().Add(time.Duration(i+1) * time.Hour)
-		w, err := runlog.Create(runlog.Options{Folder: folder, Scrub: scrub()}, h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
-			t.Fatal(err)
-		}
+		ran(t, folder, id, time.Duration(i+1)*time.Hour)
 	}
 	for run, want := range map[string]string{"last": "cccc4444", "AAB": "aabb3333", "cccc4444": "cccc4444", "aa": "2 runs start", "zz": "no run", "": "no run"} {
 		path, err := runlog.Find(folder, run)
@@ -342,23 +300,11 @@ func TestFolder(t *testing.T) {
 	if b, err := runlog.Newest(folder, "acme", "staging"); err != nil || b.Path != "" {
 		t.Errorf("another environment's newest is %+v, %v", b, err)
 	}
-	if err := runlog.Prune(folder, 1); err != nil {
-		t.Fatal(err)
-	}
-	all, wrong, err := runlog.List(folder)
-	if err != nil || len(wrong) > 0 {
-		t.Fatal(wrong, err)
-	}
-	var got []string
-	for _, b := range all {
-		got = append(got, b.Head.ID+" "+string(b.Outcome()))
-	}
-	if want := []string{"cccc4444 converged", "abcd2345 running"}; !cmp.Equal(got, want) {
+	must(t, runlog.Prune(folder, 1))
+	if got, want := listed(t, folder), []string{"cccc4444 converged", "abcd2345 running"}; !cmp.Equal(got, want) {
 		t.Errorf("kept %q, want %q", got, want)
 	}
-	if err := living.End(runlog.End{Outcome: runlog.Converged}, engine.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	end(t, living, runlog.End{Outcome: runlog.Converged})
 	if _, err := runlog.Find(t.TempDir(), "last"); err == nil || !strings.Contains(err.Error(), "--runs-dir") {
 		t.Errorf("an empty folder: %v", err)
 	}
@@ -379,18 +325,11 @@ func TestFormerRecord(t *testing.T) {
 {"v":1,"type":"stop","time":"2026-11-21T10:00:07Z","text":"a signal"}
 {"v":1,"type":"end","time":"2026-11-21T10:00:08Z","end":{"outcome":"incomplete","exit":3,"done":0,"failed":1,"not_started":0,"not_waited":0,"left":1}}
 `
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := runlog.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, text)
+	r := read(t, path)
 	var again bytes.Buffer
 	for _, e := range r.Entries {
-		if err := json.NewEncoder(&again).Encode(e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.NewEncoder(&again).Encode(e))
 	}
 	former, now := lines(t, text), lines(t, again.String())
 	if diff := cmp.Diff(former[2:len(former)-1], now[2:len(now)-1]); diff != "" { // the others hold lists that are always there now
@@ -407,9 +346,7 @@ func lines(t *testing.T, text string) []any {
 	var out []any
 	for line := range strings.Lines(text) {
 		var v any
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &v))
 		out = append(out, v)
 	}
 	return out
@@ -442,9 +379,7 @@ func TestMet(t *testing.T) {
 			if diff := cmp.Diff(strings.Fields(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			if err := w.End(runlog.End{}, engine.Result{}); err != nil {
-				t.Error(err)
-			}
+			end(t, w, runlog.End{})
 		})
 	}
 }

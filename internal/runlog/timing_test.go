@@ -1,7 +1,6 @@
 package runlog_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,17 +18,12 @@ func TestRecordedTimes(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	add := func(h runlog.Head, seconds ...float64) {
-		w, err := runlog.Create(runlog.Options{Folder: folder}, h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := begin(t, runlog.Options{Folder: folder}, h)
 		at := began()
 		write := func(e engine.Event) {
 			at = at.Add(time.Second)
 			e.Time, e.Host = at, "one"
-			if err := w.Event(e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Event(e))
 		}
 		write(engine.Event{Type: engine.HostStarted, Lane: "disrupt"})
 		for _, s := range seconds {
@@ -38,18 +32,14 @@ func TestRecordedTimes(t *testing.T) {
 		write(engine.Event{Type: engine.Failed, Action: step("one", "tart"), Seconds: 600})
 		write(engine.Event{Type: engine.NodeReady, Action: &plan.Action{Kind: plan.AwaitNode, Host: "one"}, Seconds: 12})
 		write(engine.Event{Type: engine.HostEnded})
-		if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeEnd, Time: at.Add(3 * time.Second)}, End: &runlog.End{}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypeEnd, Time: at.Add(3 * time.Second)}, End: &runlog.End{}}))
 	}
 	simulated := head("c")
 	simulated.Sandbox = true
 	add(head("a"), 10, 30)
 	add(head("b"), 20)
 	add(simulated, 1, 1, 1, 1, 1)
-	if err := os.WriteFile(filepath.Join(folder, runlog.FileName(began(), "d")), []byte("not a record\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(folder, runlog.FileName(began(), "d")), "not a record\n")
 	want := rollout.Timing{Runs: 2, Recorded: map[rollout.Task]time.Duration{
 		rollout.TaskOf(*step("one", "tart")): 20 * time.Second, rollout.Await(rollout.Disrupt): 12 * time.Second, rollout.Check: 3 * time.Second}}
 	if diff := cmp.Diff(want, runlog.Timing(folder, func(h runlog.Head) bool { return !h.Sandbox })); diff != "" {
