@@ -17,13 +17,9 @@ import (
 func TestConnectUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closed := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	hangs := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	tests := []struct {
 		name   string
@@ -109,9 +105,8 @@ func TestConnectHostKey(t *testing.T) {
 				if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
 					t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
 				}
-			} else if err != nil {
-				t.Fatal(err)
 			} else {
+				must(t, err)
 				conn.Close()
 			}
 			p.closed(t)

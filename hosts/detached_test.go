@@ -85,9 +85,7 @@ func TestNoGuiSession(t *testing.T) {
 		}
 	}
 	facts, _, err := conn.Probe(within(t), []plan.Probe{{ID: "a.b", Command: plan.Command{Name: "ask", As: plan.Gui, Script: ":"}}, probe("a.c", "echo c")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := plan.Facts{"a.b": unread("no gui session of " + me(t) + ": launchctl print gui/0 failed with exit code 125"), "a.c": said(0, "c\n", "")}
 	if diff := cmp.Diff(want, facts, whole); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
@@ -108,9 +106,7 @@ func TestGuiSession(t *testing.T) {
 		return plan.Probe{ID: id, Command: plan.Command{Name: id, As: plan.Gui, Script: script, Args: args}}
 	}
 	facts, _, err := conn.Probe(within(t), []plan.Probe{ask("a.b", "cat; "+echo+"; echo oh >&2; exit 3", hostile()...), probe("a.c", "echo c"), ask("a.d", "id -un")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := plan.Facts{"a.b": said(3, echoed(hostile()), "oh\n"), "a.c": said(0, "c\n", ""), "a.d": said(0, me(t)+"\n", "")}
 	if diff := cmp.Diff(want, facts, whole); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
@@ -125,9 +121,7 @@ func TestGuiSession(t *testing.T) {
 	// One that does not end is ended, and its question unanswered.
 	n.Set("slow", "")
 	facts, _, err = conn.Probe(within(t), []plan.Probe{ask("a.b", ":")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(plan.Facts{"a.b": unread(stoppedByWatchdog)}, facts, whole); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}

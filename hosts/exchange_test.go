@@ -89,9 +89,7 @@ func TestCommandThatLeavesItsInput(t *testing.T) {
 	p := listen(t, s.handle)
 	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
 	facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", strings.Repeat("x", 8<<20))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(plan.Facts{"a.b": said(0, "one", "")}, facts, whole); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}

@@ -123,9 +123,7 @@ func TestFenceStrange(t *testing.T) {
 		l.enter("bob", 0, "entered 6")
 		write(t, filepath.Join(l.etc, "runs", "6.seen"), "", 0o644)
 		l.enter("cid", 0, "refused locked 6 1000 1000 bob of bob's laptop")
-		if err := errors.Join(os.RemoveAll(filepath.Join(l.etc, "runs")), os.WriteFile(filepath.Join(l.etc, "runs"), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(l.etc, "runs")), os.WriteFile(filepath.Join(l.etc, "runs"), nil, 0o600))
 		l.enter("ann", 5, "refused unnoted 0 0 1000 -")
 	})
 }
@@ -310,28 +308,18 @@ func TestFencedWithoutCluster(t *testing.T) {
 		if seen := conn.Observe(within(t), nil); seen.Trouble != nil || seen.Entered.Epoch != 1 || !seen.Entered.Alone || !seen.Entered.Held {
 			t.Fatalf("she sees %+v", seen.Entered)
 		}
-		if err := conn.Leave(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.Leave(within(t)))
 	}
 	conn := connect(t, hers, ann)
-	if _, err := conn.Run(within(t), on("/var/one", "hers"), secret.Value{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(conn.Run(within(t), on("/var/one", "hers"), secret.Value{})))
 	if seen := connect(t, his, bob).Observe(within(t), nil); seen.Trouble == nil || seen.Trouble.Code.String() != "host-locked" ||
 		!strings.Contains(seen.Trouble.Text, "ann@laptop") || !strings.Contains(seen.Trouble.Remedy, "aaaa") {
 		t.Errorf("he is given %+v", seen.Trouble)
 	}
-	if err := s.Advance(LockSpan + time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Advance(LockSpan+time.Second))
 	other := connect(t, his, bob)
-	if _, err := other.Run(within(t), on("/var/one", "his"), secret.Value{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Leave(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(other.Run(within(t), on("/var/one", "his"), secret.Value{})))
+	must(t, other.Leave(within(t)))
 	for _, c := range []*Conn{conn, connect(t, hers, ann)} {
 		_, err := c.Run(within(t), on("/var/one", "hers again"), secret.Value{})
 		if e := asError(t, err); e.Code.String() != "newer-run" {
@@ -353,8 +341,6 @@ func second[T any](_ T, err error) error { return err }
 func hidden(t *testing.T, text string) secret.Value {
 	t.Helper()
 	v, err := secret.New(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }

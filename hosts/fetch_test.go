@@ -70,9 +70,7 @@ func TestFetch(t *testing.T) {
 	if got := f.read(f.dir, "."+f.Artifact.SHA256+".download"); got != string(f.data[:400]) {
 		t.Errorf("%d bytes are kept of what was interrupted", len(got))
 	}
-	if err := f.deliver(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.deliver(t))
 	f.arrived(t)
 	asked := f.read(f.State, "curl")
 	if strings.Count(asked, "\n") != 2 || !strings.Contains(asked, "--url "+f.Artifact.Source+"\n") {
@@ -99,9 +97,7 @@ func TestFetchWrongBytes(t *testing.T) {
 	// What was interrupted may be the beginning of another file: then from the start.
 	f.Set("served", string(f.data))
 	write(t, filepath.Join(f.dir, "."+f.Artifact.SHA256+".download"), "other", 0o600)
-	if err := f.deliver(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.deliver(t))
 	f.arrived(t)
 }
 

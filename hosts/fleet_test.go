@@ -112,17 +112,13 @@ func (f *testFleet) realStrangers(t *testing.T) {
 		"connection-lost", Talking, none, "printed more than 4194304 bytes")
 
 	stopped := daemonOf(f.login.PublicKey(), "")
-	if err := stopped.process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stopped.process.Signal(syscall.SIGSTOP))
 	add("sshd is stopped", stopped.address, "no-ssh-answer", Handshaking, byHandshake, "")
 
 	// One login under way is all it takes, and this one never finishes.
 	busy := daemonOf(f.login.PublicKey(), "MaxStartups 1\n")
 	c, err := net.Dial("tcp", busy.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	busy.wait("Connection from")
 	add("sshd is busy", busy.address, "no-ssh-answer", Handshaking, none, "the host closed the connection")
@@ -134,9 +130,7 @@ func (f *testFleet) realStrangers(t *testing.T) {
 // has stopped does the command print anything.
 func (f *testFleet) vanishing(t *testing.T) {
 	fifo := filepath.Join(openDir(t), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o666))
 	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: f.login.PublicKey(),
 		config: fmt.Sprintf("ForceCommand read -r go <%s; /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n", fifo)})
 	r := newRelay()

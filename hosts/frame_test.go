@@ -123,9 +123,7 @@ func TestParse(t *testing.T) {
 				ids = append(ids, id)
 			}
 			got, err := parse(testMark, tt.stdout, tt.stderr, asked(ids...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := reply{root: tt.root, whole: !tt.cut, facts: tt.want}
 			if diff := cmp.Diff(want, got, whole); diff != "" {
 				t.Errorf("reply (-want +got):\n%s", diff)

@@ -24,9 +24,7 @@ var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Genera
 func newRSAKey(t testing.TB) *rsa.PrivateKey {
 	t.Helper()
 	key, err := rsaKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key
 }
 
@@ -67,9 +65,7 @@ func TestCheck(t *testing.T) {
 func TestAlgorithms(t *testing.T) {
 	t.Parallel()
 	curve, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tests := []struct {
 		name string
 		key  string // "": no pin
@@ -113,9 +109,7 @@ func pemOf(t testing.TB, private any, passphrase string) string {
 	if passphrase != "" {
 		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "acme", []byte(passphrase))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(pem.EncodeToMemory(block))
 }
 
@@ -143,9 +137,7 @@ func TestParsePrivateKey(t *testing.T) {
 			t.Parallel()
 			key, err := ParsePrivateKey(tt.text)
 			if tt.err == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if got, want := keyText(key.PublicKey()), keyText(signer(t, private).PublicKey()); got != want {
 					t.Errorf("key = %s, want %s", got, want)
 				}

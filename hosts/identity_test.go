@@ -155,9 +155,7 @@ func TestIdentityParsers(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("parsed (-want +got):\n%s", diff)
 			}

@@ -35,29 +35,21 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 	}
 	a, b, older := pinOf(t, "acme-1", "id-2"), pinOf(t, "acme-2", "id-1"), pinOf(t, "acme-1", "id-1")
 	a.Serial, b.Serial, b.Unfinished = "C0700001", "C0700002", true
-	if err := k.Update(put(b, a, older)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Update(put(b, a, older)))
 	want := []plan.Pin{older, a, b}
 	got, err := k.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pins, by name and server id (-want +got):\n%s", diff)
 	}
 	text, err := os.ReadFile(k.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first := "acme-1,id-1 " + older.Key + " since=2026-03-04T05:06:07Z\n"
 	if !strings.HasPrefix(string(text), first) {
 		t.Errorf("file begins with %q, want ssh's own form %q", text, first)
 	}
 	info, err := os.Stat(k.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode = %v, want 0600", info.Mode().Perm())
 	}
@@ -71,9 +63,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 		t.Errorf("after a removal: %v, %v, want %v", got, err, b)
 	}
 	left, err := os.ReadDir(filepath.Dir(k.Path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(left) != 2 {
 		t.Errorf("files other than the pins and their lock: %v", left)
 	}
@@ -85,13 +75,9 @@ func TestKnownHostsUpdateWithoutChange(t *testing.T) {
 	k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
 	p := pinOf(t, "acme-1", "id-1")
 	text := "# made by hand\n\n  acme-1,id-1 " + p.Key + " since=2026-03-04T05:06:07Z  \r\n"
-	if err := os.WriteFile(k.Path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(k.Path, []byte(text), 0o600))
 	var seen []plan.Pin
-	if err := k.Update(func(have []plan.Pin) []plan.Pin { seen = have; return have }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Update(func(have []plan.Pin) []plan.Pin { seen = have; return have }))
 	if diff := cmp.Diff([]plan.Pin{p}, seen); diff != "" {
 		t.Errorf("pins (-want +got):\n%s", diff)
 	}
@@ -140,9 +126,7 @@ func TestKnownHostsBrokenLine(t *testing.T) {
 			t.Parallel()
 			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
 			text := line + "\n# comment\n" + tt.text + "\n" + line + "\n"
-			if err := os.WriteFile(k.Path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(k.Path, []byte(text), 0o600))
 			got, err := k.All()
 			if err == nil || got != nil || !strings.Contains(err.Error(), k.Path+":3: ") {
 				t.Errorf("All = %d pins, %v, want an error that names %s:3", len(got), err, k.Path)
@@ -166,9 +150,7 @@ func TestKnownHostsUnkeepablePin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
-			if err := k.Update(put(good)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, k.Update(put(good)))
 			bad := good
 			bad.Name = name
 			err := k.Update(put(bad))
@@ -212,9 +194,7 @@ func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 	}
 	wg.Wait()
 	got, err := (KnownHosts{Path: path}).All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(pins, got); diff != "" {
 		t.Errorf("pins (-want +got):\n%s", diff)
 	}
@@ -224,15 +204,9 @@ func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 func TestKnownHostsUnusablePlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "folder", "known_hosts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "locked", "known_hosts.lock"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must(t, os.MkdirAll(filepath.Join(dir, "folder", "known_hosts"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(dir, "locked", "known_hosts.lock"), 0o700))
 	tests := []struct {
 		name, path string
 		read       bool // reading fails as well

@@ -76,9 +76,7 @@ func shellLeg(t *testing.T, s shell) leg {
 func connLeg(conn *Conn) leg {
 	return func(t *testing.T, questions []question) reply {
 		r, err := conn.exchange(within(t), questions, 10*time.Second, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r
 	}
 }
@@ -98,21 +96,15 @@ func simulatedLeg(t *testing.T) leg {
 	key := newKey(t)
 	m, err := simulated.Create(filepath.Join(t.TempDir(), "mac"), simulated.Factory{Serial: "C07ACME001", OSVersion: "26.3", User: "m1",
 		AuthorizedKeys: []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))}, PasswordlessSudo: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r, err := m.Run(within(t), "root", "mkdir -p /stubs/state /stubs/bin && chmod 0777 /stubs/state"); err != nil || r.Exit != 0 {
 		t.Fatal(r, err)
 	}
 	for name, text := range settingsTools("/stubs/state") {
-		if err := m.WriteFile(path.Join("/stubs/bin", name), []byte("#!/bin/sh\n"+text+"\n"), 0, 0, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.WriteFile(path.Join("/stubs/bin", name), []byte("#!/bin/sh\n"+text+"\n"), 0, 0, 0o755))
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

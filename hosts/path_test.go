@@ -95,9 +95,8 @@ func TestPaths(t *testing.T) {
 				if e.Code.String() != tt.code || !strings.Contains(err.Error(), tt.text) || e.Remedy == "" {
 					t.Errorf("error = %v (%s), want %s with %q", err, e.Code, tt.code, tt.text)
 				}
-			} else if err != nil {
-				t.Fatal(err)
 			} else {
+				must(t, err)
 				if conn.path != tt.path {
 					t.Errorf("path = %q, want %q", conn.path, tt.path)
 				}
@@ -119,9 +118,7 @@ func TestPaths(t *testing.T) {
 func noServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

@@ -34,9 +34,7 @@ func acme1() Target { return target("acme-1", peerAddress) }
 func listen(t testing.TB, handle func(net.Conn)) *peer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &peer{dial: book(map[string]string{peerAddress + ":22": l.Addr().String()}), listener: l}
 	p.changed = sync.NewCond(&p.mu)
 	p.accepting.Go(func() {

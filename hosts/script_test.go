@@ -27,22 +27,16 @@ func TestCommandLineGolden(t *testing.T) {
 		{id: "user.shell", Command: plan.Command{Name: "shell", Script: "printf '%s' \"it's $1 and $2\"", As: plan.Login,
 			Args: []string{"acme's", "$(secret)"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if strings.Contains(got, "acme") || strings.Contains(got, "secret") {
 		t.Error("an argument is in the command line; arguments travel only on stdin")
 	}
 	golden := filepath.Join("testdata", "command-line.golden")
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("command line (-want +got), write it again with -update:\n%s", diff)
 	}
@@ -54,9 +48,7 @@ func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
 	t.Parallel()
 	line := func(args ...string) string {
 		text, err := commandLine("", DefaultPrologue, []question{{id: "a.b", Command: plan.Command{Script: "echo", As: plan.Root, Args: args}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return text
 	}
 	if line("acme-1", "x") != line("acme-2", "$(y)'") {
@@ -133,9 +125,7 @@ func TestScriptsAreSound(t *testing.T) {
 		"job-run.sh": scriptlint.Change, "job-start.sh": scriptlint.Change, "fence.sh": scriptlint.Change, "leave.sh": scriptlint.Change,
 	}
 	names, err := fs.Glob(files, "scripts/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(names) != len(kinds) {
 		t.Errorf("scripts are %q, this test knows %d", names, len(kinds))
 	}

@@ -135,9 +135,7 @@ func TestOpenSSH(t *testing.T) {
 			want["name.computer"] = said(0, fmt.Sprintf("acme's %d\n$(no)\n", n), "")
 			want["login.user"] = said(0, "ci\n", "")
 			facts, _, err := conn.Probe(within(t), probes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(want, facts, whole); diff != "" {
 				t.Errorf("facts after the changes (-want +got):\n%s", diff)
 			}
@@ -224,9 +222,8 @@ func TestOpenSSHKeys(t *testing.T) {
 			conn, err := c.Connect(within(t), to)
 			if tt.code != "" {
 				wantError(t, err, tt.code, tt.phase, "")
-			} else if err != nil {
-				t.Fatal(err)
 			} else {
+				must(t, err)
 				if tt.pin != nil && keyText(conn.key) != keyText(tt.pin) {
 					t.Errorf("key = %s, want the pinned %s", keyText(conn.key), keyText(tt.pin))
 				}
@@ -259,9 +256,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 		// This folder stands for /etc/macfleet, where no test may write. It is
 		// macfleet's, so that the test can remove what root leaves in it.
 		dir := filepath.Join(m.state, fmt.Sprintf("etc-%d", round))
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o755))
 		at := func(cmd plan.Command) plan.Command {
 			if !strings.Contains(cmd.Script, "/etc/macfleet") {
 				t.Errorf("%s does not name /etc/macfleet", cmd.Name)
@@ -296,9 +291,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 		}
 		facts, _, err := conns[1].Probe(within(t), []plan.Probe{
 			{ID: "host.marker", Command: at(own("file", plan.Login, "host.json"))}, {ID: "host.claim", Command: at(own("file", plan.Login, "claim.json"))}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen := plan.HostSeen{Facts: facts}
 		identify(&seen)
 		if diff := cmp.Diff(inventory.Present(acmeMarker()), seen.Marker, whole); diff != "" {
@@ -308,9 +301,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 			t.Errorf("claim (-want +got):\n%s", diff)
 		}
 		left, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(left) != 2 {
 			t.Errorf("the scripts left %v behind", left)
 		}

@@ -24,19 +24,13 @@ func TestTurns(t *testing.T) {
 		t.Helper()
 		read := make(chan error, 1)
 		go func() { _, err := io.ReadFull(far, make([]byte, len(text))); read <- err }()
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-read; err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(w.Write([]byte(text))))
+		must(t, <-read)
 	}
 	hear := func(text string) {
 		t.Helper()
 		go func() { _, _ = far.Write([]byte(text)) }()
-		if _, err := io.ReadFull(w, make([]byte, len(text))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(io.ReadFull(w, make([]byte, len(text)))))
 	}
 	hear("banner") // unsolicited
 	say("question")
@@ -106,9 +100,7 @@ func TestExec(t *testing.T) {
 	conn.Close()
 	p.closed(t) // no writer got any more
 	want, err := c.Exec(probes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want.Line != got.Line {
 		t.Errorf("the line differs (-want +got):\n%s", cmp.Diff(want.Line, got.Line))
 	}

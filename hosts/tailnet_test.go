@@ -63,9 +63,7 @@ func knows(name, address string) string {
 // invents is a way to a name server that gives an address of the tailnet's range to every name.
 func invents(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var serving sync.WaitGroup
 	t.Cleanup(func() { server.Close(); serving.Wait() })
 	serving.Go(func() {

@@ -59,9 +59,7 @@ func TestUndoWithoutQueue(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		l.want(0, l.arm("a", "60"))
 		queue := filepath.Join(l.etc, "undo", "queue")
-		if err := os.RemoveAll(queue); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(queue))
 		write(t, queue, "", 0o600)
 		l.clock(1060)
 		l.daemon(0)

@@ -13,17 +13,13 @@ import (
 // freeze stops the control server: it accepts connections and does not answer.
 func (s *control) freeze(t *testing.T) {
 	t.Helper()
-	if err := s.process.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.process.cmd.Process.Signal(syscall.SIGSTOP))
 }
 
 // thaw ends freeze.
 func (s *control) thaw(t *testing.T) {
 	t.Helper()
-	if err := s.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.process.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // hasKey waits until the daemon tries to log in, so that it has the key.
@@ -33,9 +29,7 @@ func (m *machine) hasKey(t *testing.T) {
 		log, err := os.ReadFile(m.file("log"))
 		return bytes.Contains(log, []byte("doLogin(regen=")), err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestFrozen kills the command that joins while the control server does not answer. The daemon has the key and joins by
@@ -53,23 +47,17 @@ func TestFrozen(t *testing.T) {
 	commands := map[string]*exec.Cmd{}
 	for name, m := range machines {
 		key := filepath.Join(t.TempDir(), "key")
-		if err := os.WriteFile(key, []byte(keys[name]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(key, []byte(keys[name]), 0o600))
 		commands[name] = limited(t, tailscale(t), "--socket="+m.file("sock"), "up", "--login-server="+s.url, "--auth-key=file:"+key,
 			"--hostname="+name, "--accept-dns=false", "--timeout=80s")
-		if err := commands[name].Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, commands[name].Start())
 	}
 	for name, m := range machines {
 		m.hasKey(t)
 		if got := m.status(t); got.BackendState == "Running" {
 			t.Errorf("%s has joined a frozen control server: %+v", name, got)
 		}
-		if err := commands[name].Process.Signal(signals[name]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, commands[name].Process.Signal(signals[name]))
 		_ = commands[name].Wait() // by the signal
 	}
 	s.thaw(t)

@@ -34,9 +34,7 @@ func TestStepKilled(t *testing.T) {
 			s.freeze(t)
 			script := m.begin(t, join, key)
 			m.tries(t)
-			if err := syscall.Kill(-script.Process.Pid, tt.signal); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Kill(-script.Process.Pid, tt.signal))
 			if err := script.Wait(); err == nil {
 				t.Error("the script ended without an error")
 			}
@@ -136,9 +134,7 @@ func (m *mac) tries(t *testing.T) {
 		log, err := os.ReadFile(m.Path("/var/log/tailscaled.log"))
 		return bytes.Contains(log, []byte("doLogin(regen=")), err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // clean fails if a key is anywhere on the Mac.

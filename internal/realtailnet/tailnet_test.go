@@ -23,9 +23,7 @@ func (m *machine) recorded(t testing.TB, name string, args ...string) {
 	}
 	r := m.cli(t, args...)
 	text := regexp.MustCompile(`hskey-[A-Za-z]+-[\w-]+`).ReplaceAllString(r.out, "hskey-x")
-	if err := os.WriteFile(filepath.Join(*record, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(*record, name), []byte(text), 0o644))
 }
 
 // TestJoin: a host joins with a one-use key, and no second one does.
@@ -159,9 +157,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("back as %+v, was %+v", after.Self, before.Self)
 	}
 	m.stop()
-	if err := os.Remove(m.file("state")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(m.file("state")))
 	m.start(t)
 	got := m.await(t, "daemon without a state", func(s status) bool { return s.BackendState == "NeedsLogin" })
 	m.recorded(t, "status-no-state.json", "status", "--json")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -97,13 +98,9 @@ func (c *cluster) as(t testing.TB, token string) kube.Interface {
 	t.Helper()
 	config := &rest.Config{Host: c.url, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: 1000, Burst: 1000}
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	api, err := kube.NewForConfigAndClient(config, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	return api
 }
@@ -134,9 +131,7 @@ func (c *cluster) options(t *testing.T) kubernetes.Options {
 func (c *cluster) client(t *testing.T, o kubernetes.Options) *kubernetes.Client {
 	t.Helper()
 	client, err := kubernetes.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -145,11 +140,23 @@ func (c *cluster) client(t *testing.T, o kubernetes.Options) *kubernetes.Client 
 func (c *cluster) prepared(t *testing.T) *kubernetes.Client {
 	t.Helper()
 	client := c.client(t, c.options(t))
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, client)
 	c.control(t)
 	return client
+}
+
+// prepare does what `init cluster` does.
+func prepare(t *testing.T, client *kubernetes.Client) {
+	t.Helper()
+	must(t, errOf(client.Prepare(t.Context(), kubernetes.PrepareOptions{})))
+}
+
+// kept fails unless a plan finds every object as it must be.
+func kept(t *testing.T, client *kubernetes.Client) {
+	t.Helper()
+	if left := wrong(objects(t, client)); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
 }
 
 // control fills the token Secrets of this test's namespaces on the real server,
@@ -212,9 +219,7 @@ func identified(t *testing.T, client *kubernetes.Client, host string) string {
 		t.Fatalf("identify %s: %+v, %v", host, i, err)
 	}
 	token, err := client.Token(t.Context(), host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return token.Reveal()
 }
 
@@ -245,16 +250,20 @@ func name(t *testing.T, suffix string) string { return fmt.Sprintf("%s-%s", ns(t
 func sandboxCluster(t testing.TB) *cluster {
 	t.Helper()
 	dir := t.TempDir()
-	if err := sandbox.Create(dir, sandbox.Seed{ClusterUID: "33333333-3333-4333-8333-333333333333", CreatedAt: time.Now().Add(-time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sandbox.Create(dir, sandbox.Seed{ClusterUID: "33333333-3333-4333-8333-333333333333", CreatedAt: time.Now().Add(-time.Hour)}))
 	api, err := sandbox.New(dir, sandbox.Options{Token: adminToken})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served := httptest.NewServer(api)
 	t.Cleanup(served.Close)
 	c := &cluster{name: "sandbox", url: served.URL, dir: dir}
 	c.admin = c.as(t, adminToken)
 	return c
+}
+
+// must ends a test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -26,16 +26,10 @@ func (c *cluster) withKey(t *testing.T) (*kubernetes.Client, kubernetes.Options)
 	o.PodNamespaces = []string{ns(t) + "-ci", ns(t) + "-web"}
 	client := c.client(t, o)
 	key, err := secret.New("the fleet's key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id", Value: key}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errOf(client.Prepare(t.Context(), kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id", Value: key}})))
 	for _, ns := range o.PodNamespaces {
-		if _, err := c.admin.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "env"}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "env"}}, metav1.CreateOptions{})))
 	}
 	c.control(t)
 	return client, o
@@ -108,9 +102,7 @@ func TestPodNamespaceGoes(t *testing.T) {
 				t.Errorf("before: %+v, %v", last, err)
 			}
 		}
-		if left := wrong(objects(t, client)); len(left) != 0 {
-			t.Errorf("left: %v", left)
-		}
+		kept(t, client)
 		eventually(t, "the right is gone", func() error { return refused(getSecret(t, agent, gone, "env")) })
 		if err := getSecret(t, agent, o.PodNamespaces[0], "env"); err != nil {
 			t.Errorf("the other went along: %v", err)

@@ -41,9 +41,7 @@ func TestMetadataIsNeverAsked(t *testing.T) {
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never says a word
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	accepted := make(chan net.Conn, 16)
 	go func() {
 		defer close(accepted)
@@ -58,9 +56,7 @@ func TestBlackHole(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: client,
 		URL: "http://" + l.Addr().String(), AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(accepted) > 0 {
 		t.Error("a request was sent before it was needed")
 	}
@@ -142,9 +138,7 @@ func oneZone(t *testing.T, handle func(r *http.Request) (int, any)) *scaleway.Cl
 	t.Cleanup(s.Close)
 	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: s.Client(),
 		URL: s.URL, AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Hurry()
 	return c
 }
@@ -293,9 +287,7 @@ func TestElsewhere(t *testing.T) {
 			t.Cleanup(s.Close)
 			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, Known: []string{"fr-par-1", "fr-par-3"},
 				HTTP: s.Client(), URL: s.URL, AccessKey: access, SecretKey: key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Hurry()
 			if got := c.Elsewhere(t.Context()).String(); !strings.HasPrefix(got, tc.want) || !tc.broken && got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)

@@ -170,9 +170,8 @@ func TestGone(t *testing.T) {
 			now := world{lists: []string{tc.listed}}
 			c, _, _ := replayed(t, func(r *http.Request) []byte { return now.answer(t, r) })
 			if tc.listed != "" {
-				if _, err := c.List(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				_, err := c.List(t.Context())
+				must(t, err)
 			}
 			now = tc.world
 			gone, err := c.Gone(t.Context(), "fr-par-1", serverID)
@@ -252,13 +251,10 @@ func TestWaiting(t *testing.T) {
 			asked++
 			return fixture(t, answers[asked-1])
 		}}}, Waiting: func(w transport.Waiting) { got = append(got, w) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Sleep(func(time.Duration) {})
-	if _, err := c.Get(t.Context(), "fr-par-1", serverID); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Get(t.Context(), "fr-par-1", serverID)
+	must(t, err)
 	var whys []string
 	for _, w := range got {
 		whys = append(whys, fmt.Sprint(w.Try, w.Method, w.Why, w.For, w.RequestID != ""))

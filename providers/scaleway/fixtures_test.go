@@ -47,9 +47,7 @@ func replayed(t *testing.T, recorded func(r *http.Request) []byte) (*scaleway.Cl
 	p := &replay{t: t, recorded: recorded}
 	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: &http.Client{Transport: p},
 		URL: "https://api.example", AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pauses []time.Duration
 	c.Sleep(func(d time.Duration) { pauses = append(pauses, d) })
 	c.At(today)
@@ -60,9 +58,7 @@ func replayed(t *testing.T, recorded func(r *http.Request) []byte) (*scaleway.Cl
 func fixture(t testing.TB, path ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -131,9 +127,7 @@ var requestID = regexp.MustCompile(`(?m)^X-Request-Id: (.*)$`)
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir("testdata/errors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(entries) != len(refusals) {
 		t.Errorf("%d fixtures, %d expectations", len(entries), len(refusals))
 	}
@@ -231,9 +225,7 @@ func TestBrokenAnswers(t *testing.T) {
 			})
 			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: &http.Client{Transport: trip},
 				URL: "https://api.example", AccessKey: access, SecretKey: key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Patience(time.Millisecond)
 			var waited int
 			c.Sleep(func(time.Duration) { waited++; broken = waited < 2 })

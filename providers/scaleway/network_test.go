@@ -44,9 +44,7 @@ func TestNoAnswer(t *testing.T) {
 			asked := 0
 			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, URL: "https://api.example", AccessKey: access, SecretKey: key,
 				HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { asked++; return nil, tc.err })}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.Sleep(func(time.Duration) {})
 			err = tc.do(c)
 			var e *inventory.ProviderError

@@ -39,15 +39,11 @@ func TestCredentials(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "config.yaml")
 			if c.file != "" {
-				if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(c.file), 0o600))
 			}
 			for _, name := range []string{"SCW_PROFILE", "SCW_DEFAULT_PROJECT_ID", "SCW_ACCESS_KEY", "SCW_SECRET_KEY", "SCW_API_URL"} {
 				t.Setenv(name, "") // put back afterwards
-				if err := os.Unsetenv(name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Unsetenv(name))
 			}
 			t.Setenv("SCW_CONFIG_PATH", path)
 			if c.access != "" {
@@ -80,9 +76,7 @@ func api(t *testing.T, handle func(r *http.Request) (int, any)) *scaleway.Client
 	t.Cleanup(s.Close)
 	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1", "fr-par-3"}, HTTP: s.Client(),
 		URL: s.URL, AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -159,9 +153,7 @@ func TestListOnce(t *testing.T) {
 		return 200, map[string]any{"total_count": 2, "servers": []any{object("b", "two"), object("a", "one")}}
 	})
 	list, err := c.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(list) != 2 || list[0].Name != "one" || list[1].Name != "two" || list[0].OSFamily != "Tahoe" || !list[0].Usable() {
 		t.Errorf("%+v", list)
 	}
@@ -180,5 +172,12 @@ func TestListStops(t *testing.T) {
 	t.Cleanup(func() { close(over) }) // before the server is closed, which waits
 	if _, err := c.List(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
