@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
@@ -73,12 +71,8 @@ func TestFenceWithLease(t *testing.T) {
 		l.enter("ann", 6, "refused newer 7 1005 1005 bob of bob's laptop")
 		l.enter("bob", 9, "entered 9") // it was raised
 		l.enter("bob", 7, "entered 9") // and an exec of before is still its own
-		if got := l.runs(); got != "9 9.seen" {
-			t.Errorf("left: %s", got)
-		}
-		if got := l.read(l.etc, "runs", "9"); got != "bob cluster 1005 of bob's laptop\n" {
-			t.Errorf("note %q", got)
-		}
+		is(t, "left", l.runs(), "9 9.seen")
+		is(t, "note", l.read(l.etc, "runs", "9"), "bob cluster 1005 of bob's laptop\n")
 	})
 }
 
@@ -190,14 +184,10 @@ func TestFenceShowsWhoEntered(t *testing.T) {
 			return seen
 		}
 		want := plan.Entered{ID: "ann", Who: "of ann's laptop", Epoch: 1, At: time.Unix(1000, 0).UTC(), Alone: true, Held: true, Idle: 42 * time.Second}
-		if diff := cmp.Diff(&want, show().Entered); diff != "" {
-			t.Errorf("held (-want +got):\n%s", diff)
-		}
+		is(t, "held", show().Entered, &want)
 		l.want(0, own("leave", plan.Root, "ann"))
 		want.Held = false
-		if diff := cmp.Diff(&want, show().Entered); diff != "" {
-			t.Errorf("left (-want +got):\n%s", diff)
-		}
+		is(t, "left", show().Entered, &want)
 	})
 }
 
@@ -227,9 +217,7 @@ func TestOneLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"": "somebody", "ann@mac": "ann@mac", "a\nMARK refused\r\tx": "a MARK refused x", "größe": "gr e", `a\b`: "a b",
 		strings.Repeat("x", 200): strings.Repeat("x", 100)} {
-		if got := oneLine(in); got != want {
-			t.Errorf("oneLine(%q) = %q", in, got)
-		}
+		is(t, in, oneLine(in), want)
 	}
 }
 
@@ -287,9 +275,7 @@ func TestFenced(t *testing.T) {
 			t.Errorf("%s: %s: %v", name, e.Code, e)
 		}
 	}
-	if got := s.text("/var/one") + s.text("/etc/macfleet/host.json") + s.text("/etc/macfleet/claim.json"); got != "first" {
-		t.Errorf("on the Mac: %q", got)
-	}
+	is(t, "on the Mac", s.text("/var/one")+s.text("/etc/macfleet/host.json")+s.text("/etc/macfleet/claim.json"), "first")
 	if a, err := connect(t, s.client(), acme1()).Run(within(t), plan.Command{Name: "id", Script: "ls /etc/macfleet", As: plan.Root}, secret.Value{}); err != nil || strings.Contains(a.Stdout, "jobs") || strings.Contains(a.Stdout, "undo") {
 		t.Errorf("left by the older run: %q, %v", a.Stdout, err)
 	}
@@ -326,9 +312,7 @@ func TestFencedWithoutCluster(t *testing.T) {
 			t.Errorf("she continues: %v", err)
 		}
 	}
-	if got := s.text("/var/one"); got != "his" {
-		t.Errorf("on the Mac: %q", got)
-	}
+	is(t, "on the Mac", s.text("/var/one"), "his")
 }
 
 func scriptFailed(err error) bool {

@@ -191,9 +191,7 @@ func (m member) judge(t *testing.T, d Deadlines, seen plan.HostSeen, err error) 
 	for id := range want {
 		got[id] = seen.Facts.Get(id)
 	}
-	if diff := cmp.Diff(want, got, whole); diff != "" {
-		t.Errorf("%s: facts (-want +got):\n%s", m.target.Server.Name, diff)
-	}
+	is(t, m.target.Server.Name+": facts", got, want)
 	if diff := cmp.Diff([]inventory.Seen[string]{inventory.Present("C07ACME001"), inventory.Present("26.3")},
 		[]inventory.Seen[string]{seen.Serial, seen.OSVersion}, whole); diff != "" {
 		t.Errorf("%s: serial and version (-want +got):\n%s", m.target.Server.Name, diff)
@@ -224,9 +222,7 @@ func TestFleet(t *testing.T) {
 	f.realStrangers(t)
 	f.observe(t)
 	for i, d := range f.upstream {
-		if got := containing(strings.Split(d.log(), "\n"), "Failed "); got != 0 {
-			t.Errorf("sshd %d refused %d logins", i, got)
-		}
+		is(t, fmt.Sprintf("sshd %d: refused logins", i), containing(strings.Split(d.log(), "\n"), "Failed "), 0)
 	}
 }
 
@@ -252,9 +248,7 @@ func (f *testFleet) observe(t *testing.T) {
 	for i, m := range f.members {
 		m.judge(t, c.opts.Deadlines, results[i].seen, results[i].err)
 	}
-	if got := c.Stats().Connections; got != int64(len(f.members)) {
-		t.Errorf("%d connections to %d hosts", got, len(f.members))
-	}
+	is(t, "connections", c.Stats().Connections, int64(len(f.members)))
 	for _, p := range f.peers {
 		p.hungUp(t)
 	}

@@ -91,12 +91,8 @@ func startAgent(t testing.TB, keys ...ed25519.PrivateKey) string {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, socket) {
 		t.Fatalf("ssh-agent says %q, %v", line, err)
 	}
-	conn, err := net.Dial("unix", socket)
-	must(t, err)
-	defer conn.Close()
-	client := agent.NewClient(conn) // it reads the connection itself, so there is one
 	for i, k := range keys {
-		must(t, client.Add(agent.AddedKey{PrivateKey: k, Comment: "acme-" + string(rune('1'+i))}))
+		addKey(t, socket, k, "acme-"+string(rune('1'+i)))
 	}
 	return socket
 }
@@ -117,10 +113,10 @@ func portOf(t testing.TB, address string) string {
 	return number
 }
 
-func addKey(t testing.TB, socket string, private any) {
+func addKey(t testing.TB, socket string, private any, comment string) {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
 	must(t, err)
 	defer conn.Close()
-	must(t, agent.NewClient(conn).Add(agent.AddedKey{PrivateKey: private}))
+	must(t, agent.NewClient(conn).Add(agent.AddedKey{PrivateKey: private, Comment: comment}))
 }

@@ -138,7 +138,7 @@ func TestOpenSSHAgentRSA(t *testing.T) {
 	private := newRSAKey(t)
 	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: signer(t, private).PublicKey()})
 	socket := startAgent(t)
-	addKey(t, socket, private)
+	addKey(t, socket, private, "")
 	c := New(Options{User: me(t), Agent: socket, Deadlines: patient(), Dial: book(map[string]string{peerAddress + ":22": d.address})})
 	connect(t, c, acme1())
 }

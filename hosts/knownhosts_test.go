@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -39,9 +37,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 	want := []plan.Pin{older, a, b}
 	got, err := k.All()
 	must(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("pins, by name and server id (-want +got):\n%s", diff)
-	}
+	is(t, "pins, by name and server id", got, want)
 	text, err := os.ReadFile(k.Path)
 	must(t, err)
 	first := "acme-1,id-1 " + older.Key + " since=2026-03-04T05:06:07Z\n"
@@ -78,9 +74,7 @@ func TestKnownHostsUpdateWithoutChange(t *testing.T) {
 	must(t, os.WriteFile(k.Path, []byte(text), 0o600))
 	var seen []plan.Pin
 	must(t, k.Update(func(have []plan.Pin) []plan.Pin { seen = have; return have }))
-	if diff := cmp.Diff([]plan.Pin{p}, seen); diff != "" {
-		t.Errorf("pins (-want +got):\n%s", diff)
-	}
+	is(t, "pins", seen, []plan.Pin{p})
 	if got, err := os.ReadFile(k.Path); err != nil || string(got) != text {
 		t.Errorf("file = %q, %v, want it untouched", got, err)
 	}
@@ -122,23 +116,20 @@ func TestKnownHostsBrokenLine(t *testing.T) {
 		{"endless line", strings.Repeat("A", 1<<17)},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
-			text := line + "\n# comment\n" + tt.text + "\n" + line + "\n"
-			must(t, os.WriteFile(k.Path, []byte(text), 0o600))
-			got, err := k.All()
-			if err == nil || got != nil || !strings.Contains(err.Error(), k.Path+":3: ") {
-				t.Errorf("All = %d pins, %v, want an error that names %s:3", len(got), err, k.Path)
-			}
-			err = k.Update(func([]plan.Pin) []plan.Pin { t.Error("a broken file was changed"); return nil })
-			if err == nil || !strings.Contains(err.Error(), k.Path+":3: ") {
-				t.Errorf("Update = %v, want an error that names %s:3", err, k.Path)
-			}
-			if after, err := os.ReadFile(k.Path); err != nil || string(after) != text {
-				t.Errorf("the file is not what it was: %v", err)
-			}
-		})
+		k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+		text := line + "\n# comment\n" + tt.text + "\n" + line + "\n"
+		must(t, os.WriteFile(k.Path, []byte(text), 0o600))
+		got, err := k.All()
+		if err == nil || got != nil || !strings.Contains(err.Error(), k.Path+":3: ") {
+			t.Errorf("%s: All = %d pins, %v, want an error that names %s:3", tt.name, len(got), err, k.Path)
+		}
+		err = k.Update(func([]plan.Pin) []plan.Pin { t.Error("a broken file was changed"); return nil })
+		if err == nil || !strings.Contains(err.Error(), k.Path+":3: ") {
+			t.Errorf("%s: Update = %v, want an error that names %s:3", tt.name, err, k.Path)
+		}
+		if after, err := os.ReadFile(k.Path); err != nil || string(after) != text {
+			t.Errorf("%s: the file is not what it was: %v", tt.name, err)
+		}
 	}
 }
 
@@ -147,23 +138,20 @@ func TestKnownHostsUnkeepablePin(t *testing.T) {
 	t.Parallel()
 	good := pinOf(t, "acme-1", "id-1")
 	for _, name := range []string{"#acme", "@revoked", "acme 9", "acme,9", "acme\n9", "", " acme", "acme\x00"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
-			must(t, k.Update(put(good)))
-			bad := good
-			bad.Name = name
-			err := k.Update(put(bad))
-			if back, _ := k.All(); err == nil && len(back) != 2 {
-				t.Fatalf("it was written and %d pins came back", len(back))
-			}
-			if err != nil && !strings.Contains(err.Error(), "rename the server") {
-				t.Errorf("error = %v, want a remedy", err)
-			}
-			if got, err := k.All(); err != nil || !slices.Contains(got, good) {
-				t.Errorf("pins = %v, %v: the other pin is lost", got, err)
-			}
-		})
+		k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+		must(t, k.Update(put(good)))
+		bad := good
+		bad.Name = name
+		err := k.Update(put(bad))
+		if back, _ := k.All(); err == nil && len(back) != 2 {
+			t.Fatalf("%q was written and %d pins came back", name, len(back))
+		}
+		if err != nil && !strings.Contains(err.Error(), "rename the server") {
+			t.Errorf("%q: error = %v, want a remedy", name, err)
+		}
+		if got, err := k.All(); err != nil || !slices.Contains(got, good) {
+			t.Errorf("%q: pins = %v, %v: the other pin is lost", name, got, err)
+		}
 	}
 }
 
@@ -195,9 +183,7 @@ func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 	wg.Wait()
 	got, err := (KnownHosts{Path: path}).All()
 	must(t, err)
-	if diff := cmp.Diff(pins, got); diff != "" {
-		t.Errorf("pins (-want +got):\n%s", diff)
-	}
+	is(t, "pins", got, pins)
 }
 
 // TestKnownHostsUnusablePlace uses places that root cannot write to either.
@@ -216,16 +202,13 @@ func TestKnownHostsUnusablePlace(t *testing.T) {
 		{"the lock is a folder", filepath.Join(dir, "locked", "known_hosts"), false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			k := KnownHosts{Path: tt.path}
-			if _, err := k.All(); (err != nil) != tt.read {
-				t.Errorf("All = %v, want an error: %t", err, tt.read)
-			}
-			err := k.Update(put(pinOf(t, "acme-1", "id-1")))
-			if err == nil || !strings.Contains(err.Error(), "pinned host keys: ") {
-				t.Errorf("Update = %v, want an error that says what was written", err)
-			}
-		})
+		k := KnownHosts{Path: tt.path}
+		if _, err := k.All(); (err != nil) != tt.read {
+			t.Errorf("%s: All = %v, want an error: %t", tt.name, err, tt.read)
+		}
+		err := k.Update(put(pinOf(t, "acme-1", "id-1")))
+		if err == nil || !strings.Contains(err.Error(), "pinned host keys: ") {
+			t.Errorf("%s: Update = %v, want an error that says what was written", tt.name, err)
+		}
 	}
 }

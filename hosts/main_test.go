@@ -83,6 +83,18 @@ func connect(t testing.TB, c *Client, to Target) *Conn {
 	return conn
 }
 
+// connected is connect for a goroutine that is not the test's own: nil after an error.
+func connected(t testing.TB, c *Client, to Target) *Conn {
+	t.Helper()
+	conn, err := c.Connect(within(t), to)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
 func probe(id, script string, args ...string) plan.Probe {
 	return plan.Probe{ID: id, Command: plan.Command{Name: id, Script: script, As: plan.Login, Args: args}}
 }
@@ -98,5 +110,13 @@ func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// is fails unless something is as it must be.
+func is[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, whole); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

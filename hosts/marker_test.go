@@ -87,18 +87,14 @@ func TestClaimAndMarker(t *testing.T) {
 	for _, claim := range []plan.Claim{ours, theirs, ours} {
 		got, err := conn.Claim(within(t), claim)
 		must(t, err)
-		if diff := cmp.Diff(ours, got); diff != "" {
-			t.Errorf("the claim on the host (-want +got):\n%s", diff)
-		}
+		is(t, "the claim on the host", got, ours)
 	}
 	for _, marker := range []plan.Marker{acmeMarker(), acmeMarker().With("power", plan.Digest{Wanted: "a", Facts: "it's"})} {
 		must(t, conn.WriteMarker(within(t), marker, ""))
 		seen = conn.Observe(within(t), nil)
 		want := plan.HostSeen{Path: Public, Marker: inventory.Present(marker), Claim: inventory.Present(ours), Serial: inventory.Present("C07ACME001"),
 			OSVersion: inventory.Present("26.3"), Jobs: inventory.Unread[[]plan.Job]("exit code 1: launchctl does not print its jobs"), Root: true, Key: seen.Key, Fingerprint: seen.Fingerprint, LoginKey: seen.LoginKey, Facts: seen.Facts}
-		if diff := cmp.Diff(want, seen, whole); diff != "" {
-			t.Errorf("seen (-want +got):\n%s", diff)
-		}
+		is(t, "seen", seen, want)
 	}
 	other := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient(), Prologue: withStubs(bin)}), acme1())
 	held := acmeMarker()

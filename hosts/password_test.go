@@ -140,9 +140,7 @@ func TestPasswordCheck(t *testing.T) {
 			if exit != c.exit || g.tries() != c.tries || !strings.Contains(said, c.said) {
 				t.Errorf("%s: exit %d after %d tries, want %d after %d; it said %q", c.mode, exit, g.tries(), c.exit, c.tries, said)
 			}
-			if got := g.note(t); got != c.after {
-				t.Errorf("%s: noted %q, want %q", c.mode, got, c.after)
-			}
+			is(t, c.mode+": noted", g.note(t), c.after)
 		}
 	})
 }

@@ -104,12 +104,8 @@ func TestPaths(t *testing.T) {
 			}
 			near.closed(t)
 			far.closed(t)
-			if got := s.attempts.Load(); got != tt.attempts {
-				t.Errorf("%d keys offered over the tailnet, want %d", got, tt.attempts)
-			}
-			if got := public.attempts.Load(); got != tt.public {
-				t.Errorf("%d keys offered over the public address, want %d", got, tt.public)
-			}
+			is(t, "keys offered over the tailnet", s.attempts.Load(), tt.attempts)
+			is(t, "keys offered over the public address", public.attempts.Load(), tt.public)
 		})
 	}
 }
@@ -167,16 +163,12 @@ func TestStarts(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() {
-			conn, err := c.Connect(within(t), target("acme-"+string(rune('a'+i)), peerAddress))
-			if err != nil {
-				t.Error(err)
+			conn := connected(t, c, target("acme-"+string(rune('a'+i)), peerAddress))
+			if conn == nil {
 				return
 			}
-			conn.Close()
 		})
 	}
 	wg.Wait()
-	if got := most.Load(); got != limit {
-		t.Errorf("at most %d connections were under way at once, want %d", got, limit)
-	}
+	is(t, "at once", most.Load(), limit)
 }

@@ -101,6 +101,17 @@ func (p *peer) hungUp(t testing.TB) {
 	}
 }
 
+// serving returns a peer that is a small SSH server, a client of it, and a connection.
+func serving(t testing.TB, s *server) (*peer, *Client, *Conn) {
+	t.Helper()
+	if s.key == nil {
+		s.key = newKey(t)
+	}
+	p := listen(t, s.handle)
+	c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
+	return p, c, connect(t, c, acme1())
+}
+
 // untilClosed returns when the client has closed the connection.
 func untilClosed(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 

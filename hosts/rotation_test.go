@@ -82,9 +82,7 @@ func TestPreviousKeyStays(t *testing.T) {
 	if err := conn.RetireKey(within(t)); !errors.As(err, &failed) || failed.Answer.Exit != 3 {
 		t.Errorf("with a line that has options: %v", err)
 	}
-	if got := s.text(providerKeys); got != before {
-		t.Errorf("removed without a login: %q", got)
-	}
+	is(t, "without a login", s.text(providerKeys), before)
 }
 
 // TestKeyScriptsLeaveTheFile: a write that fails leaves the file as it was.

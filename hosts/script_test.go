@@ -89,16 +89,13 @@ func TestData(t *testing.T) {
 		{"NUL in the user", "acme\x00", nil, "", "the login user"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := data("MARK", tt.user, 7, tt.questions)
-			if got != tt.want {
-				t.Errorf("data = %q, want %q", got, tt.want)
-			}
-			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("error = %v, want one with %q", err, tt.err)
-			}
-		})
+		got, err := data("MARK", tt.user, 7, tt.questions)
+		if got != tt.want {
+			t.Errorf("%s: data = %q, want %q", tt.name, got, tt.want)
+		}
+		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: error = %v, want one with %q", tt.name, err, tt.err)
+		}
 	}
 }
 

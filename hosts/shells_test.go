@@ -202,9 +202,7 @@ func TestShellsAgree(t *testing.T) {
 		if len(want) < len(questions) {
 			delete(r.facts, "a.absent")
 		}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 		if r.root != isRoot() {
 			t.Errorf("root = %t, want %t", r.root, isRoot())
 		}
@@ -243,9 +241,7 @@ func TestShellsArguments(t *testing.T) {
 			"a.order": said(0, "<1><><3>", ""),
 		}
 		r := s.ask(t, DefaultPrologue, me(t), 10, questions)
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 	})
 }
 
@@ -347,9 +343,7 @@ func TestShellsWatchdog(t *testing.T) {
 		})
 		want := plan.Facts{"good.0": said(0, "good", ""), "bad.0": unread(stoppedByWatchdog), "good.1": said(0, "<x\n>", ""),
 			"bad.1": unread(stoppedByWatchdog), "good.2": said(0, "good", "")}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 		allDead(t, f, "up")
 	})
 }
@@ -362,9 +356,7 @@ func TestWatchdogKills(t *testing.T) {
 	stubborn := `trap "" TERM; exec 3>"$1"; printf up >&3; while :; do sleep 1000; done`
 	r := shells()[0].ask(t, DefaultPrologue, me(t), 1, []question{login("bad.0", stubborn, w.path), login("good.0", "printf good")})
 	want := plan.Facts{"bad.0": unread(stoppedByWatchdog), "good.0": said(0, "good", "")}
-	if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	is(t, "answers", r.facts, want)
 	allDead(t, f, "up")
 }
 
@@ -387,9 +379,7 @@ func TestShellsInput(t *testing.T) {
 		}
 		delete(r.facts, "a.reads")
 		want := plan.Facts{"a.reads-a-line": said(0, "acme", ""), "a.reads-nothing": said(3, "", ""), "a.hangs": unread(stoppedByWatchdog), "a.none": said(0, "", "")}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 	})
 }
 
@@ -401,9 +391,7 @@ func TestShellsUnknownUser(t *testing.T) {
 	if isRoot() {
 		want = plan.Facts{"a.user": said(126, "", "watchdog: cannot become no-such-user\n"), "a.root": said(0, "root\n", "")}
 	}
-	if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	is(t, "answers", r.facts, want)
 }
 
 // TestShellsLoginUserOfRoot asks as the login user where the exchange itself
@@ -433,9 +421,7 @@ func TestShellsLoginUserOfRoot(t *testing.T) {
 			"a.hangs":     unread(stoppedByWatchdog),
 			"a.root":      said(0, "root\n", ""),
 		}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 		allDead(t, f, "up")
 	})
 }

@@ -113,9 +113,7 @@ func TestSimulatedUndo(t *testing.T) {
 				} else {
 					must(t, err)
 				}
-				if got := s.text("/var/live") + "," + s.text("/var/kept"); got != live+","+kept {
-					t.Errorf("live and kept: %s, want %s,%s", got, live, kept)
-				}
+				is(t, "live and kept", s.text("/var/live")+","+s.text("/var/kept"), live+","+kept)
 				seen := conn.Observe(within(t), nil)
 				if seen.Trouble != nil || (seen.Undone != nil) != (tt.why != "") || seen.Undone != nil && seen.Undone.Why != tt.why {
 					t.Errorf("trouble %+v, undone %+v", seen.Trouble, seen.Undone)
@@ -130,7 +128,6 @@ func TestSimulatedJobs(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
 	conn := connect(t, s.client(), acme1())
-	defer conn.Close()
 	for as, want := range map[plan.User]string{plan.Root: "root", plan.Login: "m1"} {
 		for range 2 {
 			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, `id -un; printf '<%s>' "$@"; echo oh >&2; exit 7`, "it's", "", "a\n"))
@@ -161,7 +158,6 @@ func TestSimulatedDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
 	conn := connect(t, s.client(), acme1())
-	defer conn.Close()
 	d := deliveryOf(random(100_000))
 	for i := range 2 {
 		got, err := conn.Deliver(within(t), d.Delivery, d.source)
@@ -193,7 +189,6 @@ func TestSimulatedFetch(t *testing.T) {
 			s.Connect(simulated.Outside{Download: func(string) (io.ReadSeekCloser, error) { return nopClose{bytes.NewReader(data)}, nil }})
 			must(t, s.SetSwitch("download", how))
 			conn := connect(t, s.client(), acme1())
-			defer conn.Close()
 			d := deliveryOf(data)
 			d.Artifact.Source, d.Artifact.Fetch = "https://releases.acme.dev/tool", fleet.FetchHost
 			for _, want := range wants {
@@ -229,7 +224,6 @@ func TestSimulatedFirewall(t *testing.T) {
 	}
 	must(t, s.ArmCut(false))
 	conn := connect(t, s.client(), acme1())
-	defer conn.Close()
 	s.dialed = func() error {
 		if reachable, err := s.Reachable(); err != nil || reachable {
 			return err
@@ -244,7 +238,5 @@ func TestSimulatedFirewall(t *testing.T) {
 	if a, err := conn.Run(within(t), plan.Command{Name: "rules", As: plan.Root, Script: "pfctl -a acme -sr"}, secret.Value{}); err != nil || a.Exit != 0 || a.Stdout != "" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if got := s.text("/var/kept"); got != "" {
-		t.Errorf("what was not confirmed is kept: %q", got)
-	}
+	is(t, "kept, though not confirmed", s.text("/var/kept"), "")
 }

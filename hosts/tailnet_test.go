@@ -124,9 +124,7 @@ func TestTailnetIsAskedOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := asked.Load(); got != 1 {
-		t.Errorf("asked %d times for 50 hosts, want once", got)
-	}
+	is(t, "asked for 50 hosts", asked.Load(), 1)
 	all = tailnet.Devices{{Name: "acme-1", Address: netip.MustParseAddr("100.64.0.1")}}
 	clock = clock.Add(tailnetAge + time.Second)
 	if got, err := c.tailnetAddress(within(t), "acme-1"); got != "100.64.0.1" || err != nil || asked.Load() != 2 {

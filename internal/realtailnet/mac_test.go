@@ -183,6 +183,22 @@ func (m *mac) perform(t testing.TB, c plan.Change) plan.Answer {
 	return plan.Answer{}
 }
 
+// upTo makes the planned changes before one, and returns that.
+func (m *mac) upTo(t testing.TB, is func(plan.Change) bool) plan.Change {
+	t.Helper()
+	f := m.look(t)
+	for _, c := range f.Changes {
+		if is(c) {
+			return c
+		}
+		if a := m.perform(t, c); a.Exit != 0 {
+			t.Fatalf("%s: %+v", c.Command.Name, a)
+		}
+	}
+	t.Fatalf("it is not among\n%s", changes(f))
+	return plan.Change{}
+}
+
 // input is what a change's script reads: a new key, as the step renders it.
 func (m *mac) input(t testing.TB, c plan.Change) string {
 	t.Helper()

@@ -90,6 +90,22 @@ func (m *machine) join(t testing.TB, tags string) status {
 	return m.await(t, "joined daemon", func(s status) bool { return s.BackendState == "Running" && len(s.Self.Addresses) > 0 })
 }
 
+// bothJoin lets a host of the fleet and a machine that scrapes join at the same time.
+func bothJoin(t testing.TB, host, scraper *machine) (ofHost, ofScraper status) {
+	t.Helper()
+	joined := make(chan status)
+	go func() {
+		defer close(joined) // also after a failure
+		joined <- scraper.join(t, scrapeTag)
+	}()
+	ofHost = host.join(t, fleetTag)
+	ofScraper, ok := <-joined
+	if !ok {
+		t.FailNow()
+	}
+	return ofHost, ofScraper
+}
+
 // status is what the tests read of the daemon's status besides what macfleet's parsers read.
 type status struct {
 	Version      string

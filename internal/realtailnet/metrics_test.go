@@ -51,16 +51,7 @@ func TestMetrics(t *testing.T) {
 	t.Cleanup(func() { _ = web.Close(); <-served })
 
 	host, scraper := s.machine(t, "metrics-1"), s.machine(t, "scraper")
-	joined := make(chan status)
-	go func() {
-		defer close(joined) // also after a failure
-		joined <- scraper.join(t, scrapeTag)
-	}()
-	target := host.join(t, fleetTag)
-	seen, ok := <-joined
-	if !ok {
-		t.FailNow()
-	}
+	target, seen := bothJoin(t, host, scraper)
 
 	var page string
 	err = await("page of node_exporter over the tailnet", func() (bool, error) {

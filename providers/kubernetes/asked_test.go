@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
@@ -54,9 +52,7 @@ func TestAsked(t *testing.T) {
 		client := c.client(t, o)
 		must(t, errOf(client.Nodes(t.Context())))
 		slices.Sort(a.lines)
-		if diff := cmp.Diff([]string{"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"}, a.lines); diff != "" {
-			t.Error(diff)
-		}
+		is(t, a.lines, []string{"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"})
 		a.lines = nil
 		client.Observe(t.Context(), true)
 		slices.Sort(a.lines)
@@ -79,9 +75,7 @@ func TestAsked(t *testing.T) {
 		if c.name == "real" { // what the cluster gives out there has no authority, so it is requested twice
 			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasSuffix(l, "kube-root-ca.crt") })
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		is(t, got, want)
 	})
 }
 

@@ -85,9 +85,7 @@ func TestCAPILeaves(t *testing.T) {
 		}
 		// The role is shared by the whole cluster: tests that run at the same time may have bound it.
 		prepared = slices.DeleteFunc(prepared, func(o inventory.Object) bool { return o.Kind == "ClusterRole" })
-		if diff := cmp.Diff([]string{"RoleBinding macfleet", "Role macfleet"}, named(prepared)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, named(prepared), []string{"RoleBinding macfleet", "Role macfleet"})
 		prepare(t, boss)
 		kept(t, boss)
 		// With the block again all is made again.
@@ -178,9 +176,7 @@ func TestCAPIByHand(t *testing.T) {
 		}
 		must(t, errOf(roles.Update(t.Context(), r, metav1.UpdateOptions{})))
 		own, prepared := surplus(objects(t, c.client(t, without)))
-		if diff := cmp.Diff(made(t)[1:3], named(own)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, named(own), made(t)[1:3])
 		for _, name := range []string{made(t)[0], made(t)[3]} {
 			if !slices.Contains(named(prepared), name) {
 				t.Errorf("an administrator's: %v; want %s", named(prepared), name)
@@ -220,9 +216,7 @@ func TestCAPIByEarlierVersions(t *testing.T) {
 		must(t, errOf(c.admin.CoreV1().Namespaces().Update(t.Context(), n, metav1.UpdateOptions{})),
 			errOf(c.admin.RbacV1().ClusterRoleBindings().Update(t.Context(), b, metav1.UpdateOptions{})))
 		own, _ := surplus(objects(t, client))
-		if diff := cmp.Diff(made(t), named(own)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, named(own), made(t))
 		prepare(t, client)
 		kept(t, client)
 		_, err = c.admin.CoreV1().Secrets(with.CAPI.Namespace).Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})

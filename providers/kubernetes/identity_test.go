@@ -52,9 +52,7 @@ func TestIdentity(t *testing.T) {
 		if err != nil || !made.Complete() || made.Host != host {
 			t.Fatalf("made %+v, %v", made, err)
 		}
-		if diff := cmp.Diff([]inventory.Identity{made}, identities(t, client)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, identities(t, client), []inventory.Identity{made})
 		again, err := client.Identify(t.Context(), host)
 		if err != nil || !cmp.Equal(again, made) {
 			t.Errorf("again: %+v, %v; was %+v", again, err, made)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -105,9 +103,7 @@ func TestNodes(t *testing.T) {
 	for i := range want {
 		want[i].Taints = inventory.Present([]inventory.Taint{})
 	}
-	if diff := cmp.Diff(want, nodes, cmp.AllowUnexported(want[0].Taints)); diff != "" {
-		t.Error(diff)
-	}
+	is(t, nodes, want)
 	if nodes[1].ServerID() != "id-b" {
 		t.Errorf("server id %q", nodes[1].ServerID())
 	}

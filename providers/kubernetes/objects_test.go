@@ -78,9 +78,7 @@ func TestKeep(t *testing.T) {
 		if c.name == "sandbox" { // there a Secret goes with its account
 			want["Secret capi-remote-token"] = "missing"
 		}
-		if diff := cmp.Diff(want, wrong(broken)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, wrong(broken), want)
 		keep(broken)
 		c.capiSecret(t, o)
 		if err := client.Keep(t.Context(), inventory.Object{Kind: "Secret", Namespace: "kube-system", Name: "x"}); err == nil {
@@ -139,9 +137,7 @@ func TestKubeconfigChanged(t *testing.T) {
 		s.Data["value"] = []byte("by hand")
 		must(t, errOf(secrets.Update(t.Context(), s, metav1.UpdateOptions{FieldManager: "kubectl-edit"})))
 		list := objects(t, client)
-		if diff := cmp.Diff(map[string]string{"Secret acme-kubeconfig": "differs its content was changed by kubectl-edit"}, wrong(list)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, wrong(list), map[string]string{"Secret acme-kubeconfig": "differs its content was changed by kubectl-edit"})
 		for _, k := range list {
 			must(t, client.Keep(t.Context(), k))
 		}

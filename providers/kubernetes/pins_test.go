@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,9 +35,7 @@ func holds(t *testing.T, store kubernetes.PinStore, want ...plan.Pin) {
 	t.Helper()
 	have, err := store.All()
 	must(t, err)
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Error(diff)
-	}
+	is(t, have, want)
 }
 
 // TestPins keeps the pins in the cluster, takes over those of this machine once,
@@ -65,9 +62,7 @@ func TestPins(t *testing.T) {
 		holds(t, store, pin(2), pin(3))
 		// This machine remembers it as a witness: a member without a pin must not look new.
 		holds(t, cache, pin(1), pin(2), pin(3))
-		if diff := cmp.Diff(kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}}, store.Recall()); diff != "" {
-			t.Error(diff)
-		}
+		is(t, store.Recall(), kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}})
 
 		o := c.options(t)
 		o.Token = "refused"

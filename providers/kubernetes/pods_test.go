@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,9 +84,7 @@ func TestPodsSeen(t *testing.T) {
 				Finalizers: pending.Finalizers},
 			{Namespace: ns(t), Name: "d", UID: string(mirror.UID), Node: mac, Phase: "Pending", Mirror: true},
 		}
-		if diff := cmp.Diff(want, podsOf(t, client)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, podsOf(t, client), want)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -93,9 +92,7 @@ func TestPodNamespaceGoes(t *testing.T) {
 		o.PodNamespaces = o.PodNamespaces[:1]
 		client = c.client(t, o)
 		binding, own, why := "RoleBinding macfleet-tart-kubelet-"+ns(t), "RoleBinding macfleet-pods-"+ns(t), "surplus pod_namespaces does not name "+gone
-		if diff := cmp.Diff(map[string]string{binding: why, own: why}, wrong(objects(t, client))); diff != "" {
-			t.Error(diff)
-		}
+		is(t, wrong(objects(t, client)), map[string]string{binding: why, own: why})
 		for _, dry := range []bool{true, false} {
 			before, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: dry})
 			if last := before[len(before)-1]; err != nil || last.State != inventory.ObjectSurplus || last.Namespace != gone {
