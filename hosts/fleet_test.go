@@ -186,6 +186,7 @@ func (m member) judge(t *testing.T, d Deadlines, seen plan.HostSeen, err error) 
 		t.Errorf("%s, which is healthy: %v", m.target.Server.Name, err)
 		return
 	}
+	is(t, m.target.Server.Name+": pinned", seen.Pinned, m.target.Trust.Pin != nil)
 	want := plan.Facts{"a.name": said(0, "<"+m.target.Server.Name+">", ""), "a.words": said(0, echoed(words()), ""), "a.fails": said(3, "", "oh\n")}
 	got := make(plan.Facts)
 	for id := range want {
