@@ -176,7 +176,7 @@ func (c *cluster) control(t *testing.T) {
 	namespaces := []string{ns(t), agents(t)}
 	go func() {
 		defer close(done)
-		pause := time.NewTicker(50 * time.Millisecond)
+		pause := time.NewTicker(100 * time.Millisecond)
 		defer pause.Stop()
 		for {
 			for _, namespace := range namespaces {
