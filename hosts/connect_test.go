@@ -17,13 +17,9 @@ import (
 func TestConnectUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closed := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	hangs := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	tests := []struct {
 		name   string
@@ -51,9 +47,7 @@ func TestConnectUnreachable(t *testing.T) {
 			if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
 				t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
 			}
-			if got := c.Stats(); got != (Stats{}) {
-				t.Errorf("stats = %+v of a connection that never was", got)
-			}
+			is(t, "stats of a connection that never was", c.Stats(), (Stats{}))
 		})
 	}
 }
@@ -72,54 +66,6 @@ func TestConnectCancelled(t *testing.T) {
 	wantError(t, err, "no-ssh-answer", Handshaking, "canceled")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want one that wraps context.Canceled", err)
-	}
-}
-
-func TestConnectHostKey(t *testing.T) {
-	t.Parallel()
-	key, other := newKey(t), newKey(t)
-	tests := []struct {
-		name     string
-		to       Target
-		refuse   bool
-		code     string // "": connects
-		phase    Phase
-		text     string
-		remedy   string
-		attempts int32
-	}{
-		{name: "no pin", to: acme1(), attempts: 1},
-		{name: "pinned", to: pinned(acme1(), key.PublicKey()), attempts: 1},
-		{name: "another key", to: pinned(acme1(), other.PublicKey()), code: "wrong-host-key", phase: HostKey,
-			text: "the host shows " + ssh.FingerprintSHA256(key.PublicKey()), remedy: "macfleet hosts forget-key acme-1"},
-		{name: "no key of the pinned type", to: pinned(acme1(), signer(t, newRSAKey(t)).PublicKey()), code: "wrong-host-key", phase: HostKey,
-			text: "no common algorithm", remedy: "macfleet hosts forget-key acme-1"},
-		{name: "login refused", to: pinned(acme1(), key.PublicKey()), refuse: true, code: "key-not-installed", phase: Authorising,
-			text: "tried once, not again", remedy: "authorized_keys", attempts: 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := &server{key: key, refuse: tt.refuse}
-			p := listen(t, s.handle)
-			c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
-			conn, err := c.Connect(within(t), tt.to)
-			if tt.code != "" {
-				wantError(t, err, tt.code, tt.phase, tt.text)
-				if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
-					t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
-				}
-			} else if err != nil {
-				t.Fatal(err)
-			} else {
-				conn.Close()
-			}
-			p.closed(t)
-			// The provider bans an address after failed logins.
-			if got := s.attempts.Load(); got != tt.attempts {
-				t.Errorf("the key was offered %d times, want %d", got, tt.attempts)
-			}
-		})
 	}
 }
 
@@ -159,8 +105,7 @@ func TestHostKeyOfNewSessionKeys(t *testing.T) {
 	t.Run("the same", func(t *testing.T) {
 		t.Parallel()
 		key := newKey(t)
-		p := listen(t, (&server{key: key, command: answer, config: often}).handle)
-		conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+		_, _, conn := serving(t, &server{key: key, command: answer, config: often})
 		for range 3 {
 			seen := conn.Observe(within(t), nil)
 			if seen.Trouble != nil || seen.Key != keyText(key.PublicKey()) {
@@ -171,8 +116,7 @@ func TestHostKeyOfNewSessionKeys(t *testing.T) {
 	t.Run("another", func(t *testing.T) {
 		t.Parallel()
 		key, other := &swapping{first: newKey(t)}, newKey(t)
-		p := listen(t, (&server{key: key, command: answer, config: often}).handle)
-		conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+		_, _, conn := serving(t, &server{key: key, command: answer, config: often})
 		key.now.Store(&other)
 		seen := conn.Observe(within(t), nil)
 		if seen.Trouble == nil || seen.Key != keyText(key.first.PublicKey()) {

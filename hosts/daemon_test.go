@@ -52,9 +52,7 @@ func startDaemon(t testing.TB, o daemonOptions) *daemon {
 		"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys") + "\n"
 	for i, private := range o.hostKeys {
 		block, err := ssh.MarshalPrivateKey(private, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		name := filepath.Join(dir, fmt.Sprintf("host_key_%d", i))
 		write(t, name, string(pem.EncodeToMemory(block)), 0o600)
 		config += "HostKey " + name + "\n"
@@ -83,9 +81,7 @@ func sshdPath(t testing.TB) string {
 	if isRoot() {
 		// sshd of root insists on its folder for privilege separation, which a
 		// machine that never started the service lacks.
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll("/run/sshd", 0o755))
 	}
 	return path
 }
@@ -93,27 +89,19 @@ func sshdPath(t testing.TB) string {
 func tryDaemon(t testing.TB, path, dir, config, loopback string) *daemon {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := l.Addr().(*net.TCPAddr)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	file := filepath.Join(dir, "sshd_config")
 	write(t, file, fmt.Sprintf("ListenAddress %s\nPort %d\n%s", loopback, address.Port, config), 0o600)
 	d := &daemon{address: address.String()}
 	d.changed = sync.NewCond(&d.mu)
 	// The log goes through a pipe of our own: exec's would wait for sessions too.
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(path, "-D", "-e", "-f", file)
 	cmd.Stderr = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	_ = w.Close()
 	d.process = cmd.Process
 	read := make(chan struct{})

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/internal/secret"
@@ -70,9 +69,7 @@ func answers(t *testing.T, s stranger) {
 	if seen.Trouble != nil {
 		t.Fatalf("trouble: %+v", seen.Trouble)
 	}
-	if diff := cmp.Diff(said(0, "<acme>", ""), seen.Facts.Get("a.b"), whole); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
-	}
+	is(t, "answer", seen.Facts.Get("a.b"), said(0, "<acme>", ""))
 	conn.Close()
 	p.closed(t)
 }
@@ -100,9 +97,7 @@ func observing(t *testing.T, conn *Conn) error {
 		t.Fatalf("seen = %+v, want its trouble", seen)
 	}
 	want := plan.HostSeen{Trouble: seen.Trouble, Path: Public, Key: keyText(conn.key), Fingerprint: ssh.FingerprintSHA256(conn.key)}
-	if diff := cmp.Diff(want, seen, whole); diff != "" {
-		t.Errorf("seen (-want +got):\n%s", diff)
-	}
+	is(t, "seen", seen, want)
 	text, ok := strings.CutPrefix(seen.Trouble.Text, string(Talking)+": ")
 	if !ok {
 		t.Errorf("trouble = %q, want the phase in front", seen.Trouble.Text)

@@ -177,9 +177,7 @@ func TestDeliverFails(t *testing.T) {
 			if _, err := connect(t, c, acme1()).Deliver(within(t), d.Delivery, d.source); err != nil {
 				t.Error(err)
 			}
-			if got := listed(t, dir); got != digest(data) {
-				t.Errorf("left behind: %q", got)
-			}
+			is(t, "left behind", listed(t, dir), digest(data))
 		})
 	}
 }
@@ -216,9 +214,7 @@ func TestDeliverGoesOn(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(dir, d.Artifact.SHA256)); err != nil || !bytes.Equal(data, d.data) {
 		t.Errorf("%v, %d bytes", err, len(data))
 	}
-	if got := listed(t, dir); got != d.Artifact.SHA256 {
-		t.Errorf("left behind: %q", got)
-	}
+	is(t, "left behind", listed(t, dir), d.Artifact.SHA256)
 }
 
 // TestDeliverPassesOver what is not a beginning of the artifact, and what is longer.
@@ -260,13 +256,11 @@ func TestDeliverTwiceAtOnce(t *testing.T) {
 	both.Add(2)
 	for range 2 {
 		done.Go(func() {
-			conn, err := c.Connect(within(t), acme1())
-			if err != nil {
-				t.Error(err)
+			conn := connected(t, c, acme1())
+			if conn == nil {
 				both.Done()
 				return
 			}
-			defer conn.Close()
 			meet := hook(func() { both.Done(); both.Wait() })
 			if _, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:3<<20]), meet, bytes.NewReader(d.data[3<<20:])))); err != nil {
 				t.Error(err)
@@ -274,9 +268,7 @@ func TestDeliverTwiceAtOnce(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if got := listed(t, dir); got != d.Artifact.SHA256 {
-		t.Errorf("left behind: %q", got)
-	}
+	is(t, "left behind", listed(t, dir), d.Artifact.SHA256)
 }
 
 // TestDeliverLimit brings an artifact to eight real hosts at once: never are more
@@ -299,12 +291,10 @@ func TestDeliverLimit(t *testing.T) {
 		done.Go(func() {
 			to := target(fmt.Sprintf("acme-%d", i), fmt.Sprintf("192.0.2.%d", i+1))
 			to.Server.ID = fmt.Sprint(i)
-			conn, err := c.Connect(within(t), to)
-			if err != nil {
-				t.Error(err)
+			conn := connected(t, c, to)
+			if conn == nil {
 				return
 			}
-			defer conn.Close()
 			source := d.from(io.MultiReader(hook(func() {
 				n := now.Add(1)
 				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -320,13 +310,9 @@ func TestDeliverLimit(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if got := most.Load(); got != limit {
-		t.Errorf("%d artifacts were on their way at once, want %d", got, limit)
-	}
+	is(t, "at once", most.Load(), limit)
 	for i := range all {
-		if got := listed(t, folder(fmt.Sprint(i))); got != d.Artifact.SHA256 {
-			t.Errorf("host %d has %q", i, got)
-		}
+		is(t, "artifacts of a host", listed(t, folder(fmt.Sprint(i))), d.Artifact.SHA256)
 	}
 }
 
@@ -411,9 +397,7 @@ func TestParseLook(t *testing.T) {
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 9949: "9.9 kB", 20 << 20: "21 MB", 60_000_000: "60 MB", 999_600: "1.0 MB", 400_000_000_000: "400 GB"} {
-		if got := size(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
-		}
+		is(t, fmt.Sprint(n), size(n), want)
 	}
 }
 

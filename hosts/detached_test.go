@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
@@ -43,18 +41,13 @@ func TestRunDetached(t *testing.T) {
 			n := newLines(t)
 			n.Set("session", "")
 			conn := connect(t, n.jobClient(), acme1())
-			defer conn.Close()
 			for range 2 {
 				a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, "cat; "+echo+"; echo oh >&2; exit 7", hostile()...))
 				if !scriptFailed(err) {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(plan.Answer{Exit: 7, Stdout: echoed(hostile()), Stderr: "oh\n"}, a); diff != "" {
-					t.Errorf("answer (-want +got):\n%s", diff)
-				}
-				if got := n.jobs(); got != "" {
-					t.Errorf("left behind: %q", got)
-				}
+				is(t, "answer", a, plan.Answer{Exit: 7, Stdout: echoed(hostile()), Stderr: "oh\n"})
+				is(t, "left behind", n.jobs(), "")
 			}
 			// One label for each step: the database of background items must not grow.
 			if strings.Contains(strings.ReplaceAll(n.read(n.State, "launchctl"), n.etc, ""), "/etc/macfleet/jobs") {
@@ -75,7 +68,6 @@ func TestNoGuiSession(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
 	conn := connect(t, n.jobClient(), acme1())
-	defer conn.Close()
 	_, detached := conn.RunDetached(within(t), "local_network", detachedChange(plan.Gui, ":"))
 	_, run := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: ":"}, secret.Value{})
 	for _, err := range []error{detached, run} {
@@ -85,16 +77,10 @@ func TestNoGuiSession(t *testing.T) {
 		}
 	}
 	facts, _, err := conn.Probe(within(t), []plan.Probe{{ID: "a.b", Command: plan.Command{Name: "ask", As: plan.Gui, Script: ":"}}, probe("a.c", "echo c")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := plan.Facts{"a.b": unread("no gui session of " + me(t) + ": launchctl print gui/0 failed with exit code 125"), "a.c": said(0, "c\n", "")}
-	if diff := cmp.Diff(want, facts, whole); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
-	if got := n.jobs(); got != "" {
-		t.Errorf("left behind: %q", got)
-	}
+	is(t, "facts", facts, want)
+	is(t, "left behind", n.jobs(), "")
 }
 
 // TestGuiSession asks from within the session, together with other questions.
@@ -103,37 +89,24 @@ func TestGuiSession(t *testing.T) {
 	n := newLines(t)
 	n.Set("session", "")
 	conn := connect(t, n.jobClient(), acme1())
-	defer conn.Close()
 	ask := func(id, script string, args ...string) plan.Probe {
 		return plan.Probe{ID: id, Command: plan.Command{Name: id, As: plan.Gui, Script: script, Args: args}}
 	}
 	facts, _, err := conn.Probe(within(t), []plan.Probe{ask("a.b", "cat; "+echo+"; echo oh >&2; exit 3", hostile()...), probe("a.c", "echo c"), ask("a.d", "id -un")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := plan.Facts{"a.b": said(3, echoed(hostile()), "oh\n"), "a.c": said(0, "c\n", ""), "a.d": said(0, me(t)+"\n", "")}
-	if diff := cmp.Diff(want, facts, whole); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
+	is(t, "facts", facts, want)
 	a, err := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: "echo x"}, secret.Value{})
 	if err != nil || a != (plan.Answer{Stdout: "x\n"}) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if got := n.jobs(); got != "" {
-		t.Errorf("left behind: %q", got)
-	}
+	is(t, "left behind", n.jobs(), "")
 	// One that does not end is ended, and its question unanswered.
 	n.Set("slow", "")
 	facts, _, err = conn.Probe(within(t), []plan.Probe{ask("a.b", ":")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(plan.Facts{"a.b": unread(stoppedByWatchdog)}, facts, whole); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
-	if got := n.jobs(); got != "" {
-		t.Errorf("left behind: %q", got)
-	}
+	must(t, err)
+	is(t, "facts", facts, plan.Facts{"a.b": unread(stoppedByWatchdog)})
+	is(t, "left behind", n.jobs(), "")
 }
 
 // finish lets a job that launchd started finish.
@@ -159,7 +132,6 @@ func TestRunDetachedFinds(t *testing.T) {
 		return false, false
 	}
 	conn := connect(t, n.jobClient(), acme1())
-	defer conn.Close()
 	first := detachedChange(plan.Root, "echo first >>"+n.State+"/log; echo first")
 	_, err := conn.RunDetached(within(t), "build_tools", first)
 	wantError(t, err, "job-running", Talking, "install is still running after")
@@ -172,18 +144,13 @@ func TestRunDetachedFinds(t *testing.T) {
 		p.hungUp(t) // what was cancelled may have reached the host anyway
 	}
 	conn = connect(t, n.client(func(*Options) {}), acme1())
-	defer conn.Close()
 	n.Set("finish", "yes")
 	a, err := conn.RunDetached(within(t), "build_tools", first)
 	if err != nil || a.Stdout != "first\n" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if got := n.read(n.State, "log"); got != "first\n" {
-		t.Errorf("the job ran %q, want once", got)
-	}
-	if got := n.jobs(); got != "" {
-		t.Errorf("left behind: %q", got)
-	}
+	is(t, "what the job ran", n.read(n.State, "log"), "first\n")
+	is(t, "left behind", n.jobs(), "")
 }
 
 // TestRunDetachedInterrupted breaks the line at every exec that is this run's: the job runs
@@ -210,7 +177,6 @@ func TestRunDetachedRefusesInput(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
 	conn := connect(t, n.jobClient(), acme1())
-	defer conn.Close()
 	ch := detachedChange(plan.Root, ":")
 	ch.Input = plan.LoginPassword
 	if _, err := conn.RunDetached(within(t), "a", ch); err == nil || !strings.Contains(err.Error(), "must not have input") {
@@ -224,7 +190,6 @@ func TestRunDetachedLost(t *testing.T) {
 	t.Parallel()
 	n := newLines(t)
 	conn := connect(t, n.jobClient(), acme1())
-	defer conn.Close()
 	_, err := conn.RunDetached(within(t), "a", detachedChange(plan.Root, "kill -9 $PPID"))
 	if err == nil || !strings.Contains(err.Error(), "install on acme-1 has no result") {
 		t.Errorf("error = %v", err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/internal/secret"
@@ -18,9 +17,7 @@ import (
 func TestTalkCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(within(t))
-	s := &server{key: newKey(t), command: func(ch ssh.Channel, _ string) { cancel(); _, _ = io.Copy(io.Discard, ch) }}
-	p := listen(t, s.handle)
-	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+	p, _, conn := serving(t, &server{command: func(ch ssh.Channel, _ string) { cancel(); _, _ = io.Copy(io.Discard, ch) }})
 	_, err := conn.Run(ctx, probe("a.b", ":").Command, secret.Value{})
 	wantError(t, err, "connection-lost", Talking, "canceled")
 	if !errors.Is(err, context.Canceled) {
@@ -43,8 +40,7 @@ func TestRunUnread(t *testing.T) {
 		_, _ = io.WriteString(ch.Stderr(), text)
 		exit(ch, 0)
 	}
-	p := listen(t, (&server{key: newKey(t), command: command}).handle)
-	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+	_, _, conn := serving(t, &server{command: command})
 	_, err := conn.Run(within(t), plan.Command{Name: "set-power", Script: ":", As: plan.Root}, secret.Value{})
 	if want := "set-power on acme-1: needs root"; err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %q", err, want)
@@ -58,9 +54,7 @@ func TestRunUnread(t *testing.T) {
 // TestTooMuchToAsk: what cannot be sent is an error before anything is.
 func TestTooMuchToAsk(t *testing.T) {
 	t.Parallel()
-	p := listen(t, (&server{key: newKey(t)}).handle)
-	c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
-	conn := connect(t, c, acme1())
+	_, c, conn := serving(t, &server{})
 	for name, bad := range map[string]plan.Probe{
 		"script": probe("a.b", strings.Repeat(":\n", maxScript)),
 		"data":   probe("a.b", ":", "acme\x00"),
@@ -69,9 +63,7 @@ func TestTooMuchToAsk(t *testing.T) {
 			t.Errorf("%s: it was sent", name)
 		}
 	}
-	if got := c.Stats().Execs; got != 0 {
-		t.Errorf("%d execs, want none", got)
-	}
+	is(t, "execs", c.Stats().Execs, 0)
 }
 
 // TestCommandThatLeavesItsInput: a host that does not read all of its stdin has
@@ -79,20 +71,14 @@ func TestTooMuchToAsk(t *testing.T) {
 // still being written when the command ends.
 func TestCommandThatLeavesItsInput(t *testing.T) {
 	t.Parallel()
-	s := &server{key: newKey(t), command: func(ch ssh.Channel, _ string) {
+	_, _, conn := serving(t, &server{command: func(ch ssh.Channel, _ string) {
 		mark := markOf(ch)
 		frame := fmt.Sprintf("\n%s begin a.b\n%%s\n%s end 0\n", mark, mark)
 		_, _ = fmt.Fprintf(ch, "\n%s host 0\n"+frame+"\n%s done\n", mark, "one", mark)
 		_, _ = fmt.Fprintf(ch.Stderr(), frame, "")
 		exit(ch, 0)
-	}}
-	p := listen(t, s.handle)
-	conn := connect(t, New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()}), acme1())
+	}})
 	facts, _, err := conn.Probe(within(t), []plan.Probe{probe("a.b", ":", strings.Repeat("x", 8<<20))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(plan.Facts{"a.b": said(0, "one", "")}, facts, whole); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	is(t, "facts", facts, plan.Facts{"a.b": said(0, "one", "")})
 }

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
@@ -73,12 +71,8 @@ func TestFenceWithLease(t *testing.T) {
 		l.enter("ann", 6, "refused newer 7 1005 1005 bob of bob's laptop")
 		l.enter("bob", 9, "entered 9") // it was raised
 		l.enter("bob", 7, "entered 9") // and an exec of before is still its own
-		if got := l.runs(); got != "9 9.seen" {
-			t.Errorf("left: %s", got)
-		}
-		if got := l.read(l.etc, "runs", "9"); got != "bob cluster 1005 of bob's laptop\n" {
-			t.Errorf("note %q", got)
-		}
+		is(t, "left", l.runs(), "9 9.seen")
+		is(t, "note", l.read(l.etc, "runs", "9"), "bob cluster 1005 of bob's laptop\n")
 	})
 }
 
@@ -123,9 +117,7 @@ func TestFenceStrange(t *testing.T) {
 		l.enter("bob", 0, "entered 6")
 		write(t, filepath.Join(l.etc, "runs", "6.seen"), "", 0o644)
 		l.enter("cid", 0, "refused locked 6 1000 1000 bob of bob's laptop")
-		if err := errors.Join(os.RemoveAll(filepath.Join(l.etc, "runs")), os.WriteFile(filepath.Join(l.etc, "runs"), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(l.etc, "runs")), os.WriteFile(filepath.Join(l.etc, "runs"), nil, 0o600))
 		l.enter("ann", 5, "refused unnoted 0 0 1000 -")
 	})
 }
@@ -192,14 +184,10 @@ func TestFenceShowsWhoEntered(t *testing.T) {
 			return seen
 		}
 		want := plan.Entered{ID: "ann", Who: "of ann's laptop", Epoch: 1, At: time.Unix(1000, 0).UTC(), Alone: true, Held: true, Idle: 42 * time.Second}
-		if diff := cmp.Diff(&want, show().Entered); diff != "" {
-			t.Errorf("held (-want +got):\n%s", diff)
-		}
+		is(t, "held", show().Entered, &want)
 		l.want(0, own("leave", plan.Root, "ann"))
 		want.Held = false
-		if diff := cmp.Diff(&want, show().Entered); diff != "" {
-			t.Errorf("left (-want +got):\n%s", diff)
-		}
+		is(t, "left", show().Entered, &want)
 	})
 }
 
@@ -229,9 +217,7 @@ func TestOneLine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{"": "somebody", "ann@mac": "ann@mac", "a\nMARK refused\r\tx": "a MARK refused x", "größe": "gr e", `a\b`: "a b",
 		strings.Repeat("x", 200): strings.Repeat("x", 100)} {
-		if got := oneLine(in); got != want {
-			t.Errorf("oneLine(%q) = %q", in, got)
-		}
+		is(t, in, oneLine(in), want)
 	}
 }
 
@@ -289,9 +275,7 @@ func TestFenced(t *testing.T) {
 			t.Errorf("%s: %s: %v", name, e.Code, e)
 		}
 	}
-	if got := s.text("/var/one") + s.text("/etc/macfleet/host.json") + s.text("/etc/macfleet/claim.json"); got != "first" {
-		t.Errorf("on the Mac: %q", got)
-	}
+	is(t, "on the Mac", s.text("/var/one")+s.text("/etc/macfleet/host.json")+s.text("/etc/macfleet/claim.json"), "first")
 	if a, err := connect(t, s.client(), acme1()).Run(within(t), plan.Command{Name: "id", Script: "ls /etc/macfleet", As: plan.Root}, secret.Value{}); err != nil || strings.Contains(a.Stdout, "jobs") || strings.Contains(a.Stdout, "undo") {
 		t.Errorf("left by the older run: %q, %v", a.Stdout, err)
 	}
@@ -310,37 +294,25 @@ func TestFencedWithoutCluster(t *testing.T) {
 		if seen := conn.Observe(within(t), nil); seen.Trouble != nil || seen.Entered.Epoch != 1 || !seen.Entered.Alone || !seen.Entered.Held {
 			t.Fatalf("she sees %+v", seen.Entered)
 		}
-		if err := conn.Leave(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.Leave(within(t)))
 	}
 	conn := connect(t, hers, ann)
-	if _, err := conn.Run(within(t), on("/var/one", "hers"), secret.Value{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(conn.Run(within(t), on("/var/one", "hers"), secret.Value{})))
 	if seen := connect(t, his, bob).Observe(within(t), nil); seen.Trouble == nil || seen.Trouble.Code.String() != "host-locked" ||
 		!strings.Contains(seen.Trouble.Text, "ann@laptop") || !strings.Contains(seen.Trouble.Remedy, "aaaa") {
 		t.Errorf("he is given %+v", seen.Trouble)
 	}
-	if err := s.Advance(LockSpan + time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Advance(LockSpan+time.Second))
 	other := connect(t, his, bob)
-	if _, err := other.Run(within(t), on("/var/one", "his"), secret.Value{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Leave(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(other.Run(within(t), on("/var/one", "his"), secret.Value{})))
+	must(t, other.Leave(within(t)))
 	for _, c := range []*Conn{conn, connect(t, hers, ann)} {
 		_, err := c.Run(within(t), on("/var/one", "hers again"), secret.Value{})
 		if e := asError(t, err); e.Code.String() != "newer-run" {
 			t.Errorf("she continues: %v", err)
 		}
 	}
-	if got := s.text("/var/one"); got != "his" {
-		t.Errorf("on the Mac: %q", got)
-	}
+	is(t, "on the Mac", s.text("/var/one"), "his")
 }
 
 func scriptFailed(err error) bool {
@@ -353,8 +325,6 @@ func second[T any](_ T, err error) error { return err }
 func hidden(t *testing.T, text string) secret.Value {
 	t.Helper()
 	v, err := secret.New(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }

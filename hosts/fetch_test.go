@@ -67,12 +67,8 @@ func TestFetch(t *testing.T) {
 	f := newFetching(t)
 	f.Set("breaks", "")
 	wantError(t, f.deliver(t), "download-failed", Delivering, "artifact.kubelet: curl: (18) transfer closed")
-	if got := f.read(f.dir, "."+f.Artifact.SHA256+".download"); got != string(f.data[:400]) {
-		t.Errorf("%d bytes are kept of what was interrupted", len(got))
-	}
-	if err := f.deliver(t); err != nil {
-		t.Fatal(err)
-	}
+	is(t, "kept of what was interrupted", f.read(f.dir, "."+f.Artifact.SHA256+".download"), string(f.data[:400]))
+	must(t, f.deliver(t))
 	f.arrived(t)
 	asked := f.read(f.State, "curl")
 	if strings.Count(asked, "\n") != 2 || !strings.Contains(asked, "--url "+f.Artifact.Source+"\n") {
@@ -93,15 +89,11 @@ func TestFetchWrongBytes(t *testing.T) {
 	f.Set("served", "other bytes")
 	err := f.deliver(t)
 	wantError(t, err, "wrong-artifact", Delivering, digest([]byte("other bytes"))+", not "+f.Artifact.SHA256)
-	if got := listed(t, f.dir); got != "" {
-		t.Errorf("left behind: %q", got)
-	}
+	is(t, "left behind", listed(t, f.dir), "")
 	// What was interrupted may be the beginning of another file: then from the start.
 	f.Set("served", string(f.data))
 	write(t, filepath.Join(f.dir, "."+f.Artifact.SHA256+".download"), "other", 0o600)
-	if err := f.deliver(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.deliver(t))
 	f.arrived(t)
 }
 

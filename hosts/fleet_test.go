@@ -112,17 +112,13 @@ func (f *testFleet) realStrangers(t *testing.T) {
 		"connection-lost", Talking, none, "printed more than 4194304 bytes")
 
 	stopped := daemonOf(f.login.PublicKey(), "")
-	if err := stopped.process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stopped.process.Signal(syscall.SIGSTOP))
 	add("sshd is stopped", stopped.address, "no-ssh-answer", Handshaking, byHandshake, "")
 
 	// One login under way is all it takes, and this one never finishes.
 	busy := daemonOf(f.login.PublicKey(), "MaxStartups 1\n")
 	c, err := net.Dial("tcp", busy.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	busy.wait("Connection from")
 	add("sshd is busy", busy.address, "no-ssh-answer", Handshaking, none, "the host closed the connection")
@@ -134,9 +130,7 @@ func (f *testFleet) realStrangers(t *testing.T) {
 // has stopped does the command print anything.
 func (f *testFleet) vanishing(t *testing.T) {
 	fifo := filepath.Join(openDir(t), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o666))
 	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: f.login.PublicKey(),
 		config: fmt.Sprintf("ForceCommand read -r go <%s; /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"\n", fifo)})
 	r := newRelay()
@@ -192,14 +186,13 @@ func (m member) judge(t *testing.T, d Deadlines, seen plan.HostSeen, err error) 
 		t.Errorf("%s, which is healthy: %v", m.target.Server.Name, err)
 		return
 	}
+	is(t, m.target.Server.Name+": pinned", seen.Pinned, m.target.Trust.Pin != nil)
 	want := plan.Facts{"a.name": said(0, "<"+m.target.Server.Name+">", ""), "a.words": said(0, echoed(words()), ""), "a.fails": said(3, "", "oh\n")}
 	got := make(plan.Facts)
 	for id := range want {
 		got[id] = seen.Facts.Get(id)
 	}
-	if diff := cmp.Diff(want, got, whole); diff != "" {
-		t.Errorf("%s: facts (-want +got):\n%s", m.target.Server.Name, diff)
-	}
+	is(t, m.target.Server.Name+": facts", got, want)
 	if diff := cmp.Diff([]inventory.Seen[string]{inventory.Present("C07ACME001"), inventory.Present("26.3")},
 		[]inventory.Seen[string]{seen.Serial, seen.OSVersion}, whole); diff != "" {
 		t.Errorf("%s: serial and version (-want +got):\n%s", m.target.Server.Name, diff)
@@ -230,9 +223,7 @@ func TestFleet(t *testing.T) {
 	f.realStrangers(t)
 	f.observe(t)
 	for i, d := range f.upstream {
-		if got := containing(strings.Split(d.log(), "\n"), "Failed "); got != 0 {
-			t.Errorf("sshd %d refused %d logins", i, got)
-		}
+		is(t, fmt.Sprintf("sshd %d: refused logins", i), containing(strings.Split(d.log(), "\n"), "Failed "), 0)
 	}
 }
 
@@ -258,9 +249,7 @@ func (f *testFleet) observe(t *testing.T) {
 	for i, m := range f.members {
 		m.judge(t, c.opts.Deadlines, results[i].seen, results[i].err)
 	}
-	if got := c.Stats().Connections; got != int64(len(f.members)) {
-		t.Errorf("%d connections to %d hosts", got, len(f.members))
-	}
+	is(t, "connections", c.Stats().Connections, int64(len(f.members)))
 	for _, p := range f.peers {
 		p.hungUp(t)
 	}

@@ -38,9 +38,7 @@ func (h home) config(t testing.TB, text string) func(user string, names ...strin
 	file := filepath.Join(t.TempDir(), "config")
 	write(t, file, h.own(text)+"\nHost *\n UserKnownHostsFile "+h.path("known_hosts")+"\n", 0o600)
 	c, err := sshconfig.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c.Lookup
 }
 
@@ -64,9 +62,7 @@ func (h home) key(t testing.TB, name, passphrase string) (ed25519.PrivateKey, ss
 	if passphrase != "" {
 		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, name, []byte(passphrase))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	public := signer(t, private).PublicKey()
 	write(t, h.path(name), string(pem.EncodeToMemory(block)), 0o600)
 	write(t, h.path(name+".pub"), keyText(public)+" "+name+"\n", 0o644)
@@ -80,19 +76,13 @@ func startAgent(t testing.TB, keys ...ed25519.PrivateKey) string {
 	need(t, "ssh-agent")
 	// A test's own folder may have too long a name for a socket.
 	dir, err := os.MkdirTemp("", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
 	cmd := exec.Command("ssh-agent", "-D", "-a", socket)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended by itself
 		_ = cmd.Wait()
@@ -101,16 +91,8 @@ func startAgent(t testing.TB, keys ...ed25519.PrivateKey) string {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, socket) {
 		t.Fatalf("ssh-agent says %q, %v", line, err)
 	}
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	client := agent.NewClient(conn) // it reads the connection itself, so there is one
 	for i, k := range keys {
-		if err := client.Add(agent.AddedKey{PrivateKey: k, Comment: "acme-" + string(rune('1'+i))}); err != nil {
-			t.Fatal(err)
-		}
+		addKey(t, socket, k, "acme-"+string(rune('1'+i)))
 	}
 	return socket
 }
@@ -127,20 +109,14 @@ func loopback(addresses ...string) Dial {
 func portOf(t testing.TB, address string) string {
 	t.Helper()
 	_, number, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return number
 }
 
-func addKey(t testing.TB, socket string, private any) {
+func addKey(t testing.TB, socket string, private any, comment string) {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := agent.NewClient(conn).Add(agent.AddedKey{PrivateKey: private}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, agent.NewClient(conn).Add(agent.AddedKey{PrivateKey: private, Comment: comment}))
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/plan"
@@ -24,9 +23,7 @@ var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Genera
 func newRSAKey(t testing.TB) *rsa.PrivateKey {
 	t.Helper()
 	key, err := rsaKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key
 }
 
@@ -51,25 +48,20 @@ func TestCheck(t *testing.T) {
 		{"empty pin", pin(""), ours, "the pinned key of acme-1 is malformed", false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			err := Target{Trust: plan.Trust{Pin: tt.pin}}.accept(tt.shown)
-			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("accept = %v, want %q", err, tt.err)
-			}
-			if e := (*Error)(nil); (errors.As(err, &e) && e.Code == plan.CodeWrongHostKey && e.final) != tt.moved {
-				t.Errorf("accept = %v, a changed key: want %t", err, tt.moved)
-			}
-		})
+		err := Target{Trust: plan.Trust{Pin: tt.pin}}.accept(tt.shown)
+		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: accept = %v, want %q", tt.name, err, tt.err)
+		}
+		if e := (*Error)(nil); (errors.As(err, &e) && e.Code == plan.CodeWrongHostKey && e.final) != tt.moved {
+			t.Errorf("%s: accept = %v, a changed key: want %t", tt.name, err, tt.moved)
+		}
 	}
 }
 
 func TestAlgorithms(t *testing.T) {
 	t.Parallel()
 	curve, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tests := []struct {
 		name string
 		key  string // "": no pin
@@ -83,16 +75,11 @@ func TestAlgorithms(t *testing.T) {
 		{"rsa", keyText(signer(t, newRSAKey(t)).PublicKey()), []string{"rsa-sha2-512", "rsa-sha2-256"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var pin *plan.Pin
-			if tt.key != "" {
-				pin = &plan.Pin{Key: tt.key}
-			}
-			if diff := cmp.Diff(tt.want, algorithms(plan.Trust{Pin: pin})); diff != "" {
-				t.Errorf("algorithms (-want +got):\n%s", diff)
-			}
-		})
+		var pin *plan.Pin
+		if tt.key != "" {
+			pin = &plan.Pin{Key: tt.key}
+		}
+		is(t, tt.name, algorithms(plan.Trust{Pin: pin}), tt.want)
 	}
 }
 
@@ -113,9 +100,7 @@ func pemOf(t testing.TB, private any, passphrase string) string {
 	if passphrase != "" {
 		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "acme", []byte(passphrase))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(pem.EncodeToMemory(block))
 }
 
@@ -139,23 +124,18 @@ func TestParsePrivateKey(t *testing.T) {
 		{"a public key", keyText(signer(t, private).PublicKey()), "not an unencrypted private key"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			key, err := ParsePrivateKey(tt.text)
-			if tt.err == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, want := keyText(key.PublicKey()), keyText(signer(t, private).PublicKey()); got != want {
-					t.Errorf("key = %s, want %s", got, want)
-				}
-				return
+		key, err := ParsePrivateKey(tt.text)
+		if tt.err == "" {
+			must(t, err)
+			if got, want := keyText(key.PublicKey()), keyText(signer(t, private).PublicKey()); got != want {
+				t.Errorf("key = %s, want %s", got, want)
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Fatalf("error = %v, want one with %q", err, tt.err)
-			}
-			noPartOf(t, tt.text, err)
-		})
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.err) {
+			t.Fatalf("%s: error = %v, want one with %q", tt.name, err, tt.err)
+		}
+		noPartOf(t, tt.text, err)
 	}
 }
 
@@ -189,7 +169,5 @@ func TestError(t *testing.T) {
 	}
 	// A plan names the host next to the trouble, so the text does not.
 	want := &plan.Trouble{Code: plantest.Code("connection-lost"), Text: "command: it went away", Remedy: "look"}
-	if diff := cmp.Diff(want, err.(*Error).Trouble()); diff != "" {
-		t.Errorf("trouble (-want +got):\n%s", diff)
-	}
+	is(t, "trouble", err.(*Error).Trouble(), want)
 }

@@ -3,8 +3,6 @@ package hosts
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -93,16 +91,11 @@ func TestIdentify(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got := plan.HostSeen{Facts: tt.facts}
-			identify(&got)
-			tt.want.Facts = tt.facts
-			tt.want.Jobs = inventory.Unread[[]plan.Job]("the probe host.jobs did not run")
-			if diff := cmp.Diff(tt.want, got, whole); diff != "" {
-				t.Errorf("seen (-want +got):\n%s", diff)
-			}
-		})
+		got := plan.HostSeen{Facts: tt.facts}
+		identify(&got)
+		tt.want.Facts = tt.facts
+		tt.want.Jobs = inventory.Unread[[]plan.Job]("the probe host.jobs did not run")
+		is(t, tt.name, got, tt.want)
 	}
 }
 
@@ -146,21 +139,14 @@ func TestIdentityParsers(t *testing.T) {
 		{"a path without a job", jobs, "path = /a\n", nil},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := tt.parse(tt.text)
-			if tt.want == nil {
-				if err == nil {
-					t.Errorf("parsed %q as %+v, want an error", tt.text, got)
-				}
-				return
+		got, err := tt.parse(tt.text)
+		if tt.want == nil {
+			if err == nil {
+				t.Errorf("parsed %q as %+v, want an error", tt.text, got)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("parsed (-want +got):\n%s", diff)
-			}
-		})
+			continue
+		}
+		must(t, err)
+		is(t, tt.name, got, tt.want)
 	}
 }

@@ -40,9 +40,8 @@ Host acme-*
 	var wg sync.WaitGroup
 	for _, name := range []string{"acme-1", "acme-2"} {
 		wg.Go(func() {
-			conn, err := client.Connect(within(t), pinned(target(name, "192.0.2.1"), keys["c"].public))
-			if err != nil {
-				t.Error(err)
+			conn := connected(t, client, pinned(target(name, "192.0.2.1"), keys["c"].public))
+			if conn == nil {
 				return
 			}
 			defer conn.Close()
@@ -80,34 +79,28 @@ func newEd(t testing.TB) ed {
 	return ed{private, signer(t, private).PublicKey()}
 }
 
-// TestOpenSSHForwardingForbidden is a jump host that lets people in and forwards
-// nothing.
-func TestOpenSSHForwardingForbidden(t *testing.T) {
+// TestOpenSSHJumpWithoutWay is a jump host that lets people in and forwards nothing, and one that reaches no host.
+func TestOpenSSHJumpWithoutWay(t *testing.T) {
 	t.Parallel()
-	h, key, host := newHome(t), newKey(t), newEd(t)
-	a := startDaemon(t, daemonOptions{hostKeys: []any{host.private}, login: key.PublicKey(), config: "AllowTcpForwarding no\n"})
-	h.know(t, map[string]ssh.PublicKey{a.address: host.public})
-	c := New(Options{User: me(t), Key: key, Dial: loopback(a.address), Deadlines: patient(),
-		Config: h.config(t, "Host acme-1\n ProxyJump "+a.address+"\n")})
-	t.Cleanup(c.Close)
-	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "unreachable", Dialing, "the jump host 127.0.0.1 cannot connect to 192.0.2.1:22")
-	if e := asError(t, err); !strings.Contains(e.Remedy, "AllowTcpForwarding") {
-		t.Errorf("remedy = %q", e.Remedy)
+	for name, tt := range map[string]struct{ sshd, ssh, text, remedy string }{
+		"forbidden":      {"AllowTcpForwarding no\n", "", "the jump host 127.0.0.1 cannot connect to 192.0.2.1:22", "AllowTcpForwarding"},
+		"nothing behind": {"", " HostName 127.0.0.1\n Port 1\n", "the jump host 127.0.0.1 cannot connect to 127.0.0.1:1: ssh: rejected: connect failed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, key, host := newHome(t), newKey(t), newEd(t)
+			a := startDaemon(t, daemonOptions{hostKeys: []any{host.private}, login: key.PublicKey(), config: tt.sshd})
+			h.know(t, map[string]ssh.PublicKey{a.address: host.public})
+			c := New(Options{User: me(t), Key: key, Dial: loopback(a.address), Deadlines: patient(),
+				Config: h.config(t, "Host acme-1\n ProxyJump "+a.address+"\n"+tt.ssh)})
+			t.Cleanup(c.Close)
+			_, err := c.Connect(within(t), acme1())
+			wantError(t, err, "unreachable", Dialing, tt.text)
+			if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
+				t.Errorf("remedy = %q", e.Remedy)
+			}
+		})
 	}
-}
-
-// TestOpenSSHNothingBehind is a jump host that reaches no host.
-func TestOpenSSHNothingBehind(t *testing.T) {
-	t.Parallel()
-	h, key, host := newHome(t), newKey(t), newEd(t)
-	a := startDaemon(t, daemonOptions{hostKeys: []any{host.private}, login: key.PublicKey()})
-	h.know(t, map[string]ssh.PublicKey{a.address: host.public})
-	c := New(Options{User: me(t), Key: key, Dial: loopback(a.address), Deadlines: patient(),
-		Config: h.config(t, "Host acme-1\n HostName 127.0.0.1\n Port 1\n ProxyJump "+a.address+"\n")})
-	t.Cleanup(c.Close)
-	_, err := c.Connect(within(t), acme1())
-	wantError(t, err, "unreachable", Dialing, "the jump host 127.0.0.1 cannot connect to 127.0.0.1:1: ssh: rejected: connect failed")
 }
 
 // TestOpenSSHOverIPv6 meets a host and a jump host on [::1], the latter named as

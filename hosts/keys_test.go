@@ -30,9 +30,7 @@ func TestKeyChoice(t *testing.T) {
 	_, sharedKey := h.key(t, "shared", "")
 	locked, lockedKey := h.key(t, "locked", "secret")
 	write(t, h.path("rubbish"), "rubbish\n", 0o600)
-	if err := os.Remove(h.path("locked.pub")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(h.path("locked.pub")))
 	fleet := newKey(t)
 	one, two := startAgent(t, locked), startAgent(t, own, locked)
 	const jump, noFleet = true, true
@@ -85,9 +83,7 @@ func TestKeyChoice(t *testing.T) {
 			}
 			c := New(o)
 			said, err := config("acme", "acme-1", "192.0.2.1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			k, e := c.keyFor(acme1(), said, tt.jump)
 			if tt.want == nil {
 				if e == nil || !strings.Contains(e.Error(), h.own(tt.text)) || !strings.Contains(e.Remedy, h.own(tt.remedy)) || e.Code.String() != "no-key" {
@@ -111,9 +107,7 @@ func TestOpenSSHAgent(t *testing.T) {
 	h := newHome(t)
 	first, firstKey := h.key(t, "first", "")
 	second, _ := h.key(t, "second", "")
-	if err := os.Remove(h.path("first")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(h.path("first")))
 	both, one := startAgent(t, second, first), startAgent(t, first)
 	d := startDaemon(t, daemonOptions{hostKeys: []any{newRSAKey(t)}, login: firstKey})
 	for name, o := range map[string]Options{
@@ -144,7 +138,7 @@ func TestOpenSSHAgentRSA(t *testing.T) {
 	private := newRSAKey(t)
 	d := startDaemon(t, daemonOptions{hostKeys: []any{edwards(t)}, login: signer(t, private).PublicKey()})
 	socket := startAgent(t)
-	addKey(t, socket, private)
+	addKey(t, socket, private, "")
 	c := New(Options{User: me(t), Agent: socket, Deadlines: patient(), Dial: book(map[string]string{peerAddress + ":22": d.address})})
 	connect(t, c, acme1())
 }

@@ -33,9 +33,7 @@ func FuzzKnownHosts(f *testing.F) {
 	added := plan.Pin{Name: "acme-9", ServerID: "id-9", Key: key, Since: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k := KnownHosts{Path: filepath.Join(dir, "known_hosts")}
-		if err := os.WriteFile(k.Path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(k.Path, text, 0o600))
 		before, err := k.All()
 		updated := k.Update(put(added))
 		if err != nil {

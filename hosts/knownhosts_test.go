@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -35,29 +33,19 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 	}
 	a, b, older := pinOf(t, "acme-1", "id-2"), pinOf(t, "acme-2", "id-1"), pinOf(t, "acme-1", "id-1")
 	a.Serial, b.Serial, b.Unfinished = "C0700001", "C0700002", true
-	if err := k.Update(put(b, a, older)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Update(put(b, a, older)))
 	want := []plan.Pin{older, a, b}
 	got, err := k.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("pins, by name and server id (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	is(t, "pins, by name and server id", got, want)
 	text, err := os.ReadFile(k.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first := "acme-1,id-1 " + older.Key + " since=2026-03-04T05:06:07Z\n"
 	if !strings.HasPrefix(string(text), first) {
 		t.Errorf("file begins with %q, want ssh's own form %q", text, first)
 	}
 	info, err := os.Stat(k.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode = %v, want 0600", info.Mode().Perm())
 	}
@@ -71,9 +59,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 		t.Errorf("after a removal: %v, %v, want %v", got, err, b)
 	}
 	left, err := os.ReadDir(filepath.Dir(k.Path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(left) != 2 {
 		t.Errorf("files other than the pins and their lock: %v", left)
 	}
@@ -85,16 +71,10 @@ func TestKnownHostsUpdateWithoutChange(t *testing.T) {
 	k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
 	p := pinOf(t, "acme-1", "id-1")
 	text := "# made by hand\n\n  acme-1,id-1 " + p.Key + " since=2026-03-04T05:06:07Z  \r\n"
-	if err := os.WriteFile(k.Path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(k.Path, []byte(text), 0o600))
 	var seen []plan.Pin
-	if err := k.Update(func(have []plan.Pin) []plan.Pin { seen = have; return have }); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]plan.Pin{p}, seen); diff != "" {
-		t.Errorf("pins (-want +got):\n%s", diff)
-	}
+	must(t, k.Update(func(have []plan.Pin) []plan.Pin { seen = have; return have }))
+	is(t, "pins", seen, []plan.Pin{p})
 	if got, err := os.ReadFile(k.Path); err != nil || string(got) != text {
 		t.Errorf("file = %q, %v, want it untouched", got, err)
 	}
@@ -136,25 +116,20 @@ func TestKnownHostsBrokenLine(t *testing.T) {
 		{"endless line", strings.Repeat("A", 1<<17)},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
-			text := line + "\n# comment\n" + tt.text + "\n" + line + "\n"
-			if err := os.WriteFile(k.Path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			got, err := k.All()
-			if err == nil || got != nil || !strings.Contains(err.Error(), k.Path+":3: ") {
-				t.Errorf("All = %d pins, %v, want an error that names %s:3", len(got), err, k.Path)
-			}
-			err = k.Update(func([]plan.Pin) []plan.Pin { t.Error("a broken file was changed"); return nil })
-			if err == nil || !strings.Contains(err.Error(), k.Path+":3: ") {
-				t.Errorf("Update = %v, want an error that names %s:3", err, k.Path)
-			}
-			if after, err := os.ReadFile(k.Path); err != nil || string(after) != text {
-				t.Errorf("the file is not what it was: %v", err)
-			}
-		})
+		k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+		text := line + "\n# comment\n" + tt.text + "\n" + line + "\n"
+		must(t, os.WriteFile(k.Path, []byte(text), 0o600))
+		got, err := k.All()
+		if err == nil || got != nil || !strings.Contains(err.Error(), k.Path+":3: ") {
+			t.Errorf("%s: All = %d pins, %v, want an error that names %s:3", tt.name, len(got), err, k.Path)
+		}
+		err = k.Update(func([]plan.Pin) []plan.Pin { t.Error("a broken file was changed"); return nil })
+		if err == nil || !strings.Contains(err.Error(), k.Path+":3: ") {
+			t.Errorf("%s: Update = %v, want an error that names %s:3", tt.name, err, k.Path)
+		}
+		if after, err := os.ReadFile(k.Path); err != nil || string(after) != text {
+			t.Errorf("%s: the file is not what it was: %v", tt.name, err)
+		}
 	}
 }
 
@@ -163,25 +138,20 @@ func TestKnownHostsUnkeepablePin(t *testing.T) {
 	t.Parallel()
 	good := pinOf(t, "acme-1", "id-1")
 	for _, name := range []string{"#acme", "@revoked", "acme 9", "acme,9", "acme\n9", "", " acme", "acme\x00"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
-			if err := k.Update(put(good)); err != nil {
-				t.Fatal(err)
-			}
-			bad := good
-			bad.Name = name
-			err := k.Update(put(bad))
-			if back, _ := k.All(); err == nil && len(back) != 2 {
-				t.Fatalf("it was written and %d pins came back", len(back))
-			}
-			if err != nil && !strings.Contains(err.Error(), "rename the server") {
-				t.Errorf("error = %v, want a remedy", err)
-			}
-			if got, err := k.All(); err != nil || !slices.Contains(got, good) {
-				t.Errorf("pins = %v, %v: the other pin is lost", got, err)
-			}
-		})
+		k := KnownHosts{Path: filepath.Join(t.TempDir(), "known_hosts")}
+		must(t, k.Update(put(good)))
+		bad := good
+		bad.Name = name
+		err := k.Update(put(bad))
+		if back, _ := k.All(); err == nil && len(back) != 2 {
+			t.Fatalf("%q was written and %d pins came back", name, len(back))
+		}
+		if err != nil && !strings.Contains(err.Error(), "rename the server") {
+			t.Errorf("%q: error = %v, want a remedy", name, err)
+		}
+		if got, err := k.All(); err != nil || !slices.Contains(got, good) {
+			t.Errorf("%q: pins = %v, %v: the other pin is lost", name, got, err)
+		}
 	}
 }
 
@@ -212,27 +182,17 @@ func TestKnownHostsUpdatesDoNotLoseEachOther(t *testing.T) {
 	}
 	wg.Wait()
 	got, err := (KnownHosts{Path: path}).All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(pins, got); diff != "" {
-		t.Errorf("pins (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	is(t, "pins", got, pins)
 }
 
 // TestKnownHostsUnusablePlace uses places that root cannot write to either.
 func TestKnownHostsUnusablePlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "folder", "known_hosts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "locked", "known_hosts.lock"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must(t, os.MkdirAll(filepath.Join(dir, "folder", "known_hosts"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(dir, "locked", "known_hosts.lock"), 0o700))
 	tests := []struct {
 		name, path string
 		read       bool // reading fails as well
@@ -242,16 +202,13 @@ func TestKnownHostsUnusablePlace(t *testing.T) {
 		{"the lock is a folder", filepath.Join(dir, "locked", "known_hosts"), false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			k := KnownHosts{Path: tt.path}
-			if _, err := k.All(); (err != nil) != tt.read {
-				t.Errorf("All = %v, want an error: %t", err, tt.read)
-			}
-			err := k.Update(put(pinOf(t, "acme-1", "id-1")))
-			if err == nil || !strings.Contains(err.Error(), "pinned host keys: ") {
-				t.Errorf("Update = %v, want an error that says what was written", err)
-			}
-		})
+		k := KnownHosts{Path: tt.path}
+		if _, err := k.All(); (err != nil) != tt.read {
+			t.Errorf("%s: All = %v, want an error: %t", tt.name, err, tt.read)
+		}
+		err := k.Update(put(pinOf(t, "acme-1", "id-1")))
+		if err == nil || !strings.Contains(err.Error(), "pinned host keys: ") {
+			t.Errorf("%s: Update = %v, want an error that says what was written", tt.name, err)
+		}
 	}
 }

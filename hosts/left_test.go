@@ -62,9 +62,7 @@ func TestLeftScript(t *testing.T) {
 		for name, text := range map[string]string{"pending/power": "", "pending/vm_firewall": "x", "undo/undone": "step vm_firewall\nwhy a \\ b  c\nexit 1"} {
 			m.Put("/etc/macfleet/"+name, text)
 		}
-		if err := os.Symlink("nowhere", m.Path("/etc/macfleet/pending/a")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink("nowhere", m.Path("/etc/macfleet/pending/a")))
 		write(t, filepath.Join(home, ".macfleet/refused"), "scrypt:AAAA refused 1 1794000000\n", 0o600)
 		want := "pending power\npending vm_firewall\nundone step vm_firewall\nundone why a \\ b  c\nundone exit 1\nrefused scrypt:AAAA refused 1 1794000000\n"
 		if got := run(); got != want {

@@ -20,9 +20,7 @@ func TestLog(t *testing.T) {
 	conn := connect(t, c, acme1())
 	command := plan.Command{Name: "speak", Script: "read -r given\nprintf '%s' \"$given\"\nexit 3\n", As: plan.Login}
 	input, err := secret.New("sentinel-of-input")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, err := conn.Run(within(t), command, input)
 	if !scriptFailed(err) || a.Exit != 3 || a.Stdout != "sentinel-of-input" {
 		t.Fatalf("%+v, %v", a, err)

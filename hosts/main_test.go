@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"net"
 	"reflect"
 	"testing"
@@ -41,18 +42,14 @@ func newKey(t testing.TB) ssh.Signer {
 func edwards(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return private
 }
 
 func signer(t testing.TB, private any) ssh.Signer {
 	t.Helper()
 	key, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key
 }
 
@@ -81,8 +78,18 @@ func book(entries map[string]string) Dial {
 func connect(t testing.TB, c *Client, to Target) *Conn {
 	t.Helper()
 	conn, err := c.Connect(within(t), to)
+	must(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// connected is connect for a goroutine that is not the test's own: nil after an error.
+func connected(t testing.TB, c *Client, to Target) *Conn {
+	t.Helper()
+	conn, err := c.Connect(within(t), to)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil
 	}
 	t.Cleanup(conn.Close)
 	return conn
@@ -97,3 +104,19 @@ func said(exit int, stdout, stderr string) inventory.Seen[plan.Answer] {
 }
 
 func unread(why string) inventory.Seen[plan.Answer] { return inventory.Unread[plan.Answer](why) }
+
+// must ends a test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is fails unless something is as it must be.
+func is[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, whole); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

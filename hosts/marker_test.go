@@ -39,18 +39,14 @@ func TestDropClaim(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	dir := filepath.Join(openDir(t), "etc")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	p := listen(t, disk(t, dir).handle)
 	target := acme1()
 	target.Run = &plan.Run{ID: "k3h7w2mq5a", Who: "ann@laptop", Epoch: 1}
 	conn := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient()}), target)
 	ours, theirs := acmeClaim(), acmeClaim()
 	theirs.Nonce = "m"
-	if _, err := conn.Claim(within(t), ours); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(conn.Claim(within(t), ours)))
 	root, marker := filepath.Join(openDir(t), "sudoers"), filepath.Join(dir, "host.json")
 	write(t, root, "x", 0o440)
 	write(t, marker, "{}", 0o644)
@@ -76,9 +72,7 @@ func TestClaimAndMarker(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	bin, dir := filepath.Join(openDir(t), "bin"), filepath.Join(openDir(t), "etc")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(bin, "sw_vers"), "#!/bin/sh\necho 26.3\n", 0o755)
 	write(t, filepath.Join(bin, "ioreg"), "#!/bin/sh\ncat <<'E'\n"+ioregText+"E\n", 0o755)
 	p := listen(t, disk(t, dir).handle)
@@ -92,23 +86,15 @@ func TestClaimAndMarker(t *testing.T) {
 	theirs.Configuration, theirs.Nonce = "acme's other", "m"
 	for _, claim := range []plan.Claim{ours, theirs, ours} {
 		got, err := conn.Claim(within(t), claim)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(ours, got); diff != "" {
-			t.Errorf("the claim on the host (-want +got):\n%s", diff)
-		}
+		must(t, err)
+		is(t, "the claim on the host", got, ours)
 	}
 	for _, marker := range []plan.Marker{acmeMarker(), acmeMarker().With("power", plan.Digest{Wanted: "a", Facts: "it's"})} {
-		if err := conn.WriteMarker(within(t), marker, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, conn.WriteMarker(within(t), marker, ""))
 		seen = conn.Observe(within(t), nil)
 		want := plan.HostSeen{Path: Public, Marker: inventory.Present(marker), Claim: inventory.Present(ours), Serial: inventory.Present("C07ACME001"),
 			OSVersion: inventory.Present("26.3"), Jobs: inventory.Unread[[]plan.Job]("exit code 1: launchctl does not print its jobs"), Root: true, Key: seen.Key, Fingerprint: seen.Fingerprint, LoginKey: seen.LoginKey, Facts: seen.Facts}
-		if diff := cmp.Diff(want, seen, whole); diff != "" {
-			t.Errorf("seen (-want +got):\n%s", diff)
-		}
+		is(t, "seen", seen, want)
 	}
 	other := connect(t, New(Options{User: me(t), Key: newKey(t), Dial: p.dial, Deadlines: patient(), Prologue: withStubs(bin)}), acme1())
 	held := acmeMarker()
@@ -126,14 +112,10 @@ func TestClaimAndMarker(t *testing.T) {
 		t.Errorf("over a marker that was seen: %v", err)
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range left {
 		info, err := entry.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if info.Mode() != 0o644 || len(left) != 2 {
 			t.Errorf("%s has mode %v among %d files, want 0644 and two files", entry.Name(), info.Mode(), len(left))
 		}
@@ -141,18 +123,12 @@ func TestClaimAndMarker(t *testing.T) {
 
 	// A script that fails is an error, and says what the tool said.
 	broken := filepath.Join(dir, "claim.json")
-	if err := os.Remove(broken); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("nowhere", broken); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(broken))
+	must(t, os.Symlink("nowhere", broken))
 	if got, err := conn.Claim(within(t), ours); err == nil || !strings.Contains(err.Error(), "claim-create on acme-1 failed with exit code 1") {
 		t.Errorf("claim over a broken link = %+v, %v", got, err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	if err := conn.WriteMarker(within(t), acmeMarker(), ""); err == nil || !strings.Contains(err.Error(), "marker-write on acme-1 failed with exit code 1: ") {
 		t.Errorf("marker without its folder = %v", err)
 	}

@@ -8,13 +8,9 @@ import (
 func TestNewPrivateKey(t *testing.T) {
 	t.Parallel()
 	a, err := NewPrivateKey("acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := NewPrivateKey("acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line, fingerprint, err := PublicKey(a.Reveal())
 	if err != nil || !strings.HasPrefix(line, "ssh-ed25519 ") || strings.Contains(line, "acme") || !strings.HasPrefix(fingerprint, "SHA256:") {
 		t.Errorf("%q, %q, %v", line, fingerprint, err)

@@ -84,9 +84,7 @@ func TestPacker(t *testing.T) {
 			}
 		}}
 		unpacked, err := gzip.NewReader(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := io.ReadAll(unpacked)
 		if err != nil || !bytes.Equal(got, data) || told != 20<<20 {
 			t.Errorf("%s: %d bytes came out, %d were reported, %v", name, len(got), told, err)

@@ -1,9 +1,7 @@
 package hosts
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"path"
 	"path/filepath"
 	"slices"
@@ -11,10 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/crypto/ssh"
 
 	"github.com/macfleet/macfleet/fleet"
-	simulated "github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps"
 )
@@ -76,7 +72,7 @@ func shellLeg(t *testing.T, s shell) leg {
 func connLeg(conn *Conn) leg {
 	return func(t *testing.T, questions []question) reply {
 		r, err := conn.exchange(within(t), questions, 10*time.Second, patience)
-		if err != nil {
+		if err != nil { // an *Error
 			t.Fatal(err)
 		}
 		return r
@@ -84,9 +80,9 @@ func connLeg(conn *Conn) leg {
 }
 
 // opensshLeg asks through a real sshd.
-func opensshLeg(t *testing.T, n int) leg {
+func opensshLeg(t *testing.T) leg {
 	key := newKey(t)
-	m := newMac(t, n, key.PublicKey())
+	m := newMac(t, 1, key.PublicKey())
 	for name, text := range settingsTools(m.state) {
 		write(t, filepath.Join(m.bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
 	}
@@ -95,35 +91,16 @@ func opensshLeg(t *testing.T, n int) leg {
 
 // simulatedLeg asks a simulated Mac, whose own tools stand behind macfleet's.
 func simulatedLeg(t *testing.T) leg {
-	key := newKey(t)
-	m, err := simulated.Create(filepath.Join(t.TempDir(), "mac"), simulated.Factory{Serial: "C07ACME001", OSVersion: "26.3", User: "m1",
-		AuthorizedKeys: []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))}, PasswordlessSudo: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := m.Run(within(t), "root", "mkdir -p /stubs/state /stubs/bin && chmod 0777 /stubs/state"); err != nil || r.Exit != 0 {
+	s := newSimulation(t)
+	if r, err := s.Run(within(t), "root", "mkdir -p /stubs/state /stubs/bin && chmod 0777 /stubs/state"); err != nil || r.Exit != 0 {
 		t.Fatal(r, err)
 	}
 	for name, text := range settingsTools("/stubs/state") {
-		if err := m.WriteFile(path.Join("/stubs/bin", name), []byte("#!/bin/sh\n"+text+"\n"), 0, 0, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.WriteFile(path.Join("/stubs/bin", name), []byte("#!/bin/sh\n"+text+"\n"), 0, 0, 0o755))
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if conn, err := ln.Accept(); err == nil {
-			_ = m.Serve(context.Background(), conn, func(string) {})
-		}
-	}()
-	t.Cleanup(func() { ln.Close(); <-ended })
-	c := New(Options{User: "m1", Key: key, Dial: book(map[string]string{"192.0.2.1:22": ln.Addr().String()}),
-		Prologue: withStubs("/stubs/bin"), Deadlines: patient()})
-	return connLeg(connect(t, c, target("acme-1", "192.0.2.1")))
+	o := s.client().opts
+	o.Prologue = withStubs("/stubs/bin")
+	return connLeg(connect(t, New(o), acme1()))
 }
 
 // story asks a host what every step of its specification wants to know, removes the difference by the
@@ -180,14 +157,11 @@ func identityOfHost() []question {
 }
 
 // TestEveryLegAnswersAlike runs the steps' own observation and changes through
-// three real sshd, dash, bash and the simulator's shell: the same questions and
+// a real sshd, dash, bash and the simulator's shell: the same questions and
 // changes must give the same answers, byte for byte.
 func TestEveryLegAnswersAlike(t *testing.T) {
 	t.Parallel()
-	legs := map[string]func(*testing.T) leg{"simulator": simulatedLeg}
-	for n := 1; n <= 3; n++ {
-		legs[fmt.Sprintf("OpenSSH %d", n)] = func(t *testing.T) leg { return opensshLeg(t, n) }
-	}
+	legs := map[string]func(*testing.T) leg{"simulator": simulatedLeg, "OpenSSH": opensshLeg}
 	for _, s := range shells() {
 		if s.inner {
 			legs[s.name] = func(t *testing.T) leg { return shellLeg(t, s) }

@@ -103,17 +103,13 @@ func (g gate) note(t *testing.T) string {
 	if errors.Is(err, os.ErrNotExist) {
 		return ""
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder, err := os.Stat(filepath.Dir(path))
 	if err != nil || folder.Mode().Perm() != 0o700 || info.Mode().Perm() != 0o600 {
 		t.Errorf("modes %v and %v, %v", info.Mode(), folder, err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -144,9 +140,7 @@ func TestPasswordCheck(t *testing.T) {
 			if exit != c.exit || g.tries() != c.tries || !strings.Contains(said, c.said) {
 				t.Errorf("%s: exit %d after %d tries, want %d after %d; it said %q", c.mode, exit, g.tries(), c.exit, c.tries, said)
 			}
-			if got := g.note(t); got != c.after {
-				t.Errorf("%s: noted %q, want %q", c.mode, got, c.after)
-			}
+			is(t, c.mode+": noted", g.note(t), c.after)
 		}
 	})
 }
@@ -194,9 +188,7 @@ func TestPasswordCheckKilled(t *testing.T) {
 			if exit, said := g.check(t, s, 1700000000+n); exit != 8 {
 				t.Errorf("while another run may still be trying: exit %d, %s", exit, said)
 			}
-			if err := os.WriteFile(filepath.Join(g.home, ".macfleet/trying"), []byte("1700000000\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(g.home, ".macfleet/trying"), []byte("1700000000\n"), 0o600))
 		}
 		g.Set("mode", "normal")
 		if exit, said := g.check(t, s, 1700000009); exit != 0 || g.note(t) != "" {

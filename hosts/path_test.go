@@ -95,9 +95,8 @@ func TestPaths(t *testing.T) {
 				if e.Code.String() != tt.code || !strings.Contains(err.Error(), tt.text) || e.Remedy == "" {
 					t.Errorf("error = %v (%s), want %s with %q", err, e.Code, tt.code, tt.text)
 				}
-			} else if err != nil {
-				t.Fatal(err)
 			} else {
+				must(t, err)
 				if conn.path != tt.path {
 					t.Errorf("path = %q, want %q", conn.path, tt.path)
 				}
@@ -105,12 +104,8 @@ func TestPaths(t *testing.T) {
 			}
 			near.closed(t)
 			far.closed(t)
-			if got := s.attempts.Load(); got != tt.attempts {
-				t.Errorf("%d keys offered over the tailnet, want %d", got, tt.attempts)
-			}
-			if got := public.attempts.Load(); got != tt.public {
-				t.Errorf("%d keys offered over the public address, want %d", got, tt.public)
-			}
+			is(t, "keys offered over the tailnet", s.attempts.Load(), tt.attempts)
+			is(t, "keys offered over the public address", public.attempts.Load(), tt.public)
 		})
 	}
 }
@@ -119,9 +114,7 @@ func TestPaths(t *testing.T) {
 func noServer(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -170,16 +163,12 @@ func TestStarts(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() {
-			conn, err := c.Connect(within(t), target("acme-"+string(rune('a'+i)), peerAddress))
-			if err != nil {
-				t.Error(err)
+			conn := connected(t, c, target("acme-"+string(rune('a'+i)), peerAddress))
+			if conn == nil {
 				return
 			}
-			conn.Close()
 		})
 	}
 	wg.Wait()
-	if got := most.Load(); got != limit {
-		t.Errorf("at most %d connections were under way at once, want %d", got, limit)
-	}
+	is(t, "at once", most.Load(), limit)
 }

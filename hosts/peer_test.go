@@ -34,9 +34,7 @@ func acme1() Target { return target("acme-1", peerAddress) }
 func listen(t testing.TB, handle func(net.Conn)) *peer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &peer{dial: book(map[string]string{peerAddress + ":22": l.Addr().String()}), listener: l}
 	p.changed = sync.NewCond(&p.mu)
 	p.accepting.Go(func() {
@@ -101,6 +99,17 @@ func (p *peer) hungUp(t testing.TB) {
 		p.cut()
 		t.Fatal("the client left its connection open")
 	}
+}
+
+// serving returns a peer that is a small SSH server, a client of it, and a connection.
+func serving(t testing.TB, s *server) (*peer, *Client, *Conn) {
+	t.Helper()
+	if s.key == nil {
+		s.key = newKey(t)
+	}
+	p := listen(t, s.handle)
+	c := New(Options{User: "acme", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
+	return p, c, connect(t, c, acme1())
 }
 
 // untilClosed returns when the client has closed the connection.

@@ -18,9 +18,7 @@ func TestPruneArtifacts(t *testing.T) {
 		put := func(name string, at int64) {
 			write(t, filepath.Join(dir, name), "x", 0o644)
 			when := time.Unix(at, 0)
-			if err := os.Chtimes(filepath.Join(dir, name), when, when); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(filepath.Join(dir, name), when, when))
 		}
 		for _, name := range []string{kept, old, "." + old + ".part", "." + kept + ".download", "notes.txt", ".hidden"} {
 			put(name, 1000)
@@ -43,9 +41,7 @@ func TestPruneArtifacts(t *testing.T) {
 		if got, want := listed(t, dir), strings.Join([]string{".hidden", kept, "notes.txt"}, " "); got != want {
 			t.Errorf("left are %q, want %q", got, want)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		prune()
 	})
 }

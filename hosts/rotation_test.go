@@ -44,9 +44,7 @@ func TestRotation(t *testing.T) {
 	if seen.LoginKey != print256(s.key) || !slices.Equal(lists, []string{print256(s.key)}) {
 		t.Fatalf("logged in with %s, lists %q: want the previous key", seen.LoginKey, lists)
 	}
-	if err := conn.AuthorizeKey(within(t), "macfleet-acme"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.AuthorizeKey(within(t), "macfleet-acme"))
 	if got, want := s.text(ownKeys), "# people\n"+person+"\n"+line(next)+" macfleet-acme"; got != want {
 		t.Errorf("authorized keys:\n%s\nwant\n%s", got, want)
 	}
@@ -56,9 +54,7 @@ func TestRotation(t *testing.T) {
 	if err := conn.AuthorizeKey(within(t), "macfleet-acme"); err != nil || strings.Count(s.text(ownKeys), line(next)) != 1 {
 		t.Errorf("a second time: %v, %s", err, s.text(ownKeys))
 	}
-	if err := conn.RetireKey(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.RetireKey(within(t)))
 	if all := s.text(ownKeys) + s.text(providerKeys); strings.Contains(all, line(s.key)) || !strings.Contains(all, person) || !strings.Contains(all, line(next)) {
 		t.Errorf("after the rotation:\n%s", all)
 	}
@@ -81,16 +77,12 @@ func TestPreviousKeyStays(t *testing.T) {
 	err := conn.RetireKey(within(t))
 	wantError(t, err, "key-not-installed", Authorising, print256(next))
 	// A key with options may be refused from elsewhere.
-	if err := s.WriteFile(ownKeys, []byte(`from="127.0.0.1" `+line(next)+"\n"), 501, 20, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.WriteFile(ownKeys, []byte(`from="127.0.0.1" `+line(next)+"\n"), 501, 20, 0o600))
 	var failed *ScriptError
 	if err := conn.RetireKey(within(t)); !errors.As(err, &failed) || failed.Answer.Exit != 3 {
 		t.Errorf("with a line that has options: %v", err)
 	}
-	if got := s.text(providerKeys); got != before {
-		t.Errorf("removed without a login: %q", got)
-	}
+	is(t, "without a login", s.text(providerKeys), before)
 }
 
 // TestKeyScriptsLeaveTheFile: a write that fails leaves the file as it was.
@@ -99,9 +91,7 @@ func TestKeyScriptsLeaveTheFile(t *testing.T) {
 	s, next := newSimulation(t), newKey(t)
 	conn := connect(t, s.client(), acme1())
 	before := line(next) + "\n" + line(s.key) + "\n"
-	if err := s.WriteFile(ownKeys, []byte(before), 501, 20, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.WriteFile(ownKeys, []byte(before), 501, 20, 0o640))
 	full := "printf() { :; }\n" // as on a disk without space
 	for name, command := range map[string]plan.Command{
 		"add":  own("key-add", plan.Login, line(newKey(t)), "acme"),

@@ -27,22 +27,16 @@ func TestCommandLineGolden(t *testing.T) {
 		{id: "user.shell", Command: plan.Command{Name: "shell", Script: "printf '%s' \"it's $1 and $2\"", As: plan.Login,
 			Args: []string{"acme's", "$(secret)"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if strings.Contains(got, "acme") || strings.Contains(got, "secret") {
 		t.Error("an argument is in the command line; arguments travel only on stdin")
 	}
 	golden := filepath.Join("testdata", "command-line.golden")
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("command line (-want +got), write it again with -update:\n%s", diff)
 	}
@@ -54,9 +48,7 @@ func TestCommandLineIsTheSameForEveryHost(t *testing.T) {
 	t.Parallel()
 	line := func(args ...string) string {
 		text, err := commandLine("", DefaultPrologue, []question{{id: "a.b", Command: plan.Command{Script: "echo", As: plan.Root, Args: args}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return text
 	}
 	if line("acme-1", "x") != line("acme-2", "$(y)'") {
@@ -97,16 +89,13 @@ func TestData(t *testing.T) {
 		{"NUL in the user", "acme\x00", nil, "", "the login user"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := data("MARK", tt.user, 7, tt.questions)
-			if got != tt.want {
-				t.Errorf("data = %q, want %q", got, tt.want)
-			}
-			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("error = %v, want one with %q", err, tt.err)
-			}
-		})
+		got, err := data("MARK", tt.user, 7, tt.questions)
+		if got != tt.want {
+			t.Errorf("%s: data = %q, want %q", tt.name, got, tt.want)
+		}
+		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: error = %v, want one with %q", tt.name, err, tt.err)
+		}
 	}
 }
 
@@ -133,9 +122,7 @@ func TestScriptsAreSound(t *testing.T) {
 		"job-run.sh": scriptlint.Change, "job-start.sh": scriptlint.Change, "fence.sh": scriptlint.Change, "leave.sh": scriptlint.Change,
 	}
 	names, err := fs.Glob(files, "scripts/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(names) != len(kinds) {
 		t.Errorf("scripts are %q, this test knows %d", names, len(kinds))
 	}

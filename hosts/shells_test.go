@@ -49,9 +49,7 @@ func inner(t testing.TB, line, shell string) []string {
 	}
 	// Only a shell can say what quoted words mean.
 	out, err := exec.CommandContext(within(t), "dash", "-c", "printf '%s\\0' "+text).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	if shell != "" {
 		for i := range words {
@@ -66,9 +64,7 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 	t.Helper()
 	need(t, s.argv[0], "perl")
 	line, err := commandLine("", prologue, questions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wrapper := ""
 	if s.inner {
 		// All users can reach the wrapper.
@@ -77,9 +73,7 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 	}
 	mark := rand.Text()
 	input, err := data(mark, asUser, limit, questions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.argv[0], append(append(append([]string{}, s.argv[1:]...), "-c"), inner(t, line, wrapper)...)...)
@@ -91,9 +85,7 @@ func (s shell) ask(t *testing.T, prologue, asUser string, limit int, questions [
 		t.Fatalf("%v\nstderr: %s", err, head(stderr.String()))
 	}
 	r, err := parse(mark, stdout.String(), stderr.String(), questions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !r.whole {
 		t.Errorf("the last mark is missing; stderr: %s", head(stderr.String()))
 	}
@@ -113,9 +105,7 @@ func write(t testing.TB, path, text string, mode os.FileMode) {
 func me(t testing.TB) string {
 	t.Helper()
 	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return u.Username
 }
 
@@ -135,18 +125,14 @@ func login(id, script string, args ...string) question {
 func groupsOf(t testing.TB, name string) string {
 	t.Helper()
 	out, err := exec.CommandContext(within(t), "id", "-G", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(out)
 }
 
 func homeOf(t testing.TB, name string) string {
 	t.Helper()
 	u, err := user.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return u.HomeDir
 }
 
@@ -216,9 +202,7 @@ func TestShellsAgree(t *testing.T) {
 		if len(want) < len(questions) {
 			delete(r.facts, "a.absent")
 		}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 		if r.root != isRoot() {
 			t.Errorf("root = %t, want %t", r.root, isRoot())
 		}
@@ -257,9 +241,7 @@ func TestShellsArguments(t *testing.T) {
 			"a.order": said(0, "<1><><3>", ""),
 		}
 		r := s.ask(t, DefaultPrologue, me(t), 10, questions)
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 	})
 }
 
@@ -321,17 +303,11 @@ type witness struct{ path string }
 func newWitness(t testing.TB, dir string) (witness, *os.File) {
 	t.Helper()
 	w := witness{filepath.Join(dir, "witness")}
-	if err := syscall.Mkfifo(w.path, 0o622); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(w.path, 0o622); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(w.path, 0o622))
+	must(t, os.Chmod(w.path, 0o622))
 	// Without O_NONBLOCK the open would wait for a writer.
 	f, err := os.OpenFile(w.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return w, f
 }
@@ -340,9 +316,7 @@ func newWitness(t testing.TB, dir string) (witness, *os.File) {
 // went away.
 func allDead(t testing.TB, f *os.File, wrote string) {
 	t.Helper()
-	if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.SetReadDeadline(time.Now().Add(patience)))
 	got, err := io.ReadAll(f)
 	if err != nil {
 		t.Errorf("a process lives on after its question: %v", err)
@@ -369,9 +343,7 @@ func TestShellsWatchdog(t *testing.T) {
 		})
 		want := plan.Facts{"good.0": said(0, "good", ""), "bad.0": unread(stoppedByWatchdog), "good.1": said(0, "<x\n>", ""),
 			"bad.1": unread(stoppedByWatchdog), "good.2": said(0, "good", "")}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 		allDead(t, f, "up")
 	})
 }
@@ -384,9 +356,7 @@ func TestWatchdogKills(t *testing.T) {
 	stubborn := `trap "" TERM; exec 3>"$1"; printf up >&3; while :; do sleep 1000; done`
 	r := shells()[0].ask(t, DefaultPrologue, me(t), 1, []question{login("bad.0", stubborn, w.path), login("good.0", "printf good")})
 	want := plan.Facts{"bad.0": unread(stoppedByWatchdog), "good.0": said(0, "good", "")}
-	if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	is(t, "answers", r.facts, want)
 	allDead(t, f, "up")
 }
 
@@ -409,9 +379,7 @@ func TestShellsInput(t *testing.T) {
 		}
 		delete(r.facts, "a.reads")
 		want := plan.Facts{"a.reads-a-line": said(0, "acme", ""), "a.reads-nothing": said(3, "", ""), "a.hangs": unread(stoppedByWatchdog), "a.none": said(0, "", "")}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 	})
 }
 
@@ -423,9 +391,7 @@ func TestShellsUnknownUser(t *testing.T) {
 	if isRoot() {
 		want = plan.Facts{"a.user": said(126, "", "watchdog: cannot become no-such-user\n"), "a.root": said(0, "root\n", "")}
 	}
-	if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	is(t, "answers", r.facts, want)
 }
 
 // TestShellsLoginUserOfRoot asks as the login user where the exchange itself
@@ -455,9 +421,7 @@ func TestShellsLoginUserOfRoot(t *testing.T) {
 			"a.hangs":     unread(stoppedByWatchdog),
 			"a.root":      said(0, "root\n", ""),
 		}
-		if diff := cmp.Diff(want, r.facts, whole); diff != "" {
-			t.Errorf("answers (-want +got):\n%s", diff)
-		}
+		is(t, "answers", r.facts, want)
 		allDead(t, f, "up")
 	})
 }
@@ -468,9 +432,7 @@ func TestShellsCutData(t *testing.T) {
 		need(t, s.argv[0], "perl")
 		questions := []question{login("a.b", echo, "acme"), login("a.c", echo, "fleet")}
 		line, err := commandLine("", DefaultPrologue, questions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, input := range []string{"", testMark + "\n", testMark + "\n" + me(t) + "\n10\n", testMark + "\n" + me(t) + "\n10\n4\nacme"} {
 			cmd := exec.CommandContext(within(t), s.argv[0], append(append(append([]string{}, s.argv[1:]...), "-c"), inner(t, line, "")...)...)
 			cmd.Stdin = strings.NewReader(input)

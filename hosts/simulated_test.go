@@ -34,14 +34,10 @@ func newSimulation(t *testing.T) *simulation {
 	s := &simulation{t: t, key: newKey(t)}
 	m, err := simulated.Create(filepath.Join(t.TempDir(), "mac"), simulated.Factory{Serial: "C07ACME001", OSVersion: "26.3", User: "m1",
 		AuthorizedKeys: []string{string(ssh.MarshalAuthorizedKey(s.key.PublicKey()))}, PasswordlessSudo: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Machine = m
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.to = ln.Addr().String()
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -114,12 +110,10 @@ func TestSimulatedUndo(t *testing.T) {
 				if tt.why != "" {
 					live, kept = "old", ""
 					wantError(t, err, "rolled-back", Undoing, "vm_firewall was undone: "+tt.why)
-				} else if err != nil {
-					t.Fatal(err)
+				} else {
+					must(t, err)
 				}
-				if got := s.text("/var/live") + "," + s.text("/var/kept"); got != live+","+kept {
-					t.Errorf("live and kept: %s, want %s,%s", got, live, kept)
-				}
+				is(t, "live and kept", s.text("/var/live")+","+s.text("/var/kept"), live+","+kept)
 				seen := conn.Observe(within(t), nil)
 				if seen.Trouble != nil || (seen.Undone != nil) != (tt.why != "") || seen.Undone != nil && seen.Undone.Why != tt.why {
 					t.Errorf("trouble %+v, undone %+v", seen.Trouble, seen.Undone)
@@ -134,7 +128,6 @@ func TestSimulatedJobs(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
 	conn := connect(t, s.client(), acme1())
-	defer conn.Close()
 	for as, want := range map[plan.User]string{plan.Root: "root", plan.Login: "m1"} {
 		for range 2 {
 			a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, `id -un; printf '<%s>' "$@"; echo oh >&2; exit 7`, "it's", "", "a\n"))
@@ -146,9 +139,7 @@ func TestSimulatedJobs(t *testing.T) {
 	ask := plan.Command{Name: "ask", As: plan.Gui, Script: "id -un; exit 3"}
 	_, err := conn.Run(within(t), ask, secret.Value{})
 	wantError(t, err, "no-gui-session", Talking, "no gui session of m1")
-	if err := s.LogIn(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.LogIn())
 	for range 2 {
 		if a, err := conn.Run(within(t), ask, secret.Value{}); !scriptFailed(err) || a != (plan.Answer{Exit: 3, Stdout: "m1\n"}) {
 			t.Errorf("%+v, %v", a, err)
@@ -167,7 +158,6 @@ func TestSimulatedDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t)
 	conn := connect(t, s.client(), acme1())
-	defer conn.Close()
 	d := deliveryOf(random(100_000))
 	for i := range 2 {
 		got, err := conn.Deliver(within(t), d.Delivery, d.source)
@@ -197,11 +187,8 @@ func TestSimulatedFetch(t *testing.T) {
 			t.Parallel()
 			s := newSimulation(t)
 			s.Connect(simulated.Outside{Download: func(string) (io.ReadSeekCloser, error) { return nopClose{bytes.NewReader(data)}, nil }})
-			if err := s.SetSwitch("download", how); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.SetSwitch("download", how))
 			conn := connect(t, s.client(), acme1())
-			defer conn.Close()
 			d := deliveryOf(data)
 			d.Artifact.Source, d.Artifact.Fetch = "https://releases.acme.dev/tool", fleet.FetchHost
 			for _, want := range wants {
@@ -235,11 +222,8 @@ func TestSimulatedFirewall(t *testing.T) {
 	if r, err := s.Run(within(t), "root", setup); err != nil || r.Exit != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if err := s.ArmCut(false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.ArmCut(false))
 	conn := connect(t, s.client(), acme1())
-	defer conn.Close()
 	s.dialed = func() error {
 		if reachable, err := s.Reachable(); err != nil || reachable {
 			return err
@@ -254,7 +238,5 @@ func TestSimulatedFirewall(t *testing.T) {
 	if a, err := conn.Run(within(t), plan.Command{Name: "rules", As: plan.Root, Script: "pfctl -a acme -sr"}, secret.Value{}); err != nil || a.Exit != 0 || a.Stdout != "" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if got := s.text("/var/kept"); got != "" {
-		t.Errorf("what was not confirmed is kept: %q", got)
-	}
+	is(t, "kept, though not confirmed", s.text("/var/kept"), "")
 }

@@ -67,7 +67,7 @@ func (m mac) client(t testing.TB, key ssh.Signer) *Client {
 
 func (m mac) book() Dial { return book(map[string]string{m.target.Server.Address + ":22": m.address}) }
 
-// TestOpenSSH goes through three hosts at once: looks, changes, looks again.
+// TestOpenSSH reads a host, changes it, and reads it again. TestFleet has many hosts at once.
 func TestOpenSSH(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -83,134 +83,90 @@ func TestOpenSSH(t *testing.T) {
 	if hasRoot() {
 		root = said(0, "0\n", "")
 	}
-	for n := 1; n <= 3; n++ {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			m := newMac(t, n, key.PublicKey())
-			c := m.client(t, key)
-			conn := connect(t, c, m.target)
-			want := plan.Facts{
-				"power.settings": said(0, " sleep 10\n", ""),
-				"name.computer":  said(1, "", "ComputerName: not set\n"),
-				"login.user":     said(1, "", "The domain/default pair of (com.acme.login, user) does not exist\n"),
-				"host.user":      said(0, me(t)+"\n", ""),
-				"arguments":      said(0, echoed(hostile()), ""),
-				"host.root":      root,
-			}
-			seen := conn.Observe(within(t), probes)
-			if seen.Trouble != nil {
-				t.Fatalf("trouble: %+v\n%s", seen.Trouble, m.log())
-			}
-			if seen.Key != keyText(m.key) || seen.Fingerprint != ssh.FingerprintSHA256(m.key) || seen.Pinned {
-				t.Errorf("the unpinned key is shown as %q, %q, pinned %t", seen.Key, seen.Fingerprint, seen.Pinned)
-			}
-			if seen.Root != hasRoot() {
-				t.Errorf("root = %t, want %t", seen.Root, hasRoot())
-			}
-			if diff := cmp.Diff([]inventory.Seen[string]{inventory.Present(fmt.Sprintf("C07ACME00%d", n)), inventory.Present(fmt.Sprintf("26.%d", n))},
-				[]inventory.Seen[string]{seen.Serial, seen.OSVersion}, whole); diff != "" {
-				t.Errorf("serial and version (-want +got):\n%s", diff)
-			}
-			for _, q := range identity() {
-				delete(seen.Facts, q.id)
-			}
-			if diff := cmp.Diff(want, seen.Facts, whole); diff != "" {
-				t.Errorf("facts (-want +got):\n%s", diff)
-			}
+	m := newMac(t, 1, key.PublicKey())
+	c := m.client(t, key)
+	conn := connect(t, c, m.target)
+	want := plan.Facts{
+		"power.settings": said(0, " sleep 10\n", ""),
+		"name.computer":  said(1, "", "ComputerName: not set\n"),
+		"login.user":     said(1, "", "The domain/default pair of (com.acme.login, user) does not exist\n"),
+		"host.user":      said(0, me(t)+"\n", ""),
+		"arguments":      said(0, echoed(hostile()), ""),
+		"host.root":      root,
+	}
+	seen := conn.Observe(within(t), probes)
+	if seen.Trouble != nil {
+		t.Fatalf("trouble: %+v\n%s", seen.Trouble, m.log())
+	}
+	if seen.Key != keyText(m.key) || seen.Fingerprint != ssh.FingerprintSHA256(m.key) || seen.Pinned {
+		t.Errorf("the unpinned key is shown as %q, %q, pinned %t", seen.Key, seen.Fingerprint, seen.Pinned)
+	}
+	if seen.Root != hasRoot() {
+		t.Errorf("root = %t, want %t", seen.Root, hasRoot())
+	}
+	if diff := cmp.Diff([]inventory.Seen[string]{inventory.Present("C07ACME001"), inventory.Present("26.1")},
+		[]inventory.Seen[string]{seen.Serial, seen.OSVersion}, whole); diff != "" {
+		t.Errorf("serial and version (-want +got):\n%s", diff)
+	}
+	for _, q := range identity() {
+		delete(seen.Facts, q.id)
+	}
+	is(t, "facts", seen.Facts, want)
 
-			for _, change := range []plan.Command{
-				{Name: "sleep", Script: `pmset -a sleep "$1"`, Args: []string{"0"}, As: plan.Login},
-				{Name: "name", Script: `scutil --set ComputerName "$1"`, Args: []string{fmt.Sprintf("acme's %d\n$(no)", n)}, As: plan.Login},
-				{Name: "user", Script: `defaults write "$1" "$2" -string "$3"`, Args: []string{"com.acme.login", "user", "ci"}, As: plan.Login},
-			} {
-				a, err := conn.Run(within(t), change, secret.Value{})
-				if err != nil || a != (plan.Answer{}) {
-					t.Errorf("%s = %+v, %v", change.Name, a, err)
-				}
-			}
-			if a, err := conn.Run(within(t), plan.Command{Name: "fails", Script: "echo oh >&2; exit 6", As: plan.Login}, secret.Value{}); !scriptFailed(err) || a.Exit != 6 || a.Stderr != "oh\n" {
-				t.Errorf("a script that fails has an answer: %+v, %v", a, err)
-			}
-			want["power.settings"] = said(0, " sleep 0\n", "")
-			want["name.computer"] = said(0, fmt.Sprintf("acme's %d\n$(no)\n", n), "")
-			want["login.user"] = said(0, "ci\n", "")
-			facts, _, err := conn.Probe(within(t), probes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, facts, whole); diff != "" {
-				t.Errorf("facts after the changes (-want +got):\n%s", diff)
-			}
-			stats := c.Stats()
-			if stats.Sent == 0 || stats.Received == 0 || stats.Turns == 0 {
-				t.Errorf("stats = %+v, want the bytes and the turns", stats)
-			}
-			stats.Sent, stats.Received, stats.Turns = 0, 0, 0
-			if want := (Stats{Connections: 1, Execs: 6}); stats != want {
-				t.Errorf("stats = %+v, want %+v", stats, want)
-			}
-		})
+	for _, change := range []plan.Command{
+		{Name: "sleep", Script: `pmset -a sleep "$1"`, Args: []string{"0"}, As: plan.Login},
+		{Name: "name", Script: `scutil --set ComputerName "$1"`, Args: []string{"acme's 1\n$(no)"}, As: plan.Login},
+		{Name: "user", Script: `defaults write "$1" "$2" -string "$3"`, Args: []string{"com.acme.login", "user", "ci"}, As: plan.Login},
+	} {
+		a, err := conn.Run(within(t), change, secret.Value{})
+		if err != nil || a != (plan.Answer{}) {
+			t.Errorf("%s = %+v, %v", change.Name, a, err)
+		}
+	}
+	if a, err := conn.Run(within(t), plan.Command{Name: "fails", Script: "echo oh >&2; exit 6", As: plan.Login}, secret.Value{}); !scriptFailed(err) || a.Exit != 6 || a.Stderr != "oh\n" {
+		t.Errorf("a script that fails has an answer: %+v, %v", a, err)
+	}
+	want["power.settings"] = said(0, " sleep 0\n", "")
+	want["name.computer"] = said(0, "acme's 1\n$(no)\n", "")
+	want["login.user"] = said(0, "ci\n", "")
+	facts, _, err := conn.Probe(within(t), probes)
+	must(t, err)
+	is(t, "facts after the changes", facts, want)
+	stats := c.Stats()
+	if stats.Sent == 0 || stats.Received == 0 || stats.Turns == 0 {
+		t.Errorf("stats = %+v, want the bytes and the turns", stats)
+	}
+	stats.Sent, stats.Received, stats.Turns = 0, 0, 0
+	if want := (Stats{Connections: 1, Execs: 6}); stats != want {
+		t.Errorf("stats = %+v, want %+v", stats, want)
 	}
 }
 
-// TestOpenSSHOneClient uses one Client for several hosts at once, as a run does.
-func TestOpenSSHOneClient(t *testing.T) {
-	t.Parallel()
-	key, hostKey := newKey(t), newRSAKey(t)
-	entries := make(map[string]string)
-	for n := 1; n <= 3; n++ {
-		d := startDaemon(t, daemonOptions{hostKeys: []any{hostKey}, login: key.PublicKey()})
-		entries[fmt.Sprintf("192.0.2.%d:22", n)] = d.address
-	}
-	c := New(Options{User: me(t), Key: key, Dial: book(entries), Deadlines: patient()})
-	var wg sync.WaitGroup
-	for n := 1; n <= 3; n++ {
-		wg.Go(func() {
-			name := fmt.Sprintf("acme-%d", n)
-			conn, err := c.Connect(within(t), pinned(target(name, fmt.Sprintf("192.0.2.%d", n)), signer(t, hostKey).PublicKey()))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer conn.Close()
-			for range 2 {
-				seen := conn.Observe(within(t), []plan.Probe{probe("a.b", echo, name)})
-				if diff := cmp.Diff(said(0, "<"+name+">", ""), seen.Facts.Get("a.b"), whole); diff != "" || !seen.Pinned {
-					t.Errorf("%s: pinned %t, trouble %+v, answer (-want +got):\n%s", name, seen.Pinned, seen.Trouble, diff)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if got := c.Stats(); got.Connections != 3 || got.Execs != 6 {
-		t.Errorf("stats = %+v, want 3 connections and 6 execs", got)
-	}
-}
-
-// TestOpenSSHKeys looks into sshd's own log: the provider bans an address after
-// failed logins.
+// TestOpenSSHKeys reads sshd's own log as well: the provider bans an address after failed logins.
 func TestOpenSSHKeys(t *testing.T) {
 	t.Parallel()
 	key, stranger := newKey(t), newKey(t)
 	curve, rsa := edwards(t), newRSAKey(t)
 	both := []any{curve, rsa}
+	const forget = "macfleet hosts forget-key acme-1"
 	tests := []struct {
-		name     string
-		hostKeys []any
-		offered  ssh.Signer
-		pin      ssh.PublicKey
-		code     string // "": connects
-		phase    Phase
-		refused  int
-		accepted int
+		name         string
+		hostKeys     []any
+		offered      ssh.Signer
+		pin          ssh.PublicKey
+		code         string // "": connects
+		phase        Phase
+		text, remedy string
+		refused      int
 	}{
-		{"no pin", both, key, nil, "", "", 0, 1},
-		{"two host keys, the one is pinned", both, key, signer(t, curve).PublicKey(), "", "", 0, 1},
-		{"two host keys, the other is pinned", both, key, signer(t, rsa).PublicKey(), "", "", 0, 1},
-		{"wrong key of the same type", both, key, stranger.PublicKey(), "wrong-host-key", HostKey, 0, 0},
-		{"no key of the pinned type", []any{rsa}, key, stranger.PublicKey(), "wrong-host-key", HostKey, 0, 0},
-		{"login key refused", both, stranger, nil, "key-not-installed", Authorising, 1, 0},
-		{"login key of another type refused", both, signer(t, rsa), nil, "key-not-installed", Authorising, 1, 0},
+		{"no pin", both, key, nil, "", "", "", "", 0},
+		{"two host keys, the one is pinned", both, key, signer(t, curve).PublicKey(), "", "", "", "", 0},
+		{"two host keys, the other is pinned", both, key, signer(t, rsa).PublicKey(), "", "", "", "", 0},
+		{"wrong key of the same type", both, key, stranger.PublicKey(), "wrong-host-key", HostKey,
+			"the host shows " + ssh.FingerprintSHA256(signer(t, curve).PublicKey()), forget, 0},
+		{"no key of the pinned type", []any{rsa}, key, stranger.PublicKey(), "wrong-host-key", HostKey, "no common algorithm", forget, 0},
+		{"login key refused", both, stranger, nil, "key-not-installed", Authorising, "tried once, not again", "authorized_keys", 1},
+		{"login key of another type refused", both, signer(t, rsa), nil, "key-not-installed", Authorising, "tried once, not again", "authorized_keys", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -222,26 +178,23 @@ func TestOpenSSHKeys(t *testing.T) {
 			}
 			c := New(Options{User: me(t), Key: tt.offered, Deadlines: patient(), Dial: book(map[string]string{peerAddress + ":22": d.address})})
 			conn, err := c.Connect(within(t), to)
+			accepted := 0
 			if tt.code != "" {
-				wantError(t, err, tt.code, tt.phase, "")
-			} else if err != nil {
-				t.Fatal(err)
+				wantError(t, err, tt.code, tt.phase, tt.text)
+				if e := asError(t, err); !strings.Contains(e.Remedy, tt.remedy) {
+					t.Errorf("remedy = %q, want one with %q", e.Remedy, tt.remedy)
+				}
 			} else {
-				if tt.pin != nil && keyText(conn.key) != keyText(tt.pin) {
-					t.Errorf("key = %s, want the pinned %s", keyText(conn.key), keyText(tt.pin))
+				must(t, err)
+				if tt.pin != nil {
+					is(t, "the pinned key", keyText(conn.key), keyText(tt.pin))
 				}
 				conn.Close()
+				accepted = 1
 			}
 			d.stop() // now its log is whole
-			if got := containing(d.lines, "Failed publickey"); got != tt.refused {
-				t.Errorf("sshd refused %d keys, want %d:\n%s", got, tt.refused, d.log())
-			}
-			if got := containing(d.lines, "Accepted publickey"); got != tt.accepted {
-				t.Errorf("sshd accepted %d keys, want %d:\n%s", got, tt.accepted, d.log())
-			}
-			if got := containing(d.lines, "Connection from"); got != 1 {
-				t.Errorf("sshd saw %d connections, want 1:\n%s", got, d.log())
-			}
+			got := []int{containing(d.lines, "Failed publickey"), containing(d.lines, "Accepted publickey"), containing(d.lines, "Connection from")}
+			is(t, "refused and accepted keys and connections in "+d.log(), got, []int{tt.refused, accepted, 1})
 		})
 	}
 }
@@ -259,9 +212,7 @@ func TestOpenSSHClaimRace(t *testing.T) {
 		// This folder stands for /etc/macfleet, where no test may write. It is
 		// macfleet's, so that the test can remove what root leaves in it.
 		dir := filepath.Join(m.state, fmt.Sprintf("etc-%d", round))
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o755))
 		at := func(cmd plan.Command) plan.Command {
 			if !strings.Contains(cmd.Script, "/etc/macfleet") {
 				t.Errorf("%s does not name /etc/macfleet", cmd.Name)
@@ -296,21 +247,13 @@ func TestOpenSSHClaimRace(t *testing.T) {
 		}
 		facts, _, err := conns[1].Probe(within(t), []plan.Probe{
 			{ID: "host.marker", Command: at(own("file", plan.Login, "host.json"))}, {ID: "host.claim", Command: at(own("file", plan.Login, "claim.json"))}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen := plan.HostSeen{Facts: facts}
 		identify(&seen)
-		if diff := cmp.Diff(inventory.Present(acmeMarker()), seen.Marker, whole); diff != "" {
-			t.Errorf("marker (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(inventory.Present(stand[0]), seen.Claim, whole); diff != "" {
-			t.Errorf("claim (-want +got):\n%s", diff)
-		}
+		is(t, "marker", seen.Marker, inventory.Present(acmeMarker()))
+		is(t, "claim", seen.Claim, inventory.Present(stand[0]))
 		left, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(left) != 2 {
 			t.Errorf("the scripts left %v behind", left)
 		}
@@ -331,14 +274,8 @@ func TestOpenSSHHang(t *testing.T) {
 	if seen.Trouble != nil {
 		t.Fatalf("trouble: %+v", seen.Trouble)
 	}
-	if diff := cmp.Diff(unread(stoppedByWatchdog), seen.Facts.Get("bad.0"), whole); diff != "" {
-		t.Errorf("the question that hangs (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(said(0, "good", ""), seen.Facts.Get("good.0"), whole); diff != "" {
-		t.Errorf("the question after it (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(inventory.Present("26.1"), seen.OSVersion, whole); diff != "" {
-		t.Errorf("version (-want +got):\n%s", diff)
-	}
+	is(t, "the question that hangs", seen.Facts.Get("bad.0"), unread(stoppedByWatchdog))
+	is(t, "the question after it", seen.Facts.Get("good.0"), said(0, "good", ""))
+	is(t, "version", seen.OSVersion, inventory.Present("26.1"))
 	allDead(t, f, "up")
 }

@@ -24,19 +24,13 @@ func TestTurns(t *testing.T) {
 		t.Helper()
 		read := make(chan error, 1)
 		go func() { _, err := io.ReadFull(far, make([]byte, len(text))); read <- err }()
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-read; err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(w.Write([]byte(text))))
+		must(t, <-read)
 	}
 	hear := func(text string) {
 		t.Helper()
 		go func() { _, _ = far.Write([]byte(text)) }()
-		if _, err := io.ReadFull(w, make([]byte, len(text))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, second(io.ReadFull(w, make([]byte, len(text)))))
 	}
 	hear("banner") // unsolicited
 	say("question")
@@ -46,12 +40,8 @@ func TestTurns(t *testing.T) {
 	hear("an answer ")
 	hear("in two parts")
 	say("a question without an answer")
-	if got := counts.turns.Load(); got != 2 {
-		t.Errorf("%d turns, want 2", got)
-	}
-	if got := counts.sent.Load(); got != 59 {
-		t.Errorf("%d bytes sent, want 59", got)
-	}
+	is(t, "turns", counts.turns.Load(), 2)
+	is(t, "bytes sent", counts.sent.Load(), 59)
 }
 
 // TestSpent says where the time of each host went: a host that cannot be dialled
@@ -81,34 +71,27 @@ func TestSpent(t *testing.T) {
 		}
 	}
 	want := []used{{"acme-1", true, true, true}, {"acme-2", true, false, false}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	is(t, "it", got, want)
 }
 
 // TestExec shows that a host gets what Exec says, but for the mark.
 func TestExec(t *testing.T) {
 	t.Parallel()
 	var got Exec
-	s := &server{key: newKey(t), command: func(ch ssh.Channel, line string) {
+	p, c, conn := serving(t, &server{command: func(ch ssh.Channel, line string) {
 		input, err := io.ReadAll(ch)
 		if err != nil {
 			t.Error(err)
 		}
 		got = Exec{Line: line, Stdin: string(input)}
 		exit(ch, 0)
-	}}
-	p := listen(t, s.handle)
-	c := New(Options{User: "m1", Key: newKey(t), Dial: p.dial, Deadlines: patient()})
+	}})
 	probes := []plan.Probe{probe("power.settings", "pmset -g"), probe("arguments", echo, hostile()...)}
-	conn := connect(t, c, acme1())
 	conn.Observe(within(t), probes)
 	conn.Close()
 	p.closed(t) // no writer got any more
 	want, err := c.Exec(probes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want.Line != got.Line {
 		t.Errorf("the line differs (-want +got):\n%s", cmp.Diff(want.Line, got.Line))
 	}

@@ -228,6 +228,7 @@ func atLogin() []stranger {
 		{name: "an endless login banner", by: byHandshake, code: "no-ssh-answer", phase: Handshaking,
 			serve: greeter(func(send func(string) error) bool {
 				for send(strings.Repeat("acme", 8192)) == nil {
+					time.Sleep(10 * time.Millisecond) // it has as much time as the deadline, which in a fleet is long
 				}
 				return false
 			})},

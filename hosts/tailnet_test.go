@@ -63,9 +63,7 @@ func knows(name, address string) string {
 // invents is a way to a name server that gives an address of the tailnet's range to every name.
 func invents(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var serving sync.WaitGroup
 	t.Cleanup(func() { server.Close(); serving.Wait() })
 	serving.Go(func() {
@@ -126,9 +124,7 @@ func TestTailnetIsAskedOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := asked.Load(); got != 1 {
-		t.Errorf("asked %d times for 50 hosts, want once", got)
-	}
+	is(t, "asked for 50 hosts", asked.Load(), 1)
 	all = tailnet.Devices{{Name: "acme-1", Address: netip.MustParseAddr("100.64.0.1")}}
 	clock = clock.Add(tailnetAge + time.Second)
 	if got, err := c.tailnetAddress(within(t), "acme-1"); got != "100.64.0.1" || err != nil || asked.Load() != 2 {

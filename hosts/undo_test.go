@@ -107,89 +107,71 @@ func (n *lines) guardedChange(script string) plan.Change {
 		Guard: &plan.Guard{Restore: restore, Persist: plan.Command{Name: "persist", As: plan.Root, Script: "echo persisted >>" + n.State + "/log\n"}}}
 }
 
+// TestRunGuarded also has changes that nothing takes back: new connections must answer anyway.
 func TestRunGuarded(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name   string
-		script string // STATE is the lab's state
-		before string // a path that is cut before
-		log    string
-		code   string // of the error; "" = none
-		text   string
-		failed string // text of the error inside
+	const everything = "touch STATE/cut.public STATE/cut.tailscale"
+	for _, tt := range []struct {
+		name    string
+		script  string // STATE is the lab's state
+		before  string // a path that is cut before
+		log     string
+		code    string // of the error; "" = none
+		text    string
+		failed  string // text of the error inside
+		unarmed bool
 	}{
-		{"stands", ":", "", "changed persisted", "", "", ""},
-		{"one path did not work before", ":", Tailscale, "changed persisted", "", "", ""},
-		{"the old line breaks, new ones stand", "touch STATE/once", "", "changed persisted", "", "", ""},
-		{"cuts everything", "touch STATE/cut.public STATE/cut.tailscale", "", "changed restored", "rolled-back", "vm_firewall was undone: no confirmation within", "the line is cut"},
-		{"cuts the path in use", "touch STATE/cut.tailscale", "", "changed restored", "rolled-back", "was undone", "no new connection over tailscale"},
-		{"cuts the other path", "touch STATE/cut.public", "", "changed restored", "rolled-back", "was undone", "no new connection over public"},
-		{"fails", "echo oh >&2; exit 7", "", "changed restored", "rolled-back", "the change failed", "change on acme-1 failed with exit code 7: oh"},
-		{"fails and cuts", "touch STATE/cut.public STATE/cut.tailscale; exit 7", "", "changed restored", "rolled-back", "no confirmation within", ""},
-	}
-	for _, tt := range tests {
+		{"stands", ":", "", "changed persisted", "", "", "", false},
+		{"one path did not work before", ":", Tailscale, "changed persisted", "", "", "", false},
+		{"the old line breaks, new ones stand", "touch STATE/once", "", "changed persisted", "", "", "", false},
+		{"cuts everything", everything, "", "changed restored", "rolled-back", "vm_firewall was undone: no confirmation within", "the line is cut", false},
+		{"cuts the path in use", "touch STATE/cut.tailscale", "", "changed restored", "rolled-back", "was undone", "no new connection over tailscale", false},
+		{"cuts the other path", "touch STATE/cut.public", "", "changed restored", "rolled-back", "was undone", "no new connection over public", false},
+		{"fails", "echo oh >&2; exit 7", "", "changed restored", "rolled-back", "the change failed", "change on acme-1 failed with exit code 7: oh", false},
+		{"fails and cuts", everything + "; exit 7", "", "changed restored", "rolled-back", "no confirmation within", "", false},
+		{"succeeds, unarmed", ":", "", "changed persisted", "", "", "", true},
+		{"fails, unarmed", "exit 7", "", "changed", "", "", "change on acme-1 failed with exit code 7", true},
+		{"cuts a path, unarmed", "touch STATE/cut.public", "", "changed", "cut-off", "no new connection over public", "", true},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			n := newLines(t)
 			if tt.before != "" {
 				n.Set("cut."+tt.before, "")
 			}
-			conn := connect(t, n.client(func(*Options) {}), acme1())
-			n.Set("patient", "yes")
-			err := conn.RunGuarded(within(t), "vm_firewall", n.guardedChange(n.words().Replace(tt.script)))
-			if got := strings.Join(strings.Fields(n.read(n.State, "log")), " "); got != tt.log {
-				t.Errorf("log %q, want %q", got, tt.log)
+			conn := connect(t, n.client(func(o *Options) {
+				if tt.unarmed {
+					o.Deadlines.Undo, o.Deadlines.Return = 50*time.Millisecond, 50*time.Millisecond
+				}
+			}), acme1())
+			ch := n.guardedChange(n.words().Replace(tt.script))
+			if tt.unarmed {
+				ch.Guard.Restore = nil
+			} else {
+				n.Set("patient", "yes")
 			}
-			if tt.code == "" && err != nil {
-				t.Error(err)
-			}
+			err := conn.RunGuarded(within(t), "vm_firewall", ch)
+			is(t, "log", strings.Join(strings.Fields(n.read(n.State, "log")), " "), tt.log)
 			if tt.code != "" {
 				wantError(t, err, tt.code, Undoing, tt.text)
-				if !strings.Contains(err.Error(), ": vm_firewall was undone: ") || !strings.Contains(err.Error(), tt.failed) {
-					t.Error(err)
-				}
+			}
+			if (err != nil) != (tt.code+tt.failed != "") || err != nil && !strings.Contains(err.Error(), tt.failed) {
+				t.Errorf("error = %v, want %q", err, tt.failed)
+			}
+			if tt.unarmed {
+				return
+			}
+			if tt.code != "" && !strings.Contains(err.Error(), ": vm_firewall was undone: ") {
+				t.Error(err)
 			}
 			// The connection continues, whichever it is.
 			if a, err := conn.Run(within(t), plan.Command{Name: "later", Script: "echo later", As: plan.Login}, secret.Value{}); err != nil || a.Stdout != "later\n" {
 				t.Errorf("later: %+v, %v", a, err)
 			}
-			if got := strings.TrimSpace(strings.Replace(n.undoDir(), "undone", "", 1)); got != "" {
-				t.Errorf("left behind: %q", got)
-			}
+			is(t, "left behind", strings.TrimSpace(strings.Replace(n.undoDir(), "undone", "", 1)), "")
 			if seen := conn.Observe(within(t), nil); seen.Pinned || seen.Trouble != nil || (seen.Undone != nil) != (tt.code != "") {
 				t.Errorf("pinned %t, trouble %v, undone %+v", seen.Pinned, seen.Trouble, seen.Undone)
 			}
-			conn.Close()
-		})
-	}
-}
-
-// TestRunGuardedUnarmed: where nothing can be restored, new connections must answer
-// anyway.
-func TestRunGuardedUnarmed(t *testing.T) {
-	t.Parallel()
-	short := func(o *Options) { o.Deadlines.Undo, o.Deadlines.Return = 50*time.Millisecond, 50*time.Millisecond }
-	for _, tt := range []struct{ name, script, log, code, text string }{
-		{"stands", ":", "changed persisted", "", ""},
-		{"fails", "exit 7", "changed", "", "change on acme-1 failed with exit code 7"},
-		{"cuts a path", "touch STATE/cut.public", "changed", "cut-off", "no new connection over public"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			n := newLines(t)
-			conn := connect(t, n.client(short), acme1())
-			ch := n.guardedChange(n.words().Replace(tt.script))
-			ch.Guard.Restore = nil
-			err := conn.RunGuarded(within(t), "vm_firewall", ch)
-			if tt.code != "" {
-				wantError(t, err, tt.code, Undoing, tt.text)
-			} else if (err != nil) != (tt.text != "") || err != nil && !strings.Contains(err.Error(), tt.text) {
-				t.Errorf("error = %v, want %q", err, tt.text)
-			}
-			if got := strings.Join(strings.Fields(n.read(n.State, "log")), " "); got != tt.log {
-				t.Errorf("log %q, want %q", got, tt.log)
-			}
-			conn.Close()
 		})
 	}
 }
@@ -271,9 +253,7 @@ func TestRunGuardedRefuses(t *testing.T) {
 			t.Errorf("error = %v, want %q", err, text)
 		}
 	}
-	if got := n.undoDir() + n.read(n.State, "log"); got != "" {
-		t.Errorf("something was done: %q", got)
-	}
+	is(t, "what was done", n.undoDir()+n.read(n.State, "log"), "")
 	if a, _ := n.run(0, n.arm("a", "60")); a.Exit != 0 {
 		t.Fatalf("%+v", a)
 	}

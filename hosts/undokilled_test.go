@@ -68,9 +68,7 @@ func TestUndoArmKilled(t *testing.T) {
 		l.want(0, l.change("b", ":"))
 		l.want(0, own("undo-confirm", plan.Root, "b", "vm_firewall"))
 		l.want(0, own("undo-drop", plan.Root, "b"))
-		if got := l.undoDir(); got != "" {
-			t.Errorf("killed at %d: left behind: %q", at, got)
-		}
+		is(t, fmt.Sprintf("killed at %d: left behind", at), l.undoDir(), "")
 		return killed
 	})
 }

@@ -59,40 +59,11 @@ func TestUndoWithoutQueue(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		l.want(0, l.arm("a", "60"))
 		queue := filepath.Join(l.etc, "undo", "queue")
-		if err := os.RemoveAll(queue); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(queue))
 		write(t, queue, "", 0o600)
 		l.clock(1060)
 		l.daemon(0)
 		if got := l.stateOf("a"); !strings.HasPrefix(got, "undone") {
-			t.Errorf("state %q", got)
-		}
-	})
-}
-
-// TestUndoJobOfAnEarlierVersion: the job that looked every five seconds is replaced when the next change is armed.
-func TestUndoJobOfAnEarlierVersion(t *testing.T) {
-	labs(t, func(t *testing.T, l lab) {
-		earlier := strings.NewReplacer("<string>-c</string>\n\t\t", "", "while /bin/sh /etc/macfleet/undo/run.sh; do sleep 2; done", "/etc/macfleet/undo/run.sh",
-			"<key>QueueDirectories</key>\n\t<array>\n\t\t<string>/etc/macfleet/undo/queue</string>\n\t</array>", "<key>StartInterval</key>\n\t<integer>5</integer>").
-			Replace(file("plists/undo.plist"))
-		if !strings.Contains(earlier, "StartInterval") || strings.Contains(earlier, "queue") || strings.Contains(earlier, "while") {
-			t.Fatal(earlier)
-		}
-		plist := filepath.Join(l.lib, "dev.macfleet.undo.plist")
-		l.want(0, l.arm("a", "60"))
-		l.clock(1060)
-		l.daemon(0)
-		write(t, plist, earlier, 0o644)
-		before := strings.Count(l.read(l.State, "launchctl"), "bootstrap ")
-		l.want(0, l.arm("b", "60"))
-		if got := l.read(plist); got != file("plists/undo.plist") || strings.Count(l.read(l.State, "launchctl"), "bootstrap ") != before+1 {
-			t.Errorf("the job is %s", got)
-		}
-		l.clock(1120)
-		l.daemon(0)
-		if got := l.stateOf("b"); !strings.HasPrefix(got, "undone") {
 			t.Errorf("state %q", got)
 		}
 	})

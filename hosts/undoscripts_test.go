@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -43,9 +41,7 @@ func (l lab) stateOf(id string) string {
 func TestUndoConfirmed(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		l.want(0, l.arm("a", "60"))
-		if got := l.stateOf("a"); got != "armed\n" {
-			t.Errorf("state = %q", got)
-		}
+		is(t, "state", l.stateOf("a"), "armed\n")
 		l.want(undoRunning, own("undo-confirm", plan.Root, "a", "vm_firewall"))
 		a := l.want(0, l.change("a", `printf '%s|' "$@"; echo said >&2`, "it's", "", "$(x)\n"))
 		if a.Stdout != "it's||$(x)\n|" || a.Stderr != "said\n" {
@@ -58,13 +54,9 @@ func TestUndoConfirmed(t *testing.T) {
 		}
 		l.clock(2000)
 		l.daemon(0)
-		if got := l.stateOf("a"); got != "confirmed\n" {
-			t.Errorf("state = %q", got)
-		}
+		is(t, "state", l.stateOf("a"), "confirmed\n")
 		l.want(0, own("undo-drop", plan.Root, "a"))
-		if got := l.undoDir() + l.read(l.State, "restored"); got != "" {
-			t.Errorf("left behind: %q", got)
-		}
+		is(t, "left behind", l.undoDir()+l.read(l.State, "restored"), "")
 	})
 }
 
@@ -91,9 +83,7 @@ func TestUndoTakenBack(t *testing.T) {
 				}
 				tt.do(l)
 				l.daemon(0)
-				if diff := cmp.Diff("<it's><><a\n\n><$(x)>\n", l.read(l.State, "restored")); diff != "" {
-					t.Errorf("the arguments of the script that restores (-want +got):\n%s", diff)
-				}
+				is(t, "the arguments of the script that restores", l.read(l.State, "restored"), "<it's><><a\n\n><$(x)>\n")
 				l.daemon(0)
 				l.want(undoTaken, own("undo-confirm", plan.Root, "a", "vm_firewall"))
 				state, text, _ := strings.Cut(l.stateOf("a"), "\n")
@@ -104,9 +94,7 @@ func TestUndoTakenBack(t *testing.T) {
 				if n := strings.Count(l.read(l.State, "restored"), "\n\n>"); n != 1 {
 					t.Errorf("restored %d times", n)
 				}
-				if got := l.undoDir(); got != "undone" {
-					t.Errorf("left behind: %q", got)
-				}
+				is(t, "left behind", l.undoDir(), "undone")
 				// A confirmed change of another step leaves the note, one of the same drops it.
 				for id, step := range map[string]string{"b": "other", "c": "vm_firewall"} {
 					l.want(0, l.arm(id, "600"))
@@ -114,9 +102,7 @@ func TestUndoTakenBack(t *testing.T) {
 					l.want(0, own("undo-confirm", plan.Root, id, step))
 					l.want(0, own("undo-drop", plan.Root, id))
 				}
-				if got := l.undoDir(); got != "" {
-					t.Errorf("left behind: %q", got)
-				}
+				is(t, "left behind", l.undoDir(), "")
 			})
 		})
 	}
@@ -129,9 +115,7 @@ func TestUndoBusy(t *testing.T) {
 		if a := l.want(undoTaken, l.arm("b", "60")); a.Stdout != "40 vm_firewall\n" {
 			t.Errorf("busy: %+v", a)
 		}
-		if got := l.undoDir(); got != "armed.a" {
-			t.Errorf("%q", got)
-		}
+		is(t, "left behind", l.undoDir(), "armed.a")
 		l.clock(1060)
 		l.daemon(0)
 		l.want(0, l.arm("b", "60"))
@@ -209,13 +193,9 @@ func TestUndoJob(t *testing.T) {
 		}
 		arm()
 		arm()
-		if got := registrations(); got != 1 {
-			t.Errorf("%d registrations, want 1", got)
-		}
+		is(t, "registrations", registrations(), 1)
 		plist := filepath.Join(l.lib, "dev.macfleet.undo.plist")
-		if got := l.read(plist); got != file("plists/undo.plist") {
-			t.Errorf("plist %q", got)
-		}
+		is(t, "plist", l.read(plist), file("plists/undo.plist"))
 		write(t, plist, strings.Replace(l.read(plist), ">5<", ">9<", 1), 0o644) // someone edits it
 		arm()
 		if got := l.read(plist); got != file("plists/undo.plist") || registrations() != 2 {
@@ -223,15 +203,11 @@ func TestUndoJob(t *testing.T) {
 		}
 		l.sh(0, "rm -f "+l.State+"/loaded.dev.macfleet.undo") // someone unloads it
 		arm()
-		if got := registrations(); got != 3 {
-			t.Errorf("%d registrations, want 3", got)
-		}
+		is(t, "registrations", registrations(), 3)
 		// A text of an earlier version needs no registration.
 		write(t, filepath.Join(l.etc, "undo", "run.sh"), "exit 0\n", 0o644)
 		arm()
-		if got := registrations(); got != 3 {
-			t.Errorf("%d registrations, want 3", got)
-		}
+		is(t, "registrations", registrations(), 3)
 		// A job that is loaded and does not run would take nothing back.
 		l.Set("lazy", "")
 		l.clock(next + 100)

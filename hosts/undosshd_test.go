@@ -45,9 +45,7 @@ exit `+tt.exit)})
 			} else if err != nil {
 				t.Error(err)
 			}
-			if got := strings.Join(strings.Fields(l.read(l.State, "log")), " "); got != tt.log {
-				t.Errorf("log %q, want %q", got, tt.log)
-			}
+			is(t, "log", strings.Join(strings.Fields(l.read(l.State, "log")), " "), tt.log)
 			conn.Close()
 		})
 	}

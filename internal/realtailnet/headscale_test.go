@@ -60,9 +60,7 @@ func server(t *testing.T) *control {
 func ownServer(t *testing.T) *control {
 	t.Helper()
 	s, err := startControl(headscale(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.stop)
 	return s
 }
@@ -159,9 +157,7 @@ func (s *control) run(args ...string) ([]byte, error) {
 func (s *control) ask(t testing.TB, into any, args ...string) {
 	t.Helper()
 	out, err := s.run(append(args, "-o", "json")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if into == nil {
 		return
 	}

@@ -34,9 +34,7 @@ func TestStepKilled(t *testing.T) {
 			s.freeze(t)
 			script := m.begin(t, join, key)
 			m.tries(t)
-			if err := syscall.Kill(-script.Process.Pid, tt.signal); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Kill(-script.Process.Pid, tt.signal))
 			if err := script.Wait(); err == nil {
 				t.Error("the script ended without an error")
 			}
@@ -116,29 +114,17 @@ func TestStepFails(t *testing.T) {
 // prepared makes all changes of a new host but the join, and returns that with its input.
 func (m *mac) prepared(t *testing.T) (join plan.Change, key string) {
 	t.Helper()
-	f := m.look(t)
-	for _, c := range f.Changes {
-		if c.Input != plan.NoInput {
-			return c, m.input(t, c)
-		}
-		if a := m.perform(t, c); a.Exit != 0 {
-			t.Fatalf("%s: %+v", c.Command.Name, a)
-		}
-	}
-	t.Fatalf("no join in\n%s", changes(f))
-	return plan.Change{}, ""
+	join = m.upTo(t, func(c plan.Change) bool { return c.Input != plan.NoInput })
+	return join, m.input(t, join)
 }
 
 // tries waits until the daemon tries to log in, so that it has the key.
 func (m *mac) tries(t *testing.T) {
 	t.Helper()
-	err := await("login that "+m.host.Name+" tries", func() (bool, error) {
+	must(t, await("login that "+m.host.Name+" tries", func() (bool, error) {
 		log, err := os.ReadFile(m.Path("/var/log/tailscaled.log"))
 		return bytes.Contains(log, []byte("doLogin(regen=")), err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // clean fails if a key is anywhere on the Mac.

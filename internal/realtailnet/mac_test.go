@@ -41,9 +41,7 @@ func (s *control) mac(t *testing.T, name string) *mac {
 	t.Helper()
 	scripttest.Need(t, "dash", "setsid", "sha256sum", "sed")
 	ports, err := freePorts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &mac{Mac: scripttest.New(t, []string{"dash"}, "/etc/macfleet", "/etc/resolver", "/Library/", "/usr/local/", "/var/"), control: s}
 	m.Folders("/Library/LaunchDaemons", "/usr/local/lib/macfleet/artifacts", "/usr/local/bin", "/var/log", "/var/run", "/etc")
 	m.Tool("launchctl", "TESTS="+strconv.Itoa(os.Getpid())+"\n"+scripttest.Text(t, "testdata/launchctl.sh"))
@@ -62,9 +60,7 @@ exec /usr/bin/stat -c "$format" "$@"`)
 	m.ports = ports
 	artifact := m.artifact(t, "")
 	port, err := strconv.Atoi(ports[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.host = stepstest.Host(fleet.Spec{Tailscale: &fleet.Tailscale{Artifact: artifact, Port: &port}})
 	m.host.Name = name
 	m.host.Tailnet = &fleet.Tailnet{Enabled: true, Tags: []string{fleetTag}, ControlURL: s.url}
@@ -97,13 +93,9 @@ func programs(t testing.TB, texts map[string]string) string {
 		if err == nil {
 			_, err = w.Write([]byte(text))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close(), z.Close())
 	return b.String()
 }
 
@@ -191,6 +183,22 @@ func (m *mac) perform(t testing.TB, c plan.Change) plan.Answer {
 	return plan.Answer{}
 }
 
+// upTo makes the planned changes before one, and returns that.
+func (m *mac) upTo(t testing.TB, is func(plan.Change) bool) plan.Change {
+	t.Helper()
+	f := m.look(t)
+	for _, c := range f.Changes {
+		if is(c) {
+			return c
+		}
+		if a := m.perform(t, c); a.Exit != 0 {
+			t.Fatalf("%s: %+v", c.Command.Name, a)
+		}
+	}
+	t.Fatalf("it is not among\n%s", changes(f))
+	return plan.Change{}
+}
+
 // input is what a change's script reads: a new key, as the step renders it.
 func (m *mac) input(t testing.TB, c plan.Change) string {
 	t.Helper()
@@ -203,9 +211,7 @@ func (m *mac) input(t testing.TB, c plan.Change) string {
 	}
 	m.keys++
 	text, err := reader.Render(kit.InputFor{Kind: c.Input, Host: m.host}, m.control.key(t, m.host.Tailnet.OwnTags()...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -288,8 +294,6 @@ func (m *mac) begin(t testing.TB, c plan.Change, stdin string) *exec.Cmd {
 	cmd.Env = []string{"PATH=" + m.Bin + ":/usr/bin:/bin", "LC_ALL=C", "STATE=" + m.State, "ROOT=" + m.Root}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Stdin = strings.NewReader(stdin)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	return cmd
 }

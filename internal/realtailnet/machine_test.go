@@ -26,13 +26,9 @@ type machine struct {
 func (s *control) machine(t *testing.T, name string) *machine {
 	t.Helper()
 	ports, err := freePorts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir, err := os.MkdirTemp("", "ts-") // the path of a socket has at most 107 characters
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // in the folder of temporary files
 	m := &machine{control: s, name: name, dir: dir, proxy: ports[0], port: ports[1]}
 	m.start(t)
@@ -48,9 +44,7 @@ func (m *machine) start(t *testing.T) {
 	p, err := startProcess(m.file("log"), []string{"TS_DEBUG_USE_DERP_HTTP=1"}, tailscaled(t),
 		"--tun=userspace-networking", "--statedir="+m.dir, "--state="+m.file("state"), "--socket="+m.file("sock"),
 		"--port="+m.port, "--socks5-server=127.0.0.1:"+m.proxy, "--no-logs-no-support")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.process = p
 	m.await(t, "daemon that answers", func(s status) bool { return s.BackendState != "NoState" && s.BackendState != "" })
 }
@@ -81,9 +75,7 @@ func (m *machine) cli(t testing.TB, args ...string) result {
 func (m *machine) up(t testing.TB, key string) result {
 	t.Helper()
 	path := m.file("key")
-	if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(key), 0o600))
 	defer os.Remove(path)
 	return m.cli(t, "up", "--login-server="+m.control.url, "--auth-key=file:"+path, "--hostname="+m.name,
 		"--accept-dns=false", "--accept-routes=false", "--ssh=false", "--timeout=80s")
@@ -96,6 +88,22 @@ func (m *machine) join(t testing.TB, tags string) status {
 		t.Fatalf("%s did not join: %d: %s%s", m.name, r.code, r.out, r.errout)
 	}
 	return m.await(t, "joined daemon", func(s status) bool { return s.BackendState == "Running" && len(s.Self.Addresses) > 0 })
+}
+
+// bothJoin lets a host of the fleet and a machine that scrapes join at the same time.
+func bothJoin(t testing.TB, host, scraper *machine) (ofHost, ofScraper status) {
+	t.Helper()
+	joined := make(chan status)
+	go func() {
+		defer close(joined) // also after a failure
+		joined <- scraper.join(t, scrapeTag)
+	}()
+	ofHost = host.join(t, fleetTag)
+	ofScraper, ok := <-joined
+	if !ok {
+		t.FailNow()
+	}
+	return ofHost, ofScraper
 }
 
 // status is what the tests read of the daemon's status besides what macfleet's parsers read.

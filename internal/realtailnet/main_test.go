@@ -120,17 +120,13 @@ func network() error {
 func program(t testing.TB, name, folder, module string) string {
 	t.Helper()
 	mod, err := os.ReadFile(filepath.Join(folder, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(module) + ` (v\S+)`).FindSubmatch(mod)
 	if found == nil {
 		t.Fatalf("%s/go.mod does not require %s", folder, module)
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), "macfleet-test", name+"-"+string(found[1]))
 	if _, err := os.Stat(path); err != nil {
 		scripttest.Lacking(t, "no %s: run `make tailnet`", filepath.Base(path))
@@ -145,4 +141,12 @@ func headscale(t testing.TB) string {
 }
 func exporter(t testing.TB) string {
 	return program(t, "node_exporter", "exporter", "github.com/prometheus/node_exporter")
+}
+
+// must ends a test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }

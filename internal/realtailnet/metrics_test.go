@@ -40,31 +40,18 @@ func TestMetrics(t *testing.T) {
 	s := server(t)
 	exporting, err := startProcess(t.TempDir()+"/log", nil, exporter(t), "--web.listen-address=127.0.0.1:9100", "--collector.disable-defaults",
 		"--collector.cpu", "--collector.loadavg", "--collector.meminfo", "--collector.filesystem", "--collector.time")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(exporting.stop)
 	// Something listens at the closed port as well, so that only the grant can be why it is not reached.
 	closed, err := net.Listen("tcp", "127.0.0.1:9101")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "open") })}
 	served := make(chan struct{})
 	go func() { _ = web.Serve(closed); close(served) }() // ends by Close
 	t.Cleanup(func() { _ = web.Close(); <-served })
 
 	host, scraper := s.machine(t, "metrics-1"), s.machine(t, "scraper")
-	joined := make(chan status)
-	go func() {
-		defer close(joined) // also after a failure
-		joined <- scraper.join(t, scrapeTag)
-	}()
-	target := host.join(t, fleetTag)
-	seen, ok := <-joined
-	if !ok {
-		t.FailNow()
-	}
+	target, seen := bothJoin(t, host, scraper)
 
 	var page string
 	err = await("page of node_exporter over the tailnet", func() (bool, error) {
@@ -74,9 +61,7 @@ func TestMetrics(t *testing.T) {
 		page, err = scraper.get(ctx, "http://"+target.Self.Addresses[0]+":9100/metrics")
 		return err == nil, exporting.ended()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, metric := range []string{"node_exporter_build_info{", "node_cpu_seconds_total{", "node_load1 ", "node_time_seconds "} {
 		if !strings.Contains(page, "\n"+metric) {
 			t.Errorf("the page has no %s", metric)
@@ -113,14 +98,10 @@ func TestMetrics(t *testing.T) {
 func TestMetricsUnknownFlag(t *testing.T) {
 	t.Parallel()
 	p, err := startProcess(t.TempDir()+"/log", nil, exporter(t), "--web.listen-address=127.0.0.1:0", "--collector.acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.stop)
 	err = await("end of node_exporter", func() (bool, error) { return p.ended() != nil, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := p.ended().Error(); !strings.Contains(got, "unknown long flag '--collector.acme'") {
 		t.Error(got)
 	}

@@ -26,16 +26,7 @@ printf '%s\n' "$answer" | sed 's/"TUN": false/"TUN": '$(cat ` + operator.file("t
 		}
 	}
 	refused("true", `(state "NeedsLogin")`)
-	joined := make(chan status)
-	go func() {
-		defer close(joined) // also after a failure
-		joined <- host.join(t, fleetTag)
-	}()
-	operator.join(t, scrapeTag)
-	target, ok := <-joined
-	if !ok {
-		t.FailNow()
-	}
+	target, _ := bothJoin(t, host, operator)
 	refused("false", "userspace networking")
 	scripttest.Write(t, operator.file("tun"), "true", 0o644)
 	err := await("host that the operator's device sees", func() (bool, error) {

@@ -63,17 +63,7 @@ func TestRoll(t *testing.T) {
 // rollsUpTo makes the changes before the guarded one, and returns that.
 func (m *mac) rollsUpTo(t *testing.T) plan.Change {
 	t.Helper()
-	f := m.look(t)
-	for _, c := range f.Changes {
-		if c.Guard != nil {
-			return c
-		}
-		if a := m.perform(t, c); a.Exit != 0 {
-			t.Fatalf("%s: %+v", c.Command.Name, a)
-		}
-	}
-	t.Fatalf("no guarded change in\n%s", changes(f))
-	return plan.Change{}
+	return m.upTo(t, func(c plan.Change) bool { return c.Guard != nil })
 }
 
 // rolls makes all changes of a roll, and returns the guarded one, which is not confirmed.

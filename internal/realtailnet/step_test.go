@@ -75,7 +75,5 @@ func (m *mac) awaitState(t testing.TB, state string) {
 	err := await(state+" on "+m.host.Name, func() (bool, error) {
 		return strings.Contains(m.cli(t, "status", "--json").out, `"BackendState": "`+state+`"`), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -58,13 +58,9 @@ func TestWrapper(t *testing.T) {
 	ends := func(when string) {
 		t.Helper()
 		p, err := startProcess(filepath.Join(t.TempDir(), "log"), nil, "dash", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer p.stop()
-		if err := await("end of the wrapper "+when, func() (bool, error) { return p.ended() != nil, nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, await("end of the wrapper "+when, func() (bool, error) { return p.ended() != nil, nil }))
 		if p.err == nil {
 			t.Errorf("%s the wrapper ended without an error", when)
 		}
@@ -77,9 +73,7 @@ func TestWrapper(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	p, err := startProcess(filepath.Join(t.TempDir(), "log"), nil, "dash", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	opens := func(host string) bool {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort(host, "9300"), 5*time.Second)
 		return err == nil && c.Close() == nil

@@ -3,14 +3,11 @@ package kubernetes_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -49,19 +46,13 @@ func TestAsked(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		o := c.withCAPI(t)
 		c.control(t)
-		if _, err := c.client(t, o).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, c.client(t, o))
 		var a asked
 		o.Wrap = a.wrap
 		client := c.client(t, o)
-		if _, err := client.Nodes(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(client.Nodes(t.Context())))
 		slices.Sort(a.lines)
-		if diff := cmp.Diff([]string{"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"}, a.lines); diff != "" {
-			t.Error(diff)
-		}
+		is(t, a.lines, []string{"GET /api/v1/nodes", "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"})
 		a.lines = nil
 		client.Observe(t.Context(), true)
 		slices.Sort(a.lines)
@@ -84,9 +75,7 @@ func TestAsked(t *testing.T) {
 		if c.name == "real" { // what the cluster gives out there has no authority, so it is requested twice
 			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasSuffix(l, "kube-root-ca.crt") })
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		is(t, got, want)
 	})
 }
 
@@ -112,8 +101,7 @@ func TestPages(t *testing.T) {
 		"/api/v1/pods?more": fmt.Sprintf(kind, "Pod", "v1", "",
 			`{"metadata":{"namespace":"x","name":"1","deletionTimestamp":"`+now.Add(time.Minute).Format(time.RFC3339)+`"},"spec":{"nodeName":"b"}}`),
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	client := serve(t, kubernetes.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", now.Format(http.TimeFormat))
 		text, ok := pages[r.URL.Path+"?"+r.URL.Query().Get("continue")]
 		if limit := r.URL.Query().Get("limit"); ok && limit != "500" {
@@ -123,13 +111,7 @@ func TestPages(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = w.Write([]byte(text))
-	}))
-	t.Cleanup(s.Close)
-	client, err := kubernetes.New(kubernetes.Options{URL: s.URL, Token: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
+	})
 	nodes, err := client.Nodes(t.Context())
 	if err != nil || len(nodes) != 2 || nodes[0].Ready != inventory.Ready || nodes[1].Ready != inventory.ReadyUnknown {
 		t.Errorf("nodes %+v, %v", nodes, err)

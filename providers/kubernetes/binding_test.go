@@ -22,9 +22,7 @@ func (c *cluster) bind(t *testing.T, name, role string, labels map[string]string
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{to}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -56,84 +54,50 @@ func TestBindingOfOthers(t *testing.T) {
 	})
 }
 
-// former turns a host's binding into that of an earlier version.
-func (c *cluster) former(t *testing.T, host string) *rbacv1.ClusterRoleBinding {
-	t.Helper()
-	bindings := c.admin.RbacV1().ClusterRoleBindings()
-	now, err := bindings.Get(t.Context(), "macfleet-tart-kubelet-"+host, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := c.bind(t, "tart-kubelet-"+host, now.RoleRef.Name, now.Labels, now.Subjects[0])
-	if err := bindings.Delete(t.Context(), now.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return before
-}
-
-// TestBindingIsRenamed gives a host that joined by an earlier version the binding of this one, and takes
-// the old one away after that. Until then nothing is missing.
+// TestBindingIsRenamed gives a host that joined by an earlier version the binding of this one, and takes the old one away after that, also
+// where a run was killed between the two or someone edited the old one. Until then nothing is missing.
 func TestBindingIsRenamed(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
-		o := c.options(t)
-		client, host := c.prepared(t), name(t, "01")
+		o, client, host := c.options(t), c.prepared(t), name(t, "01")
 		agent := c.as(t, identified(t, client, host))
-		c.former(t, host)
-		if i := identities(t, client); len(i) != 1 || !i[0].Complete() || !i[0].Former {
-			t.Fatalf("before: %+v", i)
-		}
-		// A run that was killed after the first half leaves both.
-		var seen []string
-		o.Wrap = changes(&seen)
-		if _, err := c.client(t, o).Identify(t.Context(), host); err != nil {
-			t.Fatal(err)
-		}
-		want := []string{"POST", "DELETE tart-kubelet-" + host}
-		if !slices.Equal(seen, want) {
-			t.Errorf("asked %q; want %q", seen, want)
-		}
-		if i := identities(t, client); len(i) != 1 || !i[0].Complete() || i[0].Former {
-			t.Errorf("after: %+v", i)
-		}
-		if _, err := agent.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Errorf("the agent: %v", err)
-		}
-		c.former(t, host)
-		for range 2 {
-			if err := client.Revoke(t.Context(), host); err != nil {
-				t.Fatal(err)
+		bindings := c.admin.RbacV1().ClusterRoleBindings()
+		now, err := bindings.Get(t.Context(), "macfleet-tart-kubelet-"+host, metav1.GetOptions{})
+		must(t, err)
+		for _, was := range []struct {
+			what string
+			old  rbacv1.Subject
+			only bool // the old one
+			asks []string
+		}{
+			{"both", now.Subjects[0], false, []string{"DELETE tart-kubelet-" + host}},
+			{"both, the old one is edited", rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"}, false,
+				[]string{"DELETE tart-kubelet-" + host}},
+			{"the old one", now.Subjects[0], true, []string{"POST", "DELETE tart-kubelet-" + host}},
+		} {
+			c.bind(t, "tart-kubelet-"+host, now.RoleRef.Name, now.Labels, was.old)
+			if was.only {
+				must(t, bindings.Delete(t.Context(), now.Name, metav1.DeleteOptions{}))
 			}
-		}
-		_, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) || len(identities(t, client)) != 0 {
-			t.Errorf("revoked: %v, %+v", err, identities(t, client))
-		}
-	})
-}
-
-// TestBindingsHalfRenamed sees both bindings where a run was killed between them, and what differs in one.
-func TestBindingsHalfRenamed(t *testing.T) {
-	t.Parallel()
-	eachCluster(t, func(t *testing.T, c *cluster) {
-		client, host := c.prepared(t), name(t, "01")
-		identified(t, client, host)
-		now, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "macfleet-tart-kubelet-"+host, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for what, old := range map[string]rbacv1.Subject{"as it was": now.Subjects[0],
-			"edited": {Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"}} {
-			c.bind(t, "tart-kubelet-"+host, now.RoleRef.Name, now.Labels, old)
 			if i := identities(t, client); len(i) != 1 || !i[0].Complete() || !i[0].Former {
-				t.Errorf("%s: %+v", what, i)
+				t.Fatalf("%s: %+v", was.what, i)
 			}
-			if _, err := client.Identify(t.Context(), host); err != nil {
-				t.Fatal(err)
+			var seen []string
+			o.Wrap = changes(&seen)
+			must(t, errOf(c.client(t, o).Identify(t.Context(), host)))
+			if !slices.Equal(seen, was.asks) {
+				t.Errorf("%s: asked %q; want %q", was.what, seen, was.asks)
 			}
 			if i := identities(t, client); len(i) != 1 || !i[0].Complete() || i[0].Former {
-				t.Errorf("%s, after: %+v", what, i)
+				t.Errorf("%s, after: %+v", was.what, i)
 			}
+		}
+		must(t, errOf(agent.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})))
+		c.bind(t, "tart-kubelet-"+host, now.RoleRef.Name, now.Labels, now.Subjects[0])
+		must(t, client.Revoke(t.Context(), host), client.Revoke(t.Context(), host))
+		_, err = bindings.Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) || len(identities(t, client)) != 0 {
+			t.Errorf("revoked: %v, %+v", err, identities(t, client))
 		}
 	})
 }
@@ -152,9 +116,7 @@ func TestBindingNames(t *testing.T) {
 		o := c.options(t)
 		host := c.name + "-01"
 		o.Namespace, o.Owner = "tart-kubelet-"+host, "other"
-		if _, err := c.client(t, o).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, c.client(t, o))
 		if _, err := client.Identify(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
 			t.Errorf("the host takes macfleet's own binding: %v", err)
 		}

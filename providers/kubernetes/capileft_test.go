@@ -2,11 +2,9 @@ package kubernetes_test
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,12 +20,18 @@ func (c *cluster) connected(t *testing.T) (with, without kubernetes.Options) {
 	t.Helper()
 	with = c.withCAPI(t)
 	c.control(t)
-	if _, err := c.client(t, with).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, c.client(t, with))
 	without = with
 	without.CAPI = nil
 	return with, without
+}
+
+// remote is the binding of the account by which the Cluster API is connected.
+func (c *cluster) remote(t *testing.T) *rbacv1.ClusterRoleBinding {
+	t.Helper()
+	b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
+	must(t, err)
+	return b
 }
 
 // made are the names of what connects the Cluster API and this account may remove.
@@ -65,22 +69,14 @@ func TestCAPILeaves(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		with, without := c.connected(t)
 		boss := c.client(t, without)
-		token, _, err := boss.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		without.Token = token.Reveal()
-		client := c.client(t, without)
-		eventually(t, "its rights count", func() error { _, err := client.Nodes(t.Context()); return err })
+		client := c.itself(t, boss, without)
 		for n := range made(t) {
 			own, _ := surplus(objects(t, client))
 			if diff := cmp.Diff(made(t)[n:], named(own)); diff != "" {
 				t.Fatalf("after %d: %s", n, diff)
 			}
 			for range 2 { // already deleted: nothing to do
-				if err := client.Remove(t.Context(), own[0]); err != nil {
-					t.Fatal(err)
-				}
+				must(t, client.Remove(t.Context(), own[0]))
 			}
 		}
 		own, prepared := surplus(objects(t, client))
@@ -89,40 +85,12 @@ func TestCAPILeaves(t *testing.T) {
 		}
 		// The role is shared by the whole cluster: tests that run at the same time may have bound it.
 		prepared = slices.DeleteFunc(prepared, func(o inventory.Object) bool { return o.Kind == "ClusterRole" })
-		if diff := cmp.Diff([]string{"RoleBinding macfleet", "Role macfleet"}, named(prepared)); diff != "" {
-			t.Error(diff)
-		}
-		if _, err := boss.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if left := wrong(objects(t, boss)); len(left) != 0 {
-			t.Errorf("left: %v", left)
-		}
+		is(t, named(prepared), []string{"RoleBinding macfleet", "Role macfleet"})
+		prepare(t, boss)
+		kept(t, boss)
 		// With the block again all is made again.
-		if _, err := c.client(t, with).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, c.client(t, with))
 		c.capiSecret(t, with)
-	})
-}
-
-// TestCAPILeavesAtOnce lets an administrator take all away, without a run before.
-func TestCAPILeavesAtOnce(t *testing.T) {
-	t.Parallel()
-	eachCluster(t, func(t *testing.T, c *cluster) {
-		with, without := c.connected(t)
-		client := c.client(t, without)
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if left := wrong(objects(t, client)); len(left) != 0 {
-			t.Errorf("left: %v", left)
-		}
-		_, err := c.admin.CoreV1().Secrets(with.CAPI.Namespace).Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
-		_, gone := c.admin.RbacV1().Roles(with.CAPI.Namespace).Get(t.Context(), "macfleet", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) || !apierrors.IsNotFound(gone) {
-			t.Errorf("kubeconfig %v, role %v", err, gone)
-		}
 	})
 }
 
@@ -133,9 +101,7 @@ func TestCAPIOfAnother(t *testing.T) {
 		with := c.withCAPI(t)
 		with.CAPI.Namespace = ns(t)
 		c.control(t)
-		if _, err := c.client(t, with).Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, c.client(t, with))
 		for _, cluster := range []string{"beta", "gamma"} {
 			other := *with.CAPI
 			before := other.Cluster + "-kubeconfig"
@@ -153,17 +119,12 @@ func TestCAPIOfAnother(t *testing.T) {
 				if o.State == inventory.ObjectSurplus {
 					do = client.Remove
 				}
-				if err := do(t.Context(), o); err != nil {
-					t.Fatal(err)
-				}
+				must(t, do(t.Context(), o))
 			}
-			if left := wrong(objects(t, client)); len(left) != 0 {
-				t.Errorf("left: %v", left)
-			}
+			kept(t, client)
 		}
-		b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
-		if err != nil || !slices.Equal(slices.Collect(maps.Values(b.Annotations)), []string{ns(t) + "/gamma-kubeconfig"}) {
-			t.Errorf("noted %v, %v", b.Annotations, err)
+		if got := c.places(t); !slices.Equal(got, []string{ns(t) + "/gamma-kubeconfig"}) {
+			t.Errorf("noted %v", got)
 		}
 	})
 }
@@ -173,21 +134,14 @@ func TestCAPIOfOthers(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		with, without := c.connected(t)
-		secrets := c.admin.CoreV1().Secrets(with.CAPI.Namespace)
-		bindings := c.admin.RbacV1().ClusterRoleBindings()
+		secrets, bindings := c.admin.CoreV1().Secrets(with.CAPI.Namespace), c.admin.RbacV1().ClusterRoleBindings()
 		s, err := secrets.Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
-		b, berr := bindings.Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
-		if err := errors.Join(err, berr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		b := c.remote(t)
 		delete(s.Labels, "acme.dev/owner")
-		_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
-		second := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "macfleet-capi-remote-" + ns(t) + "-other",
+		others := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "macfleet-capi-remote-" + ns(t) + "-other",
 			Labels: map[string]string{"app.kubernetes.io/managed-by": "macfleet"}}, RoleRef: b.RoleRef, Subjects: b.Subjects}
-		_, berr = bindings.Create(t.Context(), second, metav1.CreateOptions{})
-		if err := errors.Join(err, berr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(secrets.Update(t.Context(), s, metav1.UpdateOptions{})), errOf(bindings.Create(t.Context(), others, metav1.CreateOptions{})))
 		client := c.client(t, without)
 		list := objects(t, client)
 		if _, shared := wrong(list)["ClusterRole macfleet-capi-remote"]; shared {
@@ -200,16 +154,11 @@ func TestCAPIOfOthers(t *testing.T) {
 		if err := client.Remove(t.Context(), list[at]); !errors.Is(err, kubernetes.ErrForeign) {
 			t.Errorf("remove: %v", err)
 		}
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := secrets.Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{}); err != nil {
-			t.Errorf("their kubeconfig: %v", err)
-		}
-		if _, err := c.admin.RbacV1().ClusterRoles().Get(t.Context(), "macfleet-capi-remote", metav1.GetOptions{}); err != nil {
-			t.Errorf("the role of both: %v", err)
-		}
-		_ = bindings.Delete(t.Context(), second.Name, metav1.DeleteOptions{})
+		prepare(t, client)
+		// Their kubeconfig, and the role of both.
+		must(t, errOf(secrets.Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})),
+			errOf(c.admin.RbacV1().ClusterRoles().Get(t.Context(), "macfleet-capi-remote", metav1.GetOptions{})))
+		_ = bindings.Delete(t.Context(), others.Name, metav1.DeleteOptions{})
 	})
 }
 
@@ -221,19 +170,13 @@ func TestCAPIByHand(t *testing.T) {
 		with, without := c.connected(t)
 		roles := c.admin.RbacV1().Roles(with.CAPI.Namespace)
 		r, err := roles.Get(t.Context(), "macfleet", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range r.Rules {
 			r.Rules[i].Verbs = slices.DeleteFunc(r.Rules[i].Verbs, func(v string) bool { return v == "delete" })
 		}
-		if _, err := roles.Update(t.Context(), r, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(roles.Update(t.Context(), r, metav1.UpdateOptions{})))
 		own, prepared := surplus(objects(t, c.client(t, without)))
-		if diff := cmp.Diff(made(t)[1:3], named(own)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, named(own), made(t)[1:3])
 		for _, name := range []string{made(t)[0], made(t)[3]} {
 			if !slices.Contains(named(prepared), name) {
 				t.Errorf("an administrator's: %v; want %s", named(prepared), name)
@@ -250,39 +193,36 @@ func TestCAPIShared(t *testing.T) {
 		with, without := c.connected(t)
 		without.Owner = ns(t) + "-two"
 		client := c.client(t, without)
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, client)
 		if own, prepared := surplus(objects(t, client)); len(own)+len(prepared) != 0 {
 			t.Errorf("of the other configuration: %v %v", named(own), named(prepared))
 		}
 		c.capiSecret(t, with)
-		if left := wrong(objects(t, c.client(t, with))); len(left) != 0 {
-			t.Errorf("the other lacks %v", left)
-		}
+		kept(t, c.client(t, with))
 	})
 }
 
 // TestCAPIByEarlierVersions finds a kubeconfig of which neither the binding nor a note exists: the role
-// of macfleet's account names it.
+// of macfleet's account names it. An administrator takes all away at once.
 func TestCAPIByEarlierVersions(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
-		_, without := c.connected(t)
+		with, without := c.connected(t)
+		client := c.client(t, without)
 		n, err := c.admin.CoreV1().Namespaces().Get(t.Context(), ns(t), metav1.GetOptions{})
-		b, berr := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
-		if err := errors.Join(err, berr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		b := c.remote(t)
 		n.Annotations, b.Annotations = nil, nil
-		_, err = c.admin.CoreV1().Namespaces().Update(t.Context(), n, metav1.UpdateOptions{})
-		_, berr = c.admin.RbacV1().ClusterRoleBindings().Update(t.Context(), b, metav1.UpdateOptions{})
-		if err := errors.Join(err, berr); err != nil {
-			t.Fatal(err)
-		}
-		own, _ := surplus(objects(t, c.client(t, without)))
-		if diff := cmp.Diff(made(t), named(own)); diff != "" {
-			t.Error(diff)
+		must(t, errOf(c.admin.CoreV1().Namespaces().Update(t.Context(), n, metav1.UpdateOptions{})),
+			errOf(c.admin.RbacV1().ClusterRoleBindings().Update(t.Context(), b, metav1.UpdateOptions{})))
+		own, _ := surplus(objects(t, client))
+		is(t, named(own), made(t))
+		prepare(t, client)
+		kept(t, client)
+		_, err = c.admin.CoreV1().Secrets(with.CAPI.Namespace).Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
+		_, gone := c.admin.RbacV1().Roles(with.CAPI.Namespace).Get(t.Context(), "macfleet", metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) || !apierrors.IsNotFound(gone) {
+			t.Errorf("kubeconfig %v, role %v", err, gone)
 		}
 	})
 }

@@ -34,20 +34,14 @@ var lostKubeconfigs = map[string]func(t *testing.T, c *cluster, namespace string
 // places are where the binding notes kubeconfigs.
 func (c *cluster) places(t *testing.T) []string {
 	t.Helper()
-	b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Sorted(maps.Values(b.Annotations))
+	return slices.Sorted(maps.Values(c.remote(t).Annotations))
 }
 
 // itself is the client of macfleet's own account, whose rights count.
 func (c *cluster) itself(t *testing.T, boss *kubernetes.Client, o kubernetes.Options) *kubernetes.Client {
 	t.Helper()
 	token, _, err := boss.IssueToken(t.Context(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.Token = token.Reveal()
 	client := c.client(t, o)
 	eventually(t, "its rights count", func() error { _, err := client.Nodes(t.Context()); return err })
@@ -63,16 +57,12 @@ func TestCAPIMoves(t *testing.T) {
 			t.Parallel()
 			eachCluster(t, func(t *testing.T, c *cluster) {
 				with, _ := c.connected(t)
-				if err := lose(t, c, with.CAPI.Namespace); err != nil {
-					t.Fatal(err)
-				}
+				must(t, lose(t, c, with.CAPI.Namespace))
 				boss, moved := c.moves(t, with)
 				if got, want := c.places(t), []string{moved.CAPI.Namespace + "/acme-kubeconfig"}; !slices.Equal(got, want) {
 					t.Errorf("noted %v, want %v", got, want)
 				}
-				if left := wrong(objects(t, c.itself(t, boss, moved))); len(left) != 0 {
-					t.Errorf("left: %v", left)
-				}
+				kept(t, c.itself(t, boss, moved))
 			})
 		})
 	}
@@ -84,13 +74,9 @@ func (c *cluster) moves(t *testing.T, from kubernetes.Options) (boss *kubernetes
 	moved = from
 	moved.CAPI = &kubernetes.CAPI{Cluster: "acme", Namespace: ns(t) + "-moved"}
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: moved.CAPI.Namespace}}
-	if _, err := c.admin.CoreV1().Namespaces().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.admin.CoreV1().Namespaces().Create(t.Context(), n, metav1.CreateOptions{})))
 	boss = c.client(t, moved)
-	if _, err := boss.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, boss)
 	return boss, moved
 }
 
@@ -101,19 +87,12 @@ func TestCAPIBeyondRights(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		with, _ := c.connected(t)
 		bindings := c.admin.RbacV1().ClusterRoleBindings()
-		before, err := bindings.Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := c.remote(t)
 		boss, moved := c.moves(t, with)
 		b, err := bindings.Get(t.Context(), before.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		maps.Copy(b.Annotations, before.Annotations)
-		if _, err := bindings.Update(t.Context(), b, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(bindings.Update(t.Context(), b, metav1.UpdateOptions{})))
 		client := c.itself(t, boss, moved)
 		list := objects(t, client)
 		at := slices.IndexFunc(list, func(o inventory.Object) bool { return o.State == inventory.ObjectUnread })
@@ -141,8 +120,6 @@ func TestCAPIBeyondRights(t *testing.T) {
 		if len(wrong(now)) != 0 || len(c.places(t)) != 1 {
 			t.Errorf("left: %v, noted %v", wrong(now), c.places(t))
 		}
-		if left := wrong(objects(t, client)); len(left) != 0 {
-			t.Errorf("left: %v", left)
-		}
+		kept(t, client)
 	})
 }

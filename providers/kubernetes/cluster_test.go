@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -97,13 +100,9 @@ func (c *cluster) as(t testing.TB, token string) kube.Interface {
 	t.Helper()
 	config := &rest.Config{Host: c.url, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: 1000, Burst: 1000}
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	api, err := kube.NewForConfigAndClient(config, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.CloseIdleConnections)
 	return api
 }
@@ -134,9 +133,7 @@ func (c *cluster) options(t *testing.T) kubernetes.Options {
 func (c *cluster) client(t *testing.T, o kubernetes.Options) *kubernetes.Client {
 	t.Helper()
 	client, err := kubernetes.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -145,11 +142,23 @@ func (c *cluster) client(t *testing.T, o kubernetes.Options) *kubernetes.Client 
 func (c *cluster) prepared(t *testing.T) *kubernetes.Client {
 	t.Helper()
 	client := c.client(t, c.options(t))
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, client)
 	c.control(t)
 	return client
+}
+
+// prepare does what `init cluster` does.
+func prepare(t *testing.T, client *kubernetes.Client) {
+	t.Helper()
+	must(t, errOf(client.Prepare(t.Context(), kubernetes.PrepareOptions{})))
+}
+
+// kept fails unless a plan finds every object as it must be.
+func kept(t *testing.T, client *kubernetes.Client) {
+	t.Helper()
+	if left := wrong(objects(t, client)); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
 }
 
 // control fills the token Secrets of this test's namespaces on the real server,
@@ -167,7 +176,7 @@ func (c *cluster) control(t *testing.T) {
 	namespaces := []string{ns(t), agents(t)}
 	go func() {
 		defer close(done)
-		pause := time.NewTicker(20 * time.Millisecond)
+		pause := time.NewTicker(100 * time.Millisecond)
 		defer pause.Stop()
 		for {
 			for _, namespace := range namespaces {
@@ -212,9 +221,7 @@ func identified(t *testing.T, client *kubernetes.Client, host string) string {
 		t.Fatalf("identify %s: %+v, %v", host, i, err)
 	}
 	token, err := client.Token(t.Context(), host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return token.Reveal()
 }
 
@@ -245,16 +252,28 @@ func name(t *testing.T, suffix string) string { return fmt.Sprintf("%s-%s", ns(t
 func sandboxCluster(t testing.TB) *cluster {
 	t.Helper()
 	dir := t.TempDir()
-	if err := sandbox.Create(dir, sandbox.Seed{ClusterUID: "33333333-3333-4333-8333-333333333333", CreatedAt: time.Now().Add(-time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sandbox.Create(dir, sandbox.Seed{ClusterUID: "33333333-3333-4333-8333-333333333333", CreatedAt: time.Now().Add(-time.Hour)}))
 	api, err := sandbox.New(dir, sandbox.Options{Token: adminToken})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served := httptest.NewServer(api)
 	t.Cleanup(served.Close)
 	c := &cluster{name: "sandbox", url: served.URL, dir: dir}
 	c.admin = c.as(t, adminToken)
 	return c
+}
+
+// must ends a test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// is fails unless something is as it must be.
+func is[T any](t testing.TB, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

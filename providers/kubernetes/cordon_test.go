@@ -5,36 +5,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestCordonNode: a run closes Nodes, takes over what another run left, and opens neither
-// what a person closed nor what is gone.
-func TestCordonNode(t *testing.T) {
+// TestCordon: a run cordons Nodes and takes over what another run left. Neither a run nor a person opens what someone else
+// cordoned. A Node that is gone is already open.
+func TestCordon(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
 		client, node := c.client(t, c.options(t)), c.addNode(t, name(t, "mac"), "")
 		c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
 		c.phase(t, "runner", corev1.PodRunning, "")
-		seen := func() inventory.Node {
+		is := func(what string, cordoned bool, by, run string) {
 			t.Helper()
-			all, err := client.Nodes(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range all {
-				if n.Name == node.Name {
-					return n
-				}
-			}
-			t.Fatalf("%s is gone", node.Name)
-			return inventory.Node{}
-		}
-		check := func(what string, cordoned bool, by, run string) {
-			t.Helper()
-			if n := seen(); n.Cordoned != cordoned || n.CordonedBy != by || n.CordonRun != run {
+			if n := nodesOf(t, client)[0]; n.Cordoned != cordoned || n.CordonedBy != by || n.CordonRun != run {
 				t.Errorf("%s: %+v", what, n)
 			}
 		}
@@ -44,42 +29,44 @@ func TestCordonNode(t *testing.T) {
 				t.Errorf("%s closes: %t, %v", run, ours, err)
 			}
 		}
-		opens := func() {
+		opens := func() { t.Helper(); must(t, client.UncordonNode(t.Context(), node)) }
+		mona := func() { t.Helper(); must(t, cordon(t, client, node, "mona")) }
+		uncordon := func(want bool) {
 			t.Helper()
-			if err := client.UncordonNode(t.Context(), node); err != nil {
-				t.Error(err)
+			if done, err := client.Uncordon(t.Context(), node); err != nil || done != want {
+				t.Errorf("uncordon: %t, %v; want %t", done, err, want)
 			}
 		}
 		opens()
+		uncordon(true)
 		closes("r1", true)
-		check("closed", true, "ci", "r1")
+		is("closed", true, "ci", "r1")
 		closes("r1", true)
 		closes("r2", true)
-		check("taken over", true, "ci", "r2")
+		is("taken over", true, "ci", "r2")
 		opens()
-		check("open", false, "", "")
-		if err := cordon(t, client, node, "mona"); err != nil {
-			t.Fatal(err)
-		}
+		is("open", false, "", "")
+		mona()
+		mona()
 		closes("r3", false)
 		opens()
-		check("a person's", true, "mona", "")
-		if _, err := client.Uncordon(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		is("a person's", true, "mona", "")
+		uncordon(true)
+		is("open again", false, "", "")
 		closes("r4", true)
-		if err := cordon(t, client, node, "mona"); err != nil {
-			t.Fatal(err)
-		}
+		mona()
 		opens()
-		check("a person takes it over", true, "mona", "")
+		is("a person takes it over", true, "mona", "")
+		uncordon(true)
+		c.patchNode(t, node.Name, `{"spec":{"unschedulable":true}}`)
+		mona()
+		uncordon(false)
+		is("without a name", true, "", "")
 		pods, err := client.PodsOn(t.Context(), node)
 		if err != nil || len(pods) != 1 || pods[0].Name != "runner" || pods[0].Controller != "ReplicaSet" {
 			t.Errorf("%+v, %v", pods, err)
 		}
-		if err := client.DeleteNode(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.DeleteNode(t.Context(), node))
 		opens()
 	})
 }

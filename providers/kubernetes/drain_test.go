@@ -65,14 +65,10 @@ func (c *cluster) budget(t *testing.T, app string) {
 	budgets := c.admin.PolicyV1().PodDisruptionBudgets(ns(t))
 	made, err := budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: app + "-budget"},
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &all, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.name == "real" { // its controller is missing
 		made.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: made.Generation, DesiredHealthy: 1, CurrentHealthy: 1, ExpectedPods: 1}
-		if _, err := budgets.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(budgets.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})))
 	}
 }
 
@@ -80,9 +76,7 @@ func (c *cluster) budget(t *testing.T, app string) {
 func (c *cluster) healthy(t *testing.T, pod string) {
 	t.Helper()
 	patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
-	if _, err := c.admin.CoreV1().Pods(ns(t)).Patch(t.Context(), pod, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(c.admin.CoreV1().Pods(ns(t)).Patch(t.Context(), pod, types.MergePatchType, patch, metav1.PatchOptions{}, "status")))
 }
 
 // reported collects what a drain says.
@@ -114,9 +108,7 @@ func TestDrain(t *testing.T) {
 			Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "csi", Image: "acme/csi:1"}}}}}},
 			metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for pod, change := range map[string]func(*corev1.Pod){"runner": owned("ReplicaSet", "runner"), "daemon": owned("DaemonSet", "csi"),
 			"mirror": func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
 			"over":   func(p *corev1.Pod) { owned("ReplicaSet", "runner")(p); held(p) }} {
@@ -129,9 +121,7 @@ func TestDrain(t *testing.T) {
 		c.deletePod(t, "over", 0)
 		c.kubelet(t)
 		var said podReports
-		if err := client.EvictPods(t.Context(), node, time.Minute, false, said.add); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.EvictPods(t.Context(), node, time.Minute, false, said.add))
 		want := []string{ns(t) + "/runner evicted", ns(t) + "/runner gone"}
 		if !slices.Equal(said.events, want) {
 			t.Errorf("said %+v", said.events)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // answering answers the first requests for paths with this end itself, one status after the other.
@@ -38,50 +40,79 @@ func answering(end string, statuses ...metav1.Status) (wrap func(http.RoundTripp
 	}, asked
 }
 
-// TestEvictionConflicts reads the Pod after a conflict: a conflict does not show that the Pod
-// is gone.
-func TestEvictionConflicts(t *testing.T) {
+// oneRunner is a simulated cluster with a Node on which one Pod runs, and its client. What these tests vary are
+// answers in place of the cluster's own, so that a real server would show nothing else.
+func oneRunner(t *testing.T, change func(*cluster, *kubernetes.Options)) (*cluster, *kubernetes.Client, inventory.Node) {
+	t.Helper()
+	c := sandboxCluster(t)
+	c.addNamespace(t)
+	o := c.options(t)
+	change(c, &o)
+	client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
+	c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
+	c.phase(t, "runner", corev1.PodRunning, "")
+	return c, client, node
+}
+
+// TestEvictionAnswers: what passes does not leave a Node half drained, and a missing right ends the drain. A conflict does not show
+// that the Pod is gone: it is read.
+func TestEvictionAnswers(t *testing.T) {
 	t.Parallel()
 	conflict := metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "the object has been modified"}
+	timeout := metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout}
+	busy := metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests}
+	denied := metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
+	webhook := metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "failed calling webhook"}
+	down := metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}
+	budgets := metav1.Status{Code: http.StatusInternalServerError,
+		Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}
+	type answers = []metav1.Status
 	for what, tc := range map[string]struct {
-		deleted bool
-		want    []string
+		evictions, reads answers
+		deleted          bool // someone deletes the Pod between the look and its eviction
+		ends             bool // the drain, with an error
+		said             string
 	}{
-		"the same Pod":                  {want: []string{"evicted", "gone"}},
-		"the same Pod is being deleted": {deleted: true, want: []string{"gone"}},
+		"conflict":                   {evictions: answers{conflict}, said: "evicted gone"},
+		"conflict, being deleted":    {evictions: answers{conflict}, deleted: true, said: "gone"},
+		"conflict, timeout":          {evictions: answers{conflict}, reads: answers{timeout}, said: "evicted gone"},
+		"conflict, too busy":         {evictions: answers{conflict}, reads: answers{busy}, said: "evicted gone"},
+		"conflict, no right":         {evictions: answers{conflict}, reads: answers{denied}, ends: true},
+		"timeout once it is evicted": {reads: answers{timeout}, said: "evicted gone"},
+		"no right once it is":        {reads: answers{denied}, ends: true, said: "evicted"},
+		"a webhook that fails":       {evictions: answers{webhook}, said: "held evicted gone"},
+		"unavailable":                {evictions: answers{down}, said: "held evicted gone"},
+		"two disruption budgets":     {evictions: answers{budgets}, ends: true},
+		"no right":                   {evictions: answers{denied}, ends: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			eachCluster(t, func(t *testing.T, c *cluster) {
-				c.addNamespace(t)
-				o := c.options(t)
-				answer, asked := answering("/eviction", conflict)
+			evictions, asked := answering("/eviction", tc.evictions...)
+			reads, read := answering("/pods/runner", tc.reads...)
+			c, client, node := oneRunner(t, func(c *cluster, o *kubernetes.Options) {
 				o.Wrap = func(next http.RoundTripper) http.RoundTripper {
-					answered := answer(next)
+					answered := reads(evictions(next))
 					return roundTripper(func(r *http.Request) (*http.Response, error) {
-						// Someone deletes the Pod between the look and the eviction.
 						if tc.deleted && strings.HasSuffix(r.URL.Path, "/eviction") && asked.Load() == 0 {
 							c.deletePod(t, "runner", 30)
 						}
 						return answered.RoundTrip(r)
 					})
 				}
-				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
-				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
-				c.phase(t, "runner", corev1.PodRunning, "")
-				c.kubelet(t)
-				var said podReports
-				if err := client.EvictPods(t.Context(), node, time.Minute, false, said.add); err != nil {
-					t.Fatal(err)
-				}
-				want := []string{}
-				for _, w := range tc.want {
-					want = append(want, ns(t)+"/runner "+w)
-				}
-				if !slices.Equal(said.events, want) || len(podsOf(t, client)) != 0 {
-					t.Errorf("said %q after %d evictions; want %q; left %+v", said.events, asked.Load(), want, podsOf(t, client))
-				}
 			})
+			c.kubelet(t)
+			var said podReports
+			err := client.EvictPods(t.Context(), node, time.Minute, false, said.add)
+			if (err != nil) != tc.ends || asked.Load() == 0 || tc.deleted && asked.Load() != 1 || len(tc.reads) > 0 && read.Load() == 0 {
+				t.Errorf("after %d evictions and %d reads: %v", asked.Load(), read.Load(), err)
+			}
+			var events []string
+			for _, e := range said.events {
+				events = append(events, strings.Fields(e)[1])
+			}
+			if left := podsOf(t, client); strings.Join(events, " ") != tc.said || !tc.ends && len(left) != 0 {
+				t.Errorf("said %q, want %q; left %+v", said.events, tc.said, left)
+			}
 		})
 	}
 }
@@ -93,62 +124,15 @@ func TestDrainNamesForeignNamespaces(t *testing.T) {
 	for what, foreign := range map[string]bool{"foreign": true, "listed": false} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			eachCluster(t, func(t *testing.T, c *cluster) {
-				c.addNamespace(t)
-				o := c.options(t)
+			_, client, node := oneRunner(t, func(_ *cluster, o *kubernetes.Options) {
 				if o.PodNamespaces = nil; !foreign {
 					o.PodNamespaces = []string{ns(t)}
 				}
-				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
-				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
-				c.phase(t, "runner", corev1.PodRunning, "")
-				var said podReports
-				err := client.EvictPods(t.Context(), node, 1500*time.Millisecond, false, said.add)
-				if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "pod_namespaces") != foreign {
-					t.Errorf("got %v", err)
-				}
 			})
-		})
-	}
-}
-
-// TestEvictionReadsAgain: a Pod that could not be read once does not end a drain, neither behind a
-// conflict nor while the Pod goes. A right that is missing does.
-func TestEvictionReadsAgain(t *testing.T) {
-	t.Parallel()
-	conflict := metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "the object has been modified"}
-	for what, tc := range map[string]struct {
-		conflicts []metav1.Status
-		unread    metav1.Status
-		ends      bool
-	}{
-		"conflict, timeout":  {[]metav1.Status{conflict}, metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout}, false},
-		"conflict, too busy": {[]metav1.Status{conflict}, metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests}, false},
-		"conflict, no right": {[]metav1.Status{conflict}, metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}, true},
-		"evicted, timeout":   {nil, metav1.Status{Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout}, false},
-		"evicted, no right":  {nil, metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}, true},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			eachCluster(t, func(t *testing.T, c *cluster) {
-				c.addNamespace(t)
-				o := c.options(t)
-				evictions, _ := answering("/eviction", tc.conflicts...)
-				reads, asked := answering("/pods/runner", tc.unread)
-				o.Wrap = func(next http.RoundTripper) http.RoundTripper { return reads(evictions(next)) }
-				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
-				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
-				c.phase(t, "runner", corev1.PodRunning, "")
-				c.kubelet(t)
-				var said podReports
-				err := client.EvictPods(t.Context(), node, time.Minute, false, said.add)
-				if (err != nil) != tc.ends || asked.Load() == 0 {
-					t.Errorf("after %d looks: %v; said %q", asked.Load(), err, said.events)
-				}
-				if left := podsOf(t, client); !tc.ends && len(left) != 0 {
-					t.Errorf("left %+v", left)
-				}
-			})
+			err := client.EvictPods(t.Context(), node, 1500*time.Millisecond, false, unreported)
+			if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "pod_namespaces") != foreign {
+				t.Errorf("got %v", err)
+			}
 		})
 	}
 }
@@ -156,56 +140,18 @@ func TestEvictionReadsAgain(t *testing.T) {
 // TestEvictionThrottled does not blame a disruption budget if the server asks every client to wait.
 func TestEvictionThrottled(t *testing.T) {
 	t.Parallel()
-	eachCluster(t, func(t *testing.T, c *cluster) {
-		c.addNamespace(t)
-		o := c.options(t)
-		busy := metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests, please try again later"}
-		o.Wrap, _ = answering("/eviction", busy)
-		client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
-		c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
-		c.phase(t, "runner", corev1.PodRunning, "")
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		said := podReports{first: func(string) { cancel() }}
-		err := client.EvictPods(ctx, node, time.Hour, false, said.add)
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "too busy") || strings.Contains(err.Error(), "budget") {
-			t.Errorf("it says: %v", err)
-		}
-		if len(said.events) != 1 || strings.Contains(said.events[0], "budget") {
-			t.Errorf("said %q", said.events)
-		}
+	_, client, node := oneRunner(t, func(_ *cluster, o *kubernetes.Options) {
+		o.Wrap, _ = answering("/eviction", metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+			Message: "too many requests, please try again later"})
 	})
-}
-
-// TestEvictionFails: a server that fails once does not leave a Node half drained. What never passes ends the drain.
-func TestEvictionFails(t *testing.T) {
-	t.Parallel()
-	for what, tc := range map[string]struct {
-		answer metav1.Status
-		ends   bool
-	}{
-		"a webhook that fails":    {metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "failed calling webhook"}, false},
-		"unavailable":             {metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}, false},
-		"two disruption budgets":  {metav1.Status{Code: http.StatusInternalServerError, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}, true},
-		"a permission is missing": {metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}, true},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			eachCluster(t, func(t *testing.T, c *cluster) {
-				c.addNamespace(t)
-				o := c.options(t)
-				var asked *atomic.Int32
-				o.Wrap, asked = answering("/eviction", tc.answer)
-				client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
-				c.addPod(t, node.Name, "runner", owned("ReplicaSet", "runner"))
-				c.phase(t, "runner", corev1.PodRunning, "")
-				c.kubelet(t)
-				var said podReports
-				err := client.EvictPods(t.Context(), node, time.Minute, false, said.add)
-				if (err != nil) != tc.ends || asked.Load() == 0 || !tc.ends && len(podsOf(t, client)) != 0 {
-					t.Errorf("after %d evictions: %v; said %q", asked.Load(), err, said.events)
-				}
-			})
-		})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := podReports{first: func(string) { cancel() }}
+	err := client.EvictPods(ctx, node, time.Hour, false, said.add)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "too busy") || strings.Contains(err.Error(), "budget") {
+		t.Errorf("it says: %v", err)
+	}
+	if len(said.events) != 1 || strings.Contains(said.events[0], "budget") {
+		t.Errorf("said %q", said.events)
 	}
 }

@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,8 +18,7 @@ func TestExpiredList(t *testing.T) {
 	for what, whole := range map[string]bool{"once": true, "always": false} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
+			client := serve(t, kubernetes.Options{}, func(w http.ResponseWriter, r *http.Request) {
 				q := r.URL.Query()
 				items, more := "", ""
 				switch {
@@ -35,13 +33,7 @@ func TestExpiredList(t *testing.T) {
 					items, more = node("a")+","+node("b"), "place"
 				}
 				_, _ = fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"continue":%q},"items":[%s]}`, more, items)
-			}))
-			t.Cleanup(s.Close)
-			client, err := kubernetes.New(kubernetes.Options{URL: s.URL, Token: "t"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(client.Close)
+			})
 			nodes, err := client.Nodes(t.Context())
 			if !whole {
 				if err == nil || !strings.Contains(err.Error(), "too old") {

@@ -52,9 +52,7 @@ func TestIdentity(t *testing.T) {
 		if err != nil || !made.Complete() || made.Host != host {
 			t.Fatalf("made %+v, %v", made, err)
 		}
-		if diff := cmp.Diff([]inventory.Identity{made}, identities(t, client)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, identities(t, client), []inventory.Identity{made})
 		again, err := client.Identify(t.Context(), host)
 		if err != nil || !cmp.Equal(again, made) {
 			t.Errorf("again: %+v, %v; was %+v", again, err, made)
@@ -66,14 +64,10 @@ func TestIdentity(t *testing.T) {
 		}
 		eventually(t, "the agent lists nodes", list)
 		for range 2 { // what is gone : no error
-			if err := client.Revoke(t.Context(), host); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.Revoke(t.Context(), host))
 		}
 		unused := c.as(t, identified(t, client, host))
-		if err := client.Revoke(t.Context(), host); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.Revoke(t.Context(), host))
 		eventually(t, "a token without its account is not deleted", func() error {
 			if _, err := unused.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 				return fmt.Errorf("it is answered with %v", err)
@@ -103,16 +97,11 @@ func (c *cluster) count(t *testing.T, hosts int) {
 	t.Helper()
 	o := metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=tart-kubelet,acme.dev/owner=" + ns(t)}
 	accounts, err := c.admin.CoreV1().ServiceAccounts(agents(t)).List(t.Context(), o)
-	if err != nil || len(accounts.Items) != hosts {
-		t.Errorf("%d accounts, %v; want %d", len(accounts.Items), err, hosts)
-	}
-	secrets, err := c.admin.CoreV1().Secrets(agents(t)).List(t.Context(), o)
-	if err != nil || len(secrets.Items) != hosts {
-		t.Errorf("%d secrets, %v; want %d", len(secrets.Items), err, hosts)
-	}
-	bindings, err := c.admin.RbacV1().ClusterRoleBindings().List(t.Context(), o)
-	if err != nil || len(bindings.Items) != hosts {
-		t.Errorf("%d bindings, %v; want %d", len(bindings.Items), err, hosts)
+	secrets, serr := c.admin.CoreV1().Secrets(agents(t)).List(t.Context(), o)
+	bindings, berr := c.admin.RbacV1().ClusterRoleBindings().List(t.Context(), o)
+	must(t, err, serr, berr)
+	if len(accounts.Items) != hosts || len(secrets.Items) != hosts || len(bindings.Items) != hosts {
+		t.Errorf("%d accounts, %d secrets and %d bindings; want %d", len(accounts.Items), len(secrets.Items), len(bindings.Items), hosts)
 	}
 }
 
@@ -145,6 +134,15 @@ func TestIdentifyAtOnce(t *testing.T) {
 // Identify fixes it.
 func TestIdentityIsFixed(t *testing.T) {
 	t.Parallel()
+	// edit changes a copy of the host's binding and makes it again: a binding's role never changes.
+	edit := func(c *cluster, t *testing.T, account string, change func(*rbacv1.ClusterRoleBinding)) error {
+		bindings := c.admin.RbacV1().ClusterRoleBindings()
+		b, err := bindings.Get(t.Context(), "macfleet-"+account, metav1.GetOptions{})
+		must(t, err, bindings.Delete(t.Context(), "macfleet-"+account, metav1.DeleteOptions{}))
+		b.ResourceVersion, b.UID = "", ""
+		change(b)
+		return errOf(bindings.Create(t.Context(), b, metav1.CreateOptions{}))
+	}
 	damage := map[string]func(c *cluster, t *testing.T, account string) error{
 		"no account": func(c *cluster, t *testing.T, account string) error {
 			return c.admin.CoreV1().ServiceAccounts(agents(t)).Delete(t.Context(), account, metav1.DeleteOptions{})
@@ -153,31 +151,15 @@ func TestIdentityIsFixed(t *testing.T) {
 			return c.admin.CoreV1().Secrets(agents(t)).Delete(t.Context(), account+"-token", metav1.DeleteOptions{})
 		},
 		"no binding": func(c *cluster, t *testing.T, account string) error {
-			account = "macfleet-" + account
-			return c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})
+			return c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "macfleet-"+account, metav1.DeleteOptions{})
 		},
 		"another subject": func(c *cluster, t *testing.T, account string) error {
-			account = "macfleet-" + account
-			b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"})
-			_, err = c.admin.RbacV1().ClusterRoleBindings().Update(t.Context(), b, metav1.UpdateOptions{})
-			return err
+			return edit(c, t, account, func(b *rbacv1.ClusterRoleBinding) {
+				b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"})
+			})
 		},
 		"another role": func(c *cluster, t *testing.T, account string) error {
-			account = "macfleet-" + account
-			b, err := c.admin.RbacV1().ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
-			if err == nil {
-				err = c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), account, metav1.DeleteOptions{})
-			}
-			if err != nil {
-				return err
-			}
-			b.ResourceVersion, b.UID, b.RoleRef.Name = "", "", "view"
-			_, err = c.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
-			return err
+			return edit(c, t, account, func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" })
 		},
 	}
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -214,26 +196,17 @@ func TestForeignIdentity(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client, host := c.prepared(t), name(t, "01")
 		theirs := metav1.ObjectMeta{Name: "tart-kubelet-" + host, Labels: map[string]string{"app.kubernetes.io/managed-by": "macfleet", "acme.dev/owner": "other"}}
-		if _, err := c.admin.CoreV1().ServiceAccounts(agents(t)).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: theirs}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.CoreV1().ServiceAccounts(agents(t)).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: theirs}, metav1.CreateOptions{})))
 		theirs.Name += "-token"
 		s := &corev1.Secret{ObjectMeta: theirs, Data: map[string][]byte{"token": []byte("theirs")}}
-		if _, err := c.admin.CoreV1().Secrets(agents(t)).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+		must(t, errOf(c.admin.CoreV1().Secrets(agents(t)).Create(t.Context(), s, metav1.CreateOptions{})))
+		for what, err := range map[string]error{"identify": errOf(client.Identify(t.Context(), host)), "token": errOf(client.Token(t.Context(), host)),
+			"revoke": client.Revoke(t.Context(), host)} {
+			if !errors.Is(err, kubernetes.ErrForeign) {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
-		if _, err := client.Identify(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
-			t.Errorf("identify: %v", err)
-		}
-		if _, err := client.Token(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
-			t.Errorf("token: %v", err)
-		}
-		if err := client.Revoke(t.Context(), host); !errors.Is(err, kubernetes.ErrForeign) {
-			t.Errorf("revoke: %v", err)
-		}
-		if _, err := c.admin.CoreV1().ServiceAccounts(agents(t)).Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{}); err != nil {
-			t.Errorf("their account: %v", err)
-		}
+		must(t, errOf(c.admin.CoreV1().ServiceAccounts(agents(t)).Get(t.Context(), "tart-kubelet-"+host, metav1.GetOptions{}))) // it is still theirs
 		if list := identities(t, client); len(list) != 0 {
 			t.Errorf("taken for macfleet's: %+v", list)
 		}
@@ -247,9 +220,7 @@ func TestNoToken(t *testing.T) {
 	o := c.options(t)
 	o.TokenWait = 1
 	client := c.client(t, o)
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, client)
 	_, err := client.Identify(t.Context(), "acme-01")
 	if err == nil || !strings.Contains(err.Error(), "token controller") {
 		t.Errorf("identify: %v", err)

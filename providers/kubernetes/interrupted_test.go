@@ -50,9 +50,7 @@ func TestIdentifyInterrupted(t *testing.T) {
 		var whole asked
 		o := c.options(t)
 		o.Wrap = whole.wrap
-		if _, err := c.client(t, o).Identify(t.Context(), name(t, "whole")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.client(t, o).Identify(t.Context(), name(t, "whole"))))
 		var kinds []string
 		for _, request := range whole.lines {
 			method, _, _ := strings.Cut(request, " ")
@@ -84,8 +82,9 @@ func TestIdentifyInterrupted(t *testing.T) {
 	})
 }
 
-// TestReleaseInterrupted kills the release of a Pod at each of its requests, before and
-// after the cluster carried it out: the Pod is gone, or shows that it is stuck.
+// TestReleaseInterrupted kills the release of a Pod at each of its requests, before and after the cluster carried it out:
+// the Pod is gone, or shows that it is stuck. It was deleted while it ran, and its kubelet never says that it ended:
+// removing only the finalizer, the cluster would continue waiting.
 func TestReleaseInterrupted(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -109,6 +108,11 @@ func TestReleaseInterrupted(t *testing.T) {
 			}
 			return nil
 		})
+		other := podsOf(t, client)[0]
+		other.UID = "another"
+		if err := client.ReleasePod(t.Context(), other); !errors.Is(err, kubernetes.ErrReplaced) {
+			t.Errorf("another of its name: %v", err)
+		}
 		for i, p := range podsOf(t, client) {
 			var left atomic.Int64
 			left.Store(int64(i / 2))
@@ -122,9 +126,7 @@ func TestReleaseInterrupted(t *testing.T) {
 					t.Errorf("interruption %d: nothing shows that it is stuck: %+v", i, p)
 				}
 			}
-			if err := client.ReleasePod(t.Context(), p); err != nil {
-				t.Errorf("interruption %d, again: %v", i, err)
-			}
+			must(t, client.ReleasePod(t.Context(), p), client.ReleasePod(t.Context(), p)) // the second time it is gone
 		}
 		if rest := podsOf(t, client); len(rest) > 0 {
 			t.Errorf("left: %+v", rest)
@@ -160,9 +162,7 @@ func TestPrepareInterrupted(t *testing.T) {
 					t.Errorf("interrupted: %v", err)
 				}
 				client := c.client(t, o)
-				if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				prepare(t, client)
 				again, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: true})
 				if left := wrong(again); err != nil || len(left) != 0 {
 					t.Errorf("again: %v, %v", left, err)

@@ -2,7 +2,6 @@ package kubernetes_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -49,8 +48,8 @@ func TestJoin(t *testing.T) {
 // TestJoinUnknown names what is missing where the cluster says nothing.
 func TestJoinUnknown(t *testing.T) {
 	t.Parallel()
-	c := serve(t, map[string]string{
-		"/api/v1/namespaces/kube-public/configmaps/cluster-info": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cluster-info"}}`})
+	c := serve(t, kubernetes.Options{}, texts(http.StatusForbidden, map[string]string{
+		"/api/v1/namespaces/kube-public/configmaps/cluster-info": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cluster-info"}}`}))
 	seen := observe(t, c)
 	if why := seen.Join.Why(); !strings.Contains(why, "set api_server in the kubernetes block") {
 		t.Errorf("join: %q", why)
@@ -72,15 +71,8 @@ func TestJoinWay(t *testing.T) {
 	t.Parallel()
 	const ca = "-----BEGIN CERTIFICATE-----\\nMA==\\n-----END CERTIFICATE-----\\n"
 	info := `clusters: [{name: \"\", cluster: {server: \"https://10.0.0.1:6443\", tls-server-name: api.acme.test, proxy-url: \"http://proxy.acme.test:3128\", certificate-authority-data: QQ==}}]`
-	c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if !strings.HasSuffix(r.URL.Path, "/configmaps/cluster-info") {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		_, _ = w.Write([]byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cluster-info"},"data":{"kubeconfig":"apiVersion: v1\nkind: Config\n` + info + `\n"}}`))
-	}))
-	t.Cleanup(c.Close)
+	answers := texts(http.StatusNotFound, map[string]string{"/api/v1/namespaces/kube-public/configmaps/cluster-info": `{"kind":"ConfigMap","apiVersion":"v1",` +
+		`"metadata":{"name":"cluster-info"},"data":{"kubeconfig":"apiVersion: v1\nkind: Config\n` + info + `\n"}}`})
 	for _, tc := range []struct {
 		o    kubernetes.Options
 		want inventory.Join
@@ -92,13 +84,7 @@ func TestJoinWay(t *testing.T) {
 		{kubernetes.Options{ProxyURL: "http://p.acme.dev"},
 			inventory.Join{Server: "https://10.0.0.1:6443", CA: "A", TLSServerName: "api.acme.test", ProxyURL: "http://p.acme.dev"}},
 	} {
-		tc.o.URL, tc.o.Token = c.URL, "t"
-		client, err := kubernetes.New(tc.o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		if got, ok := observe(t, client).Join.Get(); !ok || got != tc.want {
+		if got, ok := observe(t, serve(t, tc.o, answers)).Join.Get(); !ok || got != tc.want {
 			t.Errorf("%+v: %+v", tc.o, got)
 		}
 	}

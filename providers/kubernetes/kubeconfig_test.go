@@ -25,9 +25,7 @@ func withKubeconfig(t *testing.T, cluster, user string) {
 	path := filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
 		"clusters: [{name: c, cluster: {%s}}]\nusers: [{name: u, user: {%s}}]\n", cluster, user)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	t.Setenv("KUBECONFIG", path)
 }
 
@@ -70,24 +68,16 @@ func TestPortable(t *testing.T) {
 func TestKubeconfigTakesAlong(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: httptestCA(t)})
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, ca, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, ca, 0o600))
 	withKubeconfig(t, fmt.Sprintf(`server: "https://lb.acme.dev:6443", tls-server-name: kubernetes.acme.dev, proxy-url: "http://proxy.acme.dev:3128", certificate-authority: %q`, file), "token: t")
 	client, err := kubernetes.New(kubernetes.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	token, _ := secret.New("ci")
 	text, err := client.Kubeconfig(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config, err := clientcmd.Load([]byte(text.Reveal()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
 	if k.Server != "https://lb.acme.dev:6443" || k.TLSServerName != "kubernetes.acme.dev" || k.ProxyURL != "http://proxy.acme.dev:3128" ||
 		string(k.CertificateAuthorityData) != string(ca) || k.InsecureSkipTLSVerify {
@@ -121,9 +111,7 @@ func TestAuthProviders(t *testing.T) {
 	cluster := fmt.Sprintf("server: %q, certificate-authority-data: %q", s.URL, ca)
 	withKubeconfig(t, cluster, provider("oidc"))
 	client, err := kubernetes.New(kubernetes.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(client.Close)
 	if _, err := client.Nodes(t.Context()); err != nil || bearer.Load() != "Bearer "+id {
 		t.Errorf("%v; sent %q", err, bearer.Load())

@@ -2,14 +2,13 @@ package kubernetes_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -40,9 +39,7 @@ var _ interface {
 // TestContext uses the kubeconfig as kubectl's users have it.
 func TestContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(path, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
 	t.Setenv("KUBECONFIG", path)
 	for context, problem := range map[string]string{"acme": "", "": "", "akme": `no context "akme"; it has: acme, other`} {
 		_, err := kubernetes.New(kubernetes.Options{Context: context})
@@ -56,30 +53,37 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// serve answers requests by path.
-func serve(t *testing.T, answers map[string]string) *kubernetes.Client {
+// serve is a client of a server that answers in JSON.
+func serve(t *testing.T, o kubernetes.Options, answer http.HandlerFunc) *kubernetes.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		body, ok := answers[r.URL.Path]
-		if !ok {
-			w.WriteHeader(http.StatusForbidden)
-			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`
-		}
-		_, _ = w.Write([]byte(body))
+		answer(w, r)
 	}))
 	t.Cleanup(s.Close)
-	c, err := kubernetes.New(kubernetes.Options{URL: s.URL, Token: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.URL, o.Token = s.URL, "t"
+	c, err := kubernetes.New(o)
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
 
+// texts answers by path, and all else with a status.
+func texts(status int, answers map[string]string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, ok := answers[r.URL.Path]
+		if !ok {
+			w.WriteHeader(status)
+			body = fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"no"}`,
+				strings.ReplaceAll(http.StatusText(status), " ", ""), status)
+		}
+		_, _ = w.Write([]byte(body))
+	}
+}
+
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	c := serve(t, map[string]string{
+	c := serve(t, kubernetes.Options{}, texts(http.StatusForbidden, map[string]string{
 		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[
 			{"metadata":{"name":"b"},"spec":{"providerID":"scw-applesilicon://fr-par-1/id-b","unschedulable":true},
 			 "status":{"conditions":[{"type":"Ready","status":"False","reason":"KubeletDown","message":"it stopped"}]}},
@@ -87,11 +91,9 @@ func TestNodes(t *testing.T) {
 			{"metadata":{"name":"c"}}]}`,
 		"/api/v1/namespaces/kube-system":    `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u-1"}}`,
 		"/api/v1/namespaces/ns/secrets/key": `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"key"},"data":{"id":"eA=="}}`,
-	})
+	}))
 	nodes, err := c.Nodes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []inventory.Node{
 		{Name: "a", Ready: inventory.Ready, Conditions: []inventory.Condition{{Type: "Ready", Status: "True"}}},
 		{Name: "b", ProviderID: "scw-applesilicon://fr-par-1/id-b", Ready: inventory.NotReady, Cordoned: true, Why: "it stopped",
@@ -101,9 +103,7 @@ func TestNodes(t *testing.T) {
 	for i := range want {
 		want[i].Taints = inventory.Present([]inventory.Taint{})
 	}
-	if diff := cmp.Diff(want, nodes, cmp.AllowUnexported(want[0].Taints)); diff != "" {
-		t.Error(diff)
-	}
+	is(t, nodes, want)
 	if nodes[1].ServerID() != "id-b" {
 		t.Errorf("server id %q", nodes[1].ServerID())
 	}

@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -50,9 +49,7 @@ func TestLease(t *testing.T) {
 			t.Fatalf("nothing exists, and it has version %q, %v", version, err)
 		}
 		first, err := l.Put(t.Context(), want, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, version, err := l.Get(t.Context())
 		if err != nil || version != first {
 			t.Fatalf("version %q after %q, %v", version, first, err)
@@ -71,9 +68,7 @@ func TestLease(t *testing.T) {
 			}
 		}
 		want.Held = false
-		if _, err := l.Put(t.Context(), want, second); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(l.Put(t.Context(), want, second)))
 		if got, _, err = l.Get(t.Context()); err != nil || got.Held || got.Run.ID != "k3h7" || got.Run.Epoch != 41 || got.Place != want.Place {
 			t.Errorf("free: %+v, %v", got, err)
 		}
@@ -81,9 +76,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("a read at a free one, whose run saw a cluster: %+v, %v", seen, err)
 		}
 		_, version, _ = l.Get(t.Context())
-		if err := c.admin.CoordinationV1().Leases(ns(t)).Delete(t.Context(), "macfleet.acme.prod", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.CoordinationV1().Leases(ns(t)).Delete(t.Context(), "macfleet.acme.prod", metav1.DeleteOptions{}))
 		if _, err := l.Put(t.Context(), want, version); !errors.Is(err, lock.ErrConflict) {
 			t.Errorf("over a deleted one: %v", err)
 		}
@@ -95,17 +88,10 @@ func TestLease(t *testing.T) {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
-		boss := c.prepared(t)
-		token, _, err := boss.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := c.options(t)
-		o.Token = token.Reveal()
+		boss, o := c.prepared(t), c.options(t)
 		var a asked
 		o.Wrap = a.wrap
-		client := c.client(t, o)
-		store := client.Lease(kubernetes.LeaseName("acme", "prod"))
+		store := c.itself(t, boss, o).Lease(kubernetes.LeaseName("acme", "prod"))
 		var ann *lock.Lock
 		eventually(t, "its rights count", func() (err error) {
 			ann, err = lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "ann", Who: "ann@laptop"}, Machine: "laptop"})
@@ -119,63 +105,40 @@ func TestLock(t *testing.T) {
 		if diff := cmp.Diff([]string{"GET /apis/coordination.k8s.io/v1/namespaces/" + ns(t) + "/leases/macfleet.acme.prod"}, a.lines); diff != "" {
 			t.Errorf("a read asks (-want +got):\n%s", diff)
 		}
-		_, err = lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "bob"}})
+		bob := lock.Options{Store: store, Run: plan.Run{ID: "bob"}}
 		var held *lock.HeldError
-		if !errors.As(err, &held) || held.Record.Machine != "laptop" {
+		if err := errOf(lock.Acquire(t.Context(), bob)); !errors.As(err, &held) || held.Record.Machine != "laptop" {
 			t.Errorf("at the same time: %v", err)
 		}
 		if r, err := ann.Raise(t.Context(), 41); err != nil || r.Epoch != 42 {
 			t.Errorf("raised to %d, %v", r.Epoch, err)
 		}
-		if err := errors.Join(ann.Check(), ann.Release(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must(t, ann.Check(), ann.Release(t.Context()))
 		if seen, err := store.Look(t.Context()); seen != nil || err != nil {
 			t.Errorf("free: %+v, %v", seen, err)
 		}
-		bob, err := lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "bob"}})
-		if err != nil || bob.Run().Epoch != 43 {
-			t.Fatalf("the next epoch: %+v, %v", bob, err)
+		next, err := lock.Acquire(t.Context(), bob)
+		must(t, err)
+		if next.Run().Epoch != 43 {
+			t.Errorf("the next epoch: %+v", next.Run())
 		}
-		if _, err := lock.Break(t.Context(), store, "bob"); err != nil {
-			t.Error(err)
-		}
-		if _, err := bob.Raise(t.Context(), 99); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("broken: %v", err)
-		}
-		if err := bob.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		here := lock.Place{ID: "uid-1", Name: "old"}
-		eve, err := lock.Acquire(t.Context(), lock.Options{Store: store, Run: plan.Run{ID: "eve", Who: "eve@laptop"}, Place: here})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := eve.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		there := lock.Options{Store: store, Run: plan.Run{ID: "sam"}, Place: lock.Place{ID: "uid-2", Name: "new"}}
-		var elsewhere *lock.ElsewhereError
-		if _, err := lock.Acquire(t.Context(), there); !errors.As(err, &elsewhere) || elsewhere.Record.Place != here || elsewhere.Record.Run.Who != "eve@laptop" {
-			t.Errorf("left by a run of another cluster: %v", err)
-		}
-		there.From = here.ID
-		if sam, err := lock.Acquire(t.Context(), there); err != nil {
-			t.Errorf("moved from there: %v", err)
-		} else if err := sam.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, next.Release(t.Context()))
 	})
 }
 
 // TestLeaseByHand takes what someone else wrote for what it is.
 func TestLeaseByHand(t *testing.T) {
 	t.Parallel()
-	s := serving(t, map[string]string{
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	answers := texts(http.StatusNotFound, map[string]string{
 		"/apis/coordination.k8s.io/v1/namespaces/macfleet/leases/a": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a","resourceVersion":"7",
 			"annotations":{"macfleet.dev/run":"old","macfleet.dev/who":"ann","macfleet.dev/machine":"desk","macfleet.dev/started":"2026-11-21T09:00:00Z"}},"spec":{"holderIdentity":"kubectl","leaseDurationSeconds":40,"renewTime":"2026-11-21T09:58:00.000000Z"}}`,
 		"/apis/coordination.k8s.io/v1/namespaces/macfleet/leases/b": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"b","resourceVersion":"8"}}`,
-	}, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	})
+	s := serve(t, kubernetes.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", now.Format(http.TimeFormat))
+		answers(w, r)
+	})
 	seen, err := s.Lease("a").Look(t.Context())
 	if err != nil || seen == nil || seen.Run.ID != "kubectl" || seen.Run.Who != "kubectl" || seen.Alive {
 		t.Errorf("by hand: %+v, %v", seen, err)
@@ -194,28 +157,4 @@ func TestLeaseByHand(t *testing.T) {
 	if _, err := s.Lease("a").Look(ctx); err == nil || !strings.Contains(err.Error(), "read lease macfleet/a: ") {
 		t.Errorf("not read: %v", err)
 	}
-}
-
-// serving is a client of a server that has some answers by path, and one time.
-func serving(t *testing.T, answers map[string]string, now time.Time) *kubernetes.Client {
-	t.Helper()
-	client, err := kubernetes.New(kubernetes.Options{URL: "http://127.0.0.1:1", Token: "t", Wrap: func(http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if err := r.Context().Err(); err != nil {
-				return nil, err
-			}
-			text, ok := answers[r.URL.Path]
-			status := http.StatusOK
-			if !ok {
-				status, text = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
-			}
-			return &http.Response{StatusCode: status, Request: r, Body: io.NopCloser(strings.NewReader(text)),
-				Header: http.Header{"Content-Type": {"application/json"}, "Date": {now.Format(http.TimeFormat)}}}, nil
-		})
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
 }

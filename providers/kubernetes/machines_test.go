@@ -49,9 +49,7 @@ func (c *cluster) bringCAPI(t *testing.T) (versions map[string]string, of func(r
 	}
 	groups := map[string]string{"scalewayapplesiliconmachines": partGroup, "machines": capiGroup, "machinedeployments": capiGroup, "clusters": capiGroup}
 	api, err := dynamic.NewForConfig(&rest.Config{Host: c.url, BearerToken: adminToken, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	crds := api.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	of = func(resource string) dynamic.ResourceInterface {
 		group := groups[resource]
@@ -64,9 +62,7 @@ func (c *cluster) bringCAPI(t *testing.T) (versions map[string]string, of func(r
 		} else {
 			_, err = crds.Create(t.Context(), crd(groups[plural], versions[groups[plural]], plural, kind), metav1.CreateOptions{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		eventually(t, "the kind is served", func() error {
 			_, err := of(plural).List(t.Context(), metav1.ListOptions{})
 			return err
@@ -120,9 +116,7 @@ func TestMachines(t *testing.T) {
 				c.makeWithStatus(t, of(resource), m)
 			}
 		}
-		if err := of("scalewayapplesiliconmachines").Delete(t.Context(), "m-6", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, of("scalewayapplesiliconmachines").Delete(t.Context(), "m-6", metav1.DeleteOptions{}))
 		want := []inventory.Machine{
 			{Name: "m-1", NodeRef: "acme-01"},
 			{Name: "m-2", Paused: true, InfrastructurePaused: true}, // of its Cluster
@@ -158,13 +152,9 @@ func TestMachines(t *testing.T) {
 func (c *cluster) makeWithStatus(t *testing.T, api dynamic.ResourceInterface, o *unstructured.Unstructured) {
 	t.Helper()
 	made, err := api.Create(t.Context(), o, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if status, ok := o.Object["status"]; ok && c.name == "sandbox" {
 		made.Object["status"] = status
-		if _, err := api.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(api.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // TestAddNodeEvent reports, with no more rights than macfleet has, what happens to a Node,
@@ -17,24 +16,18 @@ func TestAddNodeEvent(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
 		admin, node := c.client(t, c.options(t)), c.addNode(t, name(t, "mac"), "")
-		if _, err := admin.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, admin)
 		token, _, err := admin.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o := c.options(t)
 		o.Token = token.Reveal()
-		client := c.client(t, o)
+		client := c.client(t, o) // which has no time of the cluster yet
 		run := plan.Run{ID: "k3j5abcd", Who: "ana@desk"}
 		eventually(t, "the event", func() error {
 			return client.AddNodeEvent(t.Context(), node, run, "tart_kubelet (artifact-changed) restarts")
 		})
 		all, err := c.admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + node.Name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(all.Items) != 1 {
 			t.Fatalf("%d events", len(all.Items))
 		}

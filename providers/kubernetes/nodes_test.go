@@ -30,9 +30,7 @@ func (c *cluster) addNode(t *testing.T, node, providerID string) inventory.Node 
 		ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"kubernetes.io/os": "darwin", "acme.dev/fleet": "runners"}},
 		Spec:       corev1.NodeSpec{ProviderID: providerID},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.setReady(t, node, corev1.ConditionTrue)
 	return inventory.Node{Name: n.Name, UID: string(n.UID), ProviderID: providerID}
 }
@@ -43,12 +41,20 @@ func (c *cluster) setReady(t *testing.T, node string, ready corev1.ConditionStat
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Reason: "TartKubeletReady"}},
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("14Gi"),
 			corev1.ResourcePods: resource.MustParse("3")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	c.patchNode(t, node, string(patch), "status")
+}
+
+func (c *cluster) patchNode(t *testing.T, node, patch string, sub ...string) {
+	t.Helper()
+	must(t, errOf(c.admin.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)))
+}
+
+func (c *cluster) annotate(t *testing.T, node string, notes map[string]any) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}})
+	must(t, err)
+	c.patchNode(t, node, string(patch))
 }
 
 // beat writes a Node's Lease as if it had been renewed so long ago.
@@ -57,9 +63,7 @@ func (c *cluster) beat(t *testing.T, node string, ago time.Duration) time.Time {
 	lasts, renewed := int32(40), metav1.NewMicroTime(time.Now().Add(-ago))
 	_, err := c.admin.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node, LeaseDurationSeconds: &lasts, RenewTime: &renewed}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return renewed.Time
 }
 
@@ -67,9 +71,7 @@ func (c *cluster) beat(t *testing.T, node string, ago time.Duration) time.Time {
 func nodesOf(t *testing.T, client *kubernetes.Client) []inventory.Node {
 	t.Helper()
 	all, err := client.Nodes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.DeleteFunc(all, func(n inventory.Node) bool { return !strings.HasPrefix(n.Name, ns(t)+"-") })
 }
 
@@ -113,9 +115,7 @@ func TestProviderID(t *testing.T) {
 		client, id := c.client(t, c.options(t)), "scw-applesilicon://fr-par-1/id-1"
 		node := c.addNode(t, name(t, "01"), "")
 		for range 2 {
-			if err := client.SetProviderID(t.Context(), node, id); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.SetProviderID(t.Context(), node, id))
 		}
 		if seen := nodesOf(t, client); len(seen) != 1 || seen[0].ProviderID != id {
 			t.Errorf("seen %+v", seen)
@@ -129,9 +129,7 @@ func TestProviderID(t *testing.T) {
 			t.Error("the cluster changed a provider id")
 		}
 		old := node
-		if err := client.DeleteNode(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.DeleteNode(t.Context(), node))
 		if err := client.DeleteNode(t.Context(), node); err != nil {
 			t.Errorf("one that is gone: %v", err)
 		}
@@ -158,48 +156,6 @@ func cordon(t *testing.T, client *kubernetes.Client, n inventory.Node, by string
 	return err
 }
 
-// TestCordon removes macfleet's own cordon and no other.
-func TestCordon(t *testing.T) {
-	t.Parallel()
-	eachCluster(t, func(t *testing.T, c *cluster) {
-		client, node := c.client(t, c.options(t)), c.addNode(t, name(t, "01"), "")
-		state := func(cordoned bool, by string) {
-			t.Helper()
-			if n := nodesOf(t, client)[0]; n.Cordoned != cordoned || n.CordonedBy != by {
-				t.Errorf("cordoned %t by %q, want %t by %q", n.Cordoned, n.CordonedBy, cordoned, by)
-			}
-		}
-		uncordon := func(want bool) {
-			t.Helper()
-			if done, err := client.Uncordon(t.Context(), node); err != nil || done != want {
-				t.Errorf("uncordon: %t, %v; want %t", done, err, want)
-			}
-		}
-		uncordon(true)
-		for range 2 {
-			if err := cordon(t, client, node, "ann@laptop"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		state(true, "ann@laptop")
-		uncordon(true)
-		state(false, "")
-		patch := func(text string) {
-			t.Helper()
-			if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		patch(`{"spec":{"unschedulable":true}}`)
-		if err := cordon(t, client, node, "ann@laptop"); err != nil {
-			t.Fatal(err)
-		}
-		state(true, "")
-		uncordon(false)
-		state(true, "")
-	})
-}
-
 // TestHold: a person's hold is an annotation that every read finds, no matter who wrote it.
 func TestHold(t *testing.T) {
 	t.Parallel()
@@ -214,31 +170,16 @@ func TestHold(t *testing.T) {
 				t.Errorf("unread %q, hold (-want +got):\n%s", n.HoldUnread, diff)
 			}
 		}
-		set := func(hold *inventory.Hold) {
-			t.Helper()
-			if err := client.SetHold(t.Context(), node, hold); err != nil {
-				t.Fatal(err)
-			}
-		}
+		set := func(hold *inventory.Hold) { t.Helper(); must(t, client.SetHold(t.Context(), node, hold)) }
 		state(nil, "")
 		set(nil)
 		for range 2 {
 			set(want)
 			state(want, "")
 		}
-		write := func(note string) {
-			t.Helper()
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"acme.dev/hold": note}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write("until friday")
+		c.annotate(t, node.Name, map[string]any{"acme.dev/hold": "until friday"})
 		state(nil, "invalid JSON")
-		write(`{"until":"2026-11-24T10:00:00Z"}`)
+		c.annotate(t, node.Name, map[string]any{"acme.dev/hold": `{"until":"2026-11-24T10:00:00Z"}`})
 		state(&inventory.Hold{Who: "someone", Until: until}, "")
 		set(nil)
 		state(nil, "")
@@ -258,9 +199,7 @@ func TestMacs(t *testing.T) {
 		for node, os := range map[string]string{mac: "darwin", linux: "linux"} {
 			_, err := c.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node,
 				Labels: map[string]string{"kubernetes.io/os": os}}}, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		macs, err := client.Macs(t.Context())
 		has := func(name string) bool {

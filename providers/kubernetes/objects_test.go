@@ -24,9 +24,7 @@ func (c *cluster) withCAPI(t *testing.T) kubernetes.Options {
 	o := c.options(t)
 	o.CAPI = &kubernetes.CAPI{Cluster: "acme", Namespace: ns(t) + "-capi"}
 	_, err := c.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.CAPI.Namespace}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return o
 }
 
@@ -61,9 +59,7 @@ func TestKeep(t *testing.T) {
 		keep := func(list []inventory.Object) {
 			t.Helper()
 			for _, k := range list {
-				if err := client.Keep(t.Context(), k); err != nil {
-					t.Fatal(err)
-				}
+				must(t, client.Keep(t.Context(), k))
 			}
 			if left := wrong(objects(t, client)); len(left) != 0 {
 				t.Fatalf("not kept: %v", left)
@@ -82,9 +78,7 @@ func TestKeep(t *testing.T) {
 		if c.name == "sandbox" { // there a Secret goes with its account
 			want["Secret capi-remote-token"] = "missing"
 		}
-		if diff := cmp.Diff(want, wrong(broken)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, wrong(broken), want)
 		keep(broken)
 		c.capiSecret(t, o)
 		if err := client.Keep(t.Context(), inventory.Object{Kind: "Secret", Namespace: "kube-system", Name: "x"}); err == nil {
@@ -96,40 +90,27 @@ func TestKeep(t *testing.T) {
 // damage does what happens to objects in a cluster.
 func (c *cluster) damage(t *testing.T, o kubernetes.Options) {
 	t.Helper()
-	bindings := c.admin.RbacV1().ClusterRoleBindings()
-	b, err := bindings.Get(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := c.remote(t)
 	b.Subjects = nil
-	_, err = bindings.Update(t.Context(), b, metav1.UpdateOptions{})
 	secrets := c.admin.CoreV1().Secrets(o.CAPI.Namespace)
-	s, gerr := secrets.Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
-	if err := errors.Join(err, gerr); err != nil {
-		t.Fatal(err)
-	}
+	s, err := secrets.Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
+	must(t, err, errOf(c.admin.RbacV1().ClusterRoleBindings().Update(t.Context(), b, metav1.UpdateOptions{})))
 	// As a chart's hook makes it, whose deletion takes the Secret along.
 	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u-1"}}
-	_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
-	if err := errors.Join(err, c.admin.CoreV1().ServiceAccounts(ns(t)).Delete(t.Context(), "capi-remote", metav1.DeleteOptions{})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(secrets.Update(t.Context(), s, metav1.UpdateOptions{})),
+		c.admin.CoreV1().ServiceAccounts(ns(t)).Delete(t.Context(), "capi-remote", metav1.DeleteOptions{}))
 }
 
 // capiSecret holds the Secret against what the Cluster API's core looks for.
 func (c *cluster) capiSecret(t *testing.T, o kubernetes.Options) {
 	t.Helper()
 	s, err := c.admin.CoreV1().Secrets(o.CAPI.Namespace).Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.Type != "cluster.x-k8s.io/secret" || s.Labels["cluster.x-k8s.io/cluster-name"] != "acme" || len(s.OwnerReferences) != 0 {
 		t.Errorf("secret %s %v %v", s.Type, s.Labels, s.OwnerReferences)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.Data["value"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if config.Host != "https://kubernetes.default.svc" || len(config.CAData) == 0 {
 		t.Errorf("host %q, authority %d bytes", config.Host, len(config.CAData))
 	}
@@ -149,31 +130,19 @@ func TestKubeconfigChanged(t *testing.T) {
 		o := c.withCAPI(t)
 		client := c.client(t, o)
 		c.control(t)
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, client)
 		secrets := c.admin.CoreV1().Secrets(o.CAPI.Namespace)
 		s, err := secrets.Get(t.Context(), "acme-kubeconfig", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.Data["value"] = []byte("by hand")
-		if _, err := secrets.Update(t.Context(), s, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(secrets.Update(t.Context(), s, metav1.UpdateOptions{FieldManager: "kubectl-edit"})))
 		list := objects(t, client)
-		if diff := cmp.Diff(map[string]string{"Secret acme-kubeconfig": "differs its content was changed by kubectl-edit"}, wrong(list)); diff != "" {
-			t.Error(diff)
-		}
+		is(t, wrong(list), map[string]string{"Secret acme-kubeconfig": "differs its content was changed by kubectl-edit"})
 		for _, k := range list {
-			if err := client.Keep(t.Context(), k); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.Keep(t.Context(), k))
 		}
 		c.capiSecret(t, o)
-		if left := wrong(objects(t, client)); len(left) != 0 {
-			t.Errorf("left %v", left)
-		}
+		kept(t, client)
 	})
 }
 
@@ -184,9 +153,7 @@ func TestForeignKubeconfig(t *testing.T) {
 		o := c.withCAPI(t)
 		_, err := c.admin.CoreV1().Secrets(o.CAPI.Namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "acme-kubeconfig"},
 			Data: map[string][]byte{"value": []byte("theirs")}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		client := c.client(t, o)
 		c.control(t)
 		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); !errors.Is(err, kubernetes.ErrForeign) {
@@ -211,9 +178,7 @@ func TestPrepare(t *testing.T) {
 		client := c.client(t, c.options(t))
 		key := func(text string) kubernetes.PrepareOptions {
 			value, err := secret.New(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id_ed25519", Value: value}}
 		}
 		dry := key("first")
@@ -225,9 +190,7 @@ func TestPrepare(t *testing.T) {
 		if _, err := c.admin.CoreV1().Namespaces().Get(t.Context(), ns(t), metav1.GetOptions{}); err == nil {
 			t.Error("a dry run made the namespace")
 		}
-		if _, err := client.Prepare(t.Context(), key("first")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(client.Prepare(t.Context(), key("first"))))
 		list, err = client.Prepare(t.Context(), key("second"))
 		if left := wrong(list); err != nil || len(left) != 0 || len(list) != 20 {
 			t.Errorf("again: %v of %d, %v", left, len(list), err)
@@ -236,13 +199,9 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("the key is %q, %v", kept, err)
 		}
 		role, err := c.admin.RbacV1().Roles(ns(t)).Get(t.Context(), "macfleet", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}})
-		if _, err := c.admin.RbacV1().Roles(ns(t)).Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.RbacV1().Roles(ns(t)).Update(t.Context(), role, metav1.UpdateOptions{})))
 		list, err = client.Prepare(t.Context(), kubernetes.PrepareOptions{})
 		if diff := cmp.Diff(map[string]string{"Role macfleet": "differs rules"}, wrong(list)); err != nil || diff != "" {
 			t.Errorf("a role with more: %s, %v", diff, err)
@@ -259,20 +218,14 @@ func TestKubeconfig(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.prepared(t)
 		token, expires, err := client.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if left := time.Until(expires); left < 50*time.Minute || left > 70*time.Minute {
 			t.Errorf("the token ends in %s", left)
 		}
 		text, err := client.Kubeconfig(token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		config, err := clientcmd.Load([]byte(text.Reveal()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		at := config.Contexts[config.CurrentContext]
 		if k := config.Clusters[at.Cluster]; k.Server != c.url || !slices.Equal(k.CertificateAuthorityData, c.ca) {
 			t.Errorf("cluster %+v", k)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,12 +34,8 @@ func add(pins ...plan.Pin) func([]plan.Pin) []plan.Pin {
 func holds(t *testing.T, store kubernetes.PinStore, want ...plan.Pin) {
 	t.Helper()
 	have, err := store.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Error(diff)
-	}
+	must(t, err)
+	is(t, have, want)
 }
 
 // TestPins keeps the pins in the cluster, takes over those of this machine once,
@@ -51,31 +46,23 @@ func TestPins(t *testing.T) {
 		c.addNamespace(t)
 		dir := t.TempDir()
 		own, cache := hosts.KnownHosts{Path: filepath.Join(dir, "own")}, hosts.KnownHosts{Path: filepath.Join(dir, "cache")}
-		if err := own.Update(add(pin(1), pin(2))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, own.Update(add(pin(1), pin(2))))
 		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{Own: own, Cache: cache})
 		holds(t, store, pin(1), pin(2))
 		if _, err := c.admin.CoreV1().ConfigMaps(ns(t)).Get(t.Context(), "macfleet-host-keys", metav1.GetOptions{}); err == nil {
 			t.Error("a read wrote into the cluster")
 		}
-		if err := store.Update(add(pin(3))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Update(add(pin(3))))
 		holds(t, store, pin(1), pin(2), pin(3))
 		holds(t, own)
 		holds(t, cache, pin(1), pin(2), pin(3))
 		// What another machine drops does not come back from here.
 		other := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
-		if err := other.Update(func(have []plan.Pin) []plan.Pin { return have[1:] }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, other.Update(func(have []plan.Pin) []plan.Pin { return have[1:] }))
 		holds(t, store, pin(2), pin(3))
 		// This machine remembers it as a witness: a member without a pin must not look new.
 		holds(t, cache, pin(1), pin(2), pin(3))
-		if diff := cmp.Diff(kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}}, store.Recall()); diff != "" {
-			t.Error(diff)
-		}
+		is(t, store.Recall(), kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}})
 
 		o := c.options(t)
 		o.Token = "refused"
@@ -163,11 +150,9 @@ func TestPinsDamaged(t *testing.T) {
 		c.addNamespace(t)
 		_, err := c.admin.CoreV1().ConfigMaps(ns(t)).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "macfleet-host-keys"},
 			Data: map[string]string{"pins.json": "\n{\"name\": \"acme-01\"}\n"}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
-		for _, err := range []error{second(store.All()), store.Update(add(pin(1)))} {
+		for _, err := range []error{errOf(store.All()), store.Update(add(pin(1)))} {
 			if err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), "fix: ") {
 				t.Errorf("invalid: %v", err)
 			}
@@ -175,4 +160,4 @@ func TestPinsDamaged(t *testing.T) {
 	})
 }
 
-func second[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }

@@ -18,7 +18,6 @@ import (
 	kube "k8s.io/client-go/kubernetes"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // bound is a cluster with a policy, an agent of host A, and Nodes, Pods and Leases of A and B.
@@ -67,27 +66,19 @@ func withPolicy(t *testing.T) bound {
 	o := c.options(t)
 	o.PodNamespaces = []string{"default", ns(t)}
 	client := c.client(t, o)
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, client)
 	c.control(t)
-	if left := wrong(objects(t, client)); len(left) != 0 {
-		t.Errorf("the server completes what macfleet makes: %v", left)
-	}
+	kept(t, client)
 	out := bound{cluster: c, a: name(t, "a"), b: name(t, "b")}
 	out.agent = c.as(t, identified(t, client, out.a))
 	for _, host := range []string{out.a, out.b} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{"kubernetes.io/os": "darwin"},
 			Annotations: map[string]string{"acme.dev/host-key": "SHA256:x", "tuist.dev/runner-egress-public-key": "k"}},
 			Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "tuist.dev/macos", Value: "true", Effect: "NoSchedule"}}}}
-		if _, err := c.admin.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})))
 		c.addPod(t, host, "of-"+host, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "ci"} })
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: host}}
-		if _, err := c.admin.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{})))
 	}
 	eventually(t, "the policy is followed", func() error { return byPolicy(out.node(t, out.b, `{"metadata":{"labels":{"a":"b"}}}`)) })
 	return out
@@ -161,22 +152,14 @@ func TestAgentRegisters(t *testing.T) {
 	t.Parallel()
 	b := withPolicy(t)
 	nodes := b.admin.CoreV1().Nodes()
-	patch := func(text string) {
-		t.Helper()
-		if _, err := nodes.Patch(t.Context(), b.a, types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	patch(`{"spec":{"unschedulable":true},"metadata":{"annotations":{"acme.dev/cordoned-by":"ann"}}}`)
+	b.patchNode(t, b.a, `{"spec":{"unschedulable":true},"metadata":{"annotations":{"acme.dev/cordoned-by":"ann"}}}`)
 	if err := byPolicy(b.node(t, b.a, `{"spec":{"unschedulable":null}}`)); err != nil {
 		t.Errorf("the cordon: %v", err)
 	}
 	if err := b.node(t, b.a, `{"metadata":{"labels":{"x":"y"}},"status":{"phase":"Running"}}`); err != nil {
 		t.Errorf("a cordoned Node's label: %v", err)
 	}
-	if err := nodes.Delete(t.Context(), b.a, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nodes.Delete(t.Context(), b.a, metav1.DeleteOptions{}))
 	create := func(notes map[string]string) error {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.a, Annotations: notes, Labels: map[string]string{"acme.dev/fleet": "runners"}},
 			Spec: corev1.NodeSpec{ProviderID: "scw-applesilicon://fr-par-1/id-1", Taints: []corev1.Taint{{Key: "tuist.dev/macos", Effect: "NoSchedule"}}}}
@@ -195,28 +178,6 @@ func TestAgentRegisters(t *testing.T) {
 	}
 }
 
-// TestOlderServer: a server that knows no policies is prepared and used without.
-func TestOlderServer(t *testing.T) {
-	t.Parallel()
-	c := sandboxCluster(t)
-	for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
-		if err := os.RemoveAll(filepath.Join(c.dir, kind)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	client := c.client(t, c.options(t))
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	all := objects(t, client)
-	if left := wrong(all); len(left) != 0 || len(all) != 18-2 {
-		t.Errorf("left %v of %d: %v", left, len(all), all)
-	}
-	if client.BindsAgents(all) {
-		t.Error("the agents are reported to be bound")
-	}
-}
-
 // TestPolicyLost: that the agents are no longer bound is seen, whether the policy was deleted or
 // the server does not serve its kind any more. init cluster makes it, or takes note.
 func TestPolicyLost(t *testing.T) {
@@ -226,9 +187,7 @@ func TestPolicyLost(t *testing.T) {
 		client := c.client(t, c.options(t))
 		prepare := func() []inventory.Object {
 			t.Helper()
-			if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, client)
 			return objects(t, client)
 		}
 		before := prepare()
@@ -243,9 +202,7 @@ func TestPolicyLost(t *testing.T) {
 			} else {
 				err = os.Remove(files[0])
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		lost := slices.DeleteFunc(objects(t, client), func(o inventory.Object) bool { return o.State == inventory.ObjectKept })
 		for _, o := range lost {

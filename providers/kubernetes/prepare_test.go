@@ -18,31 +18,23 @@ func TestPinsUnprepared(t *testing.T) {
 		own, cache := hosts.KnownHosts{Path: filepath.Join(dir, "own")}, hosts.KnownHosts{Path: filepath.Join(dir, "cache")}
 		store := client.Pins(t.Context(), kubernetes.PinOptions{Own: own, Cache: cache, Unprepared: own})
 		holds(t, store)
-		if err := store.Update(add(pin(1))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Update(add(pin(1))))
 		holds(t, store, pin(1))
 		holds(t, own, pin(1))
 		holds(t, cache)
 		all, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, o := range all {
 			if client.Purpose(o) == "" {
 				t.Errorf("%s %s has no purpose", o.Kind, o.Name)
 			}
 		}
 		holds(t, store, pin(1))
-		if err := store.Update(add(pin(2))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Update(add(pin(2))))
 		holds(t, store, pin(1), pin(2))
 		holds(t, own)
 		holds(t, cache, pin(1), pin(2))
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, client)
 		holds(t, store, pin(1), pin(2)) // preparing again takes nothing
 	})
 }

@@ -1,14 +1,11 @@
 package kubernetes_test
 
 import (
-	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -22,22 +19,14 @@ func TestRepairs(t *testing.T) {
 		at := time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC)
 		want := &inventory.Repairs{Failed: 3, Last: at, Run: "r1", Reason: "node-not-ready: \"x\"", Who: "ann@laptop", Since: at}
 		for _, r := range []*inventory.Repairs{nil, want, want, {Failed: 1, Last: at}, nil} {
-			if err := client.SetRepairs(t.Context(), node, r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.SetRepairs(t.Context(), node, r))
 			n := nodesOf(t, client)[0]
 			if diff := cmp.Diff(r, n.Repairs); diff != "" || n.Repairs.Quarantined() != (r == want) {
 				t.Errorf("repairs (-want +got):\n%s", diff)
 			}
 		}
 		note := func(notes map[string]any) inventory.Node {
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}})
-			if err == nil {
-				_, err = c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			c.annotate(t, node.Name, notes)
 			return nodesOf(t, client)[0]
 		}
 		if n := note(map[string]any{"acme.dev/repairs": "three"}); !n.Repairs.Quarantined() || n.Repairs.Unread == "" {

@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ var rights = map[string]struct{ may, mayNot []right }{
 			"list scalewayapplesiliconclusters.infrastructure.cluster.x-k8s.io", "impersonate users", "get /metrics"},
 	},
 	"capi": {
-		may: []right{"get nodes", "list nodes", "watch nodes", "patch nodes", "delete nodes", "get pods default", "list pods", "create pods/eviction default", "get /"},
+		// capiUses has what it may.
 		mayNot: []right{"create nodes", "update nodes", "patch nodes/status", "delete pods default", "patch pods default", "create pods default", "watch pods",
 			"get secrets default", "get secrets OWN", "get configmaps OWN", "patch namespaces", "list leases.coordination.k8s.io kube-node-lease",
 			"delete volumeattachments.storage.k8s.io", "patch persistentvolumes", "delete persistentvolumeclaims default", "delete daemonsets.apps default",
@@ -109,23 +108,24 @@ var rights = map[string]struct{ may, mayNot []right }{
 func TestRights(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
-		client := c.client(t, c.withCAPI(t))
-		c.control(t)
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		o, _ := c.connected(t)
+		client := c.client(t, o)
 		own, _, err := client.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		capi, err := client.Secret(t.Context(), ns(t), "capi-remote-token", "token")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for who, token := range map[string]string{"agent": identified(t, client, name(t, "01")), "macfleet": own.Reveal(), "capi": capi} {
 			api := c.as(t, token)
-			for _, r := range rights[who].may {
-				eventually(t, who+" may", func() error { return ask(t, api, r, true) })
+			may := func(why string, all []right) {
+				for _, r := range all {
+					eventually(t, who+" may"+why, func() error { return ask(t, api, r, true) })
+				}
+			}
+			may("", rights[who].may)
+			for _, uses := range capiUses {
+				if who == "capi" {
+					may(", "+uses.versions+", "+uses.what, uses.rights)
+				}
 			}
 			for _, r := range rights[who].mayNot {
 				if err := ask(t, api, r, false); err != nil {
@@ -143,21 +143,15 @@ func TestNoEscalation(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.prepared(t)
 		token, _, err := client.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		api := c.as(t, token.Reveal())
 		eventually(t, "macfleet binds hosts", func() error {
-			b := binding(t, "good", "macfleet-tart-kubelet")
-			_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), b, metav1.CreateOptions{})
-			return err
+			return errOf(api.RbacV1().ClusterRoleBindings().Create(t.Context(), binding(t, "good", "macfleet-tart-kubelet"), metav1.CreateOptions{}))
 		})
 		// It may bind its own role, which grants no more than it already has.
 		more := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name(t, "more")},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}}}
-		if _, err := c.admin.RbacV1().ClusterRoles().Create(t.Context(), more, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.RbacV1().ClusterRoles().Create(t.Context(), more, metav1.CreateOptions{})))
 		for _, role := range []string{"cluster-admin", more.Name} {
 			_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), binding(t, "bad", role), metav1.CreateOptions{})
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held") {
@@ -166,9 +160,7 @@ func TestNoEscalation(t *testing.T) {
 		}
 		// A binding's role never changes, so a good one cannot be made a bad one.
 		have, err := api.RbacV1().ClusterRoleBindings().Get(t.Context(), name(t, "good"), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		have.RoleRef.Name = "cluster-admin"
 		if _, err := api.RbacV1().ClusterRoleBindings().Update(t.Context(), have, metav1.UpdateOptions{}); err == nil {
 			t.Error("a binding was turned to another role")
@@ -191,19 +183,8 @@ func TestAsItself(t *testing.T) {
 		o.PodNamespaces = []string{"default", ns(t)}
 		c.control(t)
 		boss := c.client(t, o)
-		if _, err := boss.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		token, _, err := boss.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Token = token.Reveal()
-		client, node := c.client(t, o), c.addNode(t, name(t, "mac"), "")
-		eventually(t, "its rights count", func() error {
-			_, err := client.Nodes(t.Context())
-			return err
-		})
+		prepare(t, boss)
+		client, node := c.itself(t, boss, o), c.addNode(t, name(t, "mac"), "")
 		seen := observe(t, client)
 		if why := seen.Pods.Why() + seen.Identities.Why() + seen.Join.Why() + seen.Objects.Why() + seen.Machines.Why(); why != "" {
 			t.Errorf("unread: %s", why)
@@ -220,36 +201,20 @@ func TestAsItself(t *testing.T) {
 		identified(t, client, name(t, "01"))
 		_, uncordon := client.Uncordon(t.Context(), node)
 		_, uid := client.ID(t.Context())
-		err = errors.Join(uncordon, uid, client.SetProviderID(t.Context(), node, "scw-applesilicon://fr-par-1/id-1"),
+		must(t, uncordon, uid, client.SetProviderID(t.Context(), node, "scw-applesilicon://fr-par-1/id-1"),
 			client.Taint(t.Context(), node, inventory.AgentTaint()), cordon(t, client, node, "ann"), client.EvictPods(t.Context(), node, time.Minute, false, unreported),
 			client.Revoke(t.Context(), name(t, "01")), client.DeleteNode(t.Context(), node),
 			client.Pins(t.Context(), kubernetes.PinOptions{}).Update(add(pin(1))))
-		if err != nil {
-			t.Error(err)
-		}
-		c.recreate(t, o)
+		// What macfleet's own account may make again.
+		must(t, c.admin.CoreV1().Secrets(o.CAPI.Namespace).Delete(t.Context(), "acme-kubeconfig", metav1.DeleteOptions{}),
+			c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.DeleteOptions{}))
 		for _, k := range objects(t, client) {
-			if k.State == inventory.ObjectKept {
-				continue
-			}
-			if err := client.Keep(t.Context(), k); err != nil {
-				t.Errorf("keep %s %s: %v", k.Kind, k.Name, err)
+			if k.State != inventory.ObjectKept {
+				must(t, client.Keep(t.Context(), k))
 			}
 		}
-		if left := wrong(objects(t, client)); len(left) != 0 {
-			t.Errorf("left: %v", left)
-		}
+		kept(t, client)
 	})
-}
-
-// recreate removes what macfleet's own account may make again.
-func (c *cluster) recreate(t *testing.T, o kubernetes.Options) {
-	t.Helper()
-	err := errors.Join(c.admin.CoreV1().Secrets(o.CAPI.Namespace).Delete(t.Context(), "acme-kubeconfig", metav1.DeleteOptions{}),
-		c.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "macfleet-capi-remote-"+ns(t), metav1.DeleteOptions{}))
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestOlderAccount: where init cluster of an older version made macfleet's account, what that may
@@ -257,36 +222,18 @@ func (c *cluster) recreate(t *testing.T, o kubernetes.Options) {
 func TestOlderAccount(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
-		boss := c.prepared(t)
-		token, _, err := boss.IssueToken(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := c.options(t)
-		o.Token = token.Reveal()
-		client := c.client(t, o)
-		eventually(t, "its rights count", func() error {
-			_, err := client.Nodes(t.Context())
-			return err
-		})
+		client := c.itself(t, c.prepared(t), c.options(t))
 		// A version that compared no roles had no right to list them. The role itself is every test's.
 		rbac := c.admin.RbacV1()
 		role, err := rbac.ClusterRoles().Get(t.Context(), "macfleet", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		older := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name(t, "older")},
 			Rules: slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "roles") })}
 		to, err := rbac.ClusterRoleBindings().Get(t.Context(), "macfleet-"+ns(t), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		to.ObjectMeta, to.RoleRef.Name = metav1.ObjectMeta{Name: to.Name}, older.Name
-		_, err = rbac.ClusterRoles().Create(t.Context(), older, metav1.CreateOptions{})
-		err = errors.Join(err, rbac.ClusterRoleBindings().Delete(t.Context(), to.Name, metav1.DeleteOptions{}))
-		if _, cerr := rbac.ClusterRoleBindings().Create(t.Context(), to, metav1.CreateOptions{}); errors.Join(err, cerr) != nil {
-			t.Fatal(errors.Join(err, cerr))
-		}
+		must(t, errOf(rbac.ClusterRoles().Create(t.Context(), older, metav1.CreateOptions{})), rbac.ClusterRoleBindings().Delete(t.Context(), to.Name, metav1.DeleteOptions{}),
+			errOf(rbac.ClusterRoleBindings().Create(t.Context(), to, metav1.CreateOptions{})))
 		eventually(t, "it may not read roles, and says who gives the right", func() error {
 			nodes, seen := client.Observe(t.Context(), true)
 			why := seen.Objects.Why()

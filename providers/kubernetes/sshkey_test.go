@@ -19,9 +19,7 @@ func TestSSHKey(t *testing.T) {
 		client := c.client(t, c.options(t))
 		put := func(value, replaces string) error {
 			text, err := secret.New(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = client.Prepare(t.Context(), kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id", Value: text, Replaces: replaces}})
 			return err
 		}
@@ -46,16 +44,12 @@ func TestSSHKey(t *testing.T) {
 			holds(step.want)
 		}
 		have, err := secrets.Get(t.Context(), "fleet-ssh", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		have.Data = map[string][]byte{"comment": []byte("x")}
 		if have, err = secrets.Update(t.Context(), have, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := put("fourth", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, put("fourth", ""))
 		holds("fourth")
 		if got, err := client.Secret(t.Context(), ns(t), "fleet-ssh", "comment"); err != nil || got != "x" {
 			t.Errorf("the Secret's other key is %q, %v", got, err)
@@ -68,9 +62,7 @@ func TestSSHKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		have.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID, Controller: &yes}}
-		if _, err := secrets.Update(t.Context(), have, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(secrets.Update(t.Context(), have, metav1.UpdateOptions{})))
 		if err := put("fifth", "fourth"); err == nil || !strings.Contains(err.Error(), "is managed by ConfigMap owner") {
 			t.Errorf("a Secret that another controller keeps: %v", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,16 +25,10 @@ func (c *cluster) withKey(t *testing.T) (*kubernetes.Client, kubernetes.Options)
 	o.PodNamespaces = []string{ns(t) + "-ci", ns(t) + "-web"}
 	client := c.client(t, o)
 	key, err := secret.New("the fleet's key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id", Value: key}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errOf(client.Prepare(t.Context(), kubernetes.PrepareOptions{SSH: kubernetes.SSHKey{Secret: "fleet-ssh", Key: "id", Value: key}})))
 	for _, ns := range o.PodNamespaces {
-		if _, err := c.admin.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "env"}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "env"}}, metav1.CreateOptions{})))
 	}
 	c.control(t)
 	return client, o
@@ -99,18 +92,14 @@ func TestPodNamespaceGoes(t *testing.T) {
 		o.PodNamespaces = o.PodNamespaces[:1]
 		client = c.client(t, o)
 		binding, own, why := "RoleBinding macfleet-tart-kubelet-"+ns(t), "RoleBinding macfleet-pods-"+ns(t), "surplus pod_namespaces does not name "+gone
-		if diff := cmp.Diff(map[string]string{binding: why, own: why}, wrong(objects(t, client))); diff != "" {
-			t.Error(diff)
-		}
+		is(t, wrong(objects(t, client)), map[string]string{binding: why, own: why})
 		for _, dry := range []bool{true, false} {
 			before, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{Dry: dry})
 			if last := before[len(before)-1]; err != nil || last.State != inventory.ObjectSurplus || last.Namespace != gone {
 				t.Errorf("before: %+v, %v", last, err)
 			}
 		}
-		if left := wrong(objects(t, client)); len(left) != 0 {
-			t.Errorf("left: %v", left)
-		}
+		kept(t, client)
 		eventually(t, "the right is gone", func() error { return refused(getSecret(t, agent, gone, "env")) })
 		if err := getSecret(t, agent, o.PodNamespaces[0], "env"); err != nil {
 			t.Errorf("the other went along: %v", err)

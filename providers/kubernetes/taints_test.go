@@ -19,13 +19,9 @@ func TestTaints(t *testing.T) {
 		node := c.addNode(t, name(t, "01"), "")
 		patch := []byte(`{"spec":{"unschedulable":true,"taints":[{"key":"acme.dev/x","effect":"NoExecute"},{"key":"tuist.dev/macos","effect":"NoExecute"}]}}`)
 		by := metav1.PatchOptions{FieldManager: "kubectl-cordon"}
-		if _, err := c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, by); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(c.admin.CoreV1().Nodes().Patch(t.Context(), node.Name, types.MergePatchType, patch, by)))
 		for range 2 {
-			if err := client.Taint(t.Context(), node, inventory.AgentTaint()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.Taint(t.Context(), node, inventory.AgentTaint()))
 		}
 		seen := nodesOf(t, client)[0]
 		taints, _ := seen.Taints.Get()
@@ -42,9 +38,7 @@ func TestTaints(t *testing.T) {
 			t.Errorf("taints %q, %+v", texts, seen)
 		}
 		have, err := c.admin.CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if noted := len(have.ManagedFields) > 0; noted != (seen.CordonClient == "kubectl-cordon") || noted && seen.CordonSince.IsZero() {
 			t.Errorf("who cordoned it is %q since %s", seen.CordonClient, seen.CordonSince)
 		}

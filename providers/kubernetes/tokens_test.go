@@ -21,9 +21,7 @@ func TestTokenRotation(t *testing.T) {
 		token := func() string {
 			t.Helper()
 			value, err := client.Token(t.Context(), host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return value.Reveal()
 		}
 		taken := func(token string) error {
@@ -59,9 +57,7 @@ func TestTokenRotation(t *testing.T) {
 			t.Errorf("it ended without anything in its place: %v", err)
 		}
 		for range 2 { // what is gone : no error
-			if err := client.RetireTokens(t.Context(), host, first+"-2"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, client.RetireTokens(t.Context(), host, first+"-2"))
 		}
 		eventually(t, "the old token is not deleted", func() error {
 			if err := taken(old); !apierrors.IsUnauthorized(err) {
@@ -75,9 +71,7 @@ func TestTokenRotation(t *testing.T) {
 		if made, err = client.RenewToken(t.Context(), host); err != nil || made.Token != first+"-3" {
 			t.Errorf("renewed again: %+v, %v", made, err)
 		}
-		if err := client.Revoke(t.Context(), host); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.Revoke(t.Context(), host))
 		if seen := identities(t, client); len(seen) != 0 {
 			t.Errorf("after it was revoked: %+v", seen)
 		}

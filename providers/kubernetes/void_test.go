@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // TestVoid distinguishes a binding without subjects, which counts as none, from one with
@@ -16,9 +15,7 @@ func TestVoid(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.client(t, c.options(t))
-		if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, client)
 		bindings := c.admin.RbacV1().RoleBindings("default")
 		of := func() inventory.Object {
 			t.Helper()
@@ -36,13 +33,9 @@ func TestVoid(t *testing.T) {
 		change := func(edit func(*rbacv1.RoleBinding)) {
 			t.Helper()
 			b, err := bindings.Get(t.Context(), "macfleet-tart-kubelet-"+ns(t), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			edit(b)
-			if _, err := bindings.Update(t.Context(), b, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(bindings.Update(t.Context(), b, metav1.UpdateOptions{})))
 		}
 		change(func(b *rbacv1.RoleBinding) {
 			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "ann"})

@@ -16,9 +16,7 @@ func TestNotedCluster(t *testing.T) {
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		client := c.client(t, c.options(t))
 		own, err := c.admin.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		noted := func(what string, want inventory.Seen[inventory.ClusterID]) {
 			t.Helper()
 			here, got, err := client.Which(t.Context())
@@ -36,9 +34,7 @@ func TestNotedCluster(t *testing.T) {
 		noted("not prepared", inventory.Absent[inventory.ClusterID]())
 		prepare := func(in inventory.ClusterID) {
 			t.Helper()
-			if _, err := client.Prepare(t.Context(), kubernetes.PrepareOptions{In: in}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errOf(client.Prepare(t.Context(), kubernetes.PrepareOptions{In: in})))
 		}
 		prepare(inventory.ClusterID{})
 		noted("prepared by an older version", inventory.Absent[inventory.ClusterID]())

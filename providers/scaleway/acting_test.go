@@ -50,7 +50,7 @@ func TestActing(t *testing.T) {
 			409: {"type": "transient_state", "resource": "server", "resource_id": "a", "current_state": "rebooting"},
 		} {
 			var got []sent
-			c := oneZone(t, func(r *http.Request) (int, any) {
+			c := api(t, func(r *http.Request) (int, any) {
 				got = append(got, record(r))
 				return status, body
 			})
@@ -67,7 +67,7 @@ func TestActing(t *testing.T) {
 // TestNothingByDefault: what the provider would choose by itself is never left to it.
 func TestNothingByDefault(t *testing.T) {
 	t.Parallel()
-	c := oneZone(t, func(r *http.Request) (int, any) {
+	c := api(t, func(r *http.Request) (int, any) {
 		t.Errorf("sent %s %s", r.Method, r.URL.Path)
 		return 200, object("a", "one")
 	})
@@ -96,7 +96,7 @@ func TestScheduleDeletion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			writes := 0
-			c := oneZone(t, func(r *http.Request) (int, any) {
+			c := api(t, func(r *http.Request) (int, any) {
 				o := object("a", "acme-pool-1")
 				o["deletion_scheduled"] = tc.reported
 				if r.Method == http.MethodPatch {
@@ -122,7 +122,7 @@ func TestScheduleDeletion(t *testing.T) {
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	c := oneZone(t, func(r *http.Request) (int, any) {
+	c := api(t, func(r *http.Request) (int, any) {
 		asked++
 		if strings.HasSuffix(r.URL.Path, "/server-types") {
 			return 200, map[string]any{"server_types": []any{
@@ -176,7 +176,7 @@ func TestDiagnose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			looks := 0
-			c := oneZone(t, func(r *http.Request) (int, any) {
+			c := api(t, func(r *http.Request) (int, any) {
 				if r.Method == http.MethodPost {
 					return 200, map[string]any{"diagnostic_id": "d"}
 				}

@@ -2,12 +2,10 @@ package scaleway_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,7 +27,7 @@ func TestMetadataIsNeverAsked(t *testing.T) {
 			return 200, map[string]any{"total_count": 1, "servers": []any{object("a", "one")}}
 		}
 		return 200, object("a", "one")
-	})
+	}, twoZones)
 	_, err := c.List(t.Context())
 	_, gerr := c.Get(t.Context(), "fr-par-1", "a")
 	if err := errors.Join(err, gerr); err != nil || asked.Load() != 3 {
@@ -41,9 +39,7 @@ func TestMetadataIsNeverAsked(t *testing.T) {
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never says a word
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	accepted := make(chan net.Conn, 16)
 	go func() {
 		defer close(accepted)
@@ -55,12 +51,9 @@ func TestBlackHole(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: client,
-		URL: "http://" + l.Addr().String(), AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, func(o *scaleway.Options) {
+		o.HTTP, o.URL = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+l.Addr().String()
+	})
 	if len(accepted) > 0 {
 		t.Error("a request was sent before it was needed")
 	}
@@ -103,7 +96,7 @@ func TestListIsWhole(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
 			readings := 0
-			c := oneZone(t, func(r *http.Request) (int, any) {
+			c := api(t, func(r *http.Request) (int, any) {
 				asked.Add(1)
 				page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 				if page == 1 {
@@ -127,26 +120,6 @@ func TestListIsWhole(t *testing.T) {
 			}
 		})
 	}
-}
-
-// oneZone is api in one zone, whose answers have a request id.
-func oneZone(t *testing.T, handle func(r *http.Request) (int, any)) *scaleway.Client {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		code, body := handle(r)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Request-Id", "4f2c-of-"+r.Method)
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(body)
-	}))
-	t.Cleanup(s.Close)
-	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: s.Client(),
-		URL: s.URL, AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Hurry()
-	return c
 }
 
 func denial(details ...any) map[string]any {
@@ -179,7 +152,7 @@ func TestDenied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := tc.do(oneZone(t, func(*http.Request) (int, any) { return 403, tc.body }))
+			err := tc.do(api(t, func(*http.Request) (int, any) { return 403, tc.body }))
 			if !errors.Is(err, inventory.ErrDenied) {
 				t.Fatalf("error %v", err)
 			}
@@ -211,7 +184,7 @@ func TestPassingStates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tries atomic.Int64
-			c := oneZone(t, func(r *http.Request) (int, any) {
+			c := api(t, func(r *http.Request) (int, any) {
 				name := "pool-1"
 				if r.Method == http.MethodPatch && tries.Add(1) <= tc.fails {
 					return 409, map[string]any{"type": tc.state, "resource": "server", "resource_id": "a", "current_state": "updating"}
@@ -231,7 +204,7 @@ func TestPassingStates(t *testing.T) {
 		})
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	c := oneZone(t, func(r *http.Request) (int, any) {
+	c := api(t, func(r *http.Request) (int, any) {
 		if r.Method == http.MethodPatch {
 			stop()
 			return 409, map[string]any{"type": "transient_state", "current_state": "updating"}
@@ -269,34 +242,23 @@ func TestElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := api(t, func(r *http.Request) (int, any) {
 				asked.Add(1)
-				w.Header().Set("Content-Type", "application/json")
 				of, zone := r.URL.Query().Get("project_id"), strings.Split(r.URL.Path, "/")[4]
+				switch {
+				case tc.scoped && of == "":
+					return 403, denial(map[string]any{"action": "list", "resource": "server"})
+				case tc.broken && zone == "fr-par-3":
+					return 500, map[string]any{"type": "internal"}
+				}
 				var found []map[string]any
 				for _, o := range all {
 					if o["zone"] == zone && (of == "" || o["project_id"] == of) {
 						found = append(found, o)
 					}
 				}
-				var body any = map[string]any{"total_count": len(found), "servers": found}
-				switch {
-				case tc.scoped && of == "":
-					w.WriteHeader(http.StatusForbidden)
-					body = denial(map[string]any{"action": "list", "resource": "server"})
-				case tc.broken && zone == "fr-par-3":
-					w.WriteHeader(http.StatusInternalServerError)
-					body = map[string]any{"type": "internal"}
-				}
-				_ = json.NewEncoder(w).Encode(body)
-			}))
-			t.Cleanup(s.Close)
-			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, Known: []string{"fr-par-1", "fr-par-3"},
-				HTTP: s.Client(), URL: s.URL, AccessKey: access, SecretKey: key})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Hurry()
+				return 200, map[string]any{"total_count": len(found), "servers": found}
+			}, func(o *scaleway.Options) { o.Known = []string{"fr-par-1", "fr-par-3"} })
 			if got := c.Elsewhere(t.Context()).String(); !strings.HasPrefix(got, tc.want) || !tc.broken && got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}

@@ -1,6 +1,7 @@
 package scaleway_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -170,9 +171,8 @@ func TestGone(t *testing.T) {
 			now := world{lists: []string{tc.listed}}
 			c, _, _ := replayed(t, func(r *http.Request) []byte { return now.answer(t, r) })
 			if tc.listed != "" {
-				if _, err := c.List(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				_, err := c.List(t.Context())
+				must(t, err)
 			}
 			now = tc.world
 			gone, err := c.Gone(t.Context(), "fr-par-1", serverID)
@@ -197,33 +197,42 @@ func TestForeignServer(t *testing.T) {
 	}
 }
 
-// TestRenameWhoseAnswerIsLost: the name is read before the rename is sent again, so that a rename by another run in
-// between is never undone.
-func TestRenameWhoseAnswerIsLost(t *testing.T) {
+// TestRename writes only while the server has the name it is reported to have, and says who has it when another run renames it right
+// after. Where the answer of a rename is lost, the name is read before it is sent again.
+func TestRename(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		after  string // the name once the first rename was sent
-		writes int
-		raced  bool
+		before, after string // the name, and that once the first rename was sent
+		lost          bool   // the answer of the first rename
+		writes        int
+		found         string // of the *RacedError, "" = none
 	}{
-		"carried out": {"ours", 1, false},
-		"lost":        {"pool-1", 2, false},
-		"raced":       {"theirs", 1, true},
+		"free":               {"pool-1", "ours", false, 1, ""},
+		"done already":       {"ours", "ours", false, 0, ""},
+		"left the pool":      {"theirs", "theirs", false, 0, "theirs"},
+		"taken right after":  {"pool-1", "theirs", false, 1, "theirs"},
+		"lost, carried out":  {"pool-1", "ours", true, 1, ""},
+		"lost, not received": {"pool-1", "pool-1", true, 2, ""},
+		"lost, raced":        {"pool-1", "theirs", true, 1, "theirs"},
 	} {
-		writes, current := 0, "pool-1"
+		writes, current := 0, tc.before
 		c, _, _ := replayed(t, func(r *http.Request) []byte {
 			if r.Method == http.MethodPatch {
-				if writes++; writes == 1 {
+				switch writes++; {
+				case writes > 1:
+					current = "ours"
+				case tc.lost:
 					current = tc.after
 					return fixture(t, "errors/html-502.http")
+				default:
+					current = tc.after
 				}
-				current = "ours"
 			}
 			return fmt.Appendf(nil, "HTTP/1.1 200 OK\nContent-Type: application/json\n\n"+`{"id":"a","name":%q}`, current)
 		})
 		err := c.Rename(t.Context(), "fr-par-1", "a", "pool-1", "ours")
 		var raced *scaleway.RacedError
-		if errors.As(err, &raced) != tc.raced || err != nil && !tc.raced || writes != tc.writes {
+		if errors.As(err, &raced) != (tc.found != "") || raced != nil && raced.Found != tc.found || raced == nil && err != nil || writes != tc.writes {
 			t.Errorf("%s: %d writes, error %v", name, writes, err)
 		}
 	}
@@ -233,7 +242,7 @@ func TestRenameWhoseAnswerIsLost(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	c, sent, pauses := replayed(t, func(*http.Request) []byte { return fixture(t, "errors/rate-limited-retry-after.http") })
-	ctx, stop := deadline(t, 6*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 	defer stop()
 	_, err := c.Get(ctx, "fr-par-1", serverID)
 	if inventory.ClassOf(err) != inventory.RateLimited || len(sent.asked) != 1 || len(*pauses) != 0 {
@@ -247,18 +256,16 @@ func TestWaiting(t *testing.T) {
 	var got []transport.Waiting
 	answers := []string{"errors/rate-limited.http", "errors/internal.http", "errors/html-200.http", "calls/get-server.http"}
 	asked := 0
-	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, URL: "https://api.example", AccessKey: access, SecretKey: key,
-		HTTP: &http.Client{Transport: &replay{t: t, recorded: func(*http.Request) []byte {
+	c := client(t, func(o *scaleway.Options) {
+		o.Waiting = func(w transport.Waiting) { got = append(got, w) }
+		o.HTTP = &http.Client{Transport: &replay{t: t, recorded: func(*http.Request) []byte {
 			asked++
 			return fixture(t, answers[asked-1])
-		}}}, Waiting: func(w transport.Waiting) { got = append(got, w) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}}}
+	})
 	c.Sleep(func(time.Duration) {})
-	if _, err := c.Get(t.Context(), "fr-par-1", serverID); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Get(t.Context(), "fr-par-1", serverID)
+	must(t, err)
 	var whys []string
 	for _, w := range got {
 		whys = append(whys, fmt.Sprint(w.Try, w.Method, w.Why, w.For, w.RequestID != ""))

@@ -45,11 +45,7 @@ func (p *replay) RoundTrip(r *http.Request) (*http.Response, error) {
 func replayed(t *testing.T, recorded func(r *http.Request) []byte) (*scaleway.Client, *replay, *[]time.Duration) {
 	t.Helper()
 	p := &replay{t: t, recorded: recorded}
-	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: &http.Client{Transport: p},
-		URL: "https://api.example", AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, func(o *scaleway.Options) { o.HTTP = &http.Client{Transport: p} })
 	var pauses []time.Duration
 	c.Sleep(func(d time.Duration) { pauses = append(pauses, d) })
 	c.At(today)
@@ -60,9 +56,7 @@ func replayed(t *testing.T, recorded func(r *http.Request) []byte) (*scaleway.Cl
 func fixture(t testing.TB, path ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -131,9 +125,7 @@ var requestID = regexp.MustCompile(`(?m)^X-Request-Id: (.*)$`)
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir("testdata/errors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(entries) != len(refusals) {
 		t.Errorf("%d fixtures, %d expectations", len(entries), len(refusals))
 	}
@@ -229,11 +221,7 @@ func TestBrokenAnswers(t *testing.T) {
 				}
 				return resp, err
 			})
-			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, HTTP: &http.Client{Transport: trip},
-				URL: "https://api.example", AccessKey: access, SecretKey: key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := client(t, func(o *scaleway.Options) { o.HTTP = &http.Client{Transport: trip} })
 			c.Patience(time.Millisecond)
 			var waited int
 			c.Sleep(func(time.Duration) { waited++; broken = waited < 2 })
@@ -241,7 +229,7 @@ func TestBrokenAnswers(t *testing.T) {
 				t.Errorf("read: %d requests, error %v", asked, err)
 			}
 			broken, asked = true, 0
-			err = c.Reinstall(t.Context(), "fr-par-1", serverID, "os-1")
+			err := c.Reinstall(t.Context(), "fr-par-1", serverID, "os-1")
 			var e *inventory.ProviderError
 			if !errors.As(err, &e) || e.Class != tc.class || !e.Unsure || !strings.Contains(err.Error(), tc.text) || asked != 1 {
 				t.Errorf("write: %d requests, error %v", asked, err)
@@ -273,10 +261,4 @@ func (endless) Read(p []byte) (int, error) {
 		p[i] = ' '
 	}
 	return len(p), nil
-}
-
-// deadline is a context that ends after d.
-func deadline(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithTimeout(t.Context(), d)
 }

@@ -44,7 +44,7 @@ func (k *keyring) serve(r *http.Request) (int, any) {
 	return 200, map[string]any{"total_count": len(k.keys), "ssh_keys": k.keys}
 }
 
-// TestRegisterKey: one key is registered once, whatever its comment and name are. A disabled key is an error, and an
+// TestRegisterKey: one key is registered once in a project, whatever its comment and name are. A disabled key is an error, and an
 // answer that got lost is looked up.
 func TestRegisterKey(t *testing.T) {
 	t.Parallel()
@@ -63,11 +63,12 @@ func TestRegisterKey(t *testing.T) {
 		"same name only":  {keyring{keys: stored(otherKey, false)}, fleetKey, "new", 1, ""},
 		"disabled":        {keyring{keys: stored(fleetKey, true)}, fleetKey, "", 0, "is disabled"},
 		"answer got lost": {keyring{broken: 502}, fleetKey, "new", 1, ""},
+		"another project": {keyring{keys: []map[string]any{{"id": "theirs", "name": "fleet", "public_key": fleetKey, "project_id": "theirs"}}}, fleetKey, "new", 1, ""},
 		"no key":          {keyring{}, "ssh-ed25519 !!!", "", 0, "not a public key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := oneZone(t, tc.ring.serve).RegisterKey(t.Context(), "fleet", tc.public)
+			got, err := api(t, tc.ring.serve).RegisterKey(t.Context(), "fleet", tc.public)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v", err)
 			}
@@ -82,13 +83,13 @@ func TestRegisterKey(t *testing.T) {
 func TestRemoveKey(t *testing.T) {
 	t.Parallel()
 	ring := keyring{keys: []map[string]any{{"id": "old", "public_key": fleetKey}}}
-	c := oneZone(t, ring.serve)
+	c := api(t, ring.serve)
 	for range 2 {
 		if err := c.RemoveKey(t.Context(), "old"); err != nil || len(ring.keys) != 0 {
 			t.Errorf("%d keys left, error %v", len(ring.keys), err)
 		}
 	}
-	denied := oneZone(t, func(*http.Request) (int, any) { return 403, denial() })
+	denied := api(t, func(*http.Request) (int, any) { return 403, denial() })
 	if err := denied.RemoveKey(t.Context(), "old"); err == nil || !strings.Contains(err.Error(), "SSHKeysFullAccess") {
 		t.Errorf("error %v", err)
 	}

@@ -42,13 +42,11 @@ func TestNoAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked := 0
-			c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, URL: "https://api.example", AccessKey: access, SecretKey: key,
-				HTTP: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { asked++; return nil, tc.err })}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := client(t, func(o *scaleway.Options) {
+				o.HTTP = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { asked++; return nil, tc.err })}
+			})
 			c.Sleep(func(time.Duration) {})
-			err = tc.do(c)
+			err := tc.do(c)
 			var e *inventory.ProviderError
 			if !errors.As(err, &e) || e.Class != inventory.NetworkFault || e.Unsure != tc.unsure || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("error %v", err)
@@ -81,15 +79,5 @@ func TestListsWithoutContent(t *testing.T) {
 		if keys, err := c.Keys(t.Context()); keys != nil || inventory.ClassOf(err) != inventory.UnexpectedAnswer {
 			t.Errorf("%q: keys %v, error %v", body, keys, err)
 		}
-	}
-}
-
-// TestForeignKeys: servers do not get the SSH keys of other projects.
-func TestForeignKeys(t *testing.T) {
-	t.Parallel()
-	ring := keyring{keys: []map[string]any{{"id": "theirs", "name": "fleet", "public_key": fleetKey, "project_id": "theirs"}}}
-	got, err := oneZone(t, ring.serve).RegisterKey(t.Context(), "fleet", fleetKey)
-	if err != nil || got.ID != "new" {
-		t.Errorf("%+v, error %v", got, err)
 	}
 }

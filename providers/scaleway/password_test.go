@@ -60,15 +60,3 @@ func TestPasswords(t *testing.T) {
 		})
 	}
 }
-
-// TestPasswordsUnread: that Scaleway could not be read says nothing about passwords.
-func TestPasswordsUnread(t *testing.T) {
-	t.Parallel()
-	client := api(t, func(*http.Request) (int, any) {
-		return http.StatusForbidden, map[string]any{"message": "insufficient permissions", "type": "permissions_denied"}
-	})
-	found, err := client.Passwords(t.Context(), "fr-par-1", "a")
-	if len(found) > 0 || err == nil || errors.Is(err, scaleway.ErrSealed) || errors.Is(err, scaleway.ErrNotDisclosed) || !strings.Contains(err.Error(), "read server a") {
-		t.Errorf("passwords %d, error %v", len(found), err)
-	}
-}

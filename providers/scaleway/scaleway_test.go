@@ -1,15 +1,12 @@
 package scaleway_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/macfleet/macfleet/providers/scaleway"
@@ -39,15 +36,11 @@ func TestCredentials(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "config.yaml")
 			if c.file != "" {
-				if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(c.file), 0o600))
 			}
 			for _, name := range []string{"SCW_PROFILE", "SCW_DEFAULT_PROJECT_ID", "SCW_ACCESS_KEY", "SCW_SECRET_KEY", "SCW_API_URL"} {
 				t.Setenv(name, "") // put back afterwards
-				if err := os.Unsetenv(name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Unsetenv(name))
 			}
 			t.Setenv("SCW_CONFIG_PATH", path)
 			if c.access != "" {
@@ -68,65 +61,42 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// client is one of a project in a zone, with what a test changes.
+func client(t *testing.T, change func(*scaleway.Options)) *scaleway.Client {
+	t.Helper()
+	o := scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1"}, URL: "https://api.example", AccessKey: access, SecretKey: key}
+	change(&o)
+	c, err := scaleway.New(o)
+	must(t, err)
+	return c
+}
+
 // api serves what the handlers say, in JSON.
-func api(t *testing.T, handle func(r *http.Request) (int, any)) *scaleway.Client {
+func api(t *testing.T, handle func(r *http.Request) (int, any), change ...func(*scaleway.Options)) *scaleway.Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		code, body := handle(r)
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Request-Id", "4f2c-of-"+r.Method)
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(body)
 	}))
 	t.Cleanup(s.Close)
-	c, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: []string{"fr-par-1", "fr-par-3"}, HTTP: s.Client(),
-		URL: s.URL, AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := client(t, func(o *scaleway.Options) {
+		o.HTTP, o.URL = s.Client(), s.URL
+		for _, f := range change {
+			f(o)
+		}
+	})
+	c.Hurry()
 	return c
 }
+
+func twoZones(o *scaleway.Options) { o.Zones = append(o.Zones, "fr-par-3") }
 
 func object(id, name string) map[string]any {
 	return map[string]any{"id": id, "name": name, "type": "M2-L", "zone": "fr-par-1", "status": "ready", "delivered": true,
 		"ip": "198.51.100.1", "os": map[string]any{"family": "Tahoe"}}
-}
-
-// TestRename writes only while the server has the name it is reported to have, and
-// says who has it when another run renames it right after.
-func TestRename(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, before, after string
-		writes              int64
-		found               string // of the *RacedError, "" = none
-	}{
-		{"free", "pool-1", "ours", 1, ""},
-		{"done already", "ours", "ours", 0, ""},
-		{"left the pool", "theirs", "theirs", 0, "theirs"},
-		{"taken right after", "pool-1", "theirs", 1, "theirs"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			var writes atomic.Int64
-			client := api(t, func(r *http.Request) (int, any) {
-				if r.Method == http.MethodPatch {
-					writes.Add(1)
-				}
-				if writes.Load() > 0 {
-					return 200, object("a", c.after)
-				}
-				return 200, object("a", c.before)
-			})
-			err := client.Rename(t.Context(), "fr-par-1", "a", "pool-1", "ours")
-			var raced *scaleway.RacedError
-			if errors.As(err, &raced) != (c.found != "") || raced != nil && raced.Found != c.found || c.found == "" && err != nil {
-				t.Errorf("error %v", err)
-			}
-			if writes.Load() != c.writes {
-				t.Errorf("%d writes", writes.Load())
-			}
-		})
-	}
 }
 
 // TestListIsWholeOrAnError never gives the servers of one zone where another
@@ -138,7 +108,7 @@ func TestListIsWholeOrAnError(t *testing.T) {
 			return 403, map[string]any{"type": "permissions_denied", "message": "insufficient permissions", "details": []any{}}
 		}
 		return 200, map[string]any{"total_count": 1, "servers": []any{object("a", "one")}}
-	})
+	}, twoZones)
 	list, err := c.List(t.Context())
 	if err == nil || list != nil || !strings.Contains(err.Error(), "fr-par-3") || !strings.Contains(err.Error(), "AppleSiliconFullAccess") {
 		t.Errorf("%v, %v", list, err)
@@ -157,28 +127,17 @@ func TestListOnce(t *testing.T) {
 			return 403, map[string]any{"type": "permissions_denied"}
 		}
 		return 200, map[string]any{"total_count": 2, "servers": []any{object("b", "two"), object("a", "one")}}
-	})
+	}, twoZones)
 	list, err := c.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(list) != 2 || list[0].Name != "one" || list[1].Name != "two" || list[0].OSFamily != "Tahoe" || !list[0].Usable() {
 		t.Errorf("%+v", list)
 	}
 }
 
-// TestListStops: a caller that stops a list does not wait until a call without a context has been repeated often enough.
-func TestListStops(t *testing.T) {
-	t.Parallel()
-	ctx, stop := context.WithCancel(t.Context())
-	over := make(chan struct{})
-	c := api(t, func(*http.Request) (int, any) {
-		stop()
-		<-over
-		return http.StatusOK, nil
-	})
-	t.Cleanup(func() { close(over) }) // before the server is closed, which waits
-	if _, err := c.List(ctx); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
