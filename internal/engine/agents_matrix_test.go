@@ -78,8 +78,7 @@ func TestAgentFaultMatrix(t *testing.T) {
 	for _, row := range rows(t, len(scenarios), len(names)) {
 		scenario, name := scenarios[row[0]], names[row[1]]
 		configure, f := agentRolls[scenario], agentFaults()[name]
-		t.Run(scenario+", "+name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, scenario+", "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { everyPlace(t, count, name, f, configure) })
 		})
 	}
@@ -108,8 +107,7 @@ func TestAgentReleased(t *testing.T) {
 	no := false
 	for _, place := range []enginetest.Place{enginetest.Nowhere, enginetest.InService, enginetest.OnHost, enginetest.InCloud} {
 		for _, behind := range []bool{false, true} {
-			t.Run(fmt.Sprint(place, " ", behind), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, fmt.Sprint(place, " ", behind), func(t *testing.T) {
 				for n, fell := 0, true; fell && n < 200; n++ {
 					toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 						w.want["tools"] = "t1"
@@ -173,8 +171,7 @@ func TestSilentAgentRetired(t *testing.T) {
 	t.Parallel()
 	yes := true
 	for name, busy := range map[string]*bool{"offline": nil, "busy": &yes} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 				w.want["tools"] = "t1"
 				p := planned(t, w.engine)

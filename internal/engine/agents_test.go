@@ -117,8 +117,7 @@ func TestAgentIdle(t *testing.T) {
 			m.Agent.Jobs, m.Agent.Runs, w.Entries[0].Says = nil, false, &yes
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 				if name != "nothing runs" && !w.RunJob(m, "bake") {
 					t.Fatal("no job runs")
@@ -325,8 +324,7 @@ func TestAgentLastLook(t *testing.T) {
 func TestAgentStopped(t *testing.T) {
 	t.Parallel()
 	for name, twice := range map[string]bool{"once": false, "twice": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 				w.RunJob(m, "bake")
 				p := planned(t, w.engine)
@@ -373,8 +371,7 @@ func TestAgentStopped(t *testing.T) {
 func TestAgentLate(t *testing.T) {
 	t.Parallel()
 	for name, within := range map[string]time.Duration{"in time": 0, "too late": 2 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 				w.want["tools"], w.engine.Ready.Agent = "t1", within
 				w.Change(func() { m.Agent.Runs = false })
@@ -400,8 +397,7 @@ func TestForgetAgent(t *testing.T) {
 		"busy":           {since: func(e *enginetest.Entry) { e.Says = &yes }, kept: true},
 		"is another now": {since: func(e *enginetest.Entry) { e.ID = "99" }, kept: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 				w.want["tools"] = "t1"
 				p := planned(t, w.engine)
@@ -417,8 +413,7 @@ func TestForgetAgent(t *testing.T) {
 			})
 		})
 	}
-	t.Run("online", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "online", func(t *testing.T) {
 		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 			w.want["tools"] = "t1"
 			p := planned(t, w.engine)

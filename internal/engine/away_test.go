@@ -37,9 +37,7 @@ func TestWatchingWithoutACluster(t *testing.T) {
 	t.Parallel()
 	w, e := converged(t, 4, nodes(2))
 	host := planned(t, e).Hosts[0].Name
-	if err := w.Inject(host, "plist-changed-under-job"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host, "plist-changed-under-job")
 	before, err := drift.Of(planned(t, e), nil, time.Now())
 	if err != nil || len(before.Items) != 1 || !before.Complete {
 		t.Fatalf("%v: %+v", err, before)
@@ -52,13 +50,9 @@ func TestWatchingWithoutACluster(t *testing.T) {
 	}
 	e.Watching = true
 	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := drift.Of(p, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Complete || p.Summarise().Compared() {
 		t.Error("all was compared without the cluster")
 	}

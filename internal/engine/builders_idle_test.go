@@ -41,9 +41,7 @@ func bakery() *fleet.Config {
 // installs makes a world's provider reinstall in no time, and returns an engine that may erase servers.
 func installs(t *testing.T, w *sandbox.World, e *engine.Engine) *engine.Engine {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folderOf(t, w), "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folderOf(t, w), "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600))
 	e.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, w))}
 	e.Install = engine.Install{Within: time.Minute, Every: 5 * time.Millisecond}
 	return e
@@ -66,9 +64,7 @@ func (b builder) away(t *testing.T, away bool) {
 	if away {
 		all = []github.Fault{{Requests: 1 << 20, Answer: "501"}} // which is not sent again
 	}
-	if err := b.GitHub().SetFaults(all...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.GitHub().SetFaults(all...))
 }
 
 // untouched finds the job running on the builder's one process, its entry at GitHub, and its programs on the disk.
@@ -103,8 +99,7 @@ func TestBuilderWaits(t *testing.T) {
 		if group {
 			name += ", with a fence group"
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			builderWaits(t, change, needIdle[change], answer, says[answer], group)
 		})
 	}
@@ -121,9 +116,7 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 		t.Fatal(err)
 	}
 	state, err := b.machine.Runner()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if answer != "nothing" {
 		disturb(t, b)
 	}
@@ -196,8 +189,7 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 func TestGitHubAway(t *testing.T) {
 	t.Parallel()
 	for change, configure := range needIdle {
-		t.Run(change, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, change, func(t *testing.T) {
 			c := bakery()
 			w, _ := converged(t, 3, c)
 			b := builderOf(t, w, member(t, w))
@@ -205,9 +197,7 @@ func TestGitHubAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			state, err := b.machine.Runner()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			configure(c)
 			e := installs(t, w, runBuilders(t, w, c))
 			e.Drain.Within = time.Second
@@ -217,9 +207,7 @@ func TestGitHubAway(t *testing.T) {
 			}
 			b.away(t, false)
 			b.untouched(t, "bake", state.PID)
-			if err := w.FinishJob(b.name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.FinishJob(b.name))
 			e.Drain.Within = time.Minute
 			converges(t, e)
 		})

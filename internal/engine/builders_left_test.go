@@ -47,17 +47,14 @@ func TestLeftOverRunners(t *testing.T) {
 			e.Selection.On = []plan.Selector{on}
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			w, _ := converged(t, 4, builders(2))
 			b := builderOf(t, w, member(t, w))
 			tc.entry.ID, tc.entry.Group, tc.entry.Client, tc.entry.Created = 7, 1, "elsewhere", time.Now()
 			if tc.entry.Scope == "" {
 				tc.entry.Scope = organization
 			}
-			if err := b.GitHub().Put(tc.entry); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.GitHub().Put(tc.entry))
 			c := builders(2)
 			more := builders(0).Fleets[0]
 			more.Name = "more"
@@ -81,9 +78,7 @@ func TestLeftOverRunners(t *testing.T) {
 				t.Errorf("failures %q, want %q", got, tc.fails)
 			}
 			all, err := b.GitHub().Runners()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			has := slices.ContainsFunc(all, func(r github.Runner) bool { return r.ID == 7 })
 			if has == tc.gone || len(all) < 2 {
 				t.Errorf("GitHub has %+v", all)

@@ -164,8 +164,7 @@ func TestClaimThatFails(t *testing.T) {
 		"the file of sudo was never written": {fault: on("RunChange", enginetest.Fault{Err: broken}), says: "the connection broke"},
 		"a person stops the run":             {fault: on("", enginetest.Fault{}), stop: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 				if tc.had {
 					w.Machines[0].Root, w.Machines[0].State["sudo"] = true, "yes"

@@ -46,13 +46,9 @@ func TestRace(t *testing.T) {
 			}
 			counts[env]++
 			text, err := os.ReadFile(filepath.Join(root(t, w, name), "etc/macfleet/host.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			m, err := plan.ParseMarker(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if m.Name != name || m.Environment != env {
 				t.Errorf("server %s has the marker of %s in %s", name, m.Name, m.Environment)
 			}
@@ -73,13 +69,9 @@ func TestClaimLost(t *testing.T) {
 	id := p.Hosts[0].Server.ID
 	winner := fleet.Owner{Name: "acme", Environment: "staging"}.HostName("macos", "m2", id)
 	claim := filepath.Join(root(t, w, id), "etc/macfleet/claim.json")
-	if err := os.MkdirAll(filepath.Dir(claim), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(claim), 0o755))
 	text := `{"configuration":"acme","environment":"staging","name":"` + winner + `","server_id":"` + id + `","nonce":"x"}`
-	if err := os.WriteFile(claim, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(claim, []byte(text), 0o644))
 	r := performed(t, e, p)
 	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "claimed-by-another") {
 		t.Fatalf("failures: %v", r.Failures)
@@ -98,9 +90,7 @@ func TestBrokenClaim(t *testing.T) {
 	e := run(t, w, config("production", 1))
 	p := planned(t, e)
 	s, key := p.Hosts[0].Server, p.Hosts[0].Seen.Key
-	if err := e.Servers.Rename(t.Context(), s.Zone, s.ID, s.Name, p.Hosts[0].Name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Servers.Rename(t.Context(), s.Zone, s.ID, s.Name, p.Hosts[0].Name))
 	p = planned(t, e)
 	h, _ := p.HostByServer(s.ID)
 	if h.Unknown == nil || h.Unknown.Code != plan.CodeHostKeyUnknown || len(p.Actions) != 0 {
@@ -108,9 +98,7 @@ func TestBrokenClaim(t *testing.T) {
 	}
 	pin := *e.PinOf(h)
 	pin.Key, pin.Unfinished = key, true
-	if err := e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(all, pin) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Pins.Update(func(all []plan.Pin) []plan.Pin { return append(all, pin) }))
 	p = planned(t, e)
 	if len(p.Hosts) != 1 || !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Reason.Code.String() == "marker-missing" }) {
 		t.Fatalf("hosts %d, actions %+v", len(p.Hosts), p.Actions)
@@ -143,9 +131,7 @@ func TestOwnerChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w, e := converged(t, 4, config("production", 1))
 	host := planned(t, e).Hosts[0].Name
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host, "sleep-enabled")
 	p := planned(t, e)
 	marker := filepath.Join(root(t, w, host), "etc/macfleet/host.json")
 	edit(t, marker, `"configuration": "acme"`, `"configuration": "globex"`)

@@ -165,8 +165,7 @@ func TestGateTooLate(t *testing.T) {
 			w.Change(func() { w.Member(host).State["plain"] = "edited" })
 		}, says: []string{"on the host: plain: value-differs"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 				p := planned(t, w.engine)
 				host := p.Hosts[0].Name
@@ -283,9 +282,7 @@ func inCluster(t *testing.T, w *nodesInMemory) (empty, other, dead string) {
 	w.Objects = []inventory.Object{{Kind: "Secret", Name: "acme-kubeconfig", State: inventory.ObjectMissing}}
 	for host, id := range map[string]string{empty: "", other: "scw-applesilicon://fr-par-1/another"} {
 		n, _ := w.Node(host)
-		if err := w.engine.Cluster.SetProviderID(t.Context(), n, id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.engine.Cluster.SetProviderID(t.Context(), n, id))
 	}
 	for i := range 20 {
 		w.AddPod(inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("p-%02d", i), Node: dead, Phase: "Failed",

@@ -294,9 +294,7 @@ func (c *crowd) recorded(t *testing.T, p *plan.Plan) {
 		t.Fatal(err)
 	}
 	short := runlog.PlanOf(p)
-	if err := c.record.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &short}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.record.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &short}))
 	c.done = 0
 	c.engine.Emit = func(ev engine.Event) {
 		if err := c.record.Event(ev); err != nil {
@@ -331,13 +329,9 @@ func (c *crowd) event(ev engine.Event) {
 func (c *crowd) checked(t *testing.T) {
 	t.Helper()
 	c.engine.Emit = c.event
-	if err := c.record.End(runlog.End{Outcome: runlog.Incomplete, Done: c.done}, engine.Result{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.record.End(runlog.End{Outcome: runlog.Incomplete, Done: c.done}, engine.Result{}))
 	r, err := runlog.Read(c.record.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range runcheck.Violations(r) {
 		t.Error(v)
 	}

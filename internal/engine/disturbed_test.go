@@ -112,8 +112,7 @@ func TestRollDisturbed(t *testing.T) {
 		}
 		for seed := range seeds {
 			at := looked + 1 + rand.New(rand.NewPCG(seed, uint64(len(name)))).Int64N(atWork-looked)
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+			parallel(t, name, func(t *testing.T) {
 				d := newDisturbed(t, replicas)
 				d.disturb(t, name, at, happens)
 			})
@@ -145,13 +144,9 @@ func (d *disturbed) disturb(t *testing.T, name string, at int64, happens func(*t
 		if said := codesOf(planned(t, d.engine), bad); r.Converged() || !slices.Contains(said, "refused "+name) {
 			t.Errorf("at word %d: converged %t, it says %q", at, r.Converged(), said)
 		}
-		if err := d.world.Heal(bad, name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.world.Heal(bad, name))
 	}
-	if err := d.machine.Advance(10 * time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.machine.Advance(10 * time.Minute))
 	if r := apply(t, d.engine); !r.Converged() {
 		t.Errorf("at word %d: then %q is left, failures %+v", at, codesOf(r.After, bad), r.Failures)
 	}
@@ -165,9 +160,7 @@ func (d *disturbed) disturb(t *testing.T, name string, at int64, happens func(*t
 // othersFine finds all other hosts done.
 func (d *disturbed) othersFine(t *testing.T, r engine.Result, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range r.Failures {
 		if f.Action.Host != d.names[0] {
 			t.Errorf("another host failed: %+v", f)
@@ -197,8 +190,7 @@ func TestRollDisturbedAnywhere(t *testing.T) {
 			repair: func(w *nodesInMemory, host string) { w.Member(host).FullDisk = false }},
 		"cluster away": {away: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			for n, fell := 0, true; fell && !t.Failed(); n++ {
 				inMemory(t, 3, fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 9}, func(t *testing.T, w *nodesInMemory) {
 					converges(t, w.engine)

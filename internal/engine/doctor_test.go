@@ -29,19 +29,13 @@ func TestExamine(t *testing.T) {
 	t.Parallel()
 	_, e := converged(t, 4, config("production", 1))
 	before, err := e.Pins.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	servers, err := e.Servers.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range servers {
 		for _, name := range []string{s.Name, s.ID} {
 			c, snap, err := examined(t, e, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !c.Healthy || c.ServerID != s.ID || len(c.Checks) < 12 {
 				t.Errorf("%s: %+v", name, c.Checks)
 			}
@@ -66,14 +60,10 @@ func TestExamineRenamed(t *testing.T) {
 	c := config("production", 1)
 	w, e := converged(t, 4, c)
 	name := planned(t, e).Hosts[0].Name
-	if err := w.Inject(name, "renamed-by-hand"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, name, "renamed-by-hand")
 	c.ClusterUID = "another"
 	got, _, err := examined(t, e, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var states []string
 	for _, check := range got.Checks {
 		if check.State != doctor.OK {
@@ -96,13 +86,9 @@ func TestExamineLists(t *testing.T) {
 	var types []engine.EventType
 	e.Emit = func(ev engine.Event) { types = append(types, ev.Type) }
 	servers, err := e.Servers.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, snap, err := examined(t, e, servers[0].Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := []engine.EventType{engine.Listed, engine.Observing, engine.Observed}; !slices.Equal(types, want) {
 		t.Errorf("events %v", types)
 	}

@@ -20,12 +20,8 @@ func TestFailureStaysOnItsHost(t *testing.T) {
 	broken := p.Hosts[1]
 	names := filepath.Join(root(t, w, broken.Server.ID), "Library/Preferences/SystemConfiguration/preferences.plist")
 	good, err := os.ReadFile(names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(names, []byte("rubbish"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(names, []byte("rubbish"), 0o644))
 	r := performed(t, e, p)
 	if len(r.Failures) != 1 || r.Failures[0].Action.Host != broken.Name || r.Failures[0].Action.Step != "hostname" {
 		t.Fatalf("failures: %+v", r.Failures)
@@ -33,9 +29,7 @@ func TestFailureStaysOnItsHost(t *testing.T) {
 	if s := r.After.Summarise(); s.Converged != 2 {
 		t.Errorf("summary %+v", s)
 	}
-	if err := os.WriteFile(names, good, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(names, good, 0o644))
 	converges(t, e)
 }
 
@@ -47,13 +41,9 @@ func TestLostVerificationStaysOnItsHost(t *testing.T) {
 	p := planned(t, e)
 	lost, drifted := p.Hosts[0].Name, p.Hosts[1].Name
 	edit(t, filepath.Join(root(t, w, lost), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
-	if err := w.Inject(drifted, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, drifted, "sleep-enabled")
 	p = planned(t, e)
-	if err := w.Inject(lost, "unreachable"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, lost, "unreachable")
 	r := performed(t, e, p)
 	if len(r.Failures) != 1 || r.Failures[0].Action.Host != lost || r.Done != 1 {
 		t.Errorf("done %d, failures %+v", r.Done, r.Failures)
@@ -68,9 +58,7 @@ func TestPinsCannotBeKept(t *testing.T) {
 	p := planned(t, e)
 	before := names(t, w)
 	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(blocked, nil, 0o644))
 	e.Pins = hosts.KnownHosts{Path: filepath.Join(blocked, "known_hosts")}
 	if _, err := applying(t, t.Context(), e, p); err == nil || !strings.Contains(err.Error(), "pinned host keys") {
 		t.Errorf("error %v", err)
@@ -95,15 +83,11 @@ func TestOtherCluster(t *testing.T) {
 func edit(t *testing.T, path, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(text), from) {
 		t.Fatalf("%s lacks %q:\n%s", path, from, text)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o644))
 }
 
 // TestLostProof takes a step's verification out of the marker, as a run that is killed
@@ -115,9 +99,7 @@ func TestLostProof(t *testing.T) {
 	host := planned(t, e).Hosts[0].Name
 	edit(t, filepath.Join(root(t, w, host), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
 	converges(t, e)
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host, "sleep-enabled")
 	p := planned(t, e)
 	if s := p.Summarise(); s.Drift != 1 || s.Pending != 0 {
 		t.Errorf("summary %+v", s)

@@ -38,16 +38,12 @@ func TestNewerRun(t *testing.T) {
 	older.Run = named("ann", 4)
 	p := planned(t, older)
 	host := p.Hosts[0].Name
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host, "sleep-enabled")
 	p = planned(t, older)
 	newer := run(t, w, config("production", 2))
 	newer.Run, newer.Pins = named("bob", 5), older.Pins
 	converges(t, newer)
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host, "sleep-enabled")
 	r := performed(t, older, p)
 	var refused *hosts.Error
 	if len(r.Failures) != 1 || r.After.Summarise().Changes() != 1 {

@@ -24,9 +24,7 @@ func TestHoldDuringARun(t *testing.T) {
 	e.Pins, other.Pins = first.Pins, first.Pins
 	host := planned(t, first).Hosts[0]
 	for _, incident := range []string{"hostname-edited", "sleep-enabled"} {
-		if err := w.Inject(host.Name, incident); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, w, host.Name, incident)
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)}
@@ -49,9 +47,7 @@ func TestHoldDuringARun(t *testing.T) {
 	if len(freed) != 1 || !freed[0].Done(nil) {
 		t.Fatalf("%+v", freed)
 	}
-	if err := w.Inject(host.Name, "hostname-edited"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host.Name, "hostname-edited")
 	if p = planned(t, e); len(p.Runnable()) == 0 {
 		t.Fatal("nothing is expected to be done")
 	}

@@ -26,9 +26,7 @@ func busyNodes(t *testing.T, replicas int) (*sandbox.World, *engine.Engine, []st
 	e.Run, e.Drain = thisRun(), engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	names := hostNames(planned(t, e))
 	for _, name := range names {
-		if err := w.RunPod(name, "default", "job-of-"+name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.RunPod(name, "default", "job-of-"+name))
 	}
 	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
 	return w, e, names, c
@@ -75,13 +73,10 @@ func (l *log) emit(ev engine.Event) {
 func TestNotDrained(t *testing.T) {
 	t.Parallel()
 	for incident, says := range map[string]string{"budget-blocks": "disruption budget", "pod-never-ends": "kubectl describe pod"} {
-		t.Run(incident, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, incident, func(t *testing.T) {
 			w, e, names, _ := busyNodes(t, 1)
 			e.Drain.Within = 1500 * time.Millisecond
-			if err := w.Inject(names[0], incident); err != nil {
-				t.Fatal(err)
-			}
+			inject(t, w, names[0], incident)
 			r := apply(t, e)
 			var trouble *plan.Trouble
 			if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != engine.CodeNotDrained {
@@ -93,9 +88,7 @@ func TestNotDrained(t *testing.T) {
 			if n := nodeOf(t, e, names[0]); n.Cordoned {
 				t.Errorf("closed: %+v", n)
 			}
-			if err := w.Heal(names[0], incident); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Heal(names[0], incident))
 			e.Drain.Within = 0
 			converges(t, e)
 			isOpen(t, e, names[0], 0)
@@ -115,15 +108,11 @@ func TestIdleWithoutNode(t *testing.T) {
 	if err == nil {
 		err = m.Advance(10 * time.Minute)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if said := codesOf(planned(t, e), names[0]); !slices.Contains(said, "refused waits-for-idle") {
 		t.Errorf("it says %q", said)
 	}
-	if err := m.RemoveVM("default-job-of-" + names[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.RemoveVM("default-job-of-" + names[0]))
 	var l log
 	e.Emit = l.emit
 	r := apply(t, e)
@@ -142,15 +131,11 @@ func TestIdleBuilder(t *testing.T) {
 	e.Run, e.Drain = thisRun(), engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	c.Fleets[0].Groups[0].Spec.Tart.Artifact = sample("tart", "2.33.0", "tart-2.33.0.tar.gz")
 	for _, work := range []string{"push-in-progress", "job-running"} {
-		if err := w.Inject(host, work); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, w, host, work)
 		if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
 			t.Errorf("under %s it says %q", work, said)
 		}
-		if err := w.Heal(host, work); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Heal(host, work))
 	}
 	converges(t, e)
 	isOpen(t, e, host, 0)

@@ -120,8 +120,7 @@ func TestBuilderInterrupted(t *testing.T) {
 	for _, row := range pairs(t, len(scenes), len(kinds)) {
 		scene, interruption := scenes[row[0]], bakerInterruptions()[kinds[row[1]]]
 		s := bakerScenes[scene]
-		t.Run(scene+", "+kinds[row[1]], func(t *testing.T) {
-			t.Parallel()
+		parallel(t, scene+", "+kinds[row[1]], func(t *testing.T) {
 			c := bakery()
 			if !s.tart {
 				c.Fleets[0].Groups[0].Spec.Tart = nil
@@ -135,13 +134,9 @@ func TestBuilderInterrupted(t *testing.T) {
 				w = opened(t, before)
 			}
 			if s.incident != "" {
-				if err := w.Inject(member(t, w), s.incident); err != nil {
-					t.Fatal(err)
-				}
+				inject(t, w, member(t, w), s.incident)
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Close())
 			s.configure(c)
 			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 				v := bakerIn(t, worldtest.Copied(t, before), c)
@@ -166,9 +161,7 @@ func (v *baker) interrupted(t *testing.T, n int, interruption func(*baker, int) 
 	case !fell && (err != nil || !r.Converged()):
 		t.Errorf("not interrupted after %d: %v, failures %q", n, err, failed(r))
 	case fell:
-		if err := v.machine.Advance(2 * time.Minute); err != nil { // what was cut off has ended on the host
-			t.Fatal(err)
-		}
+		must(t, v.machine.Advance(2 * time.Minute)) // what was cut off has ended on the host
 		v.engine.Run = named("sam", 2)
 		if r := apply(t, v.engine); !r.Converged() {
 			t.Errorf("interrupted after %d: failures %q, of the host %q, fenced %v", n, failed(r), codesOf(r.After, r.After.Hosts[0].Name), r.LeftFenced)
@@ -225,8 +218,7 @@ func TestRegistrationInterrupted(t *testing.T) {
 	})
 	for k := range states {
 		for _, again := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d, again %t", k, again), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, fmt.Sprintf("%d, again %t", k, again), func(t *testing.T) {
 				c := builders(1)
 				var w *sandbox.World
 				var dir string
@@ -235,13 +227,9 @@ func TestRegistrationInterrupted(t *testing.T) {
 				} else {
 					dir = prepared(t, 3, c)
 					w = opened(t, dir)
-					if err := w.Inject(member(t, w), "runner-deregistered"); err != nil {
-						t.Fatal(err)
-					}
+					inject(t, w, member(t, w), "runner-deregistered")
 				}
-				if err := w.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Close())
 				v := bakerIn(t, dir, c)
 				var once sync.Once
 				v.machine.Watch(func(argv []string, _ map[string]string) {
@@ -254,19 +242,13 @@ func TestRegistrationInterrupted(t *testing.T) {
 					t.Fatal("it was not killed")
 				}
 				said, err := v.machine.Run(t.Context(), "root", "cd /Users/m1/actions-runner; for name in .credentials_rsaparams .credentials .runner svc.sh; do [ ! -e $name ] || echo $name; done")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				all, err := v.world.GitHub().Runners()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if !again {
 					states[k] = strings.TrimSpace(fmt.Sprintf("%d entries: %s", len(all), strings.Join(strings.Fields(string(said.Stdout)), " ")))
 				}
-				if err := v.machine.Advance(2 * time.Minute); err != nil {
-					t.Fatal(err)
-				}
+				must(t, v.machine.Advance(2 * time.Minute))
 				converges(t, v.engine)
 				v.isRight(t, "")
 			})

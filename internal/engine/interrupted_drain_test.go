@@ -33,9 +33,7 @@ func (d *drainer) next(t *testing.T) {
 	t.Helper()
 	d.second = !d.second
 	d.configure()
-	if err := d.world.RunPod(member(t, d.world), "default", "job"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.world.RunPod(member(t, d.world), "default", "job"))
 	if p := planned(t, d.engine); len(p.Actions) != 1 || !p.Actions[0].Drains || p.Actions[0].Evicts != 1 {
 		t.Fatalf("%q, evicts %d", codesOf(p, p.Hosts[0].Name), p.Actions[0].Evicts)
 	}
@@ -47,8 +45,7 @@ func (d *drainer) next(t *testing.T) {
 func TestDrainInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, interruption := range interruptions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			d := newDrainer(t)
 			for n, step := shard(); ; n += step {
 				d.next(t)

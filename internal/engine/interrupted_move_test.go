@@ -28,9 +28,7 @@ func newMover(t *testing.T) *mover {
 // next gives the fleet its other name, and has a Pod run.
 func (m *mover) next(t *testing.T) {
 	t.Helper()
-	if err := m.world.RunPod(member(t, m.world), "default", "job"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.world.RunPod(member(t, m.world), "default", "job"))
 	c := m.engine.Config
 	c.Fleets[0].Name = m.fleets[1]
 	c.Moves = []fleet.Move{{From: fleet.Place{Fleet: m.fleets[0]}, To: fleet.Place{Fleet: m.fleets[1]}}}
@@ -45,8 +43,7 @@ func (m *mover) next(t *testing.T) {
 func TestMoveInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, interruption := range interruptions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			m := newMover(t)
 			for n, step := shard(); ; n += step {
 				m.next(t)

@@ -112,9 +112,7 @@ func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, i
 // later lets time pass on the host: its files tell only the second of a change.
 func (v *victim) later(t *testing.T) {
 	t.Helper()
-	if err := v.machine.Advance(2 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.machine.Advance(2 * time.Second))
 }
 
 // freshProcess finds one kubelet, which was started after all that it runs from was
@@ -122,9 +120,7 @@ func (v *victim) later(t *testing.T) {
 func (v *victim) freshProcess(t *testing.T, n int) {
 	t.Helper()
 	all, err := v.machine.Kubelets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all = slices.DeleteFunc(all, func(k agent.Kubelet) bool { return !k.Runs() })
 	if len(all) != 1 || all[0].Version != v.spec.TartKubelet.Artifact.Version || all[0].MaxPods != *v.spec.TartKubelet.MaxPods {
 		t.Errorf("interrupted after %d: these kubelets run: %+v", n, all)
@@ -133,9 +129,7 @@ func (v *victim) freshProcess(t *testing.T, n int) {
 	const files = "/usr/local/bin/tart-kubelet /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist /etc/tart-kubelet/kubeconfig"
 	at := func(layout, text string) time.Time {
 		when, err := time.Parse(layout, strings.TrimSpace(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return when
 	}
 	started, changes, _ := strings.Cut(runs(t, v.machine, "root", fmt.Sprintf("ps -o lstart= -p %d; stat -f '%%Sc|%%N' %s", all[0].PID, files)), "\n")
@@ -154,9 +148,7 @@ func (v *victim) remains(t *testing.T) []string {
 		out = append(out, listed(t, v.machine.Root(), folder, true)...)
 	}
 	said, err := v.machine.Run(t.Context(), "root", "launchctl list | awk '{ print $3 }' | grep macfleet | sort; tart --version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out = append(out, strings.Split(string(said.Stdout), "\n")...)
 	return append(out, listed(t, v.dir, "kubernetes", false)...)
 }
@@ -191,9 +183,7 @@ func listed(t *testing.T, root, folder string, content bool) []string {
 		out = append(out, fmt.Sprintf("%s %.4x", name, sha256.Sum256(text)))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -211,8 +201,7 @@ func TestJoinInterrupted(t *testing.T) {
 	for name, interruption := range interruptions() {
 		const shares = 2
 		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				everywhere(t, first, shares, func(t *testing.T, n int) bool {
 					return joiner(t).interruptedAt(t, n, interruption, want)
 				})
@@ -247,8 +236,7 @@ func TestRollInterrupted(t *testing.T) {
 	rolls, kinds := slices.Sorted(maps.Keys(rollsOf())), slices.Sorted(maps.Keys(interruptions()))
 	for _, row := range pairs(t, len(rolls), len(kinds)) {
 		roll, kind := rolls[row[0]], kinds[row[1]]
-		t.Run(roll+", "+kind, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, roll+", "+kind, func(t *testing.T) {
 			rollsInterrupted(t, rollsOf()[roll], interruptions()[kind])
 		})
 	}

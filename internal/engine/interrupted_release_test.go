@@ -27,9 +27,7 @@ func TestReleaseInterrupted(t *testing.T) {
 	releaser := func(t *testing.T) *victim {
 		v := installsFast(t, prepared(t, 3, nodes(1)))
 		v.engine.Config.Fleets[0].Groups[0].Replicas = 0
-		if err := v.world.RunPod(member(t, v.world), "default", "job"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, v.world.RunPod(member(t, v.world), "default", "job"))
 		return v
 	}
 	clean := releaser(t)
@@ -48,8 +46,7 @@ func TestReleaseInterrupted(t *testing.T) {
 		}
 	}
 	for name, interruption := range interruptions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 				v := releaser(t)
 				fell := v.endsAs(t, n, interruption, want)
@@ -73,8 +70,7 @@ func TestClaimInterrupted(t *testing.T) {
 	for name, interruption := range interruptions() {
 		const shares = 2
 		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				everywhere(t, first, shares, func(t *testing.T, n int) bool {
 					return claimer(t).endsAs(t, n, interruption, want)
 				})
@@ -89,8 +85,7 @@ func TestUndoneClaimInterrupted(t *testing.T) {
 	t.Parallel()
 	claimer, want := claimers(t)
 	for name, interruption := range interruptions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 				v := claimer(t)
 				honest := v.engine.Servers
@@ -130,9 +125,7 @@ func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
 	converges(t, v.engine)
 	*replicas = 1
 	server := planned(t, v.engine).Hosts[0].Server.ID
-	if err := v.world.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.world.Close())
 	claimer = func(t *testing.T) *victim {
 		v := victimOf(t, worldtest.Copied(t, before))
 		v.is(t, server)
@@ -146,9 +139,7 @@ func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
 // installsFast opens a world whose provider installs macOS in no time, and whose servers may be erased.
 func installsFast(t *testing.T, dir string) *victim {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600))
 	v := victimIn(t, dir)
 	v.engine.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, v.world))}
 	v.engine.Install = engine.Install{Within: time.Minute, Every: 5 * time.Millisecond}
@@ -176,9 +167,7 @@ func (v *victim) endsAs(t *testing.T, n int, interruption func(*victim, int) fun
 // 70 seconds.
 func (v *victim) recovers(t *testing.T, n int, want []string) {
 	t.Helper()
-	if err := v.machine.Advance(2 * time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.machine.Advance(2 * time.Minute))
 	if r := apply(t, v.engine); !r.Converged() {
 		t.Errorf("interrupted after %d: failures %+v, actions left %+v", n, r.Failures, r.After.Actions)
 	}

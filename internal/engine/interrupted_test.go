@@ -32,8 +32,7 @@ func TestApplyInterruptedAnywhere(t *testing.T) {
 	for name, kind := range map[string]mac.Interruption{"the line breaks": mac.ConnectionBreaks, "killed": mac.Killed} {
 		const shares = 4 // of the interruptions: they are many
 		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
 				everywhere(t, first, shares, func(t *testing.T, n int) bool { return interruptOnce(t, n, kind, want) })
 			})
 		}
@@ -49,10 +48,7 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 	e := run(t, w, hostCore("production", 1))
 	p := planned(t, e)
 	host := p.Hosts[0].Server.ID
-	machine, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := macOf(t, w, host)
 	patient := e.Hosts
 	e.Hosts = overtaken(t, w, machine)
 	machine.InterruptAfter(n, kind)
@@ -62,18 +58,14 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 		return false
 	}
 	before, err := machine.SessionSince()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A guarded change that was cut off is taken back by the host before anyone
 	// may change it again.
 	for range 3 {
 		if r := apply(t, e); r.Converged() {
 			break
 		}
-		if err := machine.Advance(2 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must(t, machine.Advance(2 * time.Minute))
 	}
 	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
 		t.Errorf("interrupted after %d: %q is left", n, codesOf(p, p.Hosts[0].Name))
@@ -82,9 +74,7 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 		t.Errorf("interrupted after %d: files (-want +got):\n%s", n, cmp.Diff(want, got))
 	}
 	after, err := machine.SessionSince()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !before.IsZero() && !after.Equal(before) {
 		t.Errorf("interrupted after %d: a healthy session was ended", n)
 	}
@@ -165,9 +155,7 @@ func remains(t *testing.T, root string) []string {
 			out = append(out, fmt.Sprintf("%s %d bytes", name, len(text)))
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return out
 }
@@ -176,8 +164,6 @@ func remains(t *testing.T, root string) []string {
 func tries(t *testing.T, machine *mac.Machine) []mac.PasswordTry {
 	t.Helper()
 	all, err := machine.PasswordTries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }

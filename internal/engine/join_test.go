@@ -75,17 +75,10 @@ func TestRollAndBack(t *testing.T) {
 	names := hostNames(planned(t, e))
 	bad := names[runners/2]
 	for _, name := range names {
-		if err := w.RunPod(name, "default", "job-of-"+name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.RunPod(name, "default", "job-of-"+name))
 	}
-	machine, err := w.Mac(bad)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := machine.RefuseKubelet("0.5.0"); err != nil {
-		t.Fatal(err)
-	}
+	machine := macOf(t, w, bad)
+	must(t, machine.RefuseKubelet("0.5.0"))
 	kubelet := c.Fleets[0].Groups[0].Spec.TartKubelet
 	kubelet.Artifact = sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	r := apply(t, e)
@@ -124,21 +117,14 @@ func TestRollAndBack(t *testing.T) {
 func runAll(t *testing.T, w *sandbox.World, names []string, version, none string) {
 	t.Helper()
 	for _, name := range names {
-		m, err := w.Mac(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := macOf(t, w, name)
 		vms, err := m.VMs()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := []mac.VM{{Name: agent.Pod{Namespace: "default", Name: "job-of-" + name}.VM(), Running: true}}; !slices.Equal(vms, want) {
 			t.Errorf("%s has the machines %+v, want %+v", name, vms, want)
 		}
 		kubelets, err := m.Kubelets()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		kubelets = slices.DeleteFunc(kubelets, func(k agent.Kubelet) bool { return !k.Runs() })
 		if name == none && len(kubelets) > 0 || name != none && (len(kubelets) != 1 || kubelets[0].Version != version) {
 			t.Errorf("%s has the kubelets %+v", name, kubelets)

@@ -36,9 +36,7 @@ func TestNotJudged(t *testing.T) {
 	if err == nil {
 		err = w.Inject(host, "node-deleted")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := apply(t, e)
 	if s := r.After.Summarise(); r.Done > 0 || len(r.Failures) > 0 || r.Finished() || s.Complete() || s.NotJudged != 1 || s.Partly != 1 {
 		t.Errorf("done %d, failures %+v, finished %t, %+v", r.Done, r.Failures, r.Finished(), s)
@@ -47,9 +45,7 @@ func TestNotJudged(t *testing.T) {
 	if err != nil || report.Complete || len(report.Items) > 0 || len(report.Unseen) != 1 || report.Unseen[0].Code != plan.CodeNodeNotJudged {
 		t.Errorf("drift: complete %t, %+v, unseen %+v, %v", report.Complete, report.Items, report.Unseen, err)
 	}
-	if err := m.Advance(2 * time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Advance(2 * time.Minute))
 	if r := apply(t, e); r.Done == 0 || !r.Converged() {
 		t.Errorf("a minute later: done %d, failures %+v, of the host %q", r.Done, r.Failures, codesOf(r.After, host))
 	}
@@ -62,9 +58,7 @@ func TestBuilderIncidents(t *testing.T) {
 	c.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
 	w, e, host := longNode(t, c)
 	for _, incident := range []string{"orphan-vm", "push-in-progress"} {
-		if err := w.Inject(host, incident); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, w, host, incident)
 		if said := codesOf(planned(t, e), host); len(said) > 0 {
 			t.Errorf("%s: it says %q", incident, said)
 		}
@@ -83,9 +77,7 @@ func TestBuilderComesAndGoes(t *testing.T) {
 	spec.GithubRunner = &fleet.GithubRunner{}
 	w, e, host := longNode(t, c)
 	kubeletCollects(t, w, host, false)
-	if err := w.Inject(host, "push-in-progress"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host, "push-in-progress")
 	spec.GithubRunner = nil
 	p := planned(t, e)
 	if said := codesOf(p, host); !slices.Equal(said, []string{"refused waits-for-idle"}) {
@@ -93,12 +85,8 @@ func TestBuilderComesAndGoes(t *testing.T) {
 	}
 	apply(t, e)
 	kubeletCollects(t, w, host, false)
-	if err := w.Heal(host, "push-in-progress"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Inject(host, "orphan-vm"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Heal(host, "push-in-progress"))
+	inject(t, w, host, "orphan-vm")
 	listed := slices.ContainsFunc(planned(t, e).Actions, func(a plan.Action) bool {
 		return slices.ContainsFunc(a.Fields, func(f plan.Field) bool {
 			return strings.HasPrefix(f.Name, "virtual machine ") && strings.HasPrefix(f.After, "deleted")
@@ -114,14 +102,9 @@ func TestBuilderComesAndGoes(t *testing.T) {
 // kubeletCollects looks on the Mac whether its kubelet deletes machines.
 func kubeletCollects(t *testing.T, w *sandbox.World, host string, want bool) {
 	t.Helper()
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := macOf(t, w, host)
 	said, err := m.Run(t.Context(), "root", "launchctl print system/dev.macfleet.tart-kubelet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := !strings.Contains(string(said.Stdout), "--disable-vm-gc"); got != want {
 		t.Errorf("it collects %t, want %t", got, want)
 	}
@@ -139,14 +122,9 @@ func TestNodeGoes(t *testing.T) {
 		t.Errorf("%q", kinds)
 	}
 	converges(t, e)
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := macOf(t, w, host)
 	said, err := m.Run(t.Context(), "root", "ls /usr/local/bin /usr/local/lib /Library/LaunchDaemons /etc; launchctl print system/dev.macfleet.tart-kubelet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text := string(said.Stdout); strings.Contains(text, "tart") {
 		t.Errorf("left:\n%s", text)
 	}

@@ -22,9 +22,7 @@ const legacy = "acme-legacy-01"
 func legacyServer(t *testing.T, w *sandbox.World, dir string) string {
 	t.Helper()
 	all, err := w.Hosts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	edit(t, filepath.Join(dir, "scaleway/servers", all[0].ID+".json"), `"`+all[0].Name+`"`, `"`+legacy+`"`)
 	return all[0].ID
 }
@@ -58,9 +56,7 @@ func TestAdopt(t *testing.T) {
 	}
 	converges(t, e)
 	text, err := os.ReadFile(filepath.Join(root(t, w, legacy), "etc/macfleet/host.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := plan.ParseMarker(string(text))
 	if err != nil || m.Name != legacy || m.ServerID != id || len(m.Steps) != 3 {
 		t.Errorf("marker %+v, %v", m, err)
@@ -91,15 +87,11 @@ func TestAdoptionBreaksOff(t *testing.T) {
 	c.Hosts = []fleet.Listed{{Name: legacy, ServerID: legacyServer(t, w, dir), Fleet: "macos", Group: "m2", Spec: asleep(0)}}
 	e := run(t, w, c)
 	p := planned(t, e)
-	if err := w.Inject(legacy, "unreachable"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, legacy, "unreachable")
 	if r := performed(t, e, p); len(r.Failures) != 1 {
 		t.Fatalf("failures %v", r.Failures)
 	}
-	if err := w.Heal(legacy, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Heal(legacy, ""))
 	p = planned(t, e)
 	if len(p.Actions) < 2 || p.Actions[1].Reason.Code.String() != "adopted" || p.Actions[1].Origin.Drift { // behind sudo
 		t.Errorf("actions %+v", p.Actions)
@@ -130,9 +122,7 @@ func TestLimitedToSteps(t *testing.T) {
 	w, e := converged(t, 5, c)
 	host := planned(t, e).Hosts[0].Name
 	for _, incident := range []string{"sleep-enabled", "hostname-edited"} {
-		if err := w.Inject(host, incident); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, w, host, incident)
 	}
 	c.Fleets[0].Groups[0].Replicas = 2
 	e.Selection.Steps = []plan.StepID{"power"}
