@@ -105,60 +105,53 @@ func TestDeniedOrDeleted(t *testing.T) {
 func TestClaimThatFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection broke")
-	on := func(what string, f enginetest.Fault) func(*nodesInMemory, enginetest.Call) enginetest.Fault {
-		return func(_ *nodesInMemory, c enginetest.Call) enginetest.Fault {
-			if c.What == what {
+	type happening = func(*nodesInMemory, enginetest.Call) enginetest.Fault
+	on := func(what string, f enginetest.Fault) happening {
+		return func(_ *nodesInMemory, c enginetest.Call) enginetest.Fault { return faultAt(what, f)(c) }
+	}
+	both := func(one, other happening) happening {
+		return func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			if f := one(w, c); f.Err != nil {
 				return f
 			}
-			return enginetest.Fault{}
+			return other(w, c)
 		}
 	}
-	both := func(all ...func(*nodesInMemory, enginetest.Call) enginetest.Fault) func(*nodesInMemory, enginetest.Call) enginetest.Fault {
-		return func(w *nodesInMemory, c enginetest.Call) (f enginetest.Fault) {
-			for _, one := range all {
-				if f = one(w, c); f.Err != nil || f.Before != nil {
-					return f
-				}
-			}
-			return f
+	before := func(what string, change func(*enginetest.Machine)) happening {
+		return func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			return faultAt(what, enginetest.Fault{Before: func() { w.Change(func() { change(w.Machines[0]) }) }})(c)
+		}
+	}
+	behindSudo := func(change func(*inventory.Server)) happening {
+		return func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
+			return faultAt("RunChange", enginetest.Fault{After: func() { w.Change(func() { change(&w.Machines[0].Server) }) }})(c)
 		}
 	}
 	denied := on("rename", enginetest.Fault{Err: fmt.Errorf("rename: %w", inventory.ErrDenied)})
 	other := &plan.Claim{Configuration: "globex", Name: "globex-m2-00000", ServerID: "00000-0000", Nonce: "x"}
+	claims := func(m *enginetest.Machine) { m.Claim(other) }
 	const undone, byHand = "/etc/sudoers.d/macfleet was removed", "ssh m1@192.0.2.0 sudo rm -f /etc/macfleet/claim.json /etc/sudoers.d/macfleet"
 	for name, tc := range map[string]struct {
-		fault             func(*nodesInMemory, enginetest.Call) enginetest.Fault
+		fault             happening
 		once              bool // only the first call
 		stop              bool // someone stops the run behind the step sudo
 		had               bool // root, before the run
 		root, claimed     bool
-		ours, unclaimable bool // the server is macfleet's; it cannot be claimed any more
+		ours, unclaimable bool // the server is not the pool's any more; it cannot be claimed any more
 		says              string
 	}{
-		"the right is gone since":          {fault: denied, says: undone},
-		"the answer is lost, and no more":  {fault: on("rename", enginetest.Fault{Err: broken, Applied: true}), root: true, claimed: true, ours: true},
-		"the rename is lost":               {fault: on("rename", enginetest.Fault{Err: broken}), says: undone},
-		"no one knows whether it is named": {fault: both(denied, on("list", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
-		"the connection breaks at undoing": {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), once: true, says: undone},
-		"undoing fails":                    {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
-		"another run has the claim": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
-			if c.What != "TakeClaim" {
-				return enginetest.Fault{}
-			}
-			return enginetest.Fault{Before: func() { w.Change(func() { w.Machines[0].Claim(other) }) }}
-		}, root: true, claimed: true, unclaimable: true, says: "another run claimed the host first"},
-		"the server is locked meanwhile": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
-			if c.What == "RunChange" {
-				return enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].Server.Status = "locked" }) }}
-			}
-			return enginetest.Fault{}
-		}, says: undone, unclaimable: true},
-		"its deletion is scheduled meanwhile": {fault: func(w *nodesInMemory, c enginetest.Call) enginetest.Fault {
-			if c.What == "RunChange" {
-				return enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].Server.DeletionScheduled = true }) }}
-			}
-			return enginetest.Fault{}
-		}, says: "the deletion of server acme-pool-0 was scheduled", unclaimable: true},
+		"the right is gone since":           {fault: denied, says: undone},
+		"the answer is lost, and no more":   {fault: on("rename", enginetest.Fault{Err: broken, Applied: true}), root: true, claimed: true, ours: true},
+		"the rename is lost":                {fault: on("rename", enginetest.Fault{Err: broken}), says: undone},
+		"no one knows whether it is named":  {fault: both(denied, on("list", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
+		"the connection breaks at undoing":  {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), once: true, says: undone},
+		"undoing fails":                     {fault: both(denied, on("DropClaim", enginetest.Fault{Err: broken})), root: true, claimed: true, says: byHand},
+		"another run has the claim":         {fault: before("TakeClaim", claims), root: true, claimed: true, unclaimable: true, says: "another run claimed the host first"},
+		"another run had it since the plan": {fault: before("connect", claims), claimed: true, unclaimable: true, says: "claimed-by-another"},
+		"it left the pool since the plan":   {fault: before("get", func(m *enginetest.Machine) { m.Server.Name = "globex-mac" }), ours: true, unclaimable: true, says: "name globex-mac"},
+		"the server is locked meanwhile":    {fault: behindSudo(func(s *inventory.Server) { s.Status = "locked" }), says: undone, unclaimable: true},
+		"its deletion is scheduled meanwhile": {fault: behindSudo(func(s *inventory.Server) { s.DeletionScheduled = true }),
+			says: "the deletion of server acme-pool-0 was scheduled", unclaimable: true},
 		"it had root before":                 {fault: denied, had: true, root: true, says: "rename"},
 		"the answer of sudo is lost":         {fault: on("RunChange", enginetest.Fault{Err: broken, Applied: true}), says: undone},
 		"the file of sudo was never written": {fault: on("RunChange", enginetest.Fault{Err: broken}), says: "the connection broke"},

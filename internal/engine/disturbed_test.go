@@ -146,7 +146,7 @@ func (d *disturbed) disturb(t *testing.T, name string, at int64, happens func(*t
 		}
 		must(t, d.world.Heal(bad, name))
 	}
-	must(t, d.machine.Advance(10 * time.Minute))
+	must(t, d.machine.Advance(10*time.Minute))
 	if r := apply(t, d.engine); !r.Converged() {
 		t.Errorf("at word %d: then %q is left, failures %+v", at, codesOf(r.After, bad), r.Failures)
 	}

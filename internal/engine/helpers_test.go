@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // must ends a test whose preparation fails.
@@ -49,4 +51,13 @@ func faultAt(what string, f enginetest.Fault) func(enginetest.Call) enginetest.F
 		}
 		return enginetest.Fault{}
 	}
+}
+
+// troubleOf returns the trouble that an error wraps; the zero one if it wraps none.
+func troubleOf(err error) (out plan.Trouble) {
+	var t *plan.Trouble
+	if errors.As(err, &t) {
+		out = *t
+	}
+	return out
 }

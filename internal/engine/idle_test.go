@@ -112,7 +112,7 @@ func TestIdleWithoutNode(t *testing.T) {
 	if said := codesOf(planned(t, e), names[0]); !slices.Contains(said, "refused waits-for-idle") {
 		t.Errorf("it says %q", said)
 	}
-	must(t, m.RemoveVM("default-job-of-" + names[0]))
+	must(t, m.RemoveVM("default-job-of-"+names[0]))
 	var l log
 	e.Emit = l.emit
 	r := apply(t, e)

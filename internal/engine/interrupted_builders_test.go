@@ -161,7 +161,7 @@ func (v *baker) interrupted(t *testing.T, n int, interruption func(*baker, int) 
 	case !fell && (err != nil || !r.Converged()):
 		t.Errorf("not interrupted after %d: %v, failures %q", n, err, failed(r))
 	case fell:
-		must(t, v.machine.Advance(2 * time.Minute)) // what was cut off has ended on the host
+		must(t, v.machine.Advance(2*time.Minute)) // what was cut off has ended on the host
 		v.engine.Run = named("sam", 2)
 		if r := apply(t, v.engine); !r.Converged() {
 			t.Errorf("interrupted after %d: failures %q, of the host %q, fenced %v", n, failed(r), codesOf(r.After, r.After.Hosts[0].Name), r.LeftFenced)
@@ -248,7 +248,7 @@ func TestRegistrationInterrupted(t *testing.T) {
 				if !again {
 					states[k] = strings.TrimSpace(fmt.Sprintf("%d entries: %s", len(all), strings.Join(strings.Fields(string(said.Stdout)), " ")))
 				}
-				must(t, v.machine.Advance(2 * time.Minute))
+				must(t, v.machine.Advance(2*time.Minute))
 				converges(t, v.engine)
 				v.isRight(t, "")
 			})

@@ -112,7 +112,7 @@ func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, i
 // later lets time pass on the host: its files tell only the second of a change.
 func (v *victim) later(t *testing.T) {
 	t.Helper()
-	must(t, v.machine.Advance(2 * time.Second))
+	must(t, v.machine.Advance(2*time.Second))
 }
 
 // freshProcess finds one kubelet, which was started after all that it runs from was

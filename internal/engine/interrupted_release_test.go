@@ -167,7 +167,7 @@ func (v *victim) endsAs(t *testing.T, n int, interruption func(*victim, int) fun
 // 70 seconds.
 func (v *victim) recovers(t *testing.T, n int, want []string) {
 	t.Helper()
-	must(t, v.machine.Advance(2 * time.Minute))
+	must(t, v.machine.Advance(2*time.Minute))
 	if r := apply(t, v.engine); !r.Converged() {
 		t.Errorf("interrupted after %d: failures %+v, actions left %+v", n, r.Failures, r.After.Actions)
 	}

@@ -65,7 +65,7 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 		if r := apply(t, e); r.Converged() {
 			break
 		}
-		must(t, machine.Advance(2 * time.Minute))
+		must(t, machine.Advance(2*time.Minute))
 	}
 	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
 		t.Errorf("interrupted after %d: %q is left", n, codesOf(p, p.Hosts[0].Name))

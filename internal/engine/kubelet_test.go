@@ -45,7 +45,7 @@ func TestNotJudged(t *testing.T) {
 	if err != nil || report.Complete || len(report.Items) > 0 || len(report.Unseen) != 1 || report.Unseen[0].Code != plan.CodeNodeNotJudged {
 		t.Errorf("drift: complete %t, %+v, unseen %+v, %v", report.Complete, report.Items, report.Unseen, err)
 	}
-	must(t, m.Advance(2 * time.Minute))
+	must(t, m.Advance(2*time.Minute))
 	if r := apply(t, e); r.Done == 0 || !r.Converged() {
 		t.Errorf("a minute later: done %d, failures %+v, of the host %q", r.Done, r.Failures, codesOf(r.After, host))
 	}

@@ -25,7 +25,6 @@ type Machine struct {
 	FullDisk bool              // every write fails
 	Slow     time.Duration     // added to the latency of each call
 	Blurred  time.Duration     // how much later than it did its kubelet seems to have started
-	Skew     time.Duration     // of its clock
 	Late     time.Duration     // added to the time until its kubelet's first heartbeat
 	Refuses  string            // a value that makes its kubelet exit at once
 	Silent   string            // a value with which its kubelet runs, but never reports to the cluster
@@ -294,8 +293,11 @@ const dead = "dead"
 // answer is "VALUE PROCESS STARTED NODE VM VM …".
 func (c *conn) answer(p plan.Probe) string {
 	m := c.machine
-	if p.Script == AgentState {
+	switch {
+	case p.Script == AgentState:
 		return m.agentState()
+	case len(p.Args) == 0: // of its clock
+		return fmt.Sprint(time.Now().Unix())
 	}
 	process := orNone(m.process)
 	if m.process == m.Refuses && m.Refuses != "" {
