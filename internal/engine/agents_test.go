@@ -185,6 +185,30 @@ func TestAgentServiceComesBack(t *testing.T) {
 	})
 }
 
+// TestAgentServiceGone: while the service answers nothing, no job ends, whatever is configured.
+func TestAgentServiceGone(t *testing.T) {
+	t.Parallel()
+	for change, configure := range map[string]func(*nodesInMemory){
+		"tools":   func(*nodesInMemory) {},
+		"removal": func(w *nodesInMemory) { w.More, w.want["tools"] = noToy, "t1" },
+		"release": func(w *nodesInMemory) { w.Config.Fleets[0].Groups[0].Replicas = 0 },
+	} {
+		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			if !w.RunJob(m, "bake") {
+				t.Fatal("no job runs")
+			}
+			configure(w)
+			w.OnCall = away(enginetest.InService)
+			if r := apply(t, w.engine); r.Converged() || !slices.Equal(m.Agent.Jobs, []string{"bake"}) || !m.Agent.Runs || m.State["tools"] != "t1" {
+				t.Errorf("%s: %d actions were done, the agent is %+v", change, r.Done, m.Agent)
+			}
+			w.OnCall, m.Agent.Jobs = nil, nil
+			w.asToyRun(2)
+			converges(t, w.engine)
+		})
+	}
+}
+
 // TestAgentNoted: the marker notes the fence before the service has it, and until the service has it no more. A connection
 // that breaks at the end is opened again.
 func TestAgentNoted(t *testing.T) {

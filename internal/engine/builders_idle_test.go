@@ -184,32 +184,3 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 		b.takesJobs(t)
 	}
 }
-
-// TestGitHubAway: while GitHub does not answer, no job of a builder ends, whatever is configured.
-func TestGitHubAway(t *testing.T) {
-	t.Parallel()
-	for change, configure := range needIdle {
-		parallel(t, change, func(t *testing.T) {
-			c := bakery()
-			w, _ := converged(t, 3, c)
-			b := builderOf(t, w, member(t, w))
-			if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
-				t.Fatal(err)
-			}
-			state, err := b.machine.Runner()
-			must(t, err)
-			configure(c)
-			e := installs(t, w, runBuilders(t, w, c))
-			e.Drain.Within = time.Second
-			b.away(t, true)
-			if r := apply(t, e); r.Converged() {
-				t.Errorf("%d actions were done", r.Done)
-			}
-			b.away(t, false)
-			b.untouched(t, "bake", state.PID)
-			must(t, w.FinishJob(b.name))
-			e.Drain.Within = time.Minute
-			converges(t, e)
-		})
-	}
-}

@@ -151,15 +151,3 @@ func (b builder) clean(t *testing.T, jobs int) {
 		t.Errorf("the marker: %s, %v", marker, err)
 	}
 }
-
-// TestBuilder: a server of the pool becomes a builder, which takes a job. The next plan is empty.
-func TestBuilder(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 3)
-	e := runBuilders(t, w, builders(1))
-	converges(t, e)
-	builderOf(t, w, member(t, w)).takesJobs(t)
-	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
-		t.Errorf("left %q", codesOf(p, p.Hosts[0].Name))
-	}
-}

@@ -207,14 +207,3 @@ func names(t *testing.T, w *sandbox.World) []string {
 	}
 	return out
 }
-
-func TestApplyTwice(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 5)
-	e := run(t, w, config("production", 3))
-	converges(t, e)
-	p := planned(t, e)
-	if len(p.Actions) != 0 {
-		t.Errorf("the second plan has actions: %+v", p.Actions)
-	}
-}

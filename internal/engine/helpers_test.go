@@ -2,8 +2,13 @@ package engine_test
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
@@ -60,4 +65,43 @@ func troubleOf(err error) (out plan.Trouble) {
 		out = *t
 	}
 	return out
+}
+
+// thisRun is whose cordons the tests make.
+func thisRun() plan.Run { return plan.Run{ID: "r1", Who: "ci@acme"} }
+
+// isOpen finds a host's Node open, with its Pod still there or not.
+func isOpen(t *testing.T, e *engine.Engine, host string, pods int) {
+	t.Helper()
+	all, err := e.Cluster.Nodes(t.Context())
+	i := slices.IndexFunc(all, func(n inventory.Node) bool { return n.Name == host })
+	if err != nil || i < 0 {
+		t.Fatalf("the Node %s: %d, %v", host, i, err)
+	}
+	if n := all[i]; n.Cordoned || n.CordonRun != "" || n.CordonedBy != "" {
+		t.Errorf("%s is closed: %+v", host, n)
+	}
+	on, err := e.Cluster.PodsOn(t.Context(), all[i])
+	if err != nil || len(on) != pods {
+		t.Errorf("%s has the Pods %+v, %v", host, on, err)
+	}
+}
+
+// log collects events.
+type log struct {
+	mu     sync.Mutex
+	events []engine.Event
+}
+
+func (l *log) emit(ev engine.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, ev)
+}
+
+// longNode is a host that has been a Node for a while, in its own world.
+func longNode(t *testing.T, c *fleet.Config) (*sandbox.World, *engine.Engine, string) {
+	t.Helper()
+	w, e := converged(t, 3, c)
+	return w, e, member(t, w)
 }

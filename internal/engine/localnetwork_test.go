@@ -21,8 +21,6 @@ func TestLocalNetwork(t *testing.T) {
 		says            string // of a host that is set up
 		denied          bool   // until someone clicks
 	}{
-		"26":                  {os: "Tahoe", pool: "26.3", rule: "version"},
-		"15.5":                {os: "Sequoia", pool: "15.5", rule: "version"},
 		"15.2":                {os: "Sequoia", pool: "15.2", rule: "version", says: "warning local-network-click", denied: true},
 		"27":                  {os: "Tahoe", pool: "26.3", later: "27.0", rule: "version", says: "warning local-network-unproven"},
 		"27 ignores the list": {os: "Tahoe", pool: "26.3", later: "27.0", rule: "ignored", says: "warning local-network-unproven", denied: true},
