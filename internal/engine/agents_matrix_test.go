@@ -173,22 +173,20 @@ func TestSilentAgentRetired(t *testing.T) {
 	t.Parallel()
 	yes := true
 	for name, busy := range map[string]*bool{"offline": nil, "busy": &yes} {
-		parallel(t, name, func(t *testing.T) {
-			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-				w.want["tools"] = "t1"
-				p := planned(t, w.engine)
-				h := &p.Hosts[0]
-				leave := toyOf(h.Spec)[0].(toyAgent).Leave(h.View("toy"))
-				h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), true
-				p.Actions = []plan.Action{{Kind: plan.RetireAgent, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "toy",
-					Changes: leave.Changes, Disruption: plan.Drain}}
-				w.Change(func() { m.Away, w.Entries[0].Says = true, busy })
-				r := performed(t, w.engine, p)
-				if kept := len(w.Entries) > 0; kept != (busy != nil) || kept != (len(r.Failures) == 1) || m.Agent.ID == "" {
-					t.Errorf("entries %+v, failures %v", w.Entries, r.Failures)
-				}
-				w.Change(func() { m.Away, m.Agent.ID = false, "" })
-			})
+		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			w.want["tools"] = "t1"
+			p := planned(t, w.engine)
+			h := &p.Hosts[0]
+			leave := toyOf(h.Spec)[0].(toyAgent).Leave(h.View("toy"))
+			h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), true
+			p.Actions = []plan.Action{{Kind: plan.RetireAgent, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "toy",
+				Changes: leave.Changes, Disruption: plan.Drain}}
+			w.Change(func() { m.Away, w.Entries[0].Says = true, busy })
+			r := performed(t, w.engine, p)
+			if kept := len(w.Entries) > 0; kept != (busy != nil) || kept != (len(r.Failures) == 1) || m.Agent.ID == "" {
+				t.Errorf("entries %+v, failures %v", w.Entries, r.Failures)
+			}
+			w.Change(func() { m.Away, m.Agent.ID = false, "" })
 		})
 	}
 }

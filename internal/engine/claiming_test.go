@@ -157,53 +157,51 @@ func TestClaimThatFails(t *testing.T) {
 		"the file of sudo was never written": {fault: on("RunChange", enginetest.Fault{Err: broken}), says: "the connection broke"},
 		"a person stops the run":             {fault: on("", enginetest.Fault{}), stop: true},
 	} {
-		parallel(t, name, func(t *testing.T) {
-			inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-				if tc.had {
-					w.Machines[0].Root, w.Machines[0].State["sudo"] = true, "yes"
+		row(t, name, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			if tc.had {
+				w.Machines[0].Root, w.Machines[0].State["sudo"] = true, "yes"
+			}
+			p := planned(t, w.engine)
+			var over atomic.Bool
+			counts := make(map[string]int)
+			w.OnCall = func(c enginetest.Call) enginetest.Fault {
+				counts[c.What]++
+				if over.Load() || tc.once && counts[c.What] > 1 {
+					return enginetest.Fault{}
 				}
-				p := planned(t, w.engine)
-				var over atomic.Bool
-				counts := make(map[string]int)
-				w.OnCall = func(c enginetest.Call) enginetest.Fault {
-					counts[c.What]++
-					if over.Load() || tc.once && counts[c.What] > 1 {
-						return enginetest.Fault{}
-					}
-					return tc.fault(w, c)
+				return tc.fault(w, c)
+			}
+			stop, halt := context.WithCancelCause(context.Background())
+			w.engine.Stop = stop
+			w.engine.Emit = func(ev engine.Event) {
+				if ev.Type == engine.HostEnded {
+					over.Store(true)
 				}
-				stop, halt := context.WithCancelCause(context.Background())
-				w.engine.Stop = stop
-				w.engine.Emit = func(ev engine.Event) {
-					if ev.Type == engine.HostEnded {
-						over.Store(true)
-					}
-					if tc.stop && ev.Type == engine.Done && ev.Action.Step == "sudo" {
-						halt(errors.New("stopped"))
-					}
+				if tc.stop && ev.Type == engine.Done && ev.Action.Step == "sudo" {
+					halt(errors.New("stopped"))
 				}
-				r := performed(t, w.engine, p)
-				halt(nil)
-				m := w.Machines[0]
-				if m.Root != tc.root || m.Claimed() != tc.claimed || (m.Server.Name != "acme-pool-0") != tc.ours {
-					t.Errorf("root %t, claimed %t, called %s", m.Root, m.Claimed(), m.Server.Name)
-				}
-				said := ""
-				for _, f := range r.Failures {
-					said += f.Err.Error()
-				}
-				if (tc.says == "") != (said == "") || !strings.Contains(said, tc.says) {
-					t.Errorf("says %q, want %q", said, tc.says)
-				}
-				if tc.unclaimable {
-					return
-				}
-				w.engine = w.Engine() // the rest of a failed claim does not block the next run
-				w.engine.Run = named("s", 2)
-				if again := performed(t, w.engine, planned(t, w.engine)); len(again.Failures) > 0 || m.Server.Name == "acme-pool-0" {
-					t.Errorf("the next apply: %+v, called %s", again.Failures, m.Server.Name)
-				}
-			})
+			}
+			r := performed(t, w.engine, p)
+			halt(nil)
+			m := w.Machines[0]
+			if m.Root != tc.root || m.Claimed() != tc.claimed || (m.Server.Name != "acme-pool-0") != tc.ours {
+				t.Errorf("root %t, claimed %t, called %s", m.Root, m.Claimed(), m.Server.Name)
+			}
+			said := ""
+			for _, f := range r.Failures {
+				said += f.Err.Error()
+			}
+			if (tc.says == "") != (said == "") || !strings.Contains(said, tc.says) {
+				t.Errorf("says %q, want %q", said, tc.says)
+			}
+			if tc.unclaimable {
+				return
+			}
+			w.engine = w.Engine() // the rest of a failed claim does not block the next run
+			w.engine.Run = named("s", 2)
+			if again := performed(t, w.engine, planned(t, w.engine)); len(again.Failures) > 0 || m.Server.Name == "acme-pool-0" {
+				t.Errorf("the next apply: %+v, called %s", again.Failures, m.Server.Name)
+			}
 		})
 	}
 }

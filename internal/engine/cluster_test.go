@@ -165,31 +165,29 @@ func TestGateTooLate(t *testing.T) {
 			w.Change(func() { w.Member(host).State["plain"] = "edited" })
 		}, says: []string{"on the host: plain: value-differs"}},
 	} {
-		parallel(t, name, func(t *testing.T) {
-			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-				p := planned(t, w.engine)
-				host := p.Hosts[0].Name
-				if tc.joined {
-					converges(t, w.engine)
-					w.want["agent"] = "v2"
-					p = planned(t, w.engine)
+		row(t, name, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			p := planned(t, w.engine)
+			host := p.Hosts[0].Name
+			if tc.joined {
+				converges(t, w.engine)
+				w.want["agent"] = "v2"
+				p = planned(t, w.engine)
+			}
+			w.Member(p.Hosts[0].Server.ID).Late = time.Hour
+			w.on(engine.Waiting, host, func() { tc.disturb(t, w, host) })
+			r := performed(t, w.engine, p)
+			if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {
+				t.Fatalf("failures %+v", r.Failures)
+			}
+			var trouble *plan.Trouble
+			if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
+				t.Fatal(err)
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(trouble.Text, part) {
+					t.Errorf("it says %q, without %q", trouble.Text, part)
 				}
-				w.Member(p.Hosts[0].Server.ID).Late = time.Hour
-				w.on(engine.Waiting, host, func() { tc.disturb(t, w, host) })
-				r := performed(t, w.engine, p)
-				if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {
-					t.Fatalf("failures %+v", r.Failures)
-				}
-				var trouble *plan.Trouble
-				if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
-					t.Fatal(err)
-				}
-				for _, part := range tc.says {
-					if !strings.Contains(trouble.Text, part) {
-						t.Errorf("it says %q, without %q", trouble.Text, part)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -32,6 +32,17 @@ func parallel(t *testing.T, name string, row func(t *testing.T)) {
 	})
 }
 
+// row runs a row of a table as inMemory does, and toyRow as toyInMemory does.
+func row(t *testing.T, name string, servers int, r fleet.Rollout, f func(t *testing.T, w *nodesInMemory)) {
+	t.Helper()
+	parallel(t, name, func(t *testing.T) { inMemory(t, servers, r, f) })
+}
+
+func toyRow(t *testing.T, name string, f func(t *testing.T, w *nodesInMemory, m *enginetest.Machine)) {
+	t.Helper()
+	parallel(t, name, func(t *testing.T) { toyInMemory(t, f) })
+}
+
 // macOf returns the simulated Mac of a server or host.
 func macOf(t *testing.T, w *sandbox.World, name string) *mac.Machine {
 	t.Helper()

@@ -15,7 +15,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/agents"
 	"github.com/macfleet/macfleet/internal/engine"
-	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/internal/worldtest"
 )
@@ -67,6 +66,23 @@ func bakerIn(t *testing.T, dir string, c *fleet.Config) *baker {
 	}))
 	v.is(t, planned(t, v.engine).Hosts[0].Server.ID)
 	return v
+}
+
+// bakersWorld returns the folder of a world in which a configuration was applied, unless it is fresh, and an incident happened.
+func bakersWorld(t *testing.T, c *fleet.Config, fresh bool, incident string) string {
+	t.Helper()
+	if fresh {
+		w, dir := world(t, 3)
+		must(t, w.Close())
+		return dir
+	}
+	dir := prepared(t, 3, c)
+	if incident != "" {
+		w := opened(t, dir)
+		inject(t, w, member(t, w), incident)
+		must(t, w.Close())
+	}
+	return dir
 }
 
 // onRequest kills the run before or behind a request.
@@ -125,18 +141,7 @@ func TestBuilderInterrupted(t *testing.T) {
 			if !s.tart {
 				c.Fleets[0].Groups[0].Spec.Tart = nil
 			}
-			var w *sandbox.World
-			var before string
-			if s.fresh {
-				w, before = world(t, 3)
-			} else {
-				before = prepared(t, 3, c)
-				w = opened(t, before)
-			}
-			if s.incident != "" {
-				inject(t, w, member(t, w), s.incident)
-			}
-			must(t, w.Close())
+			before := bakersWorld(t, c, s.fresh, s.incident)
 			s.configure(c)
 			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 				v := bakerIn(t, worldtest.Copied(t, before), c)
@@ -220,17 +225,7 @@ func TestRegistrationInterrupted(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			parallel(t, fmt.Sprintf("%d, again %t", k, again), func(t *testing.T) {
 				c := builders(1)
-				var w *sandbox.World
-				var dir string
-				if !again {
-					w, dir = world(t, 3)
-				} else {
-					dir = prepared(t, 3, c)
-					w = opened(t, dir)
-					inject(t, w, member(t, w), "runner-deregistered")
-				}
-				must(t, w.Close())
-				v := bakerIn(t, dir, c)
+				v := bakerIn(t, bakersWorld(t, c, !again, map[bool]string{true: "runner-deregistered"}[again]), c)
 				var once sync.Once
 				v.machine.Watch(func(argv []string, _ map[string]string) {
 					if strings.HasSuffix(argv[0], "Runner.Listener") && slices.Contains(argv, "configure") {

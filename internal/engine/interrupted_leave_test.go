@@ -46,14 +46,7 @@ func TestLeaveInterrupted(t *testing.T) {
 			t.Errorf("a clean run leaves %s", file)
 		}
 	}
-	for name, interruption := range interruptions() {
-		const shares = 2
-		for first := range shares {
-			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return leaver(t).interruptedAt(t, n, interruption, want)
-				})
-			})
-		}
-	}
+	eachInterruption(t, 2, func(t *testing.T, n int, interruption interruption) bool {
+		return leaver(t).interruptedAt(t, n, interruption, want)
+	})
 }

@@ -64,16 +64,16 @@ func (v *victim) is(t *testing.T, host string) {
 	v.patient, v.hurried = v.engine.Hosts, overtaken(t, v.world, v.machine)
 }
 
-// interruptions are what may hit a run on a host, each after n others of its kind. They report
-// whether it fell. TestFaultMatrix has what hits calls of the cluster.
-func interruptions() map[string]func(v *victim, n int) (fell func() bool) {
-	return map[string]func(v *victim, n int) func() bool{
-		"the line breaks": onHost(mac.ConnectionBreaks), "killed": onHost(mac.Killed),
-	}
+// interruption hits a run on a host after n others of its kind, and reports whether it fell.
+type interruption func(v *victim, n int) (fell func() bool)
+
+// interruptions are what may hit a run on a host. TestFaultMatrix has what hits calls of the cluster.
+func interruptions() map[string]interruption {
+	return map[string]interruption{"the line breaks": onHost(mac.ConnectionBreaks), "killed": onHost(mac.Killed)}
 }
 
 // onHost interrupts on the Mac, or on the way to it.
-func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
+func onHost(kind mac.Interruption) interruption {
 	return func(v *victim, n int) func() bool {
 		v.engine.Hosts = v.hurried
 		v.machine.InterruptAfter(n, kind)
@@ -83,7 +83,7 @@ func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
 
 // interruptedAt applies what is configured with an interruption, and once more if it fell: then all
 // is as want says, and nothing exists twice.
-func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
+func (v *victim) interruptedAt(t *testing.T, n int, interruption interruption, want []string) bool {
 	t.Helper()
 	v.later(t)
 	p := planned(t, v.engine)
@@ -198,13 +198,18 @@ func TestJoinInterrupted(t *testing.T) {
 	clean := joiner(t)
 	converges(t, clean.engine)
 	want := clean.remains(t)
+	eachInterruption(t, 2, func(t *testing.T, n int, interruption interruption) bool {
+		return joiner(t).interruptedAt(t, n, interruption, want)
+	})
+}
+
+// eachInterruption lets each interruption fall at one place after the other, in parallel shares. at reports whether it fell.
+func eachInterruption(t *testing.T, shares int, at func(t *testing.T, n int, interruption interruption) bool) {
+	t.Helper()
 	for name, interruption := range interruptions() {
-		const shares = 2
 		for first := range shares {
 			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return joiner(t).interruptedAt(t, n, interruption, want)
-				})
+				everywhere(t, first, shares, func(t *testing.T, n int) bool { return at(t, n, interruption) })
 			})
 		}
 	}
@@ -242,7 +247,7 @@ func TestRollInterrupted(t *testing.T) {
 	}
 }
 
-func rollsInterrupted(t *testing.T, configure func(*fleet.Spec, bool), interruption func(*victim, int) func() bool) {
+func rollsInterrupted(t *testing.T, configure func(*fleet.Spec, bool), interruption interruption) {
 	t.Helper()
 	v := victimIn(t, prepared(t, 3, nodes(1)))
 	second, want := true, map[bool][]string{}

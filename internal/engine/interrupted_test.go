@@ -29,38 +29,29 @@ func TestApplyInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	clean, _ := converged(t, 3, hostCore("production", 1))
 	want := remains(t, root(t, clean, member(t, clean)))
-	for name, kind := range map[string]mac.Interruption{"the line breaks": mac.ConnectionBreaks, "killed": mac.Killed} {
-		const shares = 4 // of the interruptions: they are many
-		for first := range shares {
-			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				everywhere(t, first, shares, func(t *testing.T, n int) bool { return interruptOnce(t, n, kind, want) })
-			})
-		}
-	}
+	eachInterruption(t, 4, func(t *testing.T, n int, interruption interruption) bool {
+		return interruptOnce(t, n, interruption, want)
+	})
 }
 
 // interruptOnce sets a host up with an interruption after n tools. It reports whether the
 // interruption fell: not after the last tool.
-func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bool {
+func interruptOnce(t *testing.T, n int, interruption interruption, want []string) bool {
 	t.Helper()
 	declares(t, 4, "a change that was cut off is taken back before anyone may repeat it")
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
 	p := planned(t, e)
 	host := p.Hosts[0].Server.ID
-	machine := macOf(t, w, host)
-	patient := e.Hosts
-	e.Hosts = overtaken(t, w, machine)
-	machine.InterruptAfter(n, kind)
+	v := &victim{world: w, engine: e}
+	v.is(t, host)
+	machine, fell := v.machine, interruption(v, n)
 	performed(t, e, p)
-	e.Hosts = patient
-	if !machine.Interrupted() {
+	if !fell() {
 		return false
 	}
 	before, err := machine.SessionSince()
 	must(t, err)
-	// A guarded change that was cut off is taken back by the host before anyone
-	// may change it again.
 	for range 3 {
 		if r := apply(t, e); r.Converged() {
 			break

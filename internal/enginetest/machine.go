@@ -18,6 +18,7 @@ import (
 // Machine is a Mac. Its exported fields may be changed within World.Change.
 type Machine struct {
 	Server   inventory.Server
+	Serial   string
 	State    map[string]string // values of its steps, by step
 	Root     bool              // passwordless sudo works
 	Away     bool              // no connection succeeds
@@ -38,7 +39,6 @@ type Machine struct {
 	entered   plan.Run
 	refusals  []plan.Refusal
 	key       string
-	serial    string
 	boots     int
 	installs  int
 	up        time.Time // when it has booted
@@ -234,7 +234,7 @@ func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	m := c.machine
 	seen := plan.HostSeen{Key: m.key, Fingerprint: m.fingerprint(), Pinned: c.target.Trust.Pin != nil, Path: "memory"}
 	err := c.call(ctx, "observe", func(f Fault) error {
-		seen.Root, seen.Serial, seen.OSVersion = m.Root, inventory.Present(m.serial), inventory.Present("26.3")
+		seen.Root, seen.Serial, seen.OSVersion = m.Root, inventory.Present(m.Serial), inventory.Present("26.3")
 		seen.Marker, seen.Claim = inventory.Absent[plan.Marker](), inventory.Absent[plan.Claim]()
 		if c.marker = m.marker; m.marker != "" {
 			mark, err := plan.ParseMarker(m.marker)
