@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
@@ -62,23 +64,37 @@ func TestWatchingWithoutACluster(t *testing.T) {
 	})
 }
 
+// nameless is a cluster that does not say which one it is.
+type nameless struct{ engine.Cluster }
+
+func (n nameless) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	nodes, c := n.Cluster.Observe(ctx, joins)
+	c.ID = inventory.Unread[inventory.ClusterID]("forbidden")
+	return nodes, c
+}
+
 // TestNoPlan: without the servers no host can be found, so not even who watches gets a plan, nor in another cluster than the
 // configured one. A missing cluster is an error only for the others. The error says which provider is away.
 func TestNoPlan(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		away     enginetest.Place
+		nameless bool
 		watching bool
 		uid      string // of the configured cluster; empty: the one that answers
 		provider string // that is away, as the error says
 	}{
 		"no cluster":      {away: enginetest.InCluster, provider: engine.Kubernetes},
+		"no name":         {nameless: true, provider: engine.Kubernetes},
 		"no servers":      {away: enginetest.InCloud, watching: true, provider: engine.Scaleway},
 		"another cluster": {uid: "another", watching: true},
 	} {
 		inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 			if w.engine.Watching = tc.watching; tc.away != enginetest.Nowhere {
 				w.OnCall = away(tc.away)
+			}
+			if tc.nameless {
+				w.engine.Cluster = nameless{w.engine.Cluster}
 			}
 			if tc.uid != "" {
 				c := *w.Config

@@ -3,11 +3,13 @@ package engine_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -31,6 +33,26 @@ func TestHoldSinceThePlan(t *testing.T) {
 			t.Errorf("%+v", freed)
 		}
 		converges(t, w.engine)
+	})
+}
+
+// TestHoldDuringARun: a hold that comes while a run writes the host's marker is not lost.
+func TestHoldDuringARun(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		w.want["plain"] = "b"
+		p, now, other, once := planned(t, w.engine), time.Now(), w.Engine(), sync.Once{}
+		hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)}
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			if c.What == "RunChange" {
+				f.After = func() { once.Do(func() { holdIt(t, other, hold) }) }
+			}
+			return f
+		}
+		if r := performed(t, w.engine, p); r.Done != 1 || r.After.Hosts[0].ActiveHold() == nil {
+			t.Errorf("done %d, failures %+v, held %+v", r.Done, r.Failures, r.After.Hosts[0].Held)
+		}
 	})
 }
 

@@ -83,3 +83,26 @@ func TestAdoptOnlyWaitsForNoNode(t *testing.T) {
 		}
 	})
 }
+
+// TestOneHostsStep gives one host a step that no group has: its probes are read, and no other host is changed.
+func TestOneHostsStep(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		host := w.atWork(t)[1]
+		own := w.Config.Fleets[0].Groups[0].Spec
+		own.Power = &fleet.Power{}
+		w.Config.Hosts = []fleet.Listed{{Name: host, Fleet: "f0", Group: "m2", Spec: own}}
+		things := w.Things
+		w.Things = func(h fleet.Host) []enginetest.Thing {
+			if h.Spec.Power == nil {
+				return things(h)
+			}
+			return append(things(h), enginetest.Thing{Key: "power", Value: "on"})
+		}
+		p := planned(t, w.engine)
+		if s := p.Summarise(); s.Change != 1 || s.Unread != 0 || s.Converged != 1 || p.Actions[0].Host != host || p.Actions[0].Step != "power" {
+			t.Fatalf("summary %+v, actions %+v", s, p.Actions)
+		}
+		converges(t, w.engine)
+	})
+}
