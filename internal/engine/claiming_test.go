@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -203,5 +205,36 @@ func TestClaimThatFails(t *testing.T) {
 				t.Errorf("the next apply: %+v, called %s", again.Failures, m.Server.Name)
 			}
 		})
+	}
+}
+
+// TestTriedOnce: a password whose check was interrupted is tried a second time on a host, and no third time.
+func TestTriedOnce(t *testing.T) {
+	t.Parallel()
+	for tries, claimed := range map[int]bool{1: true, 2: false} {
+		inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			m := w.Machines[0]
+			v, err := secret.New("password of " + m.Server.ID)
+			must(t, err)
+			seal, err := v.Seal()
+			must(t, err)
+			m.Refusals = []plan.Refusal{{Seal: string(seal), Tries: tries, At: time.Now()}}
+			if r := apply(t, w.engine); r.Converged() != claimed || m.Claimed() != claimed {
+				t.Errorf("after %d tries: claimed %t, failures %+v", tries, m.Claimed(), r.Failures)
+			}
+		})
+	}
+}
+
+// TestNamedByHand: macfleet does not log in to a server that has a member's name and was never claimed.
+func TestNamedByHand(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, config("production", 1))
+	h := planned(t, e).Hosts[0]
+	must(t, e.Servers.Rename(t.Context(), h.Server.Zone, h.Server.ID, h.Server.Name, h.Name))
+	p := planned(t, e)
+	if h, _ := p.HostByServer(h.Server.ID); h.Unknown == nil || h.Unknown.Code != plan.CodeHostKeyUnknown || len(p.Actions) != 0 {
+		t.Errorf("%+v, actions %+v", h.Unknown, p.Actions)
 	}
 }

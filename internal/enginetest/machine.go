@@ -18,7 +18,7 @@ import (
 // Machine is a Mac. Its exported fields may be changed within World.Change.
 type Machine struct {
 	Server   inventory.Server
-	Serial   string
+	Serial   string            // that it reports
 	State    map[string]string // values of its steps, by step
 	Root     bool              // passwordless sudo works
 	Away     bool              // no connection succeeds
@@ -30,6 +30,7 @@ type Machine struct {
 	Refuses  string            // a value that makes its kubelet exit at once
 	Silent   string            // a value with which its kubelet runs, but never reports to the cluster
 	Agent    Agent             // its CI agent
+	Refusals []plan.Refusal    // passwords that were tried on it
 
 	granted   string // which key of State gave root
 	pending   map[plan.StepID]bool
@@ -37,7 +38,6 @@ type Machine struct {
 	marker    string
 	claim     *plan.Claim
 	entered   plan.Run
-	refusals  []plan.Refusal
 	key       string
 	boots     int
 	installs  int
@@ -251,7 +251,7 @@ func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 		if m.entered.ID != "" {
 			seen.Entered = &plan.Entered{ID: m.entered.ID, Who: m.entered.Who, Epoch: m.entered.Epoch}
 		}
-		seen.Refusals = slices.Clone(m.refusals)
+		seen.Refusals = slices.Clone(m.Refusals)
 		seen.Facts = c.answers(probes, f)
 		return nil
 	})
