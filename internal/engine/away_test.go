@@ -73,7 +73,7 @@ func (n nameless) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inv
 	return nodes, c
 }
 
-// TestNoPlan: without the servers no host can be found, so not even who watches gets a plan, nor in another cluster than the
+// TestNoPlan: without the servers no host can be found, so not even who watches gets a plan, nor in a cluster that is not the
 // configured one. A missing cluster is an error only for the others. The error says which provider is away.
 func TestNoPlan(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func inject(t *testing.T, w *sandbox.World, host string, incidents ...string) {
 	}
 }
 
-// faultAt lets a fault happen at all calls of a name, and at no others.
+// faultAt lets a fault happen whenever a call of a name is made.
 func faultAt(what string, f enginetest.Fault) func(enginetest.Call) enginetest.Fault {
 	return func(c enginetest.Call) enginetest.Fault {
 		if c.What == what {

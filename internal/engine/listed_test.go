@@ -25,7 +25,7 @@ func adopting(t *testing.T, f func(t *testing.T, w *nodesInMemory, adopted *engi
 	})
 }
 
-// TestAdopt takes over a server under its present name, while another one is claimed. An adoption that breaks off is still one
+// TestAdopt takes over a server under its present name, while another one is claimed. An adoption that was interrupted is still one
 // in the next plan. Renamed by hand the host gets its name back.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
