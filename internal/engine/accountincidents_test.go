@@ -18,9 +18,7 @@ import (
 func rowsOf(t *testing.T, heading string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/incidents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(text), "## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := map[string]string{}
@@ -83,12 +81,9 @@ func TestAccountIncidents(t *testing.T) {
 		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.AccountIncidents()))
 	}
 	for _, incident := range sandbox.AccountIncidents() {
-		t.Run(incident.Name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, incident.Name, func(t *testing.T) {
 			w, _ := converged(t, 6, config("production", 2))
-			if err := w.Inject(sandbox.Account, incident.Name); err != nil {
-				t.Fatal(err)
-			}
+			inject(t, w, sandbox.Account, incident.Name)
 			p, err := run(t, w, config("production", 2)).Plan(t.Context())
 			if err == nil && len(p.Runnable()) > 0 {
 				t.Errorf("the fleet plans %+v", p.Runnable())
@@ -115,8 +110,7 @@ func TestClusterAccessIncidents(t *testing.T) {
 	}
 	for _, incident := range sandbox.ClusterIncidents() {
 		for _, wanted := range []string{"", uid} {
-			t.Run(incident.Name+wanted, func(t *testing.T) {
-				t.Parallel()
+			parallel(t, incident.Name+wanted, func(t *testing.T) {
 				w, _ := converged(t, 6, config("production", 2))
 				var engines []*engine.Engine // opened while the cluster answers
 				for _, n := range []int{2, 1, 3} {
@@ -124,9 +118,7 @@ func TestClusterAccessIncidents(t *testing.T) {
 					e.Config.ClusterUID = wanted
 					engines = append(engines, e)
 				}
-				if err := w.Inject(sandbox.Cluster, incident.Name); err != nil {
-					t.Fatal(err)
-				}
+				inject(t, w, sandbox.Cluster, incident.Name)
 				for _, e := range engines {
 					p, err := e.Plan(t.Context())
 					if err == nil && (len(p.Runnable()) > 0 || p.Summarise().Complete()) {
@@ -152,8 +144,7 @@ func TestGitHubIncidents(t *testing.T) {
 		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.GitHubIncidents()))
 	}
 	for incident, also := range map[string]string{"app-key-revoked": "runner-deregistered", "newest-version-refused": ""} {
-		t.Run(incident, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, incident, func(t *testing.T) {
 			c := byApp(builders(2))
 			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
 			w, _ := converged(t, 4, c)
@@ -171,18 +162,14 @@ func TestGitHubIncidents(t *testing.T) {
 					err = b.machine.Settle(t.Context())
 				}
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			e := runBuilders(t, w, c) // an earlier run's tokens are gone with it
 			code := regexp.MustCompile("`([a-z-]+)`").FindStringSubmatch(rows[incident])[1]
 			if all := said(e.Plan(t.Context())); !slices.Contains(all, code) {
 				t.Errorf("it says %q, want %s", all, code)
 			}
 			before, err := b.machine.Runner()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r := apply(t, e)
 			fails := map[string]int{"newest-version-refused": 1}[incident] // its start fails
 			if left := codesOf(r.After, host); r.Converged() || len(r.Failures) != fails || r.Done != 1 || slices.Contains(left, "drift sleep-enabled") {
@@ -194,9 +181,7 @@ func TestGitHubIncidents(t *testing.T) {
 			if after, err := b.machine.Runner(); err != nil || after.ID != before.ID || after.Installed != before.Installed || after.PID != before.PID {
 				t.Errorf("the runner was %+v, and is %+v, %v", before, after, err)
 			}
-			if err := w.Heal(sandbox.GitHubAccount, incident); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Heal(sandbox.GitHubAccount, incident))
 			converges(t, runBuilders(t, w, c))
 			b.takesJobs(t)
 		})

@@ -41,16 +41,6 @@ func (r restores) Unfence(ctx context.Context, spec plan.AgentSpec, a inventory.
 	return r.Agents.Unfence(ctx, spec, a)
 }
 
-// serviceFails lets a call to the CI service fail.
-func serviceFails(what string, err error) func(enginetest.Call) enginetest.Fault {
-	return func(c enginetest.Call) enginetest.Fault {
-		if c.Place == enginetest.InService && c.What == what {
-			return enginetest.Fault{Err: err}
-		}
-		return enginetest.Fault{}
-	}
-}
-
 // TestNoTokenNoChange: without a token for the new registration, the present agent is not stopped.
 func TestNoTokenNoChange(t *testing.T) {
 	t.Parallel()
@@ -58,7 +48,7 @@ func TestNoTokenNoChange(t *testing.T) {
 		w.want["tools"] = "t1"
 		w.Change(func() { w.Entries = nil }) // someone deleted the entry
 		p := planned(t, w.engine)
-		w.OnCall = serviceFails("register", errors.New("rate limited"))
+		w.OnCall = faultAt("register", enginetest.Fault{Err: errors.New("rate limited")})
 		r := performed(t, w.engine, p)
 		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "rate limited") || !m.Agent.Runs || m.Agent.ID == "" {
 			t.Errorf("failures %v, agent %+v", r.Failures, m.Agent)
@@ -104,7 +94,7 @@ func TestForcedOverAJob(t *testing.T) {
 			for i := range p.Actions {
 				p.Actions[i].Forced = forced
 			}
-			w.OnCall = serviceFails("deregister", refused)
+			w.OnCall = faultAt("deregister", enginetest.Fault{Err: refused})
 			r := performed(t, w.engine, p)
 			stopped := len(r.Failures) > 0 && errors.Is(r.Failures[0].Err, refused)
 			if stopped == forced {
@@ -112,6 +102,11 @@ func TestForcedOverAJob(t *testing.T) {
 			}
 		})
 	}
+}
+
+// noToy wants a host that is no agent any more.
+func noToy(h fleet.Host) []plan.Step {
+	return []plan.Step{toyAgent{none: true, spec: plan.AgentSpec{Scope: toyScope, Name: h.Name}}}
 }
 
 // TestUnfenceRestores: an agent that is not configured any more gets back the labels and the group that it had.
@@ -122,9 +117,7 @@ func TestUnfenceRestores(t *testing.T) {
 		if !w.RunJob(m, "bake") {
 			t.Fatal("no job runs")
 		}
-		w.More = func(h fleet.Host) []plan.Step { // it should be no agent any more
-			return []plan.Step{toyAgent{none: true, spec: plan.AgentSpec{Scope: toyScope, Name: h.Name}}}
-		}
+		w.More = noToy
 		w.want["tools"] = "t1"
 		w.asToyRun(2)
 		p := planned(t, w.engine)

@@ -117,47 +117,44 @@ func TestAgentIdle(t *testing.T) {
 			m.Agent.Jobs, m.Agent.Runs, w.Entries[0].Says = nil, false, &yes
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-				if name != "nothing runs" && !w.RunJob(m, "bake") {
-					t.Fatal("no job runs")
+		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			if name != "nothing runs" && !w.RunJob(m, "bake") {
+				t.Fatal("no job runs")
+			}
+			p := planned(t, w.engine)
+			w.Change(func() { tc.happens(w, m) })
+			w.on(engine.Idling, m.Server.Name, func() {
+				if jobs := len(m.Agent.Jobs); w.RunJob(m, "another") || len(m.Agent.Jobs) != jobs {
+					t.Error("a fenced agent got a job")
 				}
-				p := planned(t, w.engine)
-				w.Change(func() { tc.happens(w, m) })
-				w.on(engine.Idling, m.Server.Name, func() {
-					if jobs := len(m.Agent.Jobs); w.RunJob(m, "another") || len(m.Agent.Jobs) != jobs {
-						t.Error("a fenced agent got a job")
-					}
-				})
-				started := time.Now()
-				r := performed(t, w.engine, p)
-				at := changedAt(w, started)
-				if tc.code == (plan.Code{}) {
-					if len(r.Failures) > 0 || at < tc.least || at > tc.least+time.Minute {
-						t.Errorf("changed after %s, want %s; failures %v", at, tc.least, r.Failures)
-					}
-				} else {
-					var trouble *plan.Trouble
-					if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != tc.code || !strings.Contains(trouble.Text, tc.says) ||
-						!strings.Contains(trouble.Remedy, "--force-busy "+m.Server.Name) || m.State["tools"] != "t1" {
-						t.Errorf("failures %v, tools %s", r.Failures, m.State["tools"])
-					}
-				}
-				if got := w.happened(engine.Fencing, engine.Unfenced); len(got) != 2 || len(r.LeftFenced) > 0 {
-					t.Errorf("%q, left %v", got, r.LeftFenced)
-				}
-				var last string
-				for _, ev := range w.events {
-					if ev.Type == engine.Idling && ev.Text == last {
-						t.Errorf("said twice: %s", last)
-					} else if ev.Type == engine.Idling {
-						last = ev.Text
-					}
-				}
-				w.Change(func() { m.Agent.Jobs, m.Agent.Unread, m.Agent.Runs, w.Entries[0].Says = nil, false, true, nil })
-				w.isToy(t, m)
 			})
+			started := time.Now()
+			r := performed(t, w.engine, p)
+			at := changedAt(w, started)
+			if tc.code == (plan.Code{}) {
+				if len(r.Failures) > 0 || at < tc.least || at > tc.least+time.Minute {
+					t.Errorf("changed after %s, want %s; failures %v", at, tc.least, r.Failures)
+				}
+			} else {
+				var trouble *plan.Trouble
+				if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &trouble) || trouble.Code != tc.code || !strings.Contains(trouble.Text, tc.says) ||
+					!strings.Contains(trouble.Remedy, "--force-busy "+m.Server.Name) || m.State["tools"] != "t1" {
+					t.Errorf("failures %v, tools %s", r.Failures, m.State["tools"])
+				}
+			}
+			if got := w.happened(engine.Fencing, engine.Unfenced); len(got) != 2 || len(r.LeftFenced) > 0 {
+				t.Errorf("%q, left %v", got, r.LeftFenced)
+			}
+			var last string
+			for _, ev := range w.events {
+				if ev.Type == engine.Idling && ev.Text == last {
+					t.Errorf("said twice: %s", last)
+				} else if ev.Type == engine.Idling {
+					last = ev.Text
+				}
+			}
+			w.Change(func() { m.Agent.Jobs, m.Agent.Unread, m.Agent.Runs, w.Entries[0].Says = nil, false, true, nil })
+			w.isToy(t, m)
 		})
 	}
 }
@@ -184,6 +181,30 @@ func TestAgentServiceComesBack(t *testing.T) {
 		}
 		w.isToy(t, m)
 	})
+}
+
+// TestAgentServiceGone: while the service answers nothing, no job ends, whatever is configured.
+func TestAgentServiceGone(t *testing.T) {
+	t.Parallel()
+	for change, configure := range map[string]func(*nodesInMemory){
+		"tools":   func(*nodesInMemory) {},
+		"removal": func(w *nodesInMemory) { w.More, w.want["tools"] = noToy, "t1" },
+		"release": func(w *nodesInMemory) { w.Config.Fleets[0].Groups[0].Replicas = 0 },
+	} {
+		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			if !w.RunJob(m, "bake") {
+				t.Fatal("no job runs")
+			}
+			configure(w)
+			w.OnCall = away(enginetest.InService)
+			if r := apply(t, w.engine); r.Converged() || !slices.Equal(m.Agent.Jobs, []string{"bake"}) || !m.Agent.Runs || m.State["tools"] != "t1" {
+				t.Errorf("%s: %d actions were done, the agent is %+v", change, r.Done, m.Agent)
+			}
+			w.OnCall, m.Agent.Jobs = nil, nil
+			w.asToyRun(2)
+			converges(t, w.engine)
+		})
+	}
 }
 
 // TestAgentNoted: the marker notes the fence before the service has it, and until the service has it no more. A connection
@@ -325,46 +346,43 @@ func TestAgentLastLook(t *testing.T) {
 func TestAgentStopped(t *testing.T) {
 	t.Parallel()
 	for name, twice := range map[string]bool{"once": false, "twice": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-				w.RunJob(m, "bake")
-				p := planned(t, w.engine)
-				ctx, die := context.WithCancelCause(t.Context())
-				defer die(nil)
-				stop, halt := context.WithCancelCause(t.Context())
-				defer halt(nil)
-				w.engine.Stop = stop
-				started := time.Now()
-				w.on(engine.Idling, m.Server.Name, func() {
-					halt(errors.New("interrupted"))
-					if twice {
-						die(errDied)
-					}
-				})
-				r, err := applying(t, ctx, w.engine, p)
-				if took := time.Since(started); took > 10*time.Second || m.State["tools"] != "t1" || errors.Is(err, errDied) != twice {
-					t.Errorf("it took %s, tools %s, %v", took, m.State["tools"], err)
-				}
-				if twice != (len(r.LeftFenced) == 1) || r.Finished() {
-					t.Errorf("left %v", r.LeftFenced)
-				}
-				if !twice && (len(r.Failures) > 0 || r.NotStarted != 1) {
-					t.Errorf("failures %v, %d not started", r.Failures, r.NotStarted)
-				}
-				w.Change(func() { m.Agent.Jobs = nil })
+		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			w.RunJob(m, "bake")
+			p := planned(t, w.engine)
+			ctx, die := context.WithCancelCause(t.Context())
+			defer die(nil)
+			stop, halt := context.WithCancelCause(t.Context())
+			defer halt(nil)
+			w.engine.Stop = stop
+			started := time.Now()
+			w.on(engine.Idling, m.Server.Name, func() {
+				halt(errors.New("interrupted"))
 				if twice {
-					if w.RunJob(m, "bake") {
-						t.Error("it is not fenced")
-					}
-					w.asToyRun(2)
-					if p := planned(t, w.engine); !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Step == "toy" }) {
-						t.Errorf("the next plan has %q", codesOf(p, m.Server.Name))
-					}
-					converges(t, w.engine)
+					die(errDied)
 				}
-				w.isToy(t, m)
 			})
+			r, err := applying(t, ctx, w.engine, p)
+			if took := time.Since(started); took > 10*time.Second || m.State["tools"] != "t1" || errors.Is(err, errDied) != twice {
+				t.Errorf("it took %s, tools %s, %v", took, m.State["tools"], err)
+			}
+			if twice != (len(r.LeftFenced) == 1) || r.Finished() {
+				t.Errorf("left %v", r.LeftFenced)
+			}
+			if !twice && (len(r.Failures) > 0 || r.NotStarted != 1) {
+				t.Errorf("failures %v, %d not started", r.Failures, r.NotStarted)
+			}
+			w.Change(func() { m.Agent.Jobs = nil })
+			if twice {
+				if w.RunJob(m, "bake") {
+					t.Error("it is not fenced")
+				}
+				w.asToyRun(2)
+				if p := planned(t, w.engine); !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Step == "toy" }) {
+					t.Errorf("the next plan has %q", codesOf(p, m.Server.Name))
+				}
+				converges(t, w.engine)
+			}
+			w.isToy(t, m)
 		})
 	}
 }
@@ -373,16 +391,13 @@ func TestAgentStopped(t *testing.T) {
 func TestAgentLate(t *testing.T) {
 	t.Parallel()
 	for name, within := range map[string]time.Duration{"in time": 0, "too late": 2 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-				w.want["tools"], w.engine.Ready.Agent = "t1", within
-				w.Change(func() { m.Agent.Runs = false })
-				r := apply(t, w.engine)
-				if failed := len(r.Failures) == 1; failed != (within > 0) {
-					t.Errorf("failures %v", r.Failures)
-				}
-			})
+		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			w.want["tools"], w.engine.Ready.Agent = "t1", within
+			w.Change(func() { m.Agent.Runs = false })
+			r := apply(t, w.engine)
+			if failed := len(r.Failures) == 1; failed != (within > 0) {
+				t.Errorf("failures %v", r.Failures)
+			}
 		})
 	}
 }
@@ -392,41 +407,27 @@ func TestForgetAgent(t *testing.T) {
 	t.Parallel()
 	yes := true
 	for name, tc := range map[string]struct {
-		since func(e *enginetest.Entry)
+		since func(e *enginetest.Entry, m *enginetest.Machine)
 		kept  bool
 	}{
-		"as planned":     {since: func(*enginetest.Entry) {}},
-		"renamed":        {since: func(e *enginetest.Entry) { e.Name = "other" }, kept: true},
-		"busy":           {since: func(e *enginetest.Entry) { e.Says = &yes }, kept: true},
-		"is another now": {since: func(e *enginetest.Entry) { e.ID = "99" }, kept: true},
+		"as planned":     {since: func(*enginetest.Entry, *enginetest.Machine) {}},
+		"renamed":        {since: func(e *enginetest.Entry, _ *enginetest.Machine) { e.Name = "other" }, kept: true},
+		"busy":           {since: func(e *enginetest.Entry, _ *enginetest.Machine) { e.Says = &yes }, kept: true},
+		"online":         {since: func(e *enginetest.Entry, m *enginetest.Machine) { m.Agent.ID = e.ID }, kept: true},
+		"is another now": {since: func(e *enginetest.Entry, _ *enginetest.Machine) { e.ID = "99" }, kept: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-				w.want["tools"] = "t1"
-				p := planned(t, w.engine)
-				id := w.Register(toyScope, "old", "bake")
-				forget := plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
-					Agent: inventory.Agent{ID: id, Name: "old"}}}}}
-				p.Actions = append([]plan.Action{forget}, p.Actions...)
-				w.Change(func() { tc.since(&w.Entries[1]) })
-				r := performed(t, w.engine, p)
-				if kept := len(w.Entries) == 2; kept != tc.kept || tc.kept && name != "is another now" && (len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "plan again")) {
-					t.Errorf("entries %+v, failures %v", w.Entries, r.Failures)
-				}
-			})
-		})
-	}
-	t.Run("online", func(t *testing.T) {
-		t.Parallel()
-		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 			w.want["tools"] = "t1"
 			p := planned(t, w.engine)
-			p.Actions = []plan.Action{{Kind: plan.ForgetAgent, Host: m.Server.Name, Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
-				Agent: inventory.Agent{ID: m.Agent.ID, Name: m.Server.Name}}}}}}
-			if r := performed(t, w.engine, p); len(r.Failures) != 1 || len(w.Entries) != 1 {
+			id := w.Register(toyScope, "old", "bake")
+			forget := plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
+				Agent: inventory.Agent{ID: id, Name: "old"}}}}}
+			p.Actions = append([]plan.Action{forget}, p.Actions...)
+			w.Change(func() { tc.since(&w.Entries[1], m) })
+			r := performed(t, w.engine, p)
+			if kept := len(w.Entries) == 2; kept != tc.kept || tc.kept && name != "is another now" && (len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "plan again")) {
 				t.Errorf("entries %+v, failures %v", w.Entries, r.Failures)
 			}
 		})
-	})
+	}
 }

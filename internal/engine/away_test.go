@@ -10,98 +10,104 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/drift"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
+	"github.com/macfleet/macfleet/plan"
 )
 
-// gone is a cluster that no request reaches.
-type gone struct{ engine.Cluster }
+var errRefused = errors.New("dial tcp 198.51.100.9:6443: connection refused")
 
-func (gone) ID(context.Context) (inventory.ClusterID, error) {
-	return inventory.ClusterID{}, errGone()
+// away lets all calls of a place fail.
+func away(place enginetest.Place) func(enginetest.Call) enginetest.Fault {
+	return func(c enginetest.Call) (f enginetest.Fault) {
+		if c.Place == place {
+			f.Err = errRefused
+		}
+		return f
+	}
 }
-
-func (gone) Observe(context.Context, bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
-	return inventory.Unread[[]inventory.Node](errGone().Error()), inventory.Cluster{}
-}
-
-func errGone() error { return errors.New("dial tcp 198.51.100.9:6443: connection refused") }
-
-// empty is a provider that no request reaches.
-type empty struct{ engine.Servers }
-
-func (empty) List(context.Context) ([]inventory.Server, error) { return nil, errGone() }
 
 // TestWatchingWithoutACluster takes the cluster away from a fleet of Nodes of which
 // one has drifted. Who watches is informed of that drift, of no other drift, and
-// that the rest is unknown; anyone else gets an error.
+// that the rest is unknown.
 func TestWatchingWithoutACluster(t *testing.T) {
 	t.Parallel()
-	w, e := converged(t, 4, nodes(2))
-	host := planned(t, e).Hosts[0].Name
-	if err := w.Inject(host, "plist-changed-under-job"); err != nil {
-		t.Fatal(err)
-	}
-	before, err := drift.Of(planned(t, e), nil, time.Now())
-	if err != nil || len(before.Items) != 1 || !before.Complete {
-		t.Fatalf("%v: %+v", err, before)
-	}
-	there := e.Cluster
-	e.Cluster = gone{there}
-	var away *engine.AwayError
-	if _, err := e.Plan(t.Context()); !errors.As(err, &away) || away.Provider != engine.Kubernetes {
-		t.Errorf("without watching: %v", err)
-	}
-	e.Watching = true
-	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := drift.Of(p, nil, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Complete || p.Summarise().Compared() {
-		t.Error("all was compared without the cluster")
-	}
-	for _, i := range r.Items {
-		if i.Fingerprint != before.Items[0].Fingerprint {
-			t.Errorf("the cluster is away, and %s %s (%s) drifted", i.Host, i.Step, i.Code)
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		converges(t, w.engine)
+		host := planned(t, w.engine).Hosts[0].Name
+		w.Change(func() { w.Member(host).State["plain"] = "edited" })
+		before, err := drift.Of(planned(t, w.engine), nil, time.Now())
+		if err != nil || len(before.Items) != 1 || !before.Complete {
+			t.Fatalf("%v: %+v", err, before)
 		}
-	}
-	if r := r.After(before.Items); len(r.Since.New)+len(r.Since.Recovered) > 0 || r.Fingerprint != before.Fingerprint {
-		t.Errorf("new %d, recovered %d, fingerprint %s, was %s", len(r.Since.New), len(r.Since.Recovered), r.Fingerprint, before.Fingerprint)
-	}
-	if !slices.ContainsFunc(r.Unseen, func(u drift.Unseen) bool { return u.Host == host && u.Code.String() == "cluster-unread" }) {
-		t.Errorf("nothing is reported to be unknown of %s: %+v", host, r.Unseen)
-	}
-	e.Cluster = there
-	if p := planned(t, e); !p.Summarise().Compared() {
-		t.Error("the cluster is back, and not all was compared")
-	}
+		w.OnCall, w.engine.Watching = away(enginetest.InCluster), true
+		p := planned(t, w.engine)
+		r, err := drift.Of(p, nil, time.Now())
+		must(t, err)
+		if r.Complete || p.Summarise().Compared() {
+			t.Error("all was compared without the cluster")
+		}
+		for _, i := range r.Items {
+			if i.Fingerprint != before.Items[0].Fingerprint {
+				t.Errorf("the cluster is away, and %s %s (%s) drifted", i.Host, i.Step, i.Code)
+			}
+		}
+		if r := r.After(before.Items); len(r.Since.New)+len(r.Since.Recovered) > 0 || r.Fingerprint != before.Fingerprint {
+			t.Errorf("new %d, recovered %d, fingerprint %s, was %s", len(r.Since.New), len(r.Since.Recovered), r.Fingerprint, before.Fingerprint)
+		}
+		if !slices.ContainsFunc(r.Unseen, func(u drift.Unseen) bool { return u.Host == host && u.Code.String() == "cluster-unread" }) {
+			t.Errorf("nothing is reported to be unknown of %s: %+v", host, r.Unseen)
+		}
+		w.OnCall = nil
+		if p := planned(t, w.engine); !p.Summarise().Compared() {
+			t.Error("the cluster is back, and not all was compared")
+		}
+	})
 }
 
-// TestWatchingAnotherCluster ends with an error: that is no cluster that is away.
-func TestWatchingAnotherCluster(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 4)
-	c := config("production", 1)
-	e := run(t, w, c)
-	e.Watching = true
-	c.ClusterUID = "another"
-	var away *engine.AwayError
-	if _, err := e.Plan(t.Context()); err == nil || errors.As(err, &away) {
-		t.Errorf("%v", err)
-	}
+// nameless is a cluster that does not say which one it is.
+type nameless struct{ engine.Cluster }
+
+func (n nameless) Observe(ctx context.Context, joins bool) (inventory.Seen[[]inventory.Node], inventory.Cluster) {
+	nodes, c := n.Cluster.Observe(ctx, joins)
+	c.ID = inventory.Unread[inventory.ClusterID]("forbidden")
+	return nodes, c
 }
 
-// TestWatchingWithoutAnInventory ends with an error that says who is away: without
-// the servers no host can be found.
-func TestWatchingWithoutAnInventory(t *testing.T) {
+// TestNoPlan: without the servers no host can be found, so not even who watches gets a plan, nor in a cluster that is not the
+// configured one. A missing cluster is an error only for the others. The error says which provider is away.
+func TestNoPlan(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 1))
-	e.Watching, e.Servers = true, empty{e.Servers}
-	var away *engine.AwayError
-	if _, err := e.Plan(t.Context()); !errors.As(err, &away) || away.Provider != engine.Scaleway {
-		t.Errorf("%v", err)
+	for name, tc := range map[string]struct {
+		away     enginetest.Place
+		nameless bool
+		watching bool
+		uid      string // of the configured cluster; empty: the one that answers
+		provider string // that is away, as the error says
+	}{
+		"no cluster":      {away: enginetest.InCluster, provider: engine.Kubernetes},
+		"no name":         {nameless: true, provider: engine.Kubernetes},
+		"no servers":      {away: enginetest.InCloud, watching: true, provider: engine.Scaleway},
+		"another cluster": {uid: "another", watching: true},
+	} {
+		inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			if w.engine.Watching = tc.watching; tc.away != enginetest.Nowhere {
+				w.OnCall = away(tc.away)
+			}
+			if tc.nameless {
+				w.engine.Cluster = nameless{w.engine.Cluster}
+			}
+			if tc.uid != "" {
+				c := *w.Config
+				c.ClusterUID, w.engine.Config = tc.uid, &c
+			}
+			var away *engine.AwayError
+			_, err := w.engine.Plan(t.Context())
+			if is := errors.As(err, &away); err == nil || is != (tc.provider != "") || is && away.Provider != tc.provider {
+				t.Errorf("%s: %v", name, err)
+			}
+			if tc.uid != "" && troubleOf(err).Code != plan.CodeOtherCluster {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }

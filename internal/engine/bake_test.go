@@ -13,8 +13,7 @@ import (
 func TestBake(t *testing.T) {
 	t.Parallel()
 	for version, os := range map[string]string{"26.3": "Tahoe", "15.2": "Sequoia"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, version, func(t *testing.T) {
 			c := builders(1)
 			c.Fleets[0].OS = os
 			spec := &c.Fleets[0].Groups[0].Spec
@@ -36,14 +35,10 @@ func TestBake(t *testing.T) {
 			case version == "15.2" && (len(h.Warnings) != 1 || h.Warnings[0].Code.String() != "local-network-click" || !strings.Contains(h.Warnings[0].Remedy, "vnc://"+h.Server.Address)):
 				t.Errorf("it says %v", h.Warnings)
 			case version == "15.2":
-				if err := b.machine.SetSwitch("local-network", "clicked"); err != nil { // as it says
-					t.Fatal(err)
-				}
+				must(t, b.machine.SetSwitch("local-network", "clicked")) // as it says
 			}
 			b.takesJobs(t)
-			if err := b.machine.StartVM("bake-1"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.machine.StartVM("bake-1"))
 			const job = `<?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0"><dict><key>Label</key><string>bake</string><key>ProgramArguments</key><array><string>/bin/zsh</string><string>/Users/m1/bake.sh</string></array>
 <key>RunAtLoad</key><true/><key>StandardOutPath</key><string>/Users/m1/bake.log</string><key>StandardErrorPath</key><string>/Users/m1/bake.log</string></dict></plist>`
@@ -57,9 +52,7 @@ nc -z -G 3 -w 3 "$(tart ip bake-1)" 22
 tart stop bake-1
 echo baked`
 			runs(t, b.machine, "m1", "cat >bake.sh <<'SCRIPT'\n"+script+"\nSCRIPT\ncat >bake.plist <<'JOB'\n"+job+"\nJOB\nlaunchctl bootstrap gui/501 /Users/m1/bake.plist")
-			if err := b.machine.Settle(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, b.machine.Settle(t.Context()))
 			if log := runs(t, b.machine, "m1", "cat bake.log; rm bake.sh bake.plist bake.log"); !strings.HasSuffix(log, "baked") {
 				t.Fatalf("the bake says %q", log)
 			}
@@ -67,9 +60,7 @@ echo baked`
 			if err == nil {
 				err = b.machine.Advance(7 * time.Minute)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if pushes, err := b.machine.Pushes(); err != nil || len(pushes) != 1 || !pushes[0].Ended || pushes[0].Failure != "" {
 				t.Errorf("the push came to %+v, %v", pushes, err)
 			}

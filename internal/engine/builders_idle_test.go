@@ -41,9 +41,7 @@ func bakery() *fleet.Config {
 // installs makes a world's provider reinstall in no time, and returns an engine that may erase servers.
 func installs(t *testing.T, w *sandbox.World, e *engine.Engine) *engine.Engine {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folderOf(t, w), "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(folderOf(t, w), "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600))
 	e.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, w))}
 	e.Install = engine.Install{Within: time.Minute, Every: 5 * time.Millisecond}
 	return e
@@ -66,9 +64,7 @@ func (b builder) away(t *testing.T, away bool) {
 	if away {
 		all = []github.Fault{{Requests: 1 << 20, Answer: "501"}} // which is not sent again
 	}
-	if err := b.GitHub().SetFaults(all...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.GitHub().SetFaults(all...))
 }
 
 // untouched finds the job running on the builder's one process, its entry at GitHub, and its programs on the disk.
@@ -103,8 +99,7 @@ func TestBuilderWaits(t *testing.T) {
 		if group {
 			name += ", with a fence group"
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			builderWaits(t, change, needIdle[change], answer, says[answer], group)
 		})
 	}
@@ -121,9 +116,7 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 		t.Fatal(err)
 	}
 	state, err := b.machine.Runner()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if answer != "nothing" {
 		disturb(t, b)
 	}
@@ -189,39 +182,5 @@ func builderWaits(t *testing.T, change string, configure func(*fleet.Config), an
 	default:
 		b.edit(t, func(r *github.Runner) { r.Busy = "" })
 		b.takesJobs(t)
-	}
-}
-
-// TestGitHubAway: while GitHub does not answer, no job of a builder ends, whatever is configured.
-func TestGitHubAway(t *testing.T) {
-	t.Parallel()
-	for change, configure := range needIdle {
-		t.Run(change, func(t *testing.T) {
-			t.Parallel()
-			c := bakery()
-			w, _ := converged(t, 3, c)
-			b := builderOf(t, w, member(t, w))
-			if _, err := w.RunJob("acme/images", "bake", bakeLabel); err != nil {
-				t.Fatal(err)
-			}
-			state, err := b.machine.Runner()
-			if err != nil {
-				t.Fatal(err)
-			}
-			configure(c)
-			e := installs(t, w, runBuilders(t, w, c))
-			e.Drain.Within = time.Second
-			b.away(t, true)
-			if r := apply(t, e); r.Converged() {
-				t.Errorf("%d actions were done", r.Done)
-			}
-			b.away(t, false)
-			b.untouched(t, "bake", state.PID)
-			if err := w.FinishJob(b.name); err != nil {
-				t.Fatal(err)
-			}
-			e.Drain.Within = time.Minute
-			converges(t, e)
-		})
 	}
 }

@@ -85,8 +85,7 @@ func TestRunnerSecretsShowNowhere(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"stateless", "opaque"} {
 		for _, flow := range []string{"classic", "v2"} {
-			t.Run(form+" "+flow, func(t *testing.T) {
-				t.Parallel()
+			parallel(t, form+" "+flow, func(t *testing.T) {
 				runnerSecrets(t, func(s *github.Settings) {
 					s.Tokens, s.Flow = form, flow
 					s.Groups = []github.Group{{ID: 1, Name: "Default", Visibility: "all"}, {ID: 3, Name: "bakers", Visibility: "all"}}
@@ -99,9 +98,7 @@ func TestRunnerSecretsShowNowhere(t *testing.T) {
 func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	declares(t, 6, "the secrets of one registration are followed through all that comes after it")
 	w, dir := world(t, 3)
-	if err := w.GitHub().Set(set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.GitHub().Set(set))
 	tap := &wiretap{found: map[string]string{}}
 	c := byApp(builders(1))
 	runner := c.Fleets[0].Groups[0].Spec.GithubRunner
@@ -112,10 +109,7 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	e.Emit = func(ev engine.Event) { fmt.Fprintf(&said, "%+v %v\n", ev, ev.Err) }
 	var mu sync.Mutex
 	var seen []process
-	m, err := w.Mac(planned(t, e).Hosts[0].Server.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := macOf(t, w, planned(t, e).Hosts[0].Server.ID)
 	m.Watch(func(argv []string, environ map[string]string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -124,14 +118,10 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	applies := func(fails string, between func()) {
 		t.Helper()
 		snap, p, err := e.Observe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, encode := range []func() ([]byte, error){wire.NewRecord(c.Owner, snap).Encode, wire.NewPlanFile(p).Encode} {
 			content, err := encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			said.Write(content)
 		}
 		between()
@@ -147,9 +137,7 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	host := member(t, w)
 	deregister := func() {
 		t.Helper()
-		if err := w.Inject(host, "runner-deregistered"); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, w, host, "runner-deregistered")
 	}
 	deregister()
 	applies("", nothing)
@@ -162,13 +150,9 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	e.Agents = honest
 	runner.RunnerGroup = new("bakers")
 	applies("Could not find any self-hosted runner group", func() {
-		if err := w.GitHub().Set(func(s *github.Settings) { s.Groups = s.Groups[:1] }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.GitHub().Set(func(s *github.Settings) { s.Groups = s.Groups[:1] }))
 	})
-	if err := w.GitHub().Set(set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.GitHub().Set(set))
 	applies("", nothing)
 	c.Fleets[0].Groups[0].Replicas = 0
 	applies("", nothing)
@@ -207,9 +191,7 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 		}
 	}
 	key, err := w.Secret(sandbox.GitHubKeyRef)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tap.found[strings.Split(key, "\n")[1]] = "the App's key"
 	tap.hidden(t, filepath.Join(dir, "macs"), said.String())
 }

@@ -35,9 +35,7 @@ func (h handMade) label() string { return "actions.runner." + h.organization + "
 func (h handMade) setUp(t *testing.T, e *engine.Engine, m *mac.Machine) {
 	t.Helper()
 	r, err := e.Agents.Register(t.Context(), "https://github.com/"+h.organization)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list := "/Users/m1/Library/LaunchAgents/" + h.label() + ".plist"
 	sh := func(script string) {
 		t.Helper()
@@ -48,13 +46,9 @@ func (h handMade) setUp(t *testing.T, e *engine.Engine, m *mac.Machine) {
 	sh("mkdir -p " + h.root + " Library/LaunchAgents Library/Logs/" + h.label() + " && cd " + h.root + " && curl -fsSL -o /tmp/r.tar.gz " + mac.RunnerArchive(h.version) +
 		" && tar -xzf /tmp/r.tar.gz && ACTIONS_RUNNER_INPUT_TOKEN=" + r.Token.Reveal() + " ./config.sh --unattended --url https://github.com/" + h.organization +
 		" --name " + h.name + " --labels " + bakeLabel + " && cp bin/runsvc.sh runsvc.sh && echo " + list + " > .service")
-	if err := m.WriteFile(list, fmt.Appendf(nil, stockPlist, h.label(), h.root), 501, 20, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.WriteFile(list, fmt.Appendf(nil, stockPlist, h.label(), h.root), 501, 20, 0o644))
 	sh("launchctl bootstrap gui/501 " + list)
-	if err := m.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Settle(t.Context()))
 }
 
 // TestHandMadeRunner: a runner that a person set up is taken over in place when it is idle, keeps its entry at GitHub, and keeps
@@ -79,8 +73,7 @@ func TestHandMadeRunner(t *testing.T) {
 	all := slices.Sorted(maps.Keys(cases))
 	for _, row := range rows(t, len(all), 2) {
 		tc, busy := cases[all[row[0]]], row[1] == 1
-		t.Run(fmt.Sprintf("%s, busy %t", all[row[0]], busy), func(t *testing.T) {
-			t.Parallel()
+		parallel(t, fmt.Sprintf("%s, busy %t", all[row[0]], busy), func(t *testing.T) {
 			c := bakery()
 			c.Fleets[1].Groups[0].Spec = buildersOf("globex") // whose token a person has
 			runner := c.Fleets[0].Groups[0].Spec.GithubRunner

@@ -76,9 +76,7 @@ func runBuilders(t *testing.T, w *sandbox.World, c *fleet.Config, more ...func(*
 		change(&o)
 	}
 	a, err := agents.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := run(t, w, c)
 	if a != nil {
 		e.Agents = a
@@ -99,10 +97,7 @@ type builder struct {
 // builderOf finds a host's Mac.
 func builderOf(t *testing.T, w *sandbox.World, host string) builder {
 	t.Helper()
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := macOf(t, w, host)
 	return builder{w, host, m}
 }
 
@@ -110,9 +105,7 @@ func builderOf(t *testing.T, w *sandbox.World, host string) builder {
 func (b builder) entries(t *testing.T) []github.Runner {
 	t.Helper()
 	all, err := b.GitHub().Runners()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.DeleteFunc(all, func(r github.Runner) bool { return !strings.EqualFold(r.Name, b.name) })
 }
 
@@ -120,9 +113,7 @@ func (b builder) entries(t *testing.T) []github.Runner {
 // behind; then it takes a job.
 func (b builder) takesJobs(t *testing.T) {
 	t.Helper()
-	if err := b.machine.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.machine.Settle(t.Context()))
 	entries := b.entries(t)
 	if len(entries) != 1 || !slices.Equal(entries[0].Labels, []string{bakeLabel}) || entries[0].Group != 1 {
 		t.Fatalf("GitHub has %+v", entries)
@@ -151,26 +142,12 @@ func (b builder) clean(t *testing.T, jobs int) {
 	t.Helper()
 	said, err := b.machine.Run(t.Context(), "root", `launchctl print gui/501 | grep -c 'actions\.runner\.'
 		for name in /Users/m1/*/.macfleet.* /usr/local/lib/macfleet/.put.* /etc/macfleet/pending/*; do [ ! -e "$name" ] || echo "$name"; done`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	count, left, _ := strings.Cut(string(said.Stdout), "\n")
 	if want := string(rune('0' + jobs)); count != want || left != "" {
 		t.Errorf("launchd has %s runners, want %s; left is %q", count, want, left)
 	}
 	if marker, err := b.machine.ReadFile("/etc/macfleet/host.json"); jobs > 0 && (err != nil || strings.Contains(string(marker), `"fence"`)) {
 		t.Errorf("the marker: %s, %v", marker, err)
-	}
-}
-
-// TestBuilder: a server of the pool becomes a builder, which takes a job. The next plan is empty.
-func TestBuilder(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 3)
-	e := runBuilders(t, w, builders(1))
-	converges(t, e)
-	builderOf(t, w, member(t, w)).takesJobs(t)
-	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
-		t.Errorf("left %q", codesOf(p, p.Hosts[0].Name))
 	}
 }

@@ -20,9 +20,7 @@ func TestUnverifiedTart(t *testing.T) {
 		if err == nil {
 			err = m.Remove("/usr/local/lib/macfleet/tart.bundle")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	for _, h := range p.Hosts {
 		forget(h.Name)
@@ -42,9 +40,7 @@ func TestUnverifiedTart(t *testing.T) {
 
 	one := p.Hosts[0].Name
 	forget(one)
-	if err := w.Inject(one, "tart-bundle-torn"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, one, "tart-bundle-torn")
 	if r := apply(t, e); r.Converged() || !slices.Equal(codesOf(r.After, one), []string{"drift tart-edited"}) {
 		t.Errorf("a torn bundle without a note: failures %v, it says %q", r.Failures, codesOf(r.After, one))
 	}

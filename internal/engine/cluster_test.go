@@ -165,32 +165,29 @@ func TestGateTooLate(t *testing.T) {
 			w.Change(func() { w.Member(host).State["plain"] = "edited" })
 		}, says: []string{"on the host: plain: value-differs"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-				p := planned(t, w.engine)
-				host := p.Hosts[0].Name
-				if tc.joined {
-					converges(t, w.engine)
-					w.want["agent"] = "v2"
-					p = planned(t, w.engine)
+		row(t, name, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+			p := planned(t, w.engine)
+			host := p.Hosts[0].Name
+			if tc.joined {
+				converges(t, w.engine)
+				w.want["agent"] = "v2"
+				p = planned(t, w.engine)
+			}
+			w.Member(p.Hosts[0].Server.ID).Late = time.Hour
+			w.on(engine.Waiting, host, func() { tc.disturb(t, w, host) })
+			r := performed(t, w.engine, p)
+			if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {
+				t.Fatalf("failures %+v", r.Failures)
+			}
+			var trouble *plan.Trouble
+			if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
+				t.Fatal(err)
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(trouble.Text, part) {
+					t.Errorf("it says %q, without %q", trouble.Text, part)
 				}
-				w.Member(p.Hosts[0].Server.ID).Late = time.Hour
-				w.on(engine.Waiting, host, func() { tc.disturb(t, w, host) })
-				r := performed(t, w.engine, p)
-				if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {
-					t.Fatalf("failures %+v", r.Failures)
-				}
-				var trouble *plan.Trouble
-				if err := r.Failures[0].Err; !errors.As(err, &trouble) || trouble.Code.String() != "node-not-ready" {
-					t.Fatal(err)
-				}
-				for _, part := range tc.says {
-					if !strings.Contains(trouble.Text, part) {
-						t.Errorf("it says %q, without %q", trouble.Text, part)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -283,9 +280,7 @@ func inCluster(t *testing.T, w *nodesInMemory) (empty, other, dead string) {
 	w.Objects = []inventory.Object{{Kind: "Secret", Name: "acme-kubeconfig", State: inventory.ObjectMissing}}
 	for host, id := range map[string]string{empty: "", other: "scw-applesilicon://fr-par-1/another"} {
 		n, _ := w.Node(host)
-		if err := w.engine.Cluster.SetProviderID(t.Context(), n, id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.engine.Cluster.SetProviderID(t.Context(), n, id))
 	}
 	for i := range 20 {
 		w.AddPod(inventory.Pod{Namespace: "ci", Name: fmt.Sprintf("p-%02d", i), Node: dead, Phase: "Failed",

@@ -14,9 +14,7 @@ func TestPauseOfAMachine(t *testing.T) {
 	t.Parallel()
 	w, e := converged(t, 3, nodes(1))
 	host := planned(t, e).Hosts[0]
-	if err := w.Inject(host.Name, "owned-by-cluster-api"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host.Name, "owned-by-cluster-api")
 	const annotated, whole = `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":"true"}}}`, `{"spec":{"paused":true}}`
 	machine := "macfleet-sandbox-owned-by-cluster-api-" + host.Server.ID[:8]
 	refused := []string{"refused owned-by-cluster-api"}
@@ -40,16 +38,12 @@ func TestPauseOfAMachine(t *testing.T) {
 func patchObject(t *testing.T, w *sandbox.World, path, patch string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, w.KubernetesURL()+path, strings.NewReader(patch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Authorization", "Bearer "+w.KubernetesToken())
 	r.Header.Set("Content-Type", "application/merge-patch+json")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", path, answer.Status)

@@ -69,9 +69,7 @@ func TestOneLookOneComputation(t *testing.T) {
 		}
 		// What was learnt since counts.
 		snap, _, err := e.Observe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.Diffs()
 		e.Selection.Steps = []plan.StepID{"plain"}
 		if p := e.Compute(t.Context(), snap); len(p.Steps) != 1 || len(w.Diffs()) != len(p.Hosts) {

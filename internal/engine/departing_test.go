@@ -54,9 +54,7 @@ func (w *nodesInMemory) returned(t *testing.T, host string, replicas int) {
 		t.Errorf("%d members, want %d", members, replicas)
 	}
 	pins, err := w.Engine().Pins.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range pins {
 		if p.Name == host || p.Stage != plan.Stays {
 			t.Errorf("pin %+v", p)
@@ -86,8 +84,7 @@ func TestReplaceJoinsFirst(t *testing.T) {
 func TestReplaceIsContinued(t *testing.T) {
 	t.Parallel()
 	for _, at := range []engine.EventType{engine.Started, engine.Done, engine.NodeReady, engine.Cordoning, engine.HostEnded} {
-		t.Run(string(at), func(t *testing.T) {
-			t.Parallel()
+		parallel(t, string(at), func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
 				w.engine.Selection.Departs = &plan.Departure{Name: names[0], Replace: true}
 				killed, emit := errors.New("killed"), w.engine.Emit
@@ -123,9 +120,7 @@ func TestReplaceWithoutAServer(t *testing.T) {
 		}
 		stage := func() plan.Stage {
 			pins, err := w.engine.Pins.All()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			j := slices.IndexFunc(pins, func(p plan.Pin) bool { return p.Name == names[0] })
 			return pins[j].Stage
 		}
@@ -150,8 +145,7 @@ func TestReleaseLooksTwice(t *testing.T) {
 		"of other type": func(_ *nodesInMemory, m *enginetest.Machine) { m.Server.Type = "M4-M" },
 		"reinstalled":   func(w *nodesInMemory, m *enginetest.Machine) { m.Server.OSFamily = "Sequoia" },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
 				i := slices.IndexFunc(w.Machines, func(m *enginetest.Machine) bool { return strings.HasPrefix(m.Server.Name, "acme-pool-") })
 				m := w.Machines[i]
@@ -162,9 +156,7 @@ func TestReleaseLooksTwice(t *testing.T) {
 					w.Change(func() { changes(w, m) })
 				}
 				r, err := applying(t, context.Background(), w.engine, p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if got, want := strings.HasPrefix(m.Server.Name, "acme-pool-"), changes == nil; got != want || len(r.Failures) > 0 == want {
 					t.Errorf("released %t, want %t; failures %+v", got, want, r.Failures)
 				}

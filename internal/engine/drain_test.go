@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -81,6 +82,43 @@ func TestStoppedInDrain(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		w.isOpen(t, names[0], 1)
+	})
+}
+
+// TestNotDrained: what holds a Pod is named, nothing is changed, and the Node is open again.
+func TestNotDrained(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Held["job-of-"+names[0]], w.engine.Drain.Within = true, time.Minute
+		r := apply(t, w.engine)
+		if len(r.Failures) != 1 || r.Done > 0 || len(r.LeftCordoned) > 0 {
+			t.Fatalf("done %d, failures %+v, closed %+v", r.Done, r.Failures, r.LeftCordoned)
+		}
+		if why := troubleOf(r.Failures[0].Err); why.Code != engine.CodeNotDrained || !strings.Contains(why.Text, "ci/job-of-"+names[0]+" is held by a disruption budget") {
+			t.Errorf("%+v", why)
+		}
+		w.isOpen(t, names[0], 1)
+		w.Held = nil
+		converges(t, w.engine)
+		w.isOpen(t, names[0], 0)
+	})
+}
+
+// TestIdleWithoutNode: a host whose Node is not Ready cannot be drained. It is changed once no machine runs on it, and its Node is
+// not touched.
+func TestIdleWithoutNode(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.Change(func() { w.Machines[0].Silent = "v1" })
+		time.Sleep(time.Minute) // on the virtual clock
+		if said := codesOf(planned(t, w.engine), names[0]); !slices.Contains(said, "refused waits-for-idle") {
+			t.Errorf("it says %q", said)
+		}
+		w.EndPods(names[0])
+		w.on(engine.Done, names[0], func() { w.Change(func() { w.Machines[0].Silent = "" }) })
+		if r := apply(t, w.engine); !r.Converged() || r.Done != 1 || len(w.happened(engine.Cordoning)) > 0 {
+			t.Errorf("done %d, %q, failures %+v", r.Done, w.happened(engine.Cordoning), r.Failures)
+		}
 	})
 }
 

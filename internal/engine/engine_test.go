@@ -77,9 +77,7 @@ func opened(t *testing.T, dir string) *sandbox.World {
 func opening(t *testing.T, dir string, seed sandbox.Seed) *sandbox.World {
 	t.Helper()
 	w, err := sandbox.Open(dir, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
@@ -97,13 +95,9 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 	access, key := w.ScalewayKeys()
 	servers, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: c.Scaleway.Zones, HTTP: client,
 		URL: w.ScalewayURL(), AccessKey: access, SecretKey: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cluster, err := kubernetes.New(clusterOptions(w, c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { client.CloseIdleConnections(); cluster.Close() })
 	return &engine.Engine{AsksRight: true, Config: c, Steps: steps.For, Servers: servers, Cluster: cluster,
 		Hosts:     overssh.New(hostOptions(t, w, cluster)),
@@ -116,13 +110,9 @@ func run(t *testing.T, w *sandbox.World, c *fleet.Config) *engine.Engine {
 func hostOptions(t *testing.T, w *sandbox.World, cluster *kubernetes.Client) hosts.Options {
 	t.Helper()
 	pem, err := cluster.Secret(t.Context(), "macfleet", "fleet-ssh", "id_ed25519")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := hosts.ParsePrivateKey(pem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return hosts.Options{User: "m1", Key: signer, Dial: w.DialContext}
 }
 
@@ -130,9 +120,7 @@ func hostOptions(t *testing.T, w *sandbox.World, cluster *kubernetes.Client) hos
 func folderOf(t *testing.T, w *sandbox.World) string {
 	t.Helper()
 	all, err := w.Hosts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir, err := w.Path(all[0].Name)
 	for err == nil && filepath.Dir(dir) != dir {
 		dir = filepath.Dir(dir)
@@ -178,18 +166,14 @@ func (p scalewayPasswords) Find(ctx context.Context, s inventory.Server, _ strin
 func planned(t *testing.T, e *engine.Engine) *plan.Plan {
 	t.Helper()
 	p, err := e.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
 func performed(t *testing.T, e *engine.Engine, p *plan.Plan) engine.Result {
 	t.Helper()
 	r, err := applying(t, t.Context(), e, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -209,32 +193,17 @@ func converges(t *testing.T, e *engine.Engine) {
 func root(t *testing.T, w *sandbox.World, host string) string {
 	t.Helper()
 	path, err := w.Path(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
 func names(t *testing.T, w *sandbox.World) []string {
 	t.Helper()
 	all, err := w.Hosts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, h := range all {
 		out = append(out, h.Name)
 	}
 	return out
-}
-
-func TestApplyTwice(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 5)
-	e := run(t, w, config("production", 3))
-	converges(t, e)
-	p := planned(t, e)
-	if len(p.Actions) != 0 {
-		t.Errorf("the second plan has actions: %+v", p.Actions)
-	}
 }

@@ -1,125 +1,78 @@
 package engine_test
 
 import (
+	"errors"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/macfleet/macfleet/hosts"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestFailureStaysOnItsHost breaks one host between the plan and the apply.
-func TestFailureStaysOnItsHost(t *testing.T) {
+// TestLostVerification loses a step's verification, as a run that is killed between a change and its verification does. An apply
+// that cannot reach the host repairs another one anyway. One that can enters the verification again, and a later edit is drift
+// and not pending configuration.
+func TestLostVerification(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 5)
-	e := run(t, w, config("production", 3))
-	p := planned(t, e)
-	broken := p.Hosts[1]
-	names := filepath.Join(root(t, w, broken.Server.ID), "Library/Preferences/SystemConfiguration/preferences.plist")
-	good, err := os.ReadFile(names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(names, []byte("rubbish"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := performed(t, e, p)
-	if len(r.Failures) != 1 || r.Failures[0].Action.Host != broken.Name || r.Failures[0].Action.Step != "hostname" {
-		t.Fatalf("failures: %+v", r.Failures)
-	}
-	if s := r.After.Summarise(); s.Converged != 2 {
-		t.Errorf("summary %+v", s)
-	}
-	if err := os.WriteFile(names, good, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	converges(t, e)
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		names := w.atWork(t)
+		lost, drifted := w.Member(names[0]), w.Member(names[1])
+		w.want["plain"] = "b"
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			if c.What == "WriteMarker" && c.Name == names[0] {
+				f.Err = enginetest.ErrLost
+			}
+			return f
+		}
+		if r := apply(t, w.engine); len(r.Failures) != 1 || lost.State["plain"] != "b" {
+			t.Fatalf("failures %+v", r.Failures)
+		}
+		w.OnCall = nil
+		w.Change(func() { drifted.State["plain"] = "edited" })
+		p := planned(t, w.engine)
+		w.Change(func() { lost.Away = true })
+		if r := performed(t, w.engine, p); len(r.Failures) != 1 || r.Failures[0].Action.Host != names[0] || r.Done != 1 {
+			t.Errorf("done %d, failures %+v", r.Done, r.Failures)
+		}
+		w.Change(func() { lost.Away = false })
+		converges(t, w.engine)
+		w.Change(func() { lost.State["plain"] = "edited" })
+		if s := planned(t, w.engine).Summarise(); s.Drift != 1 || s.Pending != 0 {
+			t.Errorf("summary %+v", s)
+		}
+	})
 }
 
-// TestLostVerificationStaysOnItsHost cannot reach the host whose verification is lost: another
-// host is repaired anyway.
-func TestLostVerificationStaysOnItsHost(t *testing.T) {
-	t.Parallel()
-	w, e := converged(t, 4, config("production", 2))
-	p := planned(t, e)
-	lost, drifted := p.Hosts[0].Name, p.Hosts[1].Name
-	edit(t, filepath.Join(root(t, w, lost), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
-	if err := w.Inject(drifted, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
-	p = planned(t, e)
-	if err := w.Inject(lost, "unreachable"); err != nil {
-		t.Fatal(err)
-	}
-	r := performed(t, e, p)
-	if len(r.Failures) != 1 || r.Failures[0].Action.Host != lost || r.Done != 1 {
-		t.Errorf("done %d, failures %+v", r.Done, r.Failures)
-	}
-}
+// unwritable are pins that cannot be stored.
+type unwritable struct{ engine.Pins }
+
+var errReadOnly = errors.New("read-only file system")
+
+// Update fails.
+func (unwritable) Update(func([]plan.Pin) []plan.Pin) error { return errReadOnly }
 
 // TestPinsCannotBeKept finds out before the first change.
 func TestPinsCannotBeKept(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, config("production", 1))
-	p := planned(t, e)
-	before := names(t, w)
-	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	e.Pins = hosts.KnownHosts{Path: filepath.Join(blocked, "known_hosts")}
-	if _, err := applying(t, t.Context(), e, p); err == nil || !strings.Contains(err.Error(), "pinned host keys") {
-		t.Errorf("error %v", err)
-	}
-	if after := names(t, w); !slices.Equal(before, after) {
-		t.Errorf("servers were renamed: %v", after)
-	}
-}
-
-func TestOtherCluster(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 3)
-	c := config("production", 1)
-	c.ClusterUID = "0b1f4c52-6a0e-4d0b-9a55-3f1f5d2c7e11"
-	_, err := run(t, w, c).Plan(t.Context())
-	if err == nil || !strings.Contains(err.Error(), plan.CodeOtherCluster.String()) {
-		t.Errorf("error %v", err)
-	}
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		p := planned(t, w.engine)
+		w.engine.Pins = unwritable{w.engine.Pins}
+		before := w.Lasting()
+		if _, err := applying(t, t.Context(), w.engine, p); !errors.Is(err, errReadOnly) || strings.Join(before, "") != strings.Join(w.Lasting(), "") {
+			t.Errorf("%v, %q", err, w.Lasting())
+		}
+	})
 }
 
 // edit changes a JSON file of a world as a person would.
 func edit(t *testing.T, path, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(text), from) {
 		t.Fatalf("%s lacks %q:\n%s", path, from, text)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestLostProof takes a step's verification out of the marker, as a run that is killed
-// between a change and its verification leaves it. An apply without changes enters it
-// again, and a later edit is drift and not pending configuration.
-func TestLostProof(t *testing.T) {
-	t.Parallel()
-	w, e := converged(t, 4, config("production", 1))
-	host := planned(t, e).Hosts[0].Name
-	edit(t, filepath.Join(root(t, w, host), "etc/macfleet/host.json"), `"power": {`, `"of another version": {`)
-	converges(t, e)
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
-	p := planned(t, e)
-	if s := p.Summarise(); s.Drift != 1 || s.Pending != 0 {
-		t.Errorf("summary %+v", s)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o644))
 }

@@ -22,8 +22,7 @@ import (
 func TestRunKeepsToItsForecast(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
+		parallel(t, fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2))
 			n := 2 + random.IntN(8)
 			limits := fleet.Rollout{MaxUnavailable: fleet.Share{Count: 1 + random.IntN(3)}, Canary: random.IntN(3), MinReady: random.IntN(2) * random.IntN(n),
@@ -99,9 +98,7 @@ func TestForecastOfWindow(t *testing.T) {
 		now := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
 		time.Sleep(time.Until(now))
 		window, err := fleet.ParseWindow("daily " + now.Format("15:04") + "-" + now.Add(2*time.Minute).Format("15:04"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.engine.Bounds = &plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{window}}}
 		w.want["tools"] = "t2"
 		p := planned(t, w.engine) // a host takes more than a minute by default, and less than two

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -34,35 +33,23 @@ func named(id string, epoch int64) plan.Run {
 // its lock; the marker says which run wrote it.
 func TestNewerRun(t *testing.T) {
 	t.Parallel()
-	w, older := converged(t, 4, config("production", 2))
-	older.Run = named("ann", 4)
-	p := planned(t, older)
-	host := p.Hosts[0].Name
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
-	p = planned(t, older)
-	newer := run(t, w, config("production", 2))
-	newer.Run, newer.Pins = named("bob", 5), older.Pins
-	converges(t, newer)
-	if err := w.Inject(host, "sleep-enabled"); err != nil {
-		t.Fatal(err)
-	}
-	r := performed(t, older, p)
-	var refused *hosts.Error
-	if len(r.Failures) != 1 || r.After.Summarise().Changes() != 1 {
-		t.Fatalf("result %+v", r)
-	}
-	// The worker meets it when it enters the host.
-	var trouble *plan.Trouble
-	if err := r.Failures[0].Err; (!errors.As(err, &refused) || refused.Code.String() != "newer-run") && (!errors.As(err, &trouble) || trouble.Code.String() != "newer-run" || !strings.Contains(trouble.Text, "bob@mac")) {
-		t.Errorf("it failed with %v", err)
-	}
-	h, _ := r.After.HostByServer(r.Failures[0].Action.ServerID)
-	m, _ := h.Seen.Marker.Get()
-	if m.Run == nil || m.Run.ID != "bob" || m.Run.Epoch != 5 || h.Seen.Entered == nil || h.Seen.Entered.ID != "bob" {
-		t.Errorf("marker %+v, entered %+v", m.Run, h.Seen.Entered)
-	}
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		converges(t, w.engine)
+		edited := func() { w.Change(func() { w.Machines[0].State["plain"] = "edited" }) }
+		edited()
+		p := planned(t, w.engine)
+		converges(t, w.next("bob", 5))
+		edited()
+		r := performed(t, w.engine, p)
+		if len(r.Failures) != 1 || r.After.Summarise().Changes() != 1 || troubleOf(r.Failures[0].Err).Code.String() != "newer-run" {
+			t.Fatalf("result %+v", r)
+		}
+		h, _ := r.After.HostByServer(r.Failures[0].Action.ServerID)
+		m, _ := h.Seen.Marker.Get()
+		if m.Run == nil || m.Run.ID != "bob" || m.Run.Epoch != 5 || h.Seen.Entered == nil || h.Seen.Entered.ID != "bob" {
+			t.Errorf("marker %+v, entered %+v", m.Run, h.Seen.Entered)
+		}
+	})
 }
 
 // TestLockLost: wherever the lock is lost, nothing more is changed, the run says why,

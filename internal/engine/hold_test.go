@@ -3,63 +3,57 @@ package engine_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// TestHoldDuringARun: someone holds a host while an apply is on it. The action that
-// has started by the time the run finds out is finished, and the hold is not lost. A run
-// that comes to the host only after the hold does nothing there.
+// TestHoldSinceThePlan: a run that comes to a host after someone held it does nothing there, and keeps the hold.
+// TestHeldInTheMiddle has a hold that comes while the run is on the host.
+func TestHoldSinceThePlan(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		w.want["plain"] = "b"
+		p, now := planned(t, w.engine), time.Now()
+		holdIt(t, w.Engine(), &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)})
+		r := performed(t, w.engine, p)
+		if r.Done != 0 || len(r.Failures) != 1 || troubleOf(r.Failures[0].Err).Code.String() != "held" {
+			t.Errorf("done %d, failures %+v", r.Done, r.Failures)
+		}
+		if held := r.After.Hosts[0].ActiveHold(); held == nil || held.Reason != "its fan" || !slices.Contains(held.In, plan.InMarker) {
+			t.Errorf("the hold is gone: %+v", r.After.Hosts[0].Held)
+		}
+		if freed := w.engine.Hold(t.Context(), r.After.Hosts, nil, nil); len(freed) != 1 || !freed[0].Done(nil) {
+			t.Errorf("%+v", freed)
+		}
+		converges(t, w.engine)
+	})
+}
+
+// TestHoldDuringARun: a hold that comes while a run writes the host's marker is not lost.
 func TestHoldDuringARun(t *testing.T) {
 	t.Parallel()
-	cfg := config("production", 1)
-	w, first := converged(t, 4, cfg)
-	e, other := run(t, w, cfg), run(t, w, cfg)
-	e.Pins, other.Pins = first.Pins, first.Pins
-	host := planned(t, first).Hosts[0]
-	for _, incident := range []string{"hostname-edited", "sleep-enabled"} {
-		if err := w.Inject(host.Name, incident); err != nil {
-			t.Fatal(err)
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		w.want["plain"] = "b"
+		p, now, other, once := planned(t, w.engine), time.Now(), w.Engine(), sync.Once{}
+		hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)}
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			if c.What == "RunChange" {
+				f.After = func() { once.Do(func() { holdIt(t, other, hold) }) }
+			}
+			return f
 		}
-	}
-	now := time.Now().UTC().Truncate(time.Second)
-	hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: now, Until: now.Add(time.Hour)}
-	p := planned(t, e)
-	var once sync.Once
-	e.Emit = func(ev engine.Event) {
-		if ev.Type == engine.Done && ev.Action.Step == "hostname" {
-			once.Do(func() { holdIt(t, other, hold) })
+		if r := performed(t, w.engine, p); r.Done != 1 || r.After.Hosts[0].ActiveHold() == nil {
+			t.Errorf("done %d, failures %+v, held %+v", r.Done, r.Failures, r.After.Hosts[0].Held)
 		}
-	}
-	r := performed(t, e, p)
-	if r.Done != 2 || len(r.Failures) > 0 {
-		t.Fatalf("%+v", r)
-	}
-	if held := r.After.Hosts[0].ActiveHold(); held == nil || held.Reason != "its fan" || !slices.Contains(held.In, plan.InMarker) {
-		t.Fatalf("the hold is gone: %+v", r.After.Hosts[0].Held)
-	}
-
-	freed := e.Hold(t.Context(), planned(t, e).Hosts, nil, nil)
-	if len(freed) != 1 || !freed[0].Done(nil) {
-		t.Fatalf("%+v", freed)
-	}
-	if err := w.Inject(host.Name, "hostname-edited"); err != nil {
-		t.Fatal(err)
-	}
-	if p = planned(t, e); len(p.Runnable()) == 0 {
-		t.Fatal("nothing is expected to be done")
-	}
-	holdIt(t, other, hold)
-	r = performed(t, e, p)
-	if r.Done != 0 || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "held: it is held by sam@desk") {
-		t.Errorf("%+v", r)
-	}
+	})
 }
 
 func holdIt(t *testing.T, e *engine.Engine, h *inventory.Hold) {
@@ -80,19 +74,16 @@ func holdIt(t *testing.T, e *engine.Engine, h *inventory.Hold) {
 // marker on a host that is not in it, or that shows another key already.
 func TestPlanFileOfAnUnknownHost(t *testing.T) {
 	t.Parallel()
-	w, _ := world(t, 4)
-	cfg := config("production", 1)
-	e := run(t, w, cfg)
-	p := planned(t, e)
-	for name, keys := range map[string]map[string]string{"not in it": {}, "another key": {p.Hosts[0].Server.ID: "SHA256:another"}} {
-		e.Approved = &plan.Approved{Digests: p.Approve().Digests, Keys: keys}
-		now := planned(t, e)
-		if r := performed(t, e, now); r.Done != 0 || len(now.Runnable()) > 0 || len(engine.Unpinned(now)) > 0 || r.Converged() {
-			t.Errorf("%s: %+v", name, r)
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		p := planned(t, w.engine)
+		for name, keys := range map[string]map[string]string{"not in it": {}, "another key": {p.Hosts[0].Server.ID: "SHA256:another"}} {
+			w.engine.Approved = &plan.Approved{Digests: p.Approve().Digests, Keys: keys}
+			now := planned(t, w.engine)
+			if r := performed(t, w.engine, now); r.Done != 0 || len(now.Runnable()) > 0 || len(engine.Unpinned(now)) > 0 || r.Converged() {
+				t.Errorf("%s: %+v", name, r)
+			}
 		}
-	}
-	e.Approved.Keys = p.Keys()
-	if r := performed(t, e, planned(t, e)); !r.Converged() {
-		t.Errorf("the whole file: %+v", r)
-	}
+		w.engine.Approved.Keys = p.Keys()
+		converges(t, w.engine)
+	})
 }

@@ -13,9 +13,7 @@ import (
 func runs(t *testing.T, m *mac.Machine, user, script string) string {
 	t.Helper()
 	r, err := m.Run(t.Context(), user, script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Exit != 0 {
 		t.Fatalf("%s: exit code %d: %s%s", script, r.Exit, r.Stdout, r.Stderr)
 	}
@@ -29,10 +27,7 @@ func TestHomebrew(t *testing.T) {
 	c := hostCore("production", 3)
 	w, e := converged(t, 6, c)
 	for i, version := range []string{"5.0.3", "6.0.18"} {
-		m, err := w.Mac(planned(t, e).Hosts[i].Server.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := macOf(t, w, planned(t, e).Hosts[i].Server.ID)
 		runs(t, m, "root", "xcodebuild -license accept")
 		installer := string(sandbox.Sample("https://acme.dev/homebrew-" + version + ".sh"))
 		runs(t, m, "m1", "cat >/tmp/install.sh <<'INSTALLER'\n"+installer+"INSTALLER\nNONINTERACTIVE=1 /bin/bash /tmp/install.sh && /opt/homebrew/bin/brew install git-lfs hashicorp/tap/packer && rm -rf ~/.homebrew /tmp/install.sh")
@@ -45,10 +40,7 @@ func TestHomebrew(t *testing.T) {
 	e = run(t, w, c)
 	converges(t, e)
 	for _, h := range planned(t, e).Hosts {
-		m, err := w.Mac(h.Server.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := macOf(t, w, h.Server.ID)
 		if got := runs(t, m, "m1", "xcode-select -p"); got != "/Applications/Xcode.app/Contents/Developer" {
 			t.Errorf("%s has %q selected", h.Name, got)
 		}

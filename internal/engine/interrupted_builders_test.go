@@ -15,7 +15,6 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/agents"
 	"github.com/macfleet/macfleet/internal/engine"
-	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
 	"github.com/macfleet/macfleet/internal/worldtest"
 )
@@ -69,6 +68,23 @@ func bakerIn(t *testing.T, dir string, c *fleet.Config) *baker {
 	return v
 }
 
+// bakersWorld returns the folder of a world in which a configuration was applied, unless it is fresh, and an incident happened.
+func bakersWorld(t *testing.T, c *fleet.Config, fresh bool, incident string) string {
+	t.Helper()
+	if fresh {
+		w, dir := world(t, 3)
+		must(t, w.Close())
+		return dir
+	}
+	dir := prepared(t, 3, c)
+	if incident != "" {
+		w := opened(t, dir)
+		inject(t, w, member(t, w), incident)
+		must(t, w.Close())
+	}
+	return dir
+}
+
 // onRequest kills the run before or behind a request.
 func onRequest(behind bool) func(v *baker, n int) func() bool {
 	return func(v *baker, n int) func() bool {
@@ -120,28 +136,12 @@ func TestBuilderInterrupted(t *testing.T) {
 	for _, row := range pairs(t, len(scenes), len(kinds)) {
 		scene, interruption := scenes[row[0]], bakerInterruptions()[kinds[row[1]]]
 		s := bakerScenes[scene]
-		t.Run(scene+", "+kinds[row[1]], func(t *testing.T) {
-			t.Parallel()
+		parallel(t, scene+", "+kinds[row[1]], func(t *testing.T) {
 			c := bakery()
 			if !s.tart {
 				c.Fleets[0].Groups[0].Spec.Tart = nil
 			}
-			var w *sandbox.World
-			var before string
-			if s.fresh {
-				w, before = world(t, 3)
-			} else {
-				before = prepared(t, 3, c)
-				w = opened(t, before)
-			}
-			if s.incident != "" {
-				if err := w.Inject(member(t, w), s.incident); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			before := bakersWorld(t, c, s.fresh, s.incident)
 			s.configure(c)
 			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 				v := bakerIn(t, worldtest.Copied(t, before), c)
@@ -166,9 +166,7 @@ func (v *baker) interrupted(t *testing.T, n int, interruption func(*baker, int) 
 	case !fell && (err != nil || !r.Converged()):
 		t.Errorf("not interrupted after %d: %v, failures %q", n, err, failed(r))
 	case fell:
-		if err := v.machine.Advance(2 * time.Minute); err != nil { // what was cut off has ended on the host
-			t.Fatal(err)
-		}
+		must(t, v.machine.Advance(2*time.Minute)) // what was cut off has ended on the host
 		v.engine.Run = named("sam", 2)
 		if r := apply(t, v.engine); !r.Converged() {
 			t.Errorf("interrupted after %d: failures %q, of the host %q, fenced %v", n, failed(r), codesOf(r.After, r.After.Hosts[0].Name), r.LeftFenced)
@@ -225,24 +223,9 @@ func TestRegistrationInterrupted(t *testing.T) {
 	})
 	for k := range states {
 		for _, again := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d, again %t", k, again), func(t *testing.T) {
-				t.Parallel()
+			parallel(t, fmt.Sprintf("%d, again %t", k, again), func(t *testing.T) {
 				c := builders(1)
-				var w *sandbox.World
-				var dir string
-				if !again {
-					w, dir = world(t, 3)
-				} else {
-					dir = prepared(t, 3, c)
-					w = opened(t, dir)
-					if err := w.Inject(member(t, w), "runner-deregistered"); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := w.Close(); err != nil {
-					t.Fatal(err)
-				}
-				v := bakerIn(t, dir, c)
+				v := bakerIn(t, bakersWorld(t, c, !again, map[bool]string{true: "runner-deregistered"}[again]), c)
 				var once sync.Once
 				v.machine.Watch(func(argv []string, _ map[string]string) {
 					if strings.HasSuffix(argv[0], "Runner.Listener") && slices.Contains(argv, "configure") {
@@ -254,19 +237,13 @@ func TestRegistrationInterrupted(t *testing.T) {
 					t.Fatal("it was not killed")
 				}
 				said, err := v.machine.Run(t.Context(), "root", "cd /Users/m1/actions-runner; for name in .credentials_rsaparams .credentials .runner svc.sh; do [ ! -e $name ] || echo $name; done")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				all, err := v.world.GitHub().Runners()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if !again {
 					states[k] = strings.TrimSpace(fmt.Sprintf("%d entries: %s", len(all), strings.Join(strings.Fields(string(said.Stdout)), " ")))
 				}
-				if err := v.machine.Advance(2 * time.Minute); err != nil {
-					t.Fatal(err)
-				}
+				must(t, v.machine.Advance(2*time.Minute))
 				converges(t, v.engine)
 				v.isRight(t, "")
 			})

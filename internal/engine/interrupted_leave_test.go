@@ -18,16 +18,12 @@ func TestLeaveInterrupted(t *testing.T) {
 	w := opened(t, before)
 	e := engineOf(t, w, nodes(1))
 	host := planned(t, e).Hosts[0]
-	if err := w.Inject(host.Name, "stuck-terminating-pods"); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, w, host.Name, "stuck-terminating-pods")
 	for i := 2; i < sandbox.StuckPods; i++ { // two are enough: each costs interruptions
 		pod := fmt.Sprintf("/api/v1/namespaces/default/pods/macfleet-sandbox-stuck-%02d-%s", i, host.Server.ID[:8])
 		patchObject(t, w, pod, `{"metadata":{"finalizers":null}}`)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	leaver := func(t *testing.T) *victim {
 		v := victimIn(t, worldtest.Copied(t, before))
 		v.spec.Tart, v.spec.TartKubelet = nil, nil
@@ -50,15 +46,7 @@ func TestLeaveInterrupted(t *testing.T) {
 			t.Errorf("a clean run leaves %s", file)
 		}
 	}
-	for name, interruption := range interruptions() {
-		const shares = 2
-		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
-				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return leaver(t).interruptedAt(t, n, interruption, want)
-				})
-			})
-		}
-	}
+	eachInterruption(t, 2, func(t *testing.T, n int, interruption interruption) bool {
+		return leaver(t).interruptedAt(t, n, interruption, want)
+	})
 }

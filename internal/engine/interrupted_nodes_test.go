@@ -64,16 +64,16 @@ func (v *victim) is(t *testing.T, host string) {
 	v.patient, v.hurried = v.engine.Hosts, overtaken(t, v.world, v.machine)
 }
 
-// interruptions are what may hit a run on a host, each after n others of its kind. They report
-// whether it fell. TestFaultMatrix has what hits calls of the cluster.
-func interruptions() map[string]func(v *victim, n int) (fell func() bool) {
-	return map[string]func(v *victim, n int) func() bool{
-		"the line breaks": onHost(mac.ConnectionBreaks), "killed": onHost(mac.Killed),
-	}
+// interruption hits a run on a host after n others of its kind, and reports whether it fell.
+type interruption func(v *victim, n int) (fell func() bool)
+
+// interruptions are what may hit a run on a host. TestFaultMatrix has what hits calls of the cluster.
+func interruptions() map[string]interruption {
+	return map[string]interruption{"the line breaks": onHost(mac.ConnectionBreaks), "killed": onHost(mac.Killed)}
 }
 
 // onHost interrupts on the Mac, or on the way to it.
-func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
+func onHost(kind mac.Interruption) interruption {
 	return func(v *victim, n int) func() bool {
 		v.engine.Hosts = v.hurried
 		v.machine.InterruptAfter(n, kind)
@@ -83,7 +83,7 @@ func onHost(kind mac.Interruption) func(v *victim, n int) func() bool {
 
 // interruptedAt applies what is configured with an interruption, and once more if it fell: then all
 // is as want says, and nothing exists twice.
-func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
+func (v *victim) interruptedAt(t *testing.T, n int, interruption interruption, want []string) bool {
 	t.Helper()
 	v.later(t)
 	p := planned(t, v.engine)
@@ -112,9 +112,7 @@ func (v *victim) interruptedAt(t *testing.T, n int, interruption func(*victim, i
 // later lets time pass on the host: its files tell only the second of a change.
 func (v *victim) later(t *testing.T) {
 	t.Helper()
-	if err := v.machine.Advance(2 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.machine.Advance(2*time.Second))
 }
 
 // freshProcess finds one kubelet, which was started after all that it runs from was
@@ -122,9 +120,7 @@ func (v *victim) later(t *testing.T) {
 func (v *victim) freshProcess(t *testing.T, n int) {
 	t.Helper()
 	all, err := v.machine.Kubelets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all = slices.DeleteFunc(all, func(k agent.Kubelet) bool { return !k.Runs() })
 	if len(all) != 1 || all[0].Version != v.spec.TartKubelet.Artifact.Version || all[0].MaxPods != *v.spec.TartKubelet.MaxPods {
 		t.Errorf("interrupted after %d: these kubelets run: %+v", n, all)
@@ -133,9 +129,7 @@ func (v *victim) freshProcess(t *testing.T, n int) {
 	const files = "/usr/local/bin/tart-kubelet /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist /etc/tart-kubelet/kubeconfig"
 	at := func(layout, text string) time.Time {
 		when, err := time.Parse(layout, strings.TrimSpace(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return when
 	}
 	started, changes, _ := strings.Cut(runs(t, v.machine, "root", fmt.Sprintf("ps -o lstart= -p %d; stat -f '%%Sc|%%N' %s", all[0].PID, files)), "\n")
@@ -154,9 +148,7 @@ func (v *victim) remains(t *testing.T) []string {
 		out = append(out, listed(t, v.machine.Root(), folder, true)...)
 	}
 	said, err := v.machine.Run(t.Context(), "root", "launchctl list | awk '{ print $3 }' | grep macfleet | sort; tart --version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out = append(out, strings.Split(string(said.Stdout), "\n")...)
 	return append(out, listed(t, v.dir, "kubernetes", false)...)
 }
@@ -191,9 +183,7 @@ func listed(t *testing.T, root, folder string, content bool) []string {
 		out = append(out, fmt.Sprintf("%s %.4x", name, sha256.Sum256(text)))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -208,14 +198,18 @@ func TestJoinInterrupted(t *testing.T) {
 	clean := joiner(t)
 	converges(t, clean.engine)
 	want := clean.remains(t)
+	eachInterruption(t, 2, func(t *testing.T, n int, interruption interruption) bool {
+		return joiner(t).interruptedAt(t, n, interruption, want)
+	})
+}
+
+// eachInterruption lets each interruption fall at one place after the other, in parallel shares. at reports whether it fell.
+func eachInterruption(t *testing.T, shares int, at func(t *testing.T, n int, interruption interruption) bool) {
+	t.Helper()
 	for name, interruption := range interruptions() {
-		const shares = 2
 		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
-				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return joiner(t).interruptedAt(t, n, interruption, want)
-				})
+			parallel(t, fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
+				everywhere(t, first, shares, func(t *testing.T, n int) bool { return at(t, n, interruption) })
 			})
 		}
 	}
@@ -247,14 +241,13 @@ func TestRollInterrupted(t *testing.T) {
 	rolls, kinds := slices.Sorted(maps.Keys(rollsOf())), slices.Sorted(maps.Keys(interruptions()))
 	for _, row := range pairs(t, len(rolls), len(kinds)) {
 		roll, kind := rolls[row[0]], kinds[row[1]]
-		t.Run(roll+", "+kind, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, roll+", "+kind, func(t *testing.T) {
 			rollsInterrupted(t, rollsOf()[roll], interruptions()[kind])
 		})
 	}
 }
 
-func rollsInterrupted(t *testing.T, configure func(*fleet.Spec, bool), interruption func(*victim, int) func() bool) {
+func rollsInterrupted(t *testing.T, configure func(*fleet.Spec, bool), interruption interruption) {
 	t.Helper()
 	v := victimIn(t, prepared(t, 3, nodes(1)))
 	second, want := true, map[bool][]string{}

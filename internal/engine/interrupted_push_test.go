@@ -59,8 +59,7 @@ func TestPushInterrupted(t *testing.T) {
 		step int
 	}{"killed": {mac.Killed, 1}, "the line breaks": {mac.ConnectionBreaks, 1}, // a prime falls anywhere in lines and packets
 		"the line breaks in the bytes": {mac.InputBreaks, 2503}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
 				return roller(t).interruptedAt(t, n*interruption.step, onHost(interruption.kind), want)
 			})

@@ -2,9 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/worldtest"
-	"github.com/macfleet/macfleet/plan"
 )
 
 // TestReleaseInterrupted interrupts the release of a Mac that runs a Pod anywhere: at each command on it, and before each
@@ -27,9 +22,7 @@ func TestReleaseInterrupted(t *testing.T) {
 	releaser := func(t *testing.T) *victim {
 		v := installsFast(t, prepared(t, 3, nodes(1)))
 		v.engine.Config.Fleets[0].Groups[0].Replicas = 0
-		if err := v.world.RunPod(member(t, v.world), "default", "job"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, v.world.RunPod(member(t, v.world), "default", "job"))
 		return v
 	}
 	clean := releaser(t)
@@ -47,22 +40,17 @@ func TestReleaseInterrupted(t *testing.T) {
 			t.Errorf("a clean run leaves %s", file)
 		}
 	}
-	for name, interruption := range interruptions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
-				v := releaser(t)
-				fell := v.endsAs(t, n, interruption, want)
-				if pins, err := v.engine.Pins.All(); err != nil || len(pins) > 0 {
-					t.Errorf("interrupted after %d: pins %+v, %v", n, pins, err)
-				}
-				if got := names(t, v.world); !slices.Equal(got, pool) {
-					t.Errorf("interrupted after %d: the pool had %q, and has %q", n, pool, got)
-				}
-				return fell
-			})
-		})
-	}
+	eachInterruption(t, 1, func(t *testing.T, n int, interruption interruption) bool {
+		v := releaser(t)
+		fell := v.endsAs(t, n, interruption, want)
+		if pins, err := v.engine.Pins.All(); err != nil || len(pins) > 0 {
+			t.Errorf("interrupted after %d: pins %+v, %v", n, pins, err)
+		}
+		if got := names(t, v.world); !slices.Equal(got, pool) {
+			t.Errorf("interrupted after %d: the pool had %q, and has %q", n, pool, got)
+		}
+		return fell
+	})
 }
 
 // TestClaimInterrupted interrupts the claim of a server that was released before, up to its first Node, as
@@ -70,17 +58,9 @@ func TestReleaseInterrupted(t *testing.T) {
 func TestClaimInterrupted(t *testing.T) {
 	t.Parallel()
 	claimer, want := claimers(t)
-	for name, interruption := range interruptions() {
-		const shares = 2
-		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
-				everywhere(t, first, shares, func(t *testing.T, n int) bool {
-					return claimer(t).endsAs(t, n, interruption, want)
-				})
-			})
-		}
-	}
+	eachInterruption(t, 2, func(t *testing.T, n int, interruption interruption) bool {
+		return claimer(t).endsAs(t, n, interruption, want)
+	})
 }
 
 // TestUndoneClaimInterrupted interrupts a claim that is undone, because the server cannot be renamed at its end. When it
@@ -88,28 +68,23 @@ func TestClaimInterrupted(t *testing.T) {
 func TestUndoneClaimInterrupted(t *testing.T) {
 	t.Parallel()
 	claimer, want := claimers(t)
-	for name, interruption := range interruptions() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			everywhere(t, 0, 1, func(t *testing.T, n int) bool {
-				v := claimer(t)
-				honest := v.engine.Servers
-				v.engine.Servers = keepsNames{honest}
-				p := planned(t, v.engine)
-				fell := interruption(v, n)
-				performed(t, v.engine, p)
-				v.engine.Servers = honest
-				if !fell() {
-					if left := remains(t, v.machine.Root()); slices.ContainsFunc(left, func(file string) bool { return strings.Contains(file, "macfleet") }) {
-						t.Errorf("a claim that is undone leaves %q", left)
-					}
-					return false
-				}
-				v.recovers(t, n, want)
-				return true
-			})
-		})
-	}
+	eachInterruption(t, 1, func(t *testing.T, n int, interruption interruption) bool {
+		v := claimer(t)
+		honest := v.engine.Servers
+		v.engine.Servers = keepsNames{honest}
+		p := planned(t, v.engine)
+		fell := interruption(v, n)
+		performed(t, v.engine, p)
+		v.engine.Servers = honest
+		if !fell() {
+			if left := remains(t, v.machine.Root()); slices.ContainsFunc(left, func(file string) bool { return strings.Contains(file, "macfleet") }) {
+				t.Errorf("a claim that is undone leaves %q", left)
+			}
+			return false
+		}
+		v.recovers(t, n, want)
+		return true
+	})
 }
 
 // keepsNames are servers that cannot be renamed.
@@ -130,9 +105,7 @@ func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
 	converges(t, v.engine)
 	*replicas = 1
 	server := planned(t, v.engine).Hosts[0].Server.ID
-	if err := v.world.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.world.Close())
 	claimer = func(t *testing.T) *victim {
 		v := victimOf(t, worldtest.Copied(t, before))
 		v.is(t, server)
@@ -146,18 +119,14 @@ func claimers(t *testing.T) (claimer func(*testing.T) *victim, want []string) {
 // installsFast opens a world whose provider installs macOS in no time, and whose servers may be erased.
 func installsFast(t *testing.T, dir string) *victim {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "scaleway", "settings.json"), []byte(`{"reinstall": "1ms"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	v := victimIn(t, dir)
-	v.engine.FleetKeys = []plan.FleetKey{hosts.FleetKey(fleetKey(t, v.world))}
-	v.engine.Install = engine.Install{Within: time.Minute, Every: 5 * time.Millisecond}
+	installs(t, v.world, v.engine)
 	v.engine.Drain = engine.Drain{Within: time.Minute, Every: 5 * time.Millisecond}
 	return v
 }
 
 // endsAs applies with an interruption, and again. Then all is as want says. It reports whether the interruption fell.
-func (v *victim) endsAs(t *testing.T, n int, interruption func(*victim, int) func() bool, want []string) bool {
+func (v *victim) endsAs(t *testing.T, n int, interruption interruption, want []string) bool {
 	t.Helper()
 	p := planned(t, v.engine)
 	fell := interruption(v, n)
@@ -176,9 +145,7 @@ func (v *victim) endsAs(t *testing.T, n int, interruption func(*victim, int) fun
 // 70 seconds.
 func (v *victim) recovers(t *testing.T, n int, want []string) {
 	t.Helper()
-	if err := v.machine.Advance(2 * time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.machine.Advance(2*time.Minute))
 	if r := apply(t, v.engine); !r.Converged() {
 		t.Errorf("interrupted after %d: failures %+v, actions left %+v", n, r.Failures, r.After.Actions)
 	}

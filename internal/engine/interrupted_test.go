@@ -29,51 +29,34 @@ func TestApplyInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	clean, _ := converged(t, 3, hostCore("production", 1))
 	want := remains(t, root(t, clean, member(t, clean)))
-	for name, kind := range map[string]mac.Interruption{"the line breaks": mac.ConnectionBreaks, "killed": mac.Killed} {
-		const shares = 4 // of the interruptions: they are many
-		for first := range shares {
-			t.Run(fmt.Sprintf("%s, share %d", name, first), func(t *testing.T) {
-				t.Parallel()
-				everywhere(t, first, shares, func(t *testing.T, n int) bool { return interruptOnce(t, n, kind, want) })
-			})
-		}
-	}
+	eachInterruption(t, 4, func(t *testing.T, n int, interruption interruption) bool {
+		return interruptOnce(t, n, interruption, want)
+	})
 }
 
 // interruptOnce sets a host up with an interruption after n tools. It reports whether the
 // interruption fell: not after the last tool.
-func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bool {
+func interruptOnce(t *testing.T, n int, interruption interruption, want []string) bool {
 	t.Helper()
 	declares(t, 4, "a change that was cut off is taken back before anyone may repeat it")
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
 	p := planned(t, e)
 	host := p.Hosts[0].Server.ID
-	machine, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patient := e.Hosts
-	e.Hosts = overtaken(t, w, machine)
-	machine.InterruptAfter(n, kind)
+	v := &victim{world: w, engine: e}
+	v.is(t, host)
+	machine, fell := v.machine, interruption(v, n)
 	performed(t, e, p)
-	e.Hosts = patient
-	if !machine.Interrupted() {
+	if !fell() {
 		return false
 	}
 	before, err := machine.SessionSince()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A guarded change that was cut off is taken back by the host before anyone
-	// may change it again.
+	must(t, err)
 	for range 3 {
 		if r := apply(t, e); r.Converged() {
 			break
 		}
-		if err := machine.Advance(2 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must(t, machine.Advance(2*time.Minute))
 	}
 	if p := planned(t, e); len(p.Actions) > 0 || !p.Summarise().Complete() {
 		t.Errorf("interrupted after %d: %q is left", n, codesOf(p, p.Hosts[0].Name))
@@ -82,9 +65,7 @@ func interruptOnce(t *testing.T, n int, kind mac.Interruption, want []string) bo
 		t.Errorf("interrupted after %d: files (-want +got):\n%s", n, cmp.Diff(want, got))
 	}
 	after, err := machine.SessionSince()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !before.IsZero() && !after.Equal(before) {
 		t.Errorf("interrupted after %d: a healthy session was ended", n)
 	}
@@ -165,9 +146,7 @@ func remains(t *testing.T, root string) []string {
 			out = append(out, fmt.Sprintf("%s %d bytes", name, len(text)))
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return out
 }
@@ -176,8 +155,6 @@ func remains(t *testing.T, root string) []string {
 func tries(t *testing.T, machine *mac.Machine) []mac.PasswordTry {
 	t.Helper()
 	all, err := machine.PasswordTries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }

@@ -21,14 +21,11 @@ func TestLocalNetwork(t *testing.T) {
 		says            string // of a host that is set up
 		denied          bool   // until someone clicks
 	}{
-		"26":                  {os: "Tahoe", pool: "26.3", rule: "version"},
-		"15.5":                {os: "Sequoia", pool: "15.5", rule: "version"},
 		"15.2":                {os: "Sequoia", pool: "15.2", rule: "version", says: "warning local-network-click", denied: true},
 		"27":                  {os: "Tahoe", pool: "26.3", later: "27.0", rule: "version", says: "warning local-network-unproven"},
 		"27 ignores the list": {os: "Tahoe", pool: "26.3", later: "27.0", rule: "ignored", says: "warning local-network-unproven", denied: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			c := config("production", 1)
 			c.Fleets[0].OS = tc.os
 			c.Fleets[0].Groups[0].Spec = fleet.Spec{AutoLogin: &fleet.AutoLogin{}, LocalNetwork: &fleet.LocalNetwork{},
@@ -42,9 +39,7 @@ func TestLocalNetwork(t *testing.T) {
 			if err == nil && tc.later != "" {
 				err = m.SetSwitch("macos", tc.later)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			expect := func(want ...string) {
 				t.Helper()
 				want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
@@ -62,9 +57,7 @@ func TestLocalNetwork(t *testing.T) {
 			if len(p.Actions) > 0 {
 				t.Errorf("the next plan has %v", p.Actions)
 			}
-			if err := m.StartVM("vm"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.StartVM("vm"))
 			r := apply(t, e)
 			if tc.denied != (len(r.Failures) == 1) {
 				t.Errorf("failures %v", r.Failures)
@@ -80,9 +73,7 @@ func TestLocalNetwork(t *testing.T) {
 				t.Errorf("it says %q", got)
 			}
 			// Someone clicks, and the next run tries again, without a restart.
-			if err := m.SetSwitch("local-network", "clicked"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.SetSwitch("local-network", "clicked"))
 			converges(t, e)
 			expect()
 		})
@@ -101,9 +92,7 @@ func onSystem(t *testing.T, version string, c *fleet.Config) (*sandbox.World, *e
 		if err == nil {
 			err = m.SetSwitch("macos", version)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	e := engineOf(t, w, c)
 	converges(t, e)

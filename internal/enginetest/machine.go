@@ -18,6 +18,7 @@ import (
 // Machine is a Mac. Its exported fields may be changed within World.Change.
 type Machine struct {
 	Server   inventory.Server
+	Serial   string            // that it reports
 	State    map[string]string // values of its steps, by step
 	Root     bool              // passwordless sudo works
 	Away     bool              // no connection succeeds
@@ -25,11 +26,11 @@ type Machine struct {
 	FullDisk bool              // every write fails
 	Slow     time.Duration     // added to the latency of each call
 	Blurred  time.Duration     // how much later than it did its kubelet seems to have started
-	Skew     time.Duration     // of its clock
 	Late     time.Duration     // added to the time until its kubelet's first heartbeat
 	Refuses  string            // a value that makes its kubelet exit at once
 	Silent   string            // a value with which its kubelet runs, but never reports to the cluster
 	Agent    Agent             // its CI agent
+	Refusals []plan.Refusal    // passwords that were tried on it
 
 	granted   string // which key of State gave root
 	pending   map[plan.StepID]bool
@@ -37,9 +38,7 @@ type Machine struct {
 	marker    string
 	claim     *plan.Claim
 	entered   plan.Run
-	refusals  []plan.Refusal
 	key       string
-	serial    string
 	boots     int
 	installs  int
 	up        time.Time // when it has booted
@@ -235,7 +234,7 @@ func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 	m := c.machine
 	seen := plan.HostSeen{Key: m.key, Fingerprint: m.fingerprint(), Pinned: c.target.Trust.Pin != nil, Path: "memory"}
 	err := c.call(ctx, "observe", func(f Fault) error {
-		seen.Root, seen.Serial, seen.OSVersion = m.Root, inventory.Present(m.serial), inventory.Present("26.3")
+		seen.Root, seen.Serial, seen.OSVersion = m.Root, inventory.Present(m.Serial), inventory.Present("26.3")
 		seen.Marker, seen.Claim = inventory.Absent[plan.Marker](), inventory.Absent[plan.Claim]()
 		if c.marker = m.marker; m.marker != "" {
 			mark, err := plan.ParseMarker(m.marker)
@@ -252,7 +251,7 @@ func (c *conn) Observe(ctx context.Context, probes []plan.Probe) plan.HostSeen {
 		if m.entered.ID != "" {
 			seen.Entered = &plan.Entered{ID: m.entered.ID, Who: m.entered.Who, Epoch: m.entered.Epoch}
 		}
-		seen.Refusals = slices.Clone(m.refusals)
+		seen.Refusals = slices.Clone(m.Refusals)
 		seen.Facts = c.answers(probes, f)
 		return nil
 	})
@@ -294,8 +293,11 @@ const dead = "dead"
 // answer is "VALUE PROCESS STARTED NODE VM VM …".
 func (c *conn) answer(p plan.Probe) string {
 	m := c.machine
-	if p.Script == AgentState {
+	switch {
+	case p.Script == AgentState:
 		return m.agentState()
+	case len(p.Args) == 0: // of its clock
+		return fmt.Sprint(time.Now().Unix())
 	}
 	process := orNone(m.process)
 	if m.process == m.Refuses && m.Refuses != "" {
