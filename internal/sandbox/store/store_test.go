@@ -25,7 +25,9 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "value.json")
 	want := value{"<acme>", 7}
-	must(t, store.WriteJSON(path, want))
+	if err := store.WriteJSON(path, want); err != nil {
+		t.Fatal(err)
+	}
 	data, err := os.ReadFile(path)
 	if text := "{\n  \"name\": \"<acme>\",\n  \"count\": 7\n}\n"; err != nil || string(data) != text {
 		t.Errorf("the file holds %q, want %q (%v)", data, text, err)
@@ -50,7 +52,9 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		"{\"name\": \"a\"}\n{}":   ":2:",
 		"{\"name\": \"a\", \"count\": \"\\u0000\"": path,
 	} {
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		err := store.ReadJSON(path, &value{})
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want an error with %s", text, err, want)
@@ -62,7 +66,9 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "value.json")
-	must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700))
+	if err := os.MkdirAll(filepath.Join(path, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := store.WriteJSON(path, value{}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a write over a folder: %v", err)
 	}
@@ -83,7 +89,9 @@ func TestLockExcludes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	counter := filepath.Join(dir, "counter.json")
-	must(t, store.WriteJSON(counter, value{}))
+	if err := store.WriteJSON(counter, value{}); err != nil {
+		t.Fatal(err)
+	}
 	lockers := []*store.Locker{store.NewLocker(filepath.Join(dir, "lock")), store.NewLocker(filepath.Join(dir, "lock"))}
 	var group sync.WaitGroup
 	for i := range 8 {
@@ -113,15 +121,5 @@ func TestLockExcludes(t *testing.T) {
 	}
 	if _, err := store.NewLocker(filepath.Join(dir, "none", "lock")).Lock(); err == nil {
 		t.Error("a lock in a missing folder")
-	}
-}
-
-// must ends the test at the first error.
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
