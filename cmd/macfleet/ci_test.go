@@ -75,9 +75,7 @@ func (h *hub) wants(r ran, failed string, texts ...string) {
 		h.t.Fatalf("step %q failed, wanted %q\n%s", r.failed, failed, r.log)
 	}
 	for _, text := range texts {
-		if !strings.Contains(r.log+r.summary, text) {
-			h.t.Errorf("the job does not print %q:\n%s\n%s", text, r.log, r.summary)
-		}
+		has(h.t, r.log+r.summary, text, "what the job prints")
 	}
 }
 
@@ -127,9 +125,7 @@ func TestPullRequest(t *testing.T) {
 	}
 	h.wants(h.job(w, "comment", nil), "")
 	h.wants(h.job(w, "comment", nil), "")
-	if got := h.calls(); got != "comment\ncomment 1001 edited\n" {
-		t.Errorf("comments: %s", got)
-	}
+	equal(t, h.calls(), "comment\ncomment 1001 edited\n", "comments")
 
 	// Artifacts of the same name from a fork, a branch, a tag called main or another workflow are
 	// ignored; only a record of drift.yml on a commit of main is used.
@@ -297,9 +293,7 @@ func TestWorkflowRules(t *testing.T) {
 			}
 			raw, err := json.Marshal(j)
 			must(t, err)
-			if strings.Contains(string(raw), "secrets.") != (j.Environment != "") {
-				t.Errorf("%s: job %s: secrets and an environment go together", name, id)
-			}
+			equal(t, strings.Contains(string(raw), "secrets."), j.Environment != "", name, "job", id, "secrets and an environment go together")
 			if writes(j) && strings.Contains(string(raw), "secrets.") {
 				t.Errorf("%s: job %s writes to GitHub and has the fleet's credentials", name, id)
 			}

@@ -88,7 +88,5 @@ func TestTraces(t *testing.T) {
 	h.wants(h.job(w, "observed", nil), "")
 	h.context["needs.observed.result"] = "success"
 	h.wants(h.job(w, "plan", nil), "validate")
-	if got := strings.Join(outsiders(), ""); !strings.Contains(got, "../key") {
-		t.Errorf("found %q", got)
-	}
+	has(t, strings.Join(outsiders(), ""), "../key", "found")
 }

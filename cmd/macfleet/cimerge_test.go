@@ -103,9 +103,7 @@ func TestVerifyCanary(t *testing.T) {
 	h.fleets("canary")
 	host := strings.Fields(h.macfleet("canary", "hosts", "-o", "name"))[0]
 	j := w.Jobs["canary"]
-	if needs := w.Jobs["plan-production"].Needs; needs != "canary" {
-		t.Errorf("production's plan needs %v", needs)
-	}
+	equal(t, w.Jobs["plan-production"].Needs, "canary", "what the plan of production needs")
 	proof := func(name string) workflow {
 		var steps []step
 		for _, s := range j.Steps {
@@ -183,7 +181,5 @@ func TestDriftIssue(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(h.artifacts, "drift-production")))
 	calls, r := night("drift")
 	h.wants(r, "Fetch the observation")
-	if calls != "" {
-		t.Errorf("gh was called with %q", calls)
-	}
+	equal(t, calls, "", "gh was called with")
 }

@@ -57,9 +57,7 @@ func TestCopiedWorld(t *testing.T) {
 				t.Fatalf("the original's plan does not say %q:\n%s", says, want)
 			}
 			for how, folder := range copies {
-				if got := strings.ReplaceAll(runAt(t, 0, at(folder), "plan"), folder, world); got != want {
-					t.Errorf("the copy of %s says\n%s\nthe original\n%s", how, got, want)
-				}
+				equal(t, strings.ReplaceAll(runAt(t, 0, at(folder), "plan"), folder, world), want, "the copy of", how, "says")
 			}
 		})
 	}

@@ -27,14 +27,10 @@ ssh {
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	configuration := bareConfiguration + "fleet \"builders\" {\n  os = \"Tahoe\"\n  group \"m2\" {\n    type     = \"M2-L\"\n    replicas = 3\n  }\n  hostname {}\n}\n"
-	if err := os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(configuration), 0o600))
 	command := func(limit string, words ...string) (string, int) {
 		cmd := exec.Command("sh", append([]string{"-c", `ulimit -n "$1" && shift && exec "$@"`, "sh", limit}, words...)...)
 		cmd.Env = append(os.Environ(), "HOME="+dir)
@@ -47,9 +43,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	// Under this name the test binary is macfleet.
 	name := filepath.Join(t.TempDir(), "macfleet")
-	if err := os.Symlink(self, name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(self, name))
 	line := []string{name, "-C", dir, "--sandbox=" + filepath.Join(dir, "world"), "--sandbox-hosts", "6", "plan"}
 	whole, code := command("4096", line...)
 	if code != 0 || !strings.Contains(whole, "Plan: ") {

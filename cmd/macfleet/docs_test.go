@@ -81,9 +81,7 @@ func TestDocsCommands(t *testing.T) {
 			}
 			for _, words := range commandLines(t, b) {
 				read++
-				if why := unparsed(words); why != "" {
-					t.Errorf("%s: macfleet %s: %s", b.place(), strings.Join(words, " "), why)
-				}
+				equal(t, unparsed(words), "", b.place(), "macfleet", strings.Join(words, " "))
 			}
 		}
 	}
@@ -153,9 +151,7 @@ func TestRunbook(t *testing.T) {
 			code = practise[1:] // a situation with many causes: the incident is one
 		}
 		for _, part := range []string{"**Means:**", "**Do:**", "**Call someone"} {
-			if !strings.Contains(section, part) {
-				t.Errorf("%q lacks %s", title, part)
-			}
+			has(t, section, part, title)
 		}
 		if practise == nil {
 			continue

@@ -32,9 +32,7 @@ type week struct {
 func newWeek(t *testing.T) *week {
 	t.Helper()
 	w := &week{t: t, dir: t.TempDir(), now: time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC), firing: map[string]bool{}}
-	if err := copyExample(w.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, copyExample(w.dir))
 	return w
 }
 
@@ -59,9 +57,7 @@ func (w *week) world(do func(*sandbox.World) error) {
 			err = cerr
 		}
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 func (w *week) inject(host, incident string) {
@@ -76,9 +72,7 @@ func (w *week) broken(pattern string, while func()) {
 		w.t.Fatalf("no %s: %v", pattern, err)
 	}
 	was, err := os.ReadFile(files[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.write(files[0], "{")
 	while()
 	w.write(files[0], string(was))
@@ -86,9 +80,7 @@ func (w *week) broken(pattern string, while func()) {
 
 func (w *week) write(file, text string) {
 	w.t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // passes advances the clocks by half a day, here and on the hosts.
@@ -202,9 +194,7 @@ func TestDriftOverAWeek(t *testing.T) {
 			t.Errorf("%s: the fingerprint of %q is %s", at, known, print)
 		}
 		expired := w.now.After(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
-		if slices.Contains(notices, "ignore-expired") != expired {
-			t.Errorf("%s: notices %q", at, notices)
-		}
+		equal(t, slices.Contains(notices, "ignore-expired"), expired, at, "notices", notices)
 	}
 	look := func(exit int, complete bool, known string, want ...string) {
 		t.Helper()

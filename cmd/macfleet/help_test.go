@@ -86,18 +86,14 @@ func TestHelpExamples(t *testing.T) {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
-			if why := misread(line); why != "" {
-				t.Errorf("%s: %s: %s", c.CommandPath(), strings.TrimSpace(line), why)
-			}
+			equal(t, misread(line), "", c.CommandPath(), strings.TrimSpace(line))
 		}
 	})
 	for _, topic := range topics {
 		for line := range strings.Lines(topic.text) {
 			if strings.HasPrefix(line, "  --") {
 				options, _, _ := strings.Cut(strings.TrimSpace(line), "   ")
-				if why := misread("macfleet hosts " + options); why != "" {
-					t.Errorf("%s: %s: %s", topic.name, options, why)
-				}
+				equal(t, misread("macfleet hosts "+options), "", topic.name, options)
 			}
 		}
 	}

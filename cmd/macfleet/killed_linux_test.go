@@ -89,9 +89,7 @@ func (p place) killedAt(n int) bool {
 	if err == nil {
 		err = first.Start()
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	one := make([]byte, 1) // reads no further: the process continues while its pipe has room
 	for seen := 0; seen < n; {
 		if _, err := out.Read(one); errors.Is(err, io.EOF) {
@@ -103,20 +101,14 @@ func (p place) killedAt(n int) bool {
 			seen++
 		}
 	}
-	if err := first.Process.Signal(syscall.SIGKILL); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, first.Process.Signal(syscall.SIGKILL))
 	_ = first.Wait() // the record says how it ended
 	r, path := p.lastRecord()
 	killed := path != "" && r.Outcome() == runlog.BrokeOff
 	stdout, stderr := p.says(app.ExitDone, "plan")
-	if told := strings.Contains(stderr, " was interrupted at "); told != killed {
-		p.t.Errorf("killed after %d: interrupted %t, and the next plan prints\n%s%s", n, killed, stdout, stderr)
-	}
+	equal(p.t, strings.Contains(stderr, " was interrupted at "), killed, "killed after", n, "the next plan prints", stdout, stderr)
 	stdout, _ = p.says(app.ExitDone, "apply", "--auto-approve")
-	if !strings.Contains(stdout, "6/6 hosts converged") {
-		p.t.Errorf("killed after %d, the next apply says\n%s", n, stdout)
-	}
+	has(p.t, stdout, "6/6 hosts converged", "killed after", n, "the next apply says")
 	p.says(app.ExitDone, "plan", "--detailed-exitcode")
 	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "not locked") {
 		p.t.Errorf("killed after %d: %s", n, stdout)
@@ -137,9 +129,7 @@ func (p place) lastRecord() (runlog.Record, string) {
 		return runlog.Record{}, ""
 	}
 	r, err := runlog.Read(path)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return r, path
 }
 
@@ -164,8 +154,6 @@ func (p place) lasting() []string {
 		out = append(out, fmt.Sprintf("%s %s", info.Mode(), regexp.MustCompile(`[0-9a-f]{32,}`).ReplaceAllString(short, "*")))
 		return err
 	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return out
 }

@@ -31,9 +31,7 @@ type place struct {
 func newPlace(t *testing.T) place {
 	t.Helper()
 	p := place{t: t, dir: t.TempDir()}
-	if err := copyExample(p.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, copyExample(p.dir))
 	return p
 }
 
@@ -80,17 +78,13 @@ const pipeSize = 1031
 func (p place) pausing() *pausing {
 	p.t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), pipeSize, 4096); errno != 0 {
 		p.t.Fatal(errno)
 	}
 	a := &pausing{place: p, cmd: p.command(context.Background(), "apply", "--auto-approve", "--json", "--parallelism", "1", shortLock), out: r, lines: bufio.NewReaderSize(r, 64)}
 	a.cmd.Stdout = w
-	if err := a.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, a.cmd.Start())
 	_ = w.Close() // now held by the process
 	p.t.Cleanup(func() { _ = r.Close() })
 	for !strings.Contains(a.read(), `"type":"apply_complete"`) {
@@ -144,9 +138,7 @@ func (a *pausing) writing() bool {
 // keeps locked until its end, does not count.
 func (a *pausing) locks() bool {
 	text, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	records, _ := filepath.Glob(filepath.Join(a.dir, "world", "runs", "*"))
 	own := make(map[string]bool) // by inode
 	for _, name := range records {
@@ -164,9 +156,7 @@ func (a *pausing) locks() bool {
 
 func (a *pausing) signal(s syscall.Signal) {
 	a.t.Helper()
-	if err := a.cmd.Process.Signal(s); err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, a.cmd.Process.Signal(s))
 }
 
 // stop stops the process while it holds no lock that others need.
@@ -198,9 +188,7 @@ func (p place) macs() map[string]string {
 		out[name] = fmt.Sprintf("%x", sha256.Sum256(text))
 		return err
 	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return out
 }
 
@@ -219,9 +207,7 @@ func (p place) writes(from int) []string {
 func (p place) record() string {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "world", "access.log"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return string(text)
 }
 
@@ -235,9 +221,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Errorf("without waiting: %s", stderr)
 	}
 	stdout, _ := p.says(app.ExitDone, "plan")
-	if !strings.Contains(stdout, "[apply-in-progress]") {
-		t.Errorf("a plan meanwhile says %s", stdout)
-	}
+	has(t, stdout, "[apply-in-progress]", "a plan meanwhile says")
 	if _, stderr := p.says(app.ExitError, "hosts", "forget-key", "no-such-host"); !strings.Contains(stderr, " applying acme-production since ") {
 		t.Errorf("a command without a lock: %s", stderr)
 	}
@@ -248,15 +232,11 @@ func TestTwoAtOnce(t *testing.T) {
 	if err == nil {
 		err = second.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := bufio.NewScanner(errs)
 	for lines.Scan() && !strings.Contains(lines.Text(), "Waiting for the lock of acme-production: ") {
 	}
-	if code := first.end(); code != app.ExitDone {
-		t.Errorf("the first exited with %d:\n%s", code, strings.Join(first.said, ""))
-	}
+	equal(t, first.end(), app.ExitDone, "the first exited with", strings.Join(first.said, ""))
 	for lines.Scan() {
 	}
 	if err := second.Wait(); err != nil || !strings.Contains(out.String(), "No changes. All 6 hosts") {
@@ -274,9 +254,7 @@ func TestStoppedPastTheLock(t *testing.T) {
 	p.says(app.ExitDone, "apply", "--auto-approve")
 	from, before := len(p.record()), p.macs()
 	first.signal(syscall.SIGCONT)
-	if code := first.end(); code != app.ExitIncomplete {
-		t.Errorf("exit code %d", code)
-	}
+	equal(t, first.end(), app.ExitIncomplete, "exit code")
 	if text := strings.Join(first.said, ""); !strings.Contains(text, "lock-lost: ") || !strings.Contains(text, `"lock_lost":"`) {
 		t.Errorf("it says\n%s", text)
 	}
@@ -310,9 +288,7 @@ func TestInterruptReleasesTheLock(t *testing.T) {
 	p := newPlace(t)
 	first := p.pausing()
 	first.signal(syscall.SIGINT)
-	if code := first.end(); code != app.ExitIncomplete {
-		t.Errorf("exit code %d:\n%s", code, strings.Join(first.said, ""))
-	}
+	equal(t, first.end(), app.ExitIncomplete, "exit code", strings.Join(first.said, ""))
 	if stdout, _ := p.says(app.ExitDone, "lock", "status"); !strings.Contains(stdout, "not locked") {
 		t.Errorf("status: %s", stdout)
 	}

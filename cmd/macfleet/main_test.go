@@ -198,14 +198,32 @@ func requests(ts *testscript.TestScript, neg bool, args []string) {
 func TestWatchdogs(t *testing.T) {
 	t.Parallel()
 	ours, err := os.ReadFile("../../hosts/watchdog.pl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	theirs, err := os.ReadFile("../../internal/sandbox/mac/watchdog.pl")
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	equal(t, string(ours), string(theirs), "hosts/watchdog.pl")
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if string(ours) != string(theirs) {
-		t.Error("hosts/watchdog.pl and internal/sandbox/mac/watchdog.pl differ")
+}
+
+func equal[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v\n got %#v\nwant %#v", what, got, want)
+	}
+}
+
+func has(t testing.TB, text, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: %q is not in\n%s", what, part, text)
 	}
 }

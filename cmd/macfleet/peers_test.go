@@ -36,9 +36,7 @@ func (a *ambush) Write(line []byte) (int, error) {
 func TestApplyCutInChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := copyExample(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, copyExample(dir))
 	folder := filepath.Join(dir, "world")
 	macfleet := func(wanted int, out *ambush, args ...string) {
 		t.Helper()
@@ -85,7 +83,5 @@ func TestApplyCutInChange(t *testing.T) {
 	macfleet(app.ExitDone, &ambush{}, "apply", "--auto-approve")
 	var plan ambush
 	macfleet(app.ExitDone, &plan, "plan", "--detailed-exitcode")
-	if !strings.Contains(plan.String(), "No changes") {
-		t.Errorf("plan afterwards:\n%s", &plan)
-	}
+	has(t, plan.String(), "No changes")
 }

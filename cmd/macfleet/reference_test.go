@@ -33,9 +33,7 @@ func TestReference(t *testing.T) {
 	const file = "../../docs/reference/commands.md"
 	want := commandsPage(tree())
 	if *updateReference {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(want), 0o644))
 	}
 	if have, err := os.ReadFile(file); err != nil || string(have) != want {
 		t.Errorf("docs/reference/commands.md is not as the commands are (%v); go test ./cmd/macfleet -run TestReference -update writes it", err)
@@ -134,12 +132,8 @@ func TestManPages(t *testing.T) {
 		if *manDir == "" {
 			continue
 		}
-		if err := os.MkdirAll(*manDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(*manDir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(*manDir, 0o755))
+		must(t, os.WriteFile(filepath.Join(*manDir, name), []byte(text), 0o644))
 	}
 }
 

@@ -22,15 +22,11 @@ func TestRemediesNameWhatThereIs(t *testing.T) {
 	followed := 0
 	for _, name := range append(files, "../../internal/view/testdata/errors-pipe.txt") {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, line := range strings.Split(string(text), "\n") {
 			for _, command := range commandsIn(line) {
 				followed++
-				if why := unknownIn(command); why != "" {
-					t.Errorf("%s names %q: %s", filepath.Base(name), strings.Join(command, " "), why)
-				}
+				equal(t, unknownIn(command), "", filepath.Base(name), "names", strings.Join(command, " "))
 			}
 		}
 	}

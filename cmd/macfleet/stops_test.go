@@ -42,9 +42,7 @@ func started(t *testing.T, world string, args ...string) *process {
 func startedIn(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel) // it has ended, unless the test failed
 	p := &process{t: t, cmd: exec.CommandContext(ctx, self)}
@@ -52,13 +50,9 @@ func startedIn(t *testing.T, environ []string, args ...string) *process {
 	p.cmd.Env = append(os.Environ(), environ...)
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.out = bufio.NewReader(out)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	return p
 }
 
@@ -79,18 +73,14 @@ func (p *process) until(text string) {
 
 func (p *process) signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.cmd.Process.Signal(s))
 }
 
 // end waits for the end, and returns the exit code and the whole output.
 func (p *process) end() (int, string) {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.out)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.said.Write(rest)
 	var exit *exec.ExitError
 	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
@@ -110,13 +100,9 @@ func matches(t *testing.T, text, pattern string) {
 func lastOf(t *testing.T, world string) runlog.Record {
 	t.Helper()
 	path, err := runlog.Find(filepath.Join(world, "runs"), runlog.Last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := runlog.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -136,9 +122,7 @@ func TestFirstStop(t *testing.T) {
 				p.signal(s)
 			}
 			code, said := p.end()
-			if code != app.ExitIncomplete {
-				t.Errorf("exit %d:\n%s", code, said)
-			}
+			equal(t, code, app.ExitIncomplete, "exit", said)
 			matches(t, said, `^Interrupted: finishing what runs`)
 			matches(t, said, `^Interrupted: \d+ hosts? not `)
 			matches(t, said, `builders/\w+: not started: sudo, claim, marker, hostname, power$`)
@@ -169,9 +153,7 @@ func TestInterrupted(t *testing.T) {
 	_, said = started(t, world, "plan").end()
 	matches(t, said, `^Warning: run `+r.Head.ID+` of \S+ was interrupted at .* UTC, (during acme-production-\S+: \w+|between two actions)`)
 	code, said := started(t, world, "apply", "--auto-approve").end()
-	if code != app.ExitDone {
-		t.Errorf("exit %d", code)
-	}
+	equal(t, code, app.ExitDone, "exit")
 	matches(t, said, `^Warning: run `+r.Head.ID)
 	code, said = started(t, world, "plan", "--detailed-exitcode").end()
 	if code != app.ExitDone || strings.Contains(said, "Warning") {
@@ -200,9 +182,7 @@ func TestStopWhileReading(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			pipe := filepath.Join(t.TempDir(), "pipe")
-			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(pipe, 0o600))
 			for _, words := range [][]string{c.environ, c.args} {
 				for i := range words {
 					words[i] = strings.Replace(words[i], "PIPE", pipe, 1)
@@ -210,15 +190,11 @@ func TestStopWhileReading(t *testing.T) {
 			}
 			p := startedIn(t, c.environ, append([]string{"-C", "testdata/plain", "-e", "production"}, c.args...)...)
 			w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once macfleet reads it
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer w.Close()
 			p.signal(os.Interrupt)
 			code, said := p.end()
-			if code != app.ExitError {
-				t.Errorf("exit %d", code)
-			}
+			equal(t, code, app.ExitError, "exit")
 			matches(t, said, c.says)
 		})
 	}
@@ -243,9 +219,7 @@ func TestTakeOver(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(r.Path, []byte(strings.Replace(string(text), from, to, 1)), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	other(boot, `"boot":"another"`)
 	if code, said := hostCore("apply", "--auto-approve", "--lock-timeout=0s").end(); code == app.ExitDone || strings.Contains(said, "Taking over") {
@@ -253,9 +227,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	other(`"boot":"another"`, boot)
 	code, said := hostCore("apply", "--auto-approve").end()
-	if code != app.ExitDone {
-		t.Errorf("exit %d:\n%s", code, said)
-	}
+	equal(t, code, app.ExitDone, "exit", said)
 	matches(t, said, `^Taking over the hosts of run `+r.Head.ID+` \(\S+\): its process on this machine has ended\.$`)
 }
 
@@ -314,14 +286,10 @@ func keptLimits(t *testing.T, r runlog.Record, hosts int) {
 		}
 		switch engine.EventType(e.Type) {
 		case engine.Started:
-			if busy[e.Host] != "" {
-				t.Errorf("%s: %s started during %s", e.Host, e.Action.Key(), busy[e.Host])
-			}
+			equal(t, busy[e.Host], "", e.Host, e.Action.Key(), "started during")
 			busy[e.Host] = e.Action.Key()
 		case engine.Done, engine.Failed:
-			if busy[e.Host] != e.Action.Key() {
-				t.Errorf("%s: %s ended during %s", e.Host, e.Action.Key(), busy[e.Host])
-			}
+			equal(t, busy[e.Host], e.Action.Key(), e.Host, "ended during")
 			delete(busy, e.Host)
 		}
 		most = max(most, len(busy))

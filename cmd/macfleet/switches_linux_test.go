@@ -31,14 +31,10 @@ func TestDebugSwitchesPrintNoCredential(t *testing.T) {
 	dir := t.TempDir()
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for name, text := range map[string]string{"ca.pem": string(cert), "main.fleet.hcl": bareConfiguration} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(self)
 	cmd.Args = []string{"macfleet", "-C", dir, "--ssh-config", "none", "plan"}
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+filepath.Join(dir, "ca.pem"), "SCW_API_URL="+server.URL, "SCW_ACCESS_KEY=SCWXXXXXXXXXXXXXXXXX",

@@ -92,9 +92,7 @@ func TestFrozenControlServer(t *testing.T) {
 			var thaw func()
 			for try := 0; ; try++ {
 				dir = t.TempDir()
-				if err := os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(config), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(config), 0o644))
 				world = filepath.Join(dir, "world")
 				p := startedIn(t, nil, "-C", dir, "--sandbox="+world, "apply", "--auto-approve", "--json", "--parallelism=1")
 				p.until(`"type":"key_made"`)
@@ -129,9 +127,7 @@ func TestFrozenControlServer(t *testing.T) {
 				}
 			}
 			joinedOnce(t, world, 2)
-			if found := planted.FindString(said.String()); found != "" {
-				t.Errorf("an output has %s", found)
-			}
+			equal(t, planted.FindString(said.String()), "", "an output has")
 			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || !d.Type().IsRegular() {
 					return err
@@ -156,9 +152,7 @@ func frozen(t *testing.T, world string) (thaw func()) {
 	if err == nil {
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func() { _ = lock.Close() } // which releases it
 }
 
@@ -166,18 +160,14 @@ func frozen(t *testing.T, world string) (thaw func()) {
 func joinedOnce(t *testing.T, world string, n int) {
 	t.Helper()
 	w, err := sandbox.Open(world, sandbox.Seed{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	all, err := w.Tailnet().Devices()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := map[string]bool{}
 	for _, d := range all {
 		if names[d.Name] = true; d.Name != d.HostName {

@@ -64,9 +64,7 @@ func readWorkflow(t *testing.T, name string) workflow {
 func readYAML(t *testing.T, name string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -121,13 +119,6 @@ func newHub(t *testing.T) *hub {
 		"GITHUB_SERVER_URL=https://github.com", "GITHUB_RUN_ID=42", "GITHUB_ACTOR=ann", "GITHUB_SHA=c0ffee", "GITHUB_REF_NAME=main", "FAKE_GH=" + filepath.Join(dir, "gh"),
 		`MACFLEET_VAR_quiet_hours=["daily 00:00-24:00"]`, "GORACE=" + os.Getenv("GORACE"), "GOGC=" + os.Getenv("GOGC")}
 	return h
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // job runs a job of a workflow.
@@ -216,9 +207,7 @@ func (r *jobRun) step(s step, env []string, name string) bool {
 		r.steps(a.Runs.Steps, env, name+": ")
 		return r.ran.failed == before
 	case uses == "actions/checkout":
-		if with["persist-credentials"] != "false" {
-			r.t.Errorf("step %s leaves the token in the folder", name)
-		}
+		equal(r.t, with["persist-credentials"], "false", "step", name, "persist-credentials")
 		return true
 	case uses == "actions/upload-artifact":
 		return r.upload(with)

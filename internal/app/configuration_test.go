@@ -52,9 +52,7 @@ func TestFormatBounds(t *testing.T) {
 	names := []string{filepath.Join(dir, "a.fleet.hcl"), filepath.Join(dir, "b.fleet.hcl")}
 	crooked := strings.Repeat("a   {\nb=1\n}\n", 10_000)
 	for _, name := range names {
-		if err := os.WriteFile(name, []byte(crooked), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(crooked), 0o600))
 	}
 	var out, problems bytes.Buffer
 	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, stop: t.Context(), Call: Call{Args: names},
@@ -74,9 +72,7 @@ func TestFormatBounds(t *testing.T) {
 func TestReadingBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.fleet.hcl"), []byte("locals {\n"+strings.Repeat("  t = upper(1)\n", 20_000)+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.fleet.hcl"), []byte("locals {\n"+strings.Repeat("  t = upper(1)\n", 20_000)+"}\n"), 0o600))
 	env := &Env{stop: t.Context(), Global: Global{Dir: dir}, reading: bounds{time: time.Nanosecond}}
 	if config, _, err := env.read(reading{}); config != nil || !errors.Is(err, errTooLong) || !strings.Contains(err.Error(), "more than 1ns") {
 		t.Errorf("config %v, error = %v", config, err)

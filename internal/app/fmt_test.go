@@ -14,14 +14,10 @@ import (
 func TestFormatLeavesWhatIsProtected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)))
 	name := filepath.Join(dir, "a.fleet.hcl")
 	const crooked = "a   {\nb=1\n}\n"
-	if err := os.WriteFile(name, []byte(crooked), 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(crooked), 0o444))
 	var out, problems bytes.Buffer
 	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &out, Err: &problems}, stop: t.Context(), Call: Call{Args: []string{name}}}
 	var err error

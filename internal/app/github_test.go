@@ -33,9 +33,7 @@ type gitHubWorld struct {
 func newGitHubWorld(t *testing.T) *gitHubWorld {
 	t.Helper()
 	world, err := sandbox.Open(t.TempDir(), sandbox.Seed{Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := world.Close(); err != nil {
 			t.Error(err)
@@ -50,37 +48,27 @@ func (g *gitHubWorld) client(scope github.Scope, refs ...string) *github.Client 
 	app := &github.App{ID: "4711"}
 	for _, ref := range refs {
 		text, err := g.world.Secret(ref)
-		if err != nil {
-			g.Fatal(err)
-		}
+		must(g, err)
 		key, err := secret.New(text)
-		if err != nil {
-			g.Fatal(err)
-		}
+		must(g, err)
 		app.Keys = append(app.Keys, key)
 	}
 	web := &http.Client{Transport: &http.Transport{}}
 	g.Cleanup(web.CloseIdleConnections)
 	c, err := github.New(github.Options{Scope: scope, Credentials: github.Credentials{App: app}, HTTP: web, URL: g.world.GitHubURL() + "/"})
-	if err != nil {
-		g.Fatal(err)
-	}
+	must(g, err)
 	return c
 }
 
 func (g *gitHubWorld) set(change func(*sim.Settings)) {
 	g.Helper()
-	if err := g.world.GitHub().Set(change); err != nil {
-		g.Fatal(err)
-	}
+	must(g, g.world.GitHub().Set(change))
 }
 
 func (g *gitHubWorld) put(r sim.Runner) {
 	g.Helper()
 	r.Group, r.Client, r.Created = 1, "client", time.Now()
-	if err := g.world.GitHub().Put(r); err != nil {
-		g.Fatal(err)
-	}
+	must(g, g.world.GitHub().Put(r))
 }
 
 // TestGitHubClientInTheSandbox sends every request of the client to the simulated GitHub.
@@ -97,9 +85,7 @@ func TestGitHubClientInTheSandbox(t *testing.T) {
 	c, ctx := g.client(github.Scope{Organization: "acme"}, sandbox.GitHubKeyRef), t.Context()
 	ok := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	all, err := c.Runners(ctx)
 	if ok(err); len(all) != 120 || all[119].ID != "120" || !slices.Equal(all[0].Labels, []string{"xcode"}) || len(all[0].Fixed) != 3 || all[0].Group != "1" {
@@ -206,9 +192,7 @@ func TestGitHubCredentials(t *testing.T) {
 				}
 			}
 			static, err := g.world.GitHubSecret("token", "env://TOKEN")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			g.set(test.set)
 			a := g.agents(test.with, static)
 			scope := a.Scopes()[0]
@@ -282,9 +266,7 @@ func (g *gitHubWorld) agents(r fleet.GithubRunner, static string) *agents.Agents
 	s := &session{env: g.env, world: g.world, need: need{config: cfg}}
 	g.session = s
 	a, err := s.agents(nil)
-	if err != nil {
-		g.Fatal(err)
-	}
+	must(g, err)
 	g.Cleanup(func() {
 		for _, c := range s.closers {
 			c()
@@ -308,9 +290,7 @@ func TestGitHubKeepsABusyRunner(t *testing.T) {
 	if err := c.Remove(t.Context(), "1"); inventory.ClassOf(err) != inventory.Precondition {
 		t.Errorf("a busy runner: %v", err)
 	}
-	if err := g.world.GitHub().SetFaults(sim.Fault{Requests: 1, Answer: "secondary", After: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.world.GitHub().SetFaults(sim.Fault{Requests: 1, Answer: "secondary", After: 1}))
 	if all, err := c.Runners(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("after a limit of a second: %d runners, %v", len(all), err)
 	}

@@ -45,18 +45,14 @@ func TestPinsOutliveLooking(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestInitFinishesWhatRuns: a Ctrl-C while the cluster is being prepared leaves
 // no half of it, and the public half of the key that was made is printed.
 func TestInitFinishesWhatRuns(t *testing.T) {
 	world, err := sandbox.Open(t.TempDir(), sandbox.Seed{ClusterUID: "7c3a9f10-2b4d-4e6f-8a91-c0d2e4f60718"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := world.Close(); err != nil {
 			t.Error(err)
@@ -72,14 +68,10 @@ func TestInitFinishesWhatRuns(t *testing.T) {
 	}
 	dir := t.TempDir()
 	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "three-fleets", "main.fleet.hcl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The world has the key of the example already.
 	text := strings.Replace(string(example), "macfleet/fleet-ssh/", "macfleet/new-ssh/", 1)
-	if err := os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "main.fleet.hcl"), []byte(text), 0o600))
 	var said bytes.Buffer
 	env := &Env{Streams: Streams{In: strings.NewReader(""), Out: &said, Err: io.Discard, Now: time.Now}, output: output{to: &said}, stop: stop, Global: Global{Dir: dir, Environment: "canary"}}
 	kubeconfig := filepath.Join(dir, "ci")
@@ -105,9 +97,7 @@ func TestInitFinishesWhatRuns(t *testing.T) {
 func interruptedCluster(t *testing.T, world *sandbox.World, interrupt func()) string {
 	t.Helper()
 	to, err := url.Parse(world.KubernetesURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		// The loopback's own kubeconfig sends no token without TLS.
@@ -119,16 +109,12 @@ func interruptedCluster(t *testing.T, world *sandbox.World, interrupt func()) st
 	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	namesLeadHere(t)
 	name := filepath.Join(t.TempDir(), "kubeconfig")
 	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"acme-canary","clusters":[{"name":"x","cluster":{"server":%q}}],`+
 		`"contexts":[{"name":"acme-canary","context":{"cluster":"x","user":"x"}}],"users":[{"name":"x","user":{"token":"x"}}]}`, "http://cluster.acme.test:"+port)
-	if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(config), 0o600))
 	return name
 }
 

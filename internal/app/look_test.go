@@ -23,9 +23,7 @@ func TestReplaceFile(t *testing.T) {
 	if err := replaceFile(file, put("one", full)); !errors.Is(err, full) {
 		t.Errorf("a full disk: %v", err)
 	}
-	if err := replaceFile(file, put("old", nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, replaceFile(file, put("old", nil)))
 	if err := replaceFile(file, put("half", full)); !errors.Is(err, full) {
 		t.Errorf("a full disk: %v", err)
 	}

@@ -42,15 +42,11 @@ func TestPinsUnread(t *testing.T) {
 				ctx = bounded
 			}
 			client, err := kubernetes.New(kubernetes.Options{URL: server.URL, Token: "sandbox-token", Server: "the sandbox", Namespace: "macfleet"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(client.Close)
 			folder := t.TempDir()
 			local := localPins{hosts.KnownHosts{Path: filepath.Join(folder, "known_hosts")}, hosts.KnownHosts{Path: filepath.Join(folder, "cluster_known_hosts")}}
-			if err := local.cache.Update(func([]plan.Pin) []plan.Pin { return []plan.Pin{pin} }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, local.cache.Update(func([]plan.Pin) []plan.Pin { return []plan.Pin{pin} }))
 			shared := clusterPins{client.Pins(ctx, kubernetes.PinOptions{Cache: local.cache, Own: local.own, Unprepared: local})}
 			if pins, err := shared.All(); err == nil || pins != nil {
 				t.Errorf("what changes something reads %v, %v", pins, err)

@@ -36,3 +36,13 @@ func TestFailedFromAnother(t *testing.T) {
 		t.Errorf("of another run: %v", err)
 	}
 }
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

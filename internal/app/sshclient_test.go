@@ -12,12 +12,8 @@ import (
 func TestNoSSH(t *testing.T) {
 	home := t.TempDir()
 	file := filepath.Join(home, ".ssh", "config")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("Port 23\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte("Port 23\n"), 0o600))
 	t.Setenv("HOME", home)
 	t.Setenv("PATH", t.TempDir())
 	var said bytes.Buffer

@@ -54,9 +54,7 @@ func TestCodes(t *testing.T) {
 	}
 	file := filepath.Join(root, "docs", "codes.md")
 	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
 	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, b.Bytes()) {
 		t.Errorf("docs/codes.md differs from the declared codes (%v); regenerate it: go test ./internal/archtest -run TestCodes -update", err)
@@ -96,9 +94,7 @@ func TestCodesAreAllSeen(t *testing.T) {
 	}
 	for _, s := range sources(t) {
 		text, err := os.ReadFile(filepath.Join(root, s.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !s.Test && bytes.Contains(text, []byte("plan.NewCode(")) && !seen[s.Pkg] {
 			t.Errorf("%s declares codes and is not imported by this test", s.Pkg)
 		}

@@ -44,9 +44,7 @@ func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
 	for _, page := range append(handwritten(t), generatedPages...) {
 		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, fault := range tooLong(string(text)) {
 			t.Errorf("%s:%s", page, fault)
 		}
@@ -133,9 +131,7 @@ func TestPagesLink(t *testing.T) {
 	t.Parallel()
 	for _, page := range append(handwritten(t), generatedPages...) {
 		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			target, heading, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {

@@ -44,9 +44,7 @@ var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand"
 func sources(t *testing.T) []gosource.File {
 	t.Helper()
 	all, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -88,9 +86,7 @@ func TestPlanNamesNoVendor(t *testing.T) {
 		}
 		read++
 		text, err := os.ReadFile(filepath.Join(root, s.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for line := range strings.Lines(string(text)) {
 			n++
@@ -126,9 +122,7 @@ func TestImportDirections(t *testing.T) {
 func checkImport(t *testing.T, s gosource.File, rules []string, spec *ast.ImportSpec) {
 	t.Helper()
 	imported, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := s.Set.Position(spec.Pos())
 	own, isOwn := strings.CutPrefix(imported, gosource.Module)
 	simulator := strings.HasPrefix(s.Pkg, "internal/sandbox")

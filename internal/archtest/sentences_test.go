@@ -23,9 +23,7 @@ func TestSentences(t *testing.T) {
 		t.Fatalf("sentences.txt has only %d lines", len(parts))
 	}
 	phrases, err := corpus(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range phrases {
 		for _, found := range oldIn(parts, p.text) {
 			t.Errorf("%s:%d: %q is a sentence of the first edition; say it in plain English", p.file, p.line, found)

@@ -49,9 +49,7 @@ func TestOneStepOnePlace(t *testing.T) {
 		listed[s.ID()] = true
 	}
 	docs, err := os.ReadFile(filepath.Join(root, "docs", "steps.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, id := range ids(t) {
 		if !listed[id] {
 			t.Errorf("steps.For lacks %s", id)

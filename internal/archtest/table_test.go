@@ -18,9 +18,7 @@ var inBackticks = regexp.MustCompile("`([^`]+)`")
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, table, _ := strings.Cut(string(text), "\n| package | holds | may import |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	out := make(map[string][]string)
@@ -60,6 +58,16 @@ func TestArchitectureTable(t *testing.T) {
 	for pkg := range documented(t) {
 		if !slices.ContainsFunc(all, func(s gosource.File) bool { return covers([]string{pkg}, s.Pkg) }) {
 			t.Errorf("docs/architecture.md has a row for %s, which is not a package", pkg)
+		}
+	}
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

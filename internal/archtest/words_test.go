@@ -183,13 +183,9 @@ func within(file, folder string) bool {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	turns, err := readTurns(wordsTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	phrases, err := corpus(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	free := freeFiles(wordsTable)
 	for _, file := range free {
 		if !slices.ContainsFunc(phrases, func(p phrase) bool { return p.file == file }) {
@@ -223,9 +219,7 @@ func TestWords(t *testing.T) {
 func TestWordsFind(t *testing.T) {
 	t.Parallel()
 	turns, err := readTurns("presto => again\nbe nil => is not a\n! must be nil  # existence\ntodo now: => fix:\n@ old turn => new turn\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		read func(string) ([]phrase, error)
 		text string
@@ -242,9 +236,7 @@ func TestWordsFind(t *testing.T) {
 		{linePhrases, "jobs:\n  # presto\n  - name: Do it presto\n", "[2 3]"},
 	} {
 		phrases, err := c.read(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines := []int{}
 		for _, p := range phrases {
 			for _, f := range judge(turns, p) {
@@ -266,9 +258,7 @@ func TestWordsLiterals(t *testing.T) {
 		`(?i)\b(?:a|b?)\b`:           "[]",
 	} {
 		re, err := syntax.Parse(pattern, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := fmt.Sprint(literals(re)); got != want {
 			t.Errorf("%s: literals %s, want %s", pattern, got, want)
 		}

@@ -70,9 +70,7 @@ func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -108,9 +106,7 @@ func measure(c change) {
 func perFile(t *testing.T, dir string) map[string][]phrase {
 	t.Helper()
 	all, err := corpus(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := make(map[string][]phrase)
 	for _, p := range all {
 		if p.kind == "name" {

@@ -20,9 +20,7 @@ func TestWorkflows(t *testing.T) {
 	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var w struct {
 			Permissions map[string]string `json:"permissions"`
 			Concurrency struct{ Group string }

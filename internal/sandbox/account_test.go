@@ -19,9 +19,7 @@ import (
 func (p *patient) injectAccount(incident string) {
 	p.Helper()
 	for range 2 { // the second time changes nothing
-		if err := p.world.Inject(sandbox.Account, incident); err != nil {
-			p.Fatal(err)
-		}
+		must(p, p.world.Inject(sandbox.Account, incident))
 	}
 	if got, err := p.world.Places(); err != nil || !slices.Equal(got[sandbox.Account], []string{incident}) {
 		p.Errorf("open are %q, %v, want %q", got, err, incident)
@@ -31,9 +29,7 @@ func (p *patient) injectAccount(incident string) {
 func (p *patient) healAccount() {
 	p.Helper()
 	for range 2 {
-		if err := p.world.Heal(sandbox.Account, ""); err != nil {
-			p.Fatal(err)
-		}
+		must(p, p.world.Heal(sandbox.Account, ""))
 	}
 	if got, err := p.world.Places(); err != nil || len(got) > 0 {
 		p.Errorf("after healing are open %q, %v", got, err)
@@ -59,9 +55,7 @@ func scalewayOf(t testing.TB, w *sandbox.World) *applesilicon.API {
 	t.Helper()
 	access, secret := w.ScalewayKeys()
 	client, err := scw.NewClient(scw.WithAPIURL(w.ScalewayURL()), scw.WithAuth(access, secret), scw.WithDefaultProjectID(w.ProjectID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return applesilicon.NewAPI(client)
 }
 
@@ -99,9 +93,7 @@ func TestPoolIncidents(t *testing.T) {
 	p.injectAccount("unnamed-orphan")
 	orphan := hosts(t, p.world)[2]
 	data, err := p.world.Mac(orphan.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	marker, err := data.ReadFile("/etc/macfleet/host.json")
 	if err != nil || !strings.Contains(string(marker), `"acme-production-runners-m2-`+orphan.ID[:5]+`"`) || !strings.Contains(string(marker), orphan.ID) {
 		t.Errorf("its marker is %s, %v", marker, err)
@@ -135,9 +127,7 @@ func TestTargetsOfIncidents(t *testing.T) {
 	if err := p.world.Inject(sandbox.Account, "sleep-enabled"); err == nil || !strings.Contains(err.Error(), "sandbox list") {
 		t.Errorf("an incident of a host on the account: %v", err)
 	}
-	if err := p.world.Inject(p.host.Name, "swapped-serial"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.Inject(p.host.Name, "swapped-serial"))
 	if got := host(t, p.world, p.host.ID).Incidents; !slices.Equal(got, []string{"swapped-host"}) {
 		t.Errorf("under its other name: %q", got)
 	}
@@ -149,9 +139,7 @@ func TestTargetsOfIncidents(t *testing.T) {
 func TestReinstalledByHand(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	if err := p.world.Provider().EditKeys(func(all []cloud.SSHKey) []cloud.SSHKey { return all[:0] }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.Provider().EditKeys(func(all []cloud.SSHKey) []cloud.SSHKey { return all[:0] }))
 	p.writeMarker("own")
 	p.inject("reinstalled-by-hand")
 	p.want("marker", p.marker(), "")
@@ -166,9 +154,7 @@ func TestReinstalledByHand(t *testing.T) {
 func kubernetesOf(t testing.TB, w *sandbox.World) *kubernetes.Clientset {
 	t.Helper()
 	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: w.KubernetesURL()}, &http.Client{Transport: bearer(w.KubernetesToken())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -193,19 +179,13 @@ func TestClusterIncidents(t *testing.T) {
 			}
 			before := reached()
 			for range 2 {
-				if err := w.Inject(sandbox.Cluster, name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Inject(sandbox.Cluster, name))
 			}
 			if got := reached(); got != want || got == before {
 				t.Errorf("the kubeconfig reaches %q, want %q", got, want)
 			}
-			if err := w.Heal(sandbox.Cluster, name); err != nil {
-				t.Fatal(err)
-			}
-			if got := reached(); got != before {
-				t.Errorf("after healing it reaches %q, before %q", got, before)
-			}
+			must(t, w.Heal(sandbox.Cluster, name))
+			equal(t, reached(), before, "after healing")
 		})
 	}
 }

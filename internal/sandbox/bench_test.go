@@ -15,13 +15,9 @@ import (
 func BenchmarkFreshWorld(b *testing.B) {
 	for b.Loop() {
 		w, err := sandbox.Open(filepath.Join(b.TempDir(), "sandbox"), seed(500))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		execAll(b, w)
-		if err := w.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, w.Close())
 	}
 }
 
@@ -31,13 +27,9 @@ func BenchmarkKnownWorld(b *testing.B) {
 	execAll(b, open(b, dir, seed(500)))
 	for b.Loop() {
 		w, err := sandbox.Open(dir, seed(500))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		execAll(b, w)
-		if err := w.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, w.Close())
 	}
 }
 
@@ -45,12 +37,8 @@ func BenchmarkKnownWorld(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		w, err := sandbox.Open(filepath.Join(b.TempDir(), "sandbox"), seed(500))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		must(b, w.Close())
 	}
 }
 
@@ -65,7 +53,5 @@ func execAll(b *testing.B, w *sandbox.World) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, group.Wait())
 }

@@ -37,9 +37,7 @@ func builderOn(t testing.TB, w *sandbox.World, dir, id, version string) *builder
 	t.Helper()
 	b := &builder{TB: t, world: w, dir: dir, id: id, github: gitHub(t, w)}
 	b.machine = mustMac(t, w, b.id)
-	if err := b.machine.LogIn(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.machine.LogIn())
 	b.sh("mkdir -p "+runnerRoot+" Library/Logs && cd "+runnerRoot+" && curl -fsSL -o /tmp/r.tar.gz "+mac.RunnerArchive(version)+" && tar -xzf /tmp/r.tar.gz", 0)
 	return b
 }
@@ -47,9 +45,7 @@ func builderOn(t testing.TB, w *sandbox.World, dir, id, version string) *builder
 func mustMac(t testing.TB, w *sandbox.World, id string) *mac.Machine {
 	t.Helper()
 	machine, err := w.Mac(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return machine
 }
 
@@ -57,9 +53,7 @@ func mustMac(t testing.TB, w *sandbox.World, id string) *mac.Machine {
 func (b *builder) sh(script string, status int) string {
 	b.Helper()
 	result, err := b.machine.Run(b.Context(), "m1", script)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	if result.Exit != status {
 		b.Fatalf("%s: status %d, want %d: %s%s", script, result.Exit, status, result.Stdout, result.Stderr)
 	}
@@ -89,9 +83,7 @@ func (b *builder) start(keys string) {
 <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict><key>ProcessType</key><string>Interactive</string><key>SessionCreate</key><true/>
 <key>WorkingDirectory</key><string>` + runnerRoot + `</string><key>StandardOutPath</key><string>` + runnerLog + `</string>
 <key>ProgramArguments</key><array><string>` + runnerRoot + `/runsvc.sh</string></array>` + keys + `</dict></plist>`
-	if err := b.machine.WriteFile("/Users/m1/Library/LaunchAgents/runner.plist", []byte(plist), 501, 20, 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must(b, b.machine.WriteFile("/Users/m1/Library/LaunchAgents/runner.plist", []byte(plist), 501, 20, 0o644))
 	b.sh("cp "+runnerRoot+"/bin/runsvc.sh "+runnerRoot+"/ && launchctl bootstrap gui/501 /Users/m1/Library/LaunchAgents/runner.plist", 0)
 	b.settle()
 }
@@ -99,17 +91,13 @@ func (b *builder) start(keys string) {
 // settle lets what is due happen.
 func (b *builder) settle() {
 	b.Helper()
-	if err := b.machine.Settle(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, b.machine.Settle(b.Context()))
 }
 
 // later lets time pass on the Mac.
 func (b *builder) later(d time.Duration) {
 	b.Helper()
-	if err := b.machine.Advance(d); err != nil {
-		b.Fatal(err)
-	}
+	must(b, b.machine.Advance(d))
 	b.settle()
 }
 

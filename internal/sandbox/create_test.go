@@ -14,9 +14,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	file := filepath.Join(base, "file")
-	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("mine"), 0o600))
 	for name, test := range map[string]struct {
 		dir      string
 		change   func(*sandbox.Seed)
@@ -51,13 +49,9 @@ func TestOpenOfEmptyFolderAndLink(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	real := filepath.Join(base, "real")
-	if err := os.Mkdir(real, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(real, 0o700))
 	link := filepath.Join(base, "link")
-	if err := os.Symlink("real", link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("real", link))
 	open(t, link, seed(1))
 	if !sandbox.Exists(real) || !sandbox.Exists(link) {
 		t.Error("the link has no world")
@@ -67,21 +61,15 @@ func TestOpenOfEmptyFolderAndLink(t *testing.T) {
 func TestBrokenWorld(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, 1)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	path := filepath.Join(dir, "macfleet-sandbox.json")
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, text := range map[string]string{
 		"cut off":      string(whole[:len(whole)/2]),
 		"other format": strings.Replace(string(whole), `"format": 1`, `"format": 99`, 1),
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := sandbox.Open(dir, seed(1)); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want an error that names %s", name, err, path)
 		}
@@ -95,13 +83,9 @@ func TestBrokenWorld(t *testing.T) {
 func TestUnwritableWorld(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, 1)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	path := filepath.Join(dir, "api.lock")
-	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
 	if _, err := sandbox.Open(dir, seed(1)); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--sandbox=DIR") {
 		t.Errorf("%v, want an error that names %s", err, path)
 	}
@@ -111,20 +95,12 @@ func TestReset(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, 2)
 	hosts(t, w)
-	if err := w.Inject("acme-pool-01", "unreachable"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Inject("acme-pool-01", "unreachable"))
 	cache := filepath.Join(dir, sandbox.ArtifactsFolder)
-	if err := errors.Join(os.Mkdir(cache, 0o755), os.WriteFile(filepath.Join(cache, "receipt.json"), []byte("{}"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(cache, 0o755), os.WriteFile(filepath.Join(cache, "receipt.json"), []byte("{}"), 0o600)))
 	own := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(own, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := sandbox.Reset(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(own, []byte("mine"), 0o600))
+	must(t, sandbox.Reset(dir))
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 || left[0].Name() != "notes.txt" {
 		t.Errorf("left: %v %v", left, err)
@@ -135,13 +111,9 @@ func TestReset(t *testing.T) {
 	if _, err := os.Stat(own); err != nil {
 		t.Error(err)
 	}
-	if err := os.Remove(own); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(own))
 	open(t, dir, seed(1))
-	if err := sandbox.Reset(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sandbox.Reset(dir))
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the empty folder was not removed: %v", err)
 	}

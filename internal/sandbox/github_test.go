@@ -31,24 +31,18 @@ type onGitHub struct {
 func gitHub(t testing.TB, w *sandbox.World) *onGitHub {
 	t.Helper()
 	text, err := w.Secret(sandbox.GitHubKeyRef)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
 		t.Fatal("the key is not in PEM")
 	}
 	key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	claims := fmt.Sprintf(`{"iss":"4711","iat":%d,"exp":%d}`, time.Now().Add(-time.Minute).Unix(), time.Now().Add(5*time.Minute).Unix())
 	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 	sum := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &onGitHub{t: t, url: w.GitHubURL(), token: signed + "." + base64.RawURLEncoding.EncodeToString(signature)}
 	var made struct{ Token string }
 	g.ask("POST /app/installations/7/access_tokens", "", 201, &made)
@@ -61,14 +55,10 @@ func (g *onGitHub) ask(request, body string, status int, out any) {
 	g.t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	r, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 	r.Header.Set("Authorization", "Bearer "+g.token)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != status {
@@ -110,9 +100,7 @@ func TestGitHubOfAWorld(t *testing.T) {
 			continue
 		}
 		file, err := w.Download(one.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		data, err := io.ReadAll(file)
 		if err != nil || fmt.Sprintf("%x", sha256.Sum256(data)) != one.Digest {
 			t.Errorf("%s has another digest (%v)", one.URL, err)
@@ -130,9 +118,7 @@ func TestGitHubSecret(t *testing.T) {
 	secret := func(attribute, ref string) string {
 		t.Helper()
 		text, err := w.GitHubSecret(attribute, ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return text
 	}
 	const item = "op://acme/BUILDERS/"
@@ -140,9 +126,7 @@ func TestGitHubSecret(t *testing.T) {
 	if err != nil || secret("private_key", item+"private-key") != first {
 		t.Errorf("it is not the key of the App (%v)", err)
 	}
-	if secret("private_key", "k8s://macfleet/github/key") != first {
-		t.Error("a reference to the cluster has another key")
-	}
+	equal(t, secret("private_key", "k8s://macfleet/github/key"), first, "a reference to the cluster")
 	if second := secret("previous_private_key", item+"private-key"); second == first || !strings.HasPrefix(second, "-----BEGIN RSA PRIVATE KEY-----") {
 		t.Error("the previous key is the same, or no key")
 	}
@@ -157,10 +141,6 @@ func TestGitHubSecret(t *testing.T) {
 	if _, err := w.GitHubSecret("password", "env://PASSWORD"); err == nil {
 		t.Error("another attribute has a value")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "secrets.json"), []byte(`{"env://TOKEN": "ghp_other"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := secret("token", "env://TOKEN"); got != "ghp_other" {
-		t.Errorf("secrets.json does not count: %q", got)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "secrets.json"), []byte(`{"env://TOKEN": "ghp_other"}`), 0o600))
+	equal(t, secret("token", "env://TOKEN"), "ghp_other", "with secrets.json")
 }

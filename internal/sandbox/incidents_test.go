@@ -31,18 +31,14 @@ func newPatient(t *testing.T) *patient {
 	w, dir := newWorld(t, 2)
 	h := hosts(t, w)[0]
 	machine, err := mac.Open(filepath.Join(dir, "macs", h.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &patient{t, w, dir, h, machine}
 }
 
 func (p *patient) inject(incident string) {
 	p.Helper()
 	for range 2 { // the second time changes nothing
-		if err := p.world.Inject(p.host.Name, incident); err != nil {
-			p.Fatal(err)
-		}
+		must(p, p.world.Inject(p.host.Name, incident))
 	}
 	if got := host(p, p.world, p.host.ID).Incidents; !slices.Equal(got, []string{incident}) {
 		p.Errorf("incidents %q, want %q", got, incident)
@@ -52,9 +48,7 @@ func (p *patient) inject(incident string) {
 func (p *patient) heal(incident string) {
 	p.Helper()
 	for range 2 { // healing a healthy host is not an error
-		if err := p.world.Heal(p.host.ID, incident); err != nil {
-			p.Fatal(err)
-		}
+		must(p, p.world.Heal(p.host.ID, incident))
 	}
 	if got := host(p, p.world, p.host.ID).Incidents; len(got) != 0 {
 		p.Errorf("incidents after healing: %q", got)
@@ -76,16 +70,12 @@ func (p *patient) run(script string) string {
 
 func (p *patient) want(what, got, want string) {
 	p.Helper()
-	if got != want {
-		p.Errorf("%s is %q, want %q", what, got, want)
-	}
+	equal(p, got, want, what)
 }
 
 func (p *patient) writeMarker(text string) {
 	p.Helper()
-	if err := p.machine.WriteFile("/etc/macfleet/host.json", []byte(text), 0, 0, 0o644); err != nil {
-		p.Fatal(err)
-	}
+	must(p, p.machine.WriteFile("/etc/macfleet/host.json", []byte(text), 0, 0, 0o644))
 }
 
 // marker returns the marker's text, or "".
@@ -131,9 +121,7 @@ func TestEveryIncidentAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 	for _, h := range hosts(t, p.world) {
-		if len(h.Incidents) != 0 {
-			t.Errorf("%s still has %q", h.Name, h.Incidents)
-		}
+		equal(t, len(h.Incidents), 0, h.Name, h.Incidents)
 	}
 	sudo, address := p.reported()
 	p.want("reported password", sudo, password)
@@ -165,9 +153,7 @@ func TestWrongHostKey(t *testing.T) {
 	p := newPatient(t)
 	shown := func() string {
 		_, shown, err := exec(t.Context(), p.world, signer(t, p.world), p.host.Address, "true")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return shown
 	}
 	before := shown()
@@ -186,15 +172,11 @@ func TestForeignMarker(t *testing.T) {
 	p.writeMarker(own)
 	p.inject("foreign-marker")
 	var planted map[string]any
-	if err := json.Unmarshal([]byte(p.marker()), &planted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(p.marker()), &planted))
 	if planted["configuration"] != "globex" || planted["environment"] != "staging" || planted["name"] == "acme-production-runners-m2-00000" || planted["steps"] == nil {
 		t.Errorf("marker: %s", p.marker())
 	}
-	if !strings.Contains(p.marker(), "12345678901234567890") {
-		t.Errorf("a big number was changed: %s", p.marker())
-	}
+	has(t, p.marker(), "12345678901234567890", "a big number was changed")
 	p.heal("foreign-marker")
 	p.want("marker", p.marker(), own)
 
@@ -212,9 +194,7 @@ func TestForeignMarker(t *testing.T) {
 	p.run("rm -rf /etc/macfleet")
 	p.inject("foreign-marker")
 	for _, key := range []string{"configuration", "environment", "name", "fleet", "group", "server_id", "serial", "cluster_uid", "version", "steps"} {
-		if !strings.Contains(p.marker(), `"`+key+`"`) {
-			t.Errorf("the marker has no %s: %s", key, p.marker())
-		}
+		has(t, p.marker(), `"`+key+`"`)
 	}
 	p.heal("foreign-marker")
 	p.want("folder", p.run("if [ -e /etc/macfleet ]; then echo there; fi"), "")
@@ -234,9 +214,7 @@ func TestMarkerMissing(t *testing.T) {
 	p.heal("marker-missing")
 	p.want("marker after a repair", p.marker(), "repaired")
 
-	if err := errors.Join(p.world.Inject(p.host.ID, "foreign-marker"), p.world.Inject(p.host.ID, "marker-missing")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(p.world.Inject(p.host.ID, "foreign-marker"), p.world.Inject(p.host.ID, "marker-missing")))
 	p.heal("")
 	p.want("marker after two incidents", p.marker(), "repaired")
 }
@@ -259,9 +237,7 @@ func TestRenamedByHand(t *testing.T) {
 	_, err := scaleway(t, p.world).UpdateServer(&applesilicon.UpdateServerRequest{
 		Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID, Name: scw.StringPtr("acme-repaired"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.heal("renamed-by-hand")
 	p.want("name after a repair", host(t, p.world, p.host.ID).Name, "acme-repaired")
 }
@@ -344,9 +320,7 @@ func TestBrokenIncidentFile(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	path := filepath.Join(p.dir, "incidents", p.host.ID+".json")
-	if err := os.WriteFile(path, []byte("[{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("[{"), 0o600))
 	_, err := p.world.Hosts()
 	for _, err := range []error{err, p.world.Heal("", ""), p.world.Inject(p.host.Name, "unreachable")} {
 		if err == nil || !strings.Contains(err.Error(), path) {

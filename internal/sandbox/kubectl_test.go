@@ -20,13 +20,9 @@ func TestKubectl(t *testing.T) {
 	p := newPatient(t)
 	p.join()
 	content, err := p.world.Kubeconfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(config, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, content, 0o600))
 	for _, test := range []struct {
 		command string
 		want    []string

@@ -46,9 +46,7 @@ func (p *patient) installKubelet(token string) {
 		{"/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist", plist, 0, 0o644},
 		{kubeletBinary, string(sandbox.Sample("https://artifacts.acme.dev/tart-kubelet-0.4.0")), 0, 0o755},
 	} {
-		if err := p.mac().WriteFile(f.name, []byte(f.text), f.uid, 0, f.mode); err != nil {
-			p.Fatal(err)
-		}
+		must(p, p.mac().WriteFile(f.name, []byte(f.text), f.uid, 0, f.mode))
 	}
 	p.run("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
 }
@@ -64,9 +62,7 @@ func (p *patient) installTart() {
 func (p *patient) mac() *mac.Machine {
 	p.Helper()
 	machine, err := p.world.Mac(p.host.ID)
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	p.machine = machine
 	return machine
 }
@@ -79,9 +75,7 @@ func (p *patient) agents() (running []agent.Kubelet) {
 		p.Fatal(err)
 	}
 	all := map[string][]agent.Kubelet{}
-	if err := json.Unmarshal(data, &all); err != nil {
-		p.Fatal(err)
-	}
+	must(p, json.Unmarshal(data, &all))
 	for _, k := range all[p.host.ID] {
 		if k.Runs() {
 			running = append(running, k)
@@ -92,9 +86,7 @@ func (p *patient) agents() (running []agent.Kubelet) {
 
 func (p *patient) later(d time.Duration) {
 	p.Helper()
-	if err := p.machine.Advance(d); err != nil {
-		p.Fatal(err)
-	}
+	must(p, p.machine.Advance(d))
 }
 
 // page returns a value of the page of the kubelet's job, or "".
@@ -184,9 +176,7 @@ func TestKubeletIncidents(t *testing.T) {
 			t.Parallel()
 			p := newKubelet(t)
 			p.later(time.Minute)
-			if got := c.is(p); got != "" {
-				t.Errorf("before: %s", got)
-			}
+			equal(t, c.is(p), "", "before")
 			p.inject(c.incident)
 			if c.is(p) == "" {
 				t.Error("the incident does not show")
@@ -196,9 +186,7 @@ func TestKubeletIncidents(t *testing.T) {
 					p.run(script)
 					p.later(4 * time.Second)
 				}
-				if got := c.is(p); got != "" {
-					t.Errorf("after the repair: %s", got)
-				}
+				equal(t, c.is(p), "", "after the repair")
 				pid := p.page("pid")
 				p.heal(c.incident)
 				p.want("pid of what was repaired", p.page("pid"), pid)
@@ -206,9 +194,7 @@ func TestKubeletIncidents(t *testing.T) {
 			}
 			p.heal(c.incident)
 			p.run("true")
-			if got := c.is(p); got != "" {
-				t.Errorf("after healing: %s", got)
-			}
+			equal(t, c.is(p), "", "after healing")
 			p.want("state", p.page("state"), "running")
 			if all := p.agents(); len(all) != 1 {
 				t.Errorf("the cluster sees %+v", all)
@@ -222,9 +208,7 @@ func TestBackgroundItemAfterABoot(t *testing.T) {
 	p := newKubelet(t)
 	p.inject("btm-disallowed")
 	reboot := func() {
-		if err := p.machine.Reboot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.machine.Reboot(t.Context()))
 	}
 	reboot()
 	p.want("jobs after a boot", p.run("launchctl list | grep -c tart-kubelet || true"), "0")
@@ -234,9 +218,7 @@ func TestBackgroundItemAfterABoot(t *testing.T) {
 	reboot()
 	p.want("state after a reset", p.page("state"), "running")
 	p.inject("btm-disallowed")
-	if err := p.world.SetSwitch(p.host.ID, "background-item-allowed-by", "bootstrap"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.SetSwitch(p.host.ID, "background-item-allowed-by", "bootstrap"))
 	p.run("launchctl bootout " + kubeletJob + "; launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
 	p.want("state after a bootstrap that registers it again", p.page("state"), "running")
 }
@@ -283,18 +265,12 @@ func TestRunPod(t *testing.T) {
 	p.installTart()
 	p.want("version", p.run("/usr/local/lib/tart.app/Contents/MacOS/tart --version"), "2.32.1")
 	p.run("codesign -v /usr/local/lib/tart.app")
-	if err := p.machine.LogIn(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.world.RunPod(p.host.ID, "ci", "job-1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.LogIn())
+	must(t, p.world.RunPod(p.host.ID, "ci", "job-1"))
 	p.want("processes", p.run("pgrep -f 'tart run ci-job-1($| )' | wc -l | tr -d ' '"), "1")
 	p.run("launchctl kickstart -k " + kubeletJob)
 	p.want("processes after a restart of the kubelet", p.run("pgrep -f 'tart run ci-job-1($| )' | wc -l | tr -d ' '"), "1")
-	if err := p.machine.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.Reboot(t.Context()))
 	p.want("processes after a boot", p.run("pgrep -f 'tart run' | wc -l | tr -d ' '"), "0")
 }
 
@@ -305,9 +281,7 @@ func (p *patient) kubeletToken() string {
 	cluster := p.world.ClusterForTest()
 	make := func(resource, namespace, name string, content map[string]any) {
 		err := cluster.Edit(kube.Object{Resource: resource, Namespace: namespace, Name: name}, func(map[string]any) map[string]any { return content })
-		if err != nil {
-			p.Fatal(err)
-		}
+		must(p, err)
 	}
 	all := []any{"*"}
 	make("serviceaccounts", ns, name, map[string]any{})
@@ -318,9 +292,7 @@ func (p *patient) kubeletToken() string {
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": ns, "name": name}},
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}})
 	secret, err := cluster.Read(kube.Object{Resource: "secrets", Namespace: ns, Name: name})
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	data, _ := secret["data"].(map[string]any)
 	encoded, _ := data["token"].(string)
 	token, err := base64.StdEncoding.DecodeString(encoded)
@@ -338,13 +310,9 @@ func TestVirtualMachineOfAPod(t *testing.T) {
 	p.installKubelet(p.kubeletToken())
 	p.installTart()
 	p.run("ln -s /usr/local/lib/tart.app/Contents/MacOS/tart /usr/local/bin/tart")
-	if err := p.machine.LogIn(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.LogIn())
 	const count = "pgrep -f 'tart run ci-job-1($| )' | wc -l | tr -d ' '"
-	if err := p.world.ClusterForTest().PutPod(p.agents()[0].Node, "ci", "job-1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.ClusterForTest().PutPod(p.agents()[0].Node, "ci", "job-1"))
 	p.want("processes", p.run(count), "1")
 	p.want("virtual machines", p.run("sudo -u m1 /usr/local/bin/tart list --quiet"), "ci-job-1")
 	p.run("launchctl bootout " + kubeletJob)
@@ -352,13 +320,9 @@ func TestVirtualMachineOfAPod(t *testing.T) {
 	p.later(4 * time.Second)
 	p.run("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
 	p.want("processes of a kubelet that finds it", p.run(count), "1")
-	if err := p.machine.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.Reboot(t.Context()))
 	p.want("processes without a session", p.run(count), "0")
-	if err := p.machine.LogIn(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.LogIn())
 	p.want("processes in a new session", p.run(count), "1")
 	p.want("files", p.run("ls /Users/m1/.tart/vms"), "ci-job-1")
 	err := p.world.ClusterForTest().Edit(kube.Object{Resource: "pods", Namespace: "ci", Name: "job-1"}, func(content map[string]any) map[string]any {
@@ -366,9 +330,7 @@ func TestVirtualMachineOfAPod(t *testing.T) {
 		metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = "2026-03-02T11:42:00Z", 0
 		return content
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.want("processes after the Pod", p.run(count), "0")
 	p.want("files after the Pod", p.run("ls /Users/m1/.tart/vms"), "")
 }
@@ -383,9 +345,7 @@ func TestSamples(t *testing.T) {
 		"node_exporter-1.9.0.darwin-arm64.tar.gz": "14f0f7a1256695b6584e764f809ee53a675dadaaa7dd7fa27d5b49c4ae13009e",
 	} {
 		sum := sha256.Sum256(sandbox.Sample("https://artifacts.acme.dev/x/" + name))
-		if got := hex.EncodeToString(sum[:]); got != want {
-			t.Errorf("%s has the digest %s, want %s", name, got, want)
-		}
+		equal(t, hex.EncodeToString(sum[:]), want, name, "has the digest")
 	}
 }
 
@@ -393,12 +353,8 @@ func TestDownloadsOfTheWorld(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	folder := filepath.Join(p.dir, "downloads", "mirror.globex.net", "a")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "tool"), []byte("by hand"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.WriteFile(filepath.Join(folder, "tool"), []byte("by hand"), 0o644))
 	for _, c := range []struct {
 		address, text string
 		err           error
@@ -431,12 +387,8 @@ func TestTheClusterSeesKubeletsLater(t *testing.T) {
 	t.Parallel()
 	p := newKubelet(t)
 	apart, err := mac.Open(filepath.Join(p.dir, "macs", p.host.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := apart.UnloadJob(kubeletJob); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, apart.UnloadJob(kubeletJob))
 	p.want("kubelets before the world opens the Mac", strconv.Itoa(len(p.agents())), "1")
 	if _, err := open(t, p.dir, seed(2)).Mac(p.host.ID); err != nil {
 		t.Fatal(err)

@@ -16,9 +16,7 @@ import (
 func (p *patient) reported() (sudo, vnc string) {
 	p.Helper()
 	server, err := scaleway(p.T, p.world).GetServer(&applesilicon.GetServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID})
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	return server.SudoPassword, server.VncURL
 }
 
@@ -30,25 +28,19 @@ func (p *patient) sudo(password string) bool {
 		script = "sudo -k -S -p '' true <<'EOF'\n" + password + "\nEOF"
 	}
 	result, err := p.machine.Run(p.Context(), "m1", script)
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	return result.Exit == 0
 }
 
 func (p *patient) is(what string, got, want bool) {
 	p.Helper()
-	if got != want {
-		p.Errorf("%s: %t, want %t", what, got, want)
-	}
+	equal(p, got, want, what)
 }
 
 func (p *patient) screen(what string, want mac.Screen) {
 	p.Helper()
 	got, err := p.machine.Screen()
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	if d := cmp.Diff(want, got); d != "" {
 		p.Errorf("the screen, %s: -want +got:\n%s", what, d)
 	}
@@ -67,9 +59,7 @@ func TestWrongPassword(t *testing.T) {
 	p.is("sudo without a password", p.sudo(""), false)
 	p.is("sudo with the provider's password", p.sudo(password), false)
 	now, err := p.machine.Password()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.is("sudo with the Mac's password", p.sudo(now), true)
 	p.heal("wrong-password")
 	p.is("sudo after healing", p.sudo(""), true)
@@ -170,12 +160,8 @@ func TestScreenIncidents(t *testing.T) {
 			p.want("the user", p.run("defaults read /Library/Preferences/com.apple.loginwindow autoLoginUser"), "m1")
 			p.heal(incident)
 			p.screen("healed", fresh)
-			if err := p.machine.SetAutoLogin(); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.machine.RestartLoginwindow(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.machine.SetAutoLogin())
+			must(t, p.machine.RestartLoginwindow())
 			p.screen("set up", well)
 			p.inject(incident)
 			p.screen("injected again", want)
@@ -183,12 +169,8 @@ func TestScreenIncidents(t *testing.T) {
 			p.screen("healed again", well)
 
 			p.inject(incident)
-			if err := p.machine.SetAutoLogin(); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.machine.RestartLoginwindow(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.machine.SetAutoLogin())
+			must(t, p.machine.RestartLoginwindow())
 			p.screen("repaired", well)
 			p.heal(incident)
 			p.screen("healed after a repair", well)
@@ -214,9 +196,7 @@ func TestPasswordlessSudo(t *testing.T) {
 		dir := t.TempDir() + "/sandbox"
 		h := hosts(t, open(t, dir, s))[1]
 		machine, err := mac.Open(dir + "/macs/" + h.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		result, err := machine.Run(t.Context(), "m1", "sudo -n true")
 		if err != nil || (result.Exit == 0) != prepared {
 			t.Errorf("prepared %t: sudo -n: %+v %v", prepared, result, err)
@@ -235,9 +215,7 @@ func TestSwitches(t *testing.T) {
 		t.Errorf("a new Mac's switches:\n%s", d)
 	}
 	first := all[0]
-	if err := p.world.SetSwitch(p.host.Name, first.Name, first.Values[1]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.SetSwitch(p.host.Name, first.Name, first.Values[1]))
 	if all, err = p.world.Switches(p.host.ID); err != nil || all[0].Value != first.Values[1] {
 		t.Errorf("%+v, %v", all[0], err)
 	}

@@ -37,9 +37,7 @@ func seed(hosts int) sandbox.Seed {
 func open(t testing.TB, dir string, with sandbox.Seed) *sandbox.World {
 	t.Helper()
 	w, err := sandbox.Open(dir, with)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
@@ -60,9 +58,7 @@ func scaleway(t testing.TB, w *sandbox.World) *applesilicon.API {
 	t.Helper()
 	access, secret := w.ScalewayKeys()
 	client, err := scw.NewClient(scw.WithAPIURL(w.ScalewayURL()), scw.WithAuth(access, secret), scw.WithDefaultProjectID(w.ProjectID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := client.GetAPIMetadata(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +68,7 @@ func scaleway(t testing.TB, w *sandbox.World) *applesilicon.API {
 func hosts(t testing.TB, w *sandbox.World) []sandbox.Host {
 	t.Helper()
 	all, err := w.Hosts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -93,13 +87,9 @@ func host(t testing.TB, w *sandbox.World, id string) sandbox.Host {
 func signer(t testing.TB, w *sandbox.World) ssh.Signer {
 	t.Helper()
 	text, err := w.Secret(keyRef)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key, err := ssh.ParsePrivateKey([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key
 }
 
@@ -136,9 +126,7 @@ func exec(ctx context.Context, w *sandbox.World, key ssh.Signer, address, comman
 func accessLog(t testing.TB, dir, prefix string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "access.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var found []string
 	for line := range strings.Lines(string(data)) {
 		_, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -147,4 +135,28 @@ func accessLog(t testing.TB, dir, prefix string) []string {
 		}
 	}
 	return found
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v\n got %#v\nwant %#v", what, got, want)
+	}
+}
+
+func has(t testing.TB, text, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: %q is not in\n%s", what, part, text)
+	}
 }

@@ -27,9 +27,7 @@ func TestSlow(t *testing.T) {
 	p.inject("slow")
 	const text = "acme, at last"
 	got, err := p.ask("printf '" + text + "'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.want("answer", got, text)
 	p.heal("slow")
 }
@@ -39,13 +37,9 @@ func TestSilent(t *testing.T) {
 	p := newPatient(t)
 	p.inject("silent")
 	conn, err := p.world.DialContext(t.Context(), "tcp", p.host.Address+":22")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read %d bytes, %v; want silence", n, err)
 	}
@@ -64,13 +58,9 @@ func TestSilentEnds(t *testing.T) {
 	p := newPatient(t)
 	p.inject("silent")
 	conn, err := p.world.DialContext(context.Background(), "tcp", p.host.Address+":22")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := p.world.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.Close())
 	if _, err := io.ReadAll(conn); err != nil && !strings.Contains(err.Error(), "reset") {
 		t.Error(err)
 	}
@@ -146,16 +136,12 @@ func TestLoginNoise(t *testing.T) {
 
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	write("export ACME=1\n")
 	p.inject("login-noise")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(string(text) + "export ACME=2\n")
 	p.heal("login-noise")
 	if text, err = os.ReadFile(file); err != nil || string(text) != "export ACME=1\nexport ACME=2\n" {
@@ -168,9 +154,7 @@ func TestKeyRefused(t *testing.T) {
 	p := newPatient(t)
 	file := filepath.Join(p.host.Root, "Users", "m1", ".ssh", "scw_authorized_keys")
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.inject("key-not-installed")
 	if _, err := p.ask("true"); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
 		t.Errorf("got %v, want a refusal", err)
@@ -189,9 +173,7 @@ func TestKeyRefused(t *testing.T) {
 	// A key that was added meanwhile stays.
 	const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEY7C0nXW2jYkDsCCL1X1gpUN6pYTcHsvXdTOJ1ha1pW globex\n"
 	p.inject("key-not-installed")
-	if err := os.WriteFile(file, []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(other), 0o600))
 	p.heal("key-not-installed")
 	if text, err := os.ReadFile(file); err != nil || !strings.HasSuffix(string(text), other) {
 		t.Errorf("after healing: %q, %v", text, err)

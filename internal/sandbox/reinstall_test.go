@@ -21,28 +21,20 @@ func TestReinstalledByTheProvider(t *testing.T) {
 	second := open(t, p.dir, seed(2))
 	p.writeMarker("own")
 	p.installKubelet(p.identity("tart-kubelet-mini-1"))
-	if err := p.machine.SetSwitch("lockout-after", "5"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.SetSwitch("lockout-after", "5"))
 	key := signer(t, p.world)
 	serial := p.run("ioreg -rd1 -c IOPlatformExpertDevice")
 	_, before, err := exec(t.Context(), p.world, key, p.host.Address, "true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	password, err := p.machine.Password()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := scaleway(t, p.world).ReinstallServer(&applesilicon.ReinstallServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.world.DialContext(t.Context(), "tcp", p.host.Address+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
 		t.Errorf("a connection during the installation: %v", err)
 	}
-	if err := p.machine.Advance(10 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.Advance(10*time.Second))
 	version, after, err := exec(t.Context(), second, key, p.host.Address, "sw_vers -productVersion")
 	if err != nil || after == before {
 		t.Errorf("after the installation: host key %s, before %s, %v", after, before, err)
@@ -56,14 +48,10 @@ func TestReinstalledByTheProvider(t *testing.T) {
 	}
 	sudo, _ := p.reported()
 	next, err := p.machine.Password()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.want("password", next, sudo)
 	switches, err := p.world.Switches(p.host.ID, "lockout-after")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.want("switch", switches[0].Value, "5")
 }
 
@@ -81,9 +69,7 @@ func TestRebootedByTheProvider(t *testing.T) {
 	if _, err := p.world.DialContext(t.Context(), "tcp", p.host.Address+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
 		t.Errorf("a connection during the restart: %v", err)
 	}
-	if err := p.machine.Advance(10 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.machine.Advance(10*time.Second))
 	after, _, err := exec(t.Context(), p.world, signer(t, p.world), p.host.Address, "sysctl -n kern.boottime")
 	if err != nil || strings.TrimSpace(after) == booted {
 		t.Errorf("started at %s, before %s, %v", after, booted, err)
@@ -97,16 +83,12 @@ func TestOrdered(t *testing.T) {
 	w, _ := newWorld(t, 2)
 	set := func(delivery cloud.Span) {
 		t.Helper()
-		if err := w.Provider().Set(func(s *cloud.Settings) { s.Stock, s.Delivery, s.Lease = map[string]int{"M2-L": 1}, delivery, "0s" }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Provider().Set(func(s *cloud.Settings) { s.Stock, s.Delivery, s.Lease = map[string]int{"M2-L": 1}, delivery, "0s" }))
 	}
 	order := func(name string) *applesilicon.Server {
 		t.Helper()
 		made, err := scaleway(t, w).CreateServer(&applesilicon.CreateServerRequest{Zone: "fr-par-1", Name: name, Type: "M2-L", ProjectID: project})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return made
 	}
 	set("1h")
@@ -120,9 +102,7 @@ func TestOrdered(t *testing.T) {
 	if err != nil || strings.TrimSpace(version) != "26.6.1" {
 		t.Errorf("it answers %q, %v", version, err)
 	}
-	if err := scaleway(t, w).DeleteServer(&applesilicon.DeleteServerRequest{Zone: "fr-par-1", ServerID: made.ID}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, scaleway(t, w).DeleteServer(&applesilicon.DeleteServerRequest{Zone: "fr-par-1", ServerID: made.ID}))
 	if _, err := w.DialContext(t.Context(), "tcp", made.IP.String()+":22"); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("a connection after the deletion: %v", err)
 	}
@@ -147,9 +127,7 @@ func TestDiagnosedFromOutside(t *testing.T) {
 func TestBanned(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	if err := p.world.SetSwitch(p.host.ID, "ssh-ban-after", "3"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.SetSwitch(p.host.ID, "ssh-ban-after", "3"))
 	p.inject("key-not-installed")
 	key := signer(t, p.world)
 	for range 3 {
@@ -163,9 +141,7 @@ func TestBanned(t *testing.T) {
 	if got := p.diagnosed(); !got.IsHealthy {
 		t.Errorf("the provider sees %+v", got.HealthDetails)
 	}
-	if err := p.world.Provider().Set(func(s *cloud.Settings) { s.Reboot = "0s" }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.Provider().Set(func(s *cloud.Settings) { s.Reboot = "0s" }))
 	if _, err := scaleway(t, p.world).RebootServer(&applesilicon.RebootServerRequest{Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,12 +155,8 @@ func (p *patient) diagnosed() *applesilicon.ConnectivityDiagnostic {
 	p.Helper()
 	api, zone := scaleway(p.T, p.world), scw.Zone(p.host.Zone)
 	started, err := api.StartConnectivityDiagnostic(&applesilicon.StartConnectivityDiagnosticRequest{Zone: zone, ServerID: p.host.ID})
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	got, err := api.GetConnectivityDiagnostic(&applesilicon.GetConnectivityDiagnosticRequest{Zone: zone, DiagnosticID: started.DiagnosticID})
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	return got
 }

@@ -17,25 +17,17 @@ func TestRestart(t *testing.T) {
 	w, _ := newWorld(t, 1)
 	h, key := hosts(t, w)[0], signer(t, w)
 	machine, err := mac.Open(filepath.Dir(h.Root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := machine.SetSwitch("boot-duration", "30s"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, machine.SetSwitch("boot-duration", "30s"))
 	before, first, err := exec(t.Context(), w, key, h.Address, "sysctl -n kern.boottime")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if out, _, err := exec(t.Context(), w, key, h.Address, "sudo -n shutdown -r now; echo still here"); err == nil {
 		t.Errorf("the connection outlived the machine: %q", out)
 	}
 	if _, err := w.DialContext(t.Context(), "tcp", h.Address+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
 		t.Errorf("a connection while it starts: %v", err)
 	}
-	if err := machine.Advance(31 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, machine.Advance(31*time.Second))
 	after, second, err := exec(t.Context(), w, key, h.Address, "sysctl -n kern.boottime")
 	if err != nil || after == before || first != second {
 		t.Errorf("started %q with the key %s, before %q with %s; %v", after, second, before, first, err)

@@ -22,12 +22,8 @@ import (
 func TestRunnerLives(t *testing.T) {
 	t.Parallel()
 	b := newBuilder(t, "2.337.0")
-	if got := strings.TrimSpace(b.sh(runnerRoot+"/bin/Runner.Listener --version", 0)); got != "2.337.0" {
-		t.Errorf("the version is %q", got)
-	}
-	if said := b.config(0, "--labels xcode,MacOS"); !strings.Contains(said, "√ Settings Saved") {
-		t.Errorf("config.sh printed %q", said)
-	}
+	equal(t, strings.TrimSpace(b.sh(runnerRoot+"/bin/Runner.Listener --version", 0)), "2.337.0", "the version")
+	has(t, b.config(0, "--labels xcode,MacOS"), "√ Settings Saved", "config.sh printed")
 	b.expect("offline", false)
 	b.start("")
 	b.log("Listening for Jobs")
@@ -45,9 +41,7 @@ func TestRunnerLives(t *testing.T) {
 	b.log("Running job: build")
 	b.sh("pgrep -f '"+runnerRoot+"/bin/Runner.Worker spawnclient'", 0)
 	b.github.ask(fmt.Sprintf("DELETE /orgs/acme/actions/runners/%d", b.one().ID), "", 422, nil)
-	if err := b.world.FinishJob(b.id); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.FinishJob(b.id))
 	b.sh("pgrep -f Runner.Worker", 1)
 	b.log("Job build completed with result: Succeeded")
 	b.sh("launchctl bootout "+runnerJob, 0)
@@ -65,15 +59,11 @@ func TestRunnerLives(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBuilder(t, "2.337.0")
-	if err := b.world.GitHub().Put(github.Runner{ID: 7, Scope: "acme", Name: "taken", Group: 1, Client: "other", Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.GitHub().Put(github.Runner{ID: 7, Scope: "acme", Name: "taken", Group: 1, Client: "other", Created: time.Now()}))
 	root := "cd " + runnerRoot + " && "
 	refused := func(command, says string) {
 		t.Helper()
-		if said := b.sh(root+command, 1); !strings.Contains(said, says) {
-			t.Errorf("%s printed %q, want %q", command, said, says)
-		}
+		has(t, b.sh(root+command, 1), says, command, "printed")
 	}
 	const config = "./config.sh --unattended --url https://github.com/acme "
 	refused(config+"--token wrong", "NotFound")
@@ -89,14 +79,10 @@ func TestConfigRefuses(t *testing.T) {
 	if result, err := b.machine.Run(t.Context(), "root", root+config+"--token x"); err != nil || result.Exit != 1 || !strings.Contains(string(result.Stdout), "Must not run with sudo") {
 		t.Errorf("as root: %+v (%v)", result, err)
 	}
-	if said := b.config(0, "--fancy"); !strings.Contains(said, "Unrecognized command-line input arguments: 'fancy'") {
-		t.Errorf("an unknown argument: %s", said)
-	}
+	has(t, b.config(0, "--fancy"), "Unrecognized command-line input arguments: 'fancy'", "an unknown argument")
 	refused(config+"--token x", "already configured")
 	old := newBuilder(t, "2.334.0")
-	if said := old.config(1, ""); !strings.Contains(said, "can no longer register") {
-		t.Errorf("an old version: %s", said)
-	}
+	has(t, old.config(1, ""), "can no longer register", "an old version")
 }
 
 // TestRunnerFiles checks the form of the files and the half states that a killed config.sh leaves, each of which a new
@@ -113,9 +99,7 @@ func TestRunnerFiles(t *testing.T) {
 		b.machine.InterruptAfter(n, mac.Killed)
 		_, _, err := exec(t.Context(), b.world, signer(t, b.world), host(t, b.world, b.id).Address, "cd "+runnerRoot+" && ./config.sh --unattended --url https://github.com/acme --name builder-1 --token "+b.token("registration"))
 		if !b.machine.Interrupted() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			break
 		}
 		var state []string
@@ -133,17 +117,13 @@ func TestRunnerFiles(t *testing.T) {
 	}
 	want := [][]string{nil, {".credentials_rsaparams"}, {".credentials_rsaparams", "entry"}, {".credentials", ".credentials_rsaparams", "entry"},
 		{".credentials", ".credentials_rsaparams", ".runner", "entry"}}
-	if fmt.Sprint(states) != fmt.Sprint(want) {
-		t.Errorf("the states are %v, want %v", states, want)
-	}
+	equal(t, fmt.Sprint(states), fmt.Sprint(want))
 	id := b.one().ID
 	b.sh("cd "+runnerRoot+" && rm -f .runner .credentials svc.sh", 0)
 	b.config(1, "")
 	b.config(0, "--replace")
 	data, err := os.ReadFile(filepath.Join(b.dir, "macs", b.id, "root", runnerRoot, ".runner"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var settings struct {
 		ID  int64  `json:"agentId"`
 		URL string `json:"gitHubUrl"`
@@ -152,9 +132,7 @@ func TestRunnerFiles(t *testing.T) {
 	if err := json.Unmarshal([]byte(rest), &settings); err != nil || !hasMark || settings.ID != id || settings.URL != "https://github.com/acme" {
 		t.Errorf(".runner: %s (%v)", data, err)
 	}
-	if mode := b.sh("stat -f %Lp "+runnerRoot+"/.credentials_rsaparams "+runnerRoot+"/.credentials", 0); mode != "600\n644\n" {
-		t.Errorf("the modes are %q", mode)
-	}
+	equal(t, b.sh("stat -f %Lp "+runnerRoot+"/.credentials_rsaparams "+runnerRoot+"/.credentials", 0), "600\n644\n", "the modes are")
 }
 
 // TestRunnerStops checks why a listener stops: for good, with exit code 0 of the job, and with the reason in its log.
@@ -186,16 +164,12 @@ func TestRunnerStops(t *testing.T) {
 		}
 	}
 	for _, code := range []int{0, 1, 5} {
-		if err := b.machine.EndListener(code); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.machine.EndListener(code))
 		stopped("stop the service, no retry needed")
 		again()
 	}
 	for _, code := range []int{2, 3, 4, 6} {
-		if err := b.machine.EndListener(code); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.machine.EndListener(code))
 		b.expect("offline", false)
 		b.later(6 * time.Second)
 		b.expect("online", false)
@@ -215,9 +189,7 @@ func TestRunnerStops(t *testing.T) {
 	edit(func(r *github.Runner) { r.ClockOff = false })
 	ended := func(until time.Time) {
 		t.Helper()
-		if err := b.world.GitHub().SetReleases(func(all []github.Release) []github.Release { all[0].RunsUntil = until; return all }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.world.GitHub().SetReleases(func(all []github.Release) []github.Release { all[0].RunsUntil = until; return all }))
 	}
 	ended(time.Now())
 	again()
@@ -225,9 +197,7 @@ func TestRunnerStops(t *testing.T) {
 	ended(time.Time{})
 	again()
 	b.expect("online", false)
-	if err := b.world.GitHub().Delete(b.one().ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.GitHub().Delete(b.one().ID))
 	b.later(time.Minute)
 	stopped("The runner registration has been deleted from the server, please re-configure")
 	again()
@@ -272,9 +242,7 @@ func TestSelfUpdate(t *testing.T) {
 	if to := b.sh("readlink "+runnerRoot+"/bin && ls -d "+runnerRoot+"/bin.2.336.0", 0); to != runnerRoot+"/bin.2.337.0\n"+runnerRoot+"/bin.2.336.0\n" {
 		t.Errorf("bin is a link to %q", to)
 	}
-	if err := b.machine.UpdateRunner(t.Context(), "2.337.0", true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.machine.UpdateRunner(t.Context(), "2.337.0", true))
 	b.expect("online", false)
 	b.sh("test -f "+runnerRoot+"/runsvc.sh && test ! -s "+runnerRoot+"/runsvc.sh && launchctl kickstart -k "+runnerJob, 0)
 	b.settle()
@@ -305,9 +273,7 @@ func TestJobsFindRunners(t *testing.T) {
 		if want != (err == nil) || err != nil && !errors.Is(err, sandbox.ErrWaits) {
 			t.Errorf("%s with %q: %v", repository, labels, err)
 		}
-		if err := b.world.FinishJob(b.id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.world.FinishJob(b.id))
 	}
 	gets(true, "acme/app", "self-hosted", "macos", "XCODE")
 	gets(true, "acme/app", "old")
@@ -344,9 +310,7 @@ func TestRunnerAfterRestarts(t *testing.T) {
 	b.expect("offline", false)
 	b.later(2 * time.Minute)
 	b.expect("offline", false)
-	if err := b.machine.LogIn(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.machine.LogIn())
 	b.settle()
 	b.expect("online", false)
 	if _, err := scaleway(t, b.world).ReinstallServer(&applesilicon.ReinstallServerRequest{Zone: "fr-par-1", ServerID: b.id}); err != nil {
@@ -359,15 +323,11 @@ func TestRunnerAfterRestarts(t *testing.T) {
 func TestMigratedFiles(t *testing.T) {
 	t.Parallel()
 	b := running(t)
-	if err := b.machine.MigrateRunner(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.machine.MigrateRunner())
 	b.sh("cd "+runnerRoot+" && rm .runner .credentials && launchctl kickstart -k "+runnerJob, 0)
 	b.settle()
 	b.expect("online", false)
-	if said := b.config(1, "--replace"); !strings.Contains(said, "already configured") {
-		t.Errorf("with .runner_migrated: %s", said)
-	}
+	has(t, b.config(1, "--replace"), "already configured", "with .runner_migrated")
 	b.sh("cd "+runnerRoot+" && rm .runner_migrated && launchctl bootout "+runnerJob, 0)
 	b.config(0, "--replace")
 	b.later(time.Minute)

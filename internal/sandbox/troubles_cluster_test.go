@@ -21,21 +21,15 @@ import (
 func (p *patient) query(method, path, body string, into any) int {
 	p.Helper()
 	request, err := http.NewRequestWithContext(p.Context(), method, p.world.KubernetesURL()+path, strings.NewReader(body))
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	request.Header.Set("Authorization", "Bearer "+p.world.KubernetesToken())
 	request.Header.Set("Content-Type", "application/json")
 	transport := &http.Transport{DisableKeepAlives: true}
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
 	if into != nil && response.StatusCode < http.StatusBadRequest {
 		if err := json.Unmarshal(data, into); err != nil {
 			p.Fatalf("%s %s: %v", method, path, err)
@@ -83,9 +77,7 @@ func (p *patient) join() {
 
 func (p *patient) runKubelet(k agent.Kubelet) {
 	p.Helper()
-	if err := store.WriteJSON(filepath.Join(p.dir, "kubernetes", "agents.json"), map[string][]agent.Kubelet{p.host.ID: {k}}); err != nil {
-		p.Fatal(err)
-	}
+	must(p, store.WriteJSON(filepath.Join(p.dir, "kubernetes", "agents.json"), map[string][]agent.Kubelet{p.host.ID: {k}}))
 }
 
 type node struct {
@@ -158,9 +150,7 @@ func TestTokenRevoked(t *testing.T) {
 			p.heal("token-revoked")
 		}
 		for _, path := range []string{secret, binding} {
-			if code := p.query("GET", path, "", nil); code != want {
-				t.Errorf("%s: %d, want %d", path, code, want)
-			}
+			equal(t, p.query("GET", path, "", nil), want, path)
 		}
 	}
 	_, ready := p.node()
@@ -219,13 +209,7 @@ func TestStuckPodsAreFreed(t *testing.T) {
 	}
 	delete(pod["metadata"].(map[string]any), "finalizers")
 	body, err := json.Marshal(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code := p.query("PUT", path, string(body), nil); code != http.StatusOK {
-		t.Errorf("removing the finalizer: %d", code)
-	}
-	if code := p.query("GET", path, "", nil); code != http.StatusNotFound {
-		t.Errorf("the Pod without a finalizer: %d", code)
-	}
+	must(t, err)
+	equal(t, p.query("PUT", path, string(body), nil), http.StatusOK, "removing the finalizer")
+	equal(t, p.query("GET", path, "", nil), http.StatusNotFound, "the Pod without a finalizer")
 }

@@ -147,9 +147,7 @@ func TestLeftTablesAreInTheWay(t *testing.T) {
 	p.inject("persist-table-left")
 	load := func() string { return p.run("pfctl -a acme.vms -nf /etc/pf.anchors/acme.vms 2>&1 || true") }
 	for _, kill := range []string{"true", "pfctl -F all; pfctl -a acme.vms -F all", "pfctl -t vm_sources -T kill", "pfctl -a acme.vms -t vm_sources -T kill"} {
-		if said := load(); !strings.Contains(said, "cannot define table vm_sources: Resource busy") {
-			t.Errorf("before %q a load prints %s", kill, said)
-		}
+		has(t, load(), "cannot define table vm_sources: Resource busy", "before", kill, "a load prints")
 		p.run(kill)
 	}
 	if said := load(); strings.Contains(said, "busy") {
@@ -161,9 +159,7 @@ func TestDisabledBefore(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	p.run("pfctl -d")
-	if err := p.world.Inject(p.host.ID, "pf-disabled"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.world.Inject(p.host.ID, "pf-disabled"))
 	p.heal("pf-disabled")
 	p.want("status", p.run("pfctl -s info | head -n 1 | cut -c 1-16"), "Status: Disabled")
 }

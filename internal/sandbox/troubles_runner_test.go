@@ -25,18 +25,14 @@ func (b *builder) seen() string {
 	b.Helper()
 	b.settle()
 	state, err := b.machine.Runner()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var text []string
 	for _, r := range b.entries() {
 		labels := r.Labels[len(r.Labels)-1].Name
 		text = append(text, fmt.Sprintf("%d %s %s busy=%v %s %s", r.ID, r.Name, r.Status, r.Busy, r.Version, labels))
 	}
 	job, _, err := b.machine.Job(runnerJob)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	text = append(text, fmt.Sprintf("file=%d runs=%v state=%d job=%q installed=%s", state.ID, job.PID != 0, state.State, state.Job, state.Installed))
 	return strings.Join(text, "; ")
 }
@@ -64,21 +60,15 @@ func TestRunnerIncidents(t *testing.T) {
 			b := running(t)
 			check := func(what, want string) {
 				t.Helper()
-				if got := b.seen(); got != want {
-					t.Errorf("%s:\n got %s\nwant %s", what, got, want)
-				}
+				equal(t, b.seen(), want, what)
 			}
 			check("before", before)
 			for range 2 {
-				if err := b.world.Inject(b.id, incident); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.world.Inject(b.id, incident))
 				check("injected", want)
 			}
 			for range 2 {
-				if err := b.world.Heal(b.id, incident); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.world.Heal(b.id, incident))
 				check("healed", before)
 			}
 		})
@@ -89,15 +79,11 @@ func TestRunnerIncidents(t *testing.T) {
 func TestUpdateBroken(t *testing.T) {
 	t.Parallel()
 	b := running(t)
-	if err := b.world.Inject(b.id, "runner-update-broken"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Inject(b.id, "runner-update-broken"))
 	b.sh("launchctl kickstart -k "+runnerJob, 0)
 	b.settle()
 	b.expect("offline", false)
-	if err := b.world.Heal(b.id, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Heal(b.id, ""))
 	b.later(10 * time.Second)
 	b.expect("online", false)
 }
@@ -106,9 +92,7 @@ func TestUpdateBroken(t *testing.T) {
 func TestDeletedWhileRunning(t *testing.T) {
 	t.Parallel()
 	b := running(t)
-	if err := b.world.Inject(b.id, "busy-false-while-running"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Inject(b.id, "busy-false-while-running"))
 	b.sh("pgrep -f Runner.Worker", 0)
 	b.github.ask("DELETE /orgs/acme/actions/runners/21", "", http.StatusNoContent, nil)
 }
@@ -117,24 +101,16 @@ func TestDeletedWhileRunning(t *testing.T) {
 func TestGitHubIncidents(t *testing.T) {
 	t.Parallel()
 	b := running(t)
-	if err := b.world.Inject(sandbox.GitHubAccount, "newest-version-refused"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Inject(sandbox.GitHubAccount, "newest-version-refused"))
 	b.later(time.Minute)
 	b.expect("offline", false)
 	b.sh("cd "+runnerRoot+" && ./config.sh remove --local", 0)
 	b.config(1, "--replace")
-	if err := b.world.Heal(sandbox.GitHubAccount, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Heal(sandbox.GitHubAccount, ""))
 	b.config(0, "--replace")
-	if err := b.world.Inject(sandbox.GitHubAccount, "app-key-revoked"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Inject(sandbox.GitHubAccount, "app-key-revoked"))
 	b.github.ask("GET /orgs/acme/actions/runners", "", http.StatusUnauthorized, nil)
-	if err := b.world.Heal("", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Heal("", ""))
 	gitHub(t, b.world).ask("GET /orgs/acme/actions/runners", "", http.StatusOK, nil)
 	if err := b.world.Inject(b.id, "app-key-revoked"); err == nil || !strings.Contains(err.Error(), "inject github app-key-revoked") {
 		t.Errorf("on a host: %v", err)
@@ -168,9 +144,7 @@ func TestRunnerOnTwoHosts(t *testing.T) {
 	}
 	check("online", "online")
 	for range 2 {
-		if err := w.Inject(pair[1].id, incident); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Inject(pair[1].id, incident))
 		check("online", "offline")
 	}
 	pair[1].log("A session for this runner already exists.")
@@ -179,9 +153,7 @@ func TestRunnerOnTwoHosts(t *testing.T) {
 		t.Error("the second listener did not stop")
 	}
 	for range 2 {
-		if err := w.Heal("", incident); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Heal("", incident))
 		check("online", "online")
 	}
 }
@@ -194,9 +166,7 @@ func TestRunnerIncidentsNeedOne(t *testing.T) {
 		t.Errorf("without a runner: %v", err)
 	}
 	b := running(t)
-	if err := b.world.Inject(b.id, "runner-deregistered"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.world.Inject(b.id, "runner-deregistered"))
 	if err := b.world.Inject(b.id, "runner-offline"); err == nil {
 		t.Error("a host without an entry has the incident")
 	}

@@ -63,9 +63,7 @@ func TestBigWorldsHaveDistinctHosts(t *testing.T) {
 	w, _ := newWorld(t, 600)
 	ids, addresses := map[string]bool{}, map[string]bool{}
 	list, err := scaleway(t, w).ListServers(&applesilicon.ListServersRequest{Zone: "fr-par-1", PageSize: scw.Uint32Ptr(100)}, scw.WithAllPages())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, server := range list.Servers {
 		ids[server.ID[:5]], addresses[server.IP.String()] = true, true
 	}
@@ -145,18 +143,12 @@ func TestDial(t *testing.T) {
 func TestCloseHangsUp(t *testing.T) {
 	t.Parallel()
 	w, err := sandbox.Open(filepath.Join(t.TempDir(), "sandbox"), seed(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := hosts(t, w)[0].Address + ":22"
 	conn, err := w.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	url := w.KubernetesURL()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if err := w.Close(); err != nil {
 		t.Errorf("a second Close: %v", err)
 	}
@@ -191,15 +183,11 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: %v, want an error that names it and %s", ref, err, path)
 		}
 	}
-	if err := os.WriteFile(path, []byte(`{"env://TOKEN": "by hand"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(`{"env://TOKEN": "by hand"}`), 0o600))
 	if value, err := w.Secret("env://TOKEN"); err != nil || value != "by hand" {
 		t.Errorf("after an edit: %q %v", value, err)
 	}
-	if err := os.WriteFile(path, []byte(`{"env://TOKEN": "hunter2"`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(`{"env://TOKEN": "hunter2"`), 0o600))
 	if _, err := w.Secret("env://TOKEN"); err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("with a broken file: %v", err)
 	}

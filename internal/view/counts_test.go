@@ -61,9 +61,7 @@ func TestCountsAgree(t *testing.T) {
 		}
 		b.Reset()
 		v.Result(view.Ending{Result: engine.Result{After: p}, Took: time.Second})
-		if !strings.Contains(b.String(), "  "+c.last+", 1s") {
-			t.Errorf("%s: %q is not in %s", name, c.last, &b)
-		}
+		has(t, b.String(), "  "+c.last+", 1s", name, c.last)
 		if rows := view.HostRows(p, narrow.Now); h.Member && rows[0].State != c.state {
 			t.Errorf("%s: the state of the host is %s, want %s", name, rows[0].State, c.state)
 		}

@@ -52,9 +52,7 @@ func TestDeferred(t *testing.T) {
 		"    deferred to a later run: tart: too-many-disrupted: one run drains, reboots or wipes at most 2 of the 3 Ready hosts of runners\n",
 		"Actions: 0 to add, 5 to change, 0 to remove; 1 host deferred.\n",
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in:\n%s", want, b.String())
-		}
+		has(t, b.String(), want)
 	}
 	b.Reset()
 	p.Actions = p.Actions[5:]
@@ -105,9 +103,7 @@ func TestRolloutOrder(t *testing.T) {
 	view.NewText(&b, 0, false).Plan(p, view.PlanForm{})
 	want := "\n  Rollout  macos    acme-macos-m2-00000\n           runners  repair 0a1b0 → canary 0a1b1 (soak 15m0s) → 0a1b2, 0a1b3 → 0a1b4, 0a1b5 → 0a1b6, 0a1b7 → 1 more wave   (7 hosts, 2 at a time)\n" +
 		"                    at most 3 drains\n"
-	if !strings.Contains(b.String(), want) {
-		t.Errorf("%q is not in:\n%s", want, b.String())
-	}
+	has(t, b.String(), want)
 
 	p.Rollouts = []plan.Rollout{{Fleet: "runners", AtOnce: 2, Waves: [][]string{}, Left: []string{name("1"), name("2")}, LeftReason: string(rollout.TooFewReady)}}
 	b.Reset()
@@ -116,8 +112,6 @@ func TestRolloutOrder(t *testing.T) {
 	text.Plan(p, view.PlanForm{Full: true})
 	for _, want := range []string{"\n  Rollout  runners  not started: 2 hosts (0a1b1, 0a1b2): fewer hosts would be Ready than min_ready requires  [min-ready]\n",
 		"\nRollout of runners: 2 hosts not started (min-ready): fewer hosts would be Ready than min_ready requires.\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in:\n%s", want, b.String())
-		}
+		has(t, b.String(), want)
 	}
 }

@@ -22,9 +22,7 @@ func TestDiagnosticsAreHarmless(t *testing.T) {
 	}
 	for _, kind := range kinds() {
 		var b bytes.Buffer
-		if err := view.NewText(&b, kind.width, kind.colour).Diagnostics(result.Files, diags); err != nil {
-			t.Fatal(err)
-		}
+		must(t, view.NewText(&b, kind.width, kind.colour).Diagnostics(result.Files, diags))
 		rest := b.String()
 		if !strings.Contains(rest, `[2Jme`) || !strings.Contains(rest, "\ttyp") || !strings.Contains(rest, "hidden") {
 			t.Errorf("the lines are not shown:\n%q", rest)

@@ -39,9 +39,7 @@ func TestCheckupShowsTheHold(t *testing.T) {
 	var b bytes.Buffer
 	view.NewText(&b, 0, false).Checkup(c, false)
 	for _, want := range []string{"\n? held by sam@desk until 2026-11-22 05:19 UTC (swap)\n", "(unreachable): no route to host (198.51.100.1:22)\n", "\nDetails: macfleet explain unreachable\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in:\n%s", want, b.String())
-		}
+		has(t, b.String(), want)
 	}
 }
 
@@ -50,18 +48,10 @@ func TestCheckupShowsTheHold(t *testing.T) {
 func TestCheckup(t *testing.T) {
 	t.Parallel()
 	text := shown("doctor", func(v *view.Text) { v.Checkup(sick(), false) }).draw(terminal{})
-	if n := strings.Count(text, "fix: record it"); n != 1 {
-		t.Errorf("the remedy of two checks is printed %d times", n)
-	}
+	equal(t, strings.Count(text, "fix: record it"), 1, "prints of the remedy of two checks")
 	var b bytes.Buffer
-	if err := view.WriteCheckup(&b, sick()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.WriteCheckup(&b, sick()))
 	golden(t, "doctor.json", b.String())
-	if n := strings.Count(b.String(), report); n != 2 {
-		t.Errorf("%d checks have the remedy of two in JSON", n)
-	}
-	if n := strings.Count(b.String(), "\x1b"); n != 0 {
-		t.Errorf("%d escape codes in JSON", n)
-	}
+	equal(t, strings.Count(b.String(), report), 2, "checks with the remedy of two in JSON")
+	equal(t, strings.Count(b.String(), "\x1b"), 0, "escape codes in JSON")
 }

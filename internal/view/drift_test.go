@@ -109,9 +109,7 @@ func TestDriftFormats(t *testing.T) {
 			t.Parallel()
 			p, r := make()
 			var doc, md, prom bytes.Buffer
-			if err := errors.Join(view.WriteDrift(&doc, p, r), view.WriteDriftMarkdown(&md, r), view.WriteDriftMetrics(&prom, r)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(view.WriteDrift(&doc, p, r), view.WriteDriftMarkdown(&md, r), view.WriteDriftMetrics(&prom, r)))
 			if err := schematest.Validate("plan", doc.Bytes()); err != nil {
 				t.Error(err)
 			}
@@ -134,9 +132,7 @@ func TestDriftFormats(t *testing.T) {
 func checkMetrics(t *testing.T, r drift.Report, text string) {
 	t.Helper()
 	all, err := parseMetrics(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, s := range all {
 		if s.labels["configuration"] != r.Owner.Name || s.labels["environment"] != r.Owner.Environment {
@@ -195,9 +191,7 @@ func TestMetricsOnce(t *testing.T) {
 	r.Items, r.Unseen = append(r.Items, r.Items...), append(r.Unseen, r.Unseen...)
 	r = r.After(append(r.Items, drift.Item{Host: "x", Fingerprint: "1"}, drift.Item{Host: "x", Fingerprint: "2"}))
 	var b bytes.Buffer
-	if err := view.WriteDriftMetrics(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.WriteDriftMetrics(&b, r))
 	if _, err := parseMetrics(b.String()); err != nil {
 		t.Error(err)
 	}
@@ -217,9 +211,7 @@ func TestDriftMarkdownIsBounded(t *testing.T) {
 	}
 	r := reported(p)
 	var b bytes.Buffer
-	if err := view.WriteDriftMarkdown(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.WriteDriftMarkdown(&b, r))
 	text := b.String()
 	left := regexp.MustCompile(`\n_Not shown, because the size is limited: (\d+) rows, and everything below`)
 	if len(text) > 60_000 || !left.MatchString(text) {
@@ -240,14 +232,10 @@ func TestDriftFoldsWhatWasNotCompared(t *testing.T) {
 	silent.Converged = plan.NotCompared
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}, Hosts: []plan.Host{settling, silent}}
 	r, err := drift.Of(p, nil, narrow.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b bytes.Buffer
 	view.NewText(&b, 0, false).Drift(p, r, 3)
-	if n := strings.Count(b.String(), "kubelet-settling"); n != 1 {
-		t.Errorf("the Node that cannot be judged is printed %d times:\n%s", n, &b)
-	}
+	equal(t, strings.Count(b.String(), "kubelet-settling"), 1, "prints of the Node that cannot be judged", &b)
 	wantRows(t, b.String(), "? runners/00002: power, tart, hostname not compared (unread): power.probe: sudo asked for a password; ")
 	wantRows(t, shortPlan(p), "power, tart, hostname: power.probe, tart.probe, hostname.probe: sudo asked for a password  [unread]\n")
 }
@@ -260,9 +248,7 @@ func TestDriftBeforeTheFirstHost(t *testing.T) {
 	p := &plan.Plan{Owner: fleet.Owner{Name: "acme", Environment: "production"}, Fleets: []string{"runners"}, Hosts: []plan.Host{h}}
 	var b bytes.Buffer
 	view.NewText(&b, 0, false).Drift(p, reported(p), 3)
-	if want := "? Nothing to compare: acme/production has no hosts yet  exit 3\n"; b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-	}
+	equal(t, b.String(), "? Nothing to compare: acme/production has no hosts yet  exit 3\n")
 }
 
 // TestDriftPrintsAnAnswerOnce: probes that read the same answer show it once.

@@ -208,9 +208,7 @@ func errorBlocks(all []disturbance) picture {
 func TestEveryTroubleIsShown(t *testing.T) {
 	t.Parallel()
 	for _, d := range disturbed(t) {
-		if text := d.pictures[0].draw(terminal{}); !strings.Contains(text, d.code) {
-			t.Errorf("%s does not show it:\n%s", d.pictures[0].name, text)
-		}
+		has(t, d.pictures[0].draw(terminal{}), d.code, d.pictures[0].name, "shows it")
 	}
 }
 
@@ -230,9 +228,7 @@ func unshown() []string {
 func TestEveryCodeHasAGolden(t *testing.T) {
 	t.Parallel()
 	shown, err := os.ReadFile(filepath.Join("testdata", "errors-pipe.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range plan.Codes() {
 		ours := !strings.HasPrefix(c.Home(), "steps/") && !strings.HasPrefix(c.Home(), "internal/drift/")
 		if c.Remedy() != "" && ours && !slices.Contains(unshown(), c.String()) && !strings.Contains(string(shown), "== "+c.String()+":") {

@@ -28,9 +28,7 @@ func TestExpectedTime(t *testing.T) {
 		text := view.NewText(&b, 0, false)
 		text.Plan(p, view.PlanForm{Full: true})
 		text.Plan(p, view.PlanForm{})
-		if strings.Contains(b.String(), "window closes") != (f.Late > 0) {
-			t.Errorf("%+v:\n%s", f, b.String())
-		}
+		equal(t, strings.Contains(b.String(), "window closes"), f.Late > 0, f, b.String())
 		short, _, _ := strings.Cut(want, ", ")
 		if !strings.Contains(b.String(), "Expected time: "+want) || !strings.Contains(b.String(), " "+short+", at most 3 drains\n") {
 			t.Errorf("%q is not in:\n%s", want, b.String())

@@ -69,9 +69,7 @@ func TestExplainDocument(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	for _, x := range explanations() {
-		if err := view.WriteExplanation(&b, x, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, view.WriteExplanation(&b, x, ""))
 	}
 	golden(t, "explain.jsonl", b.String())
 }

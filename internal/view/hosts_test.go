@@ -23,15 +23,11 @@ func TestHostStates(t *testing.T) {
 	got := make(map[string]view.HostState)
 	for _, r := range view.HostRows(everything(), narrow.Now) {
 		got[r.Name[len(r.Name)-5:]] = r.State
-		if (r.Why == "") != (r.State == "in-sync") {
-			t.Errorf("%s is %s: %q", r.Name, r.State, r.Why)
-		}
+		equal(t, r.Why == "", r.State == "in-sync", r.Name, r.State, r.Why)
 	}
 	want := map[string]view.HostState{"00002": "drifted", "00003": "drifted", "00004": "unknown", "00005": "blocked", "00006": "blocked", "00007": "unknown", "0000b": "orphaned"}
 	for name, state := range want {
-		if got[name] != state {
-			t.Errorf("%s is %s, want %s", name, got[name], state)
-		}
+		equal(t, got[name], state, name)
 	}
 	p := everything()
 	for i := range p.Hosts {
@@ -96,9 +92,7 @@ func TestAHostWithoutItsNode(t *testing.T) {
 	}
 	var b bytes.Buffer
 	view.NewText(&b, 0, false).Hosts(p, view.HostsOptions{Now: narrow.Now})
-	if !strings.Contains(b.String(), "1 not Ready") {
-		t.Errorf("not counted:\n%s", b.String())
-	}
+	has(t, b.String(), "1 not Ready")
 }
 
 func TestHostsFormats(t *testing.T) {
@@ -111,16 +105,12 @@ func TestHostsFormats(t *testing.T) {
 		t.Errorf("rows, the worst first:\n%s", b.String())
 	}
 	b.Reset()
-	if err := view.WriteHostsYAML(&b, everything(), narrow); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.WriteHostsYAML(&b, everything(), narrow))
 	var d view.HostsDocument
 	if err := yaml.Unmarshal(b.Bytes(), &d); err == nil && len(d.Hosts) != 7 {
 		t.Errorf("YAML of %d hosts", len(d.Hosts))
 	}
-	if !strings.Contains(b.String(), "\n  state: drifted\n") {
-		t.Errorf("YAML:\n%.400s", b.String())
-	}
+	has(t, b.String(), "\n  state: drifted\n", "YAML")
 }
 
 // TestHostChanges prints the rows that changed, behind the time.

@@ -48,9 +48,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	}
 	if at[3] != "" {
 		up, _ = strconv.Atoi(at[3])
-		if text := strings.Join(s.lines[len(s.lines)-up:], ""); text != "" {
-			s.t.Errorf("the cursor ends above %q", text)
-		}
+		equal(s.t, strings.Join(s.lines[len(s.lines)-up:], ""), "", "the cursor ends above")
 		s.back(up)
 	}
 	return len(p), nil
@@ -142,13 +140,9 @@ func TestLive(t *testing.T) {
 		if i == 7 {
 			mark = "✗"
 		}
-		if n := strings.Count(strings.Join(s.lines, "\n"), fmt.Sprintf("  %s runners/%05x", mark, i)); n != 1 {
-			t.Errorf("host %d is printed %d times", i, n)
-		}
+		equal(t, strings.Count(strings.Join(s.lines, "\n"), fmt.Sprintf("  %s runners/%05x", mark, i)), 1, "host", i, "is printed")
 	}
-	if len(s.lines) != 32 {
-		t.Errorf("more is left than the hosts:\n%s", strings.Join(s.lines, "\n"))
-	}
+	equal(t, len(s.lines), 32, "more is left than the hosts", strings.Join(s.lines, "\n"))
 }
 
 // TestLiveWaits shows how long a host has waited for its reinstallation, and for its CI agent.

@@ -20,13 +20,9 @@ import (
 func markdown(t *testing.T, p *plan.Plan, limit int) string {
 	t.Helper()
 	m, err := view.NewMarkdown(limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b bytes.Buffer
-	if err := m.Plan(&b, p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Plan(&b, p))
 	return b.String()
 }
 
@@ -53,9 +49,7 @@ func kept() wire.PlanFile {
 func TestPlanFileDocument(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := wire.Write(&b, kept().Shown(kept().ExpiresAt)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wire.Write(&b, kept().Shown(kept().ExpiresAt)))
 	rest, part := without(t, b.Bytes(), "plan")
 	if diff := cmp.Diff(document(t, everything()), part); diff != "" {
 		t.Errorf("the plan in a plan file differs from that of plan --json:\n%s", diff)
@@ -135,9 +129,7 @@ func TestGitHubAnnotations(t *testing.T) {
 	held.Refusal = &plan.Trouble{Code: plantest.Code("held")}
 	p.Actions = append(p.Actions, block, claim, nobody, held)
 	var b bytes.Buffer
-	if err := view.GitHubAnnotations(&b, p, cfg, "fleets/acme"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.GitHubAnnotations(&b, p, cfg, "fleets/acme"))
 	golden(t, "annotations.txt", b.String())
 	b.Reset()
 	p.Actions = nil
@@ -146,9 +138,7 @@ func TestGitHubAnnotations(t *testing.T) {
 		a.Fields = []plan.Field{{Name: "sleep", Before: strings.Repeat("x", i+1), After: "never"}}
 		p.Actions = append(p.Actions, a)
 	}
-	if err := view.GitHubAnnotations(&b, p, cfg, "."); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.GitHubAnnotations(&b, p, cfg, "."))
 	if text := b.String(); strings.Count(text, "\n") != 10 || !strings.Contains(text, "and 15 more notes") {
 		t.Errorf("%s", text)
 	}

@@ -105,9 +105,7 @@ func fixedKey(t *testing.T, n byte) ssh.Signer {
 	seed := make([]byte, ed25519.SeedSize)
 	seed[0] = n
 	s, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -115,9 +113,7 @@ func fixedKey(t *testing.T, n byte) ssh.Signer {
 func peer(t *testing.T, serve func(net.Conn)) hosts.Dial {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

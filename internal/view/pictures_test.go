@@ -158,9 +158,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	stale := make(map[string]bool)
 	files, err := filepath.Glob("testdata/*-*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		stale[filepath.Base(file)] = true
 	}
@@ -237,15 +235,11 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (run with -update to accept):\n%s", name, diff)
 	}

@@ -21,9 +21,7 @@ func shortPlan(p *plan.Plan) string {
 func wantRows(t *testing.T, text string, rows ...string) {
 	t.Helper()
 	for _, want := range rows {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in:\n%s", want, text)
-		}
+		has(t, text, want)
 	}
 }
 

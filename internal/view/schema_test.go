@@ -49,24 +49,18 @@ func TestSchemas(t *testing.T) {
 		reflect.TypeFor[runlog.Type](), reflect.TypeFor[inventory.Readiness](), reflect.TypeFor[inventory.ObjectState](), reflect.TypeFor[inventory.Gate](),
 		reflect.TypeFor[inventory.Made](), reflect.TypeFor[inventory.Stock](), reflect.TypeFor[fleet.PriceClass](),
 		reflect.TypeFor[fleet.Level](), reflect.TypeFor[doctor.State](), reflect.TypeFor[rollout.Reason]())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const folder = "../../docs/schemas/"
 	for name, want := range files {
 		if *update {
-			if err := os.WriteFile(folder+name, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(folder+name, want, 0o644))
 		}
 		if got, err := os.ReadFile(folder + name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("docs/schemas/%s (run with -update to write it): %v\n%s", name, err, cmp.Diff(string(got), string(want)))
 		}
 	}
 	kept, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range kept {
 		if _, ok := files[f.Name()]; !ok && f.Name() != "schemas.go" {
 			t.Errorf("docs/schemas/%s belongs to no document", f.Name())
@@ -79,9 +73,7 @@ func TestGoldensFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {
 		text, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return text
 	}
 	for name, schema := range map[string]string{"joininghosts.json": "hosts", "doctor.json": "doctor"} {
@@ -104,9 +96,7 @@ func TestGoldensFollowTheirSchemas(t *testing.T) {
 func without(t *testing.T, document []byte, key string) (rest, value string) {
 	t.Helper()
 	var object map[string]any
-	if err := json.Unmarshal(document, &object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(document, &object))
 	taken := object[key]
 	delete(object, key)
 	return laidOut(t, object), laidOut(t, taken)
@@ -116,9 +106,7 @@ func without(t *testing.T, document []byte, key string) (rest, value string) {
 func laidOut(t *testing.T, value any) string {
 	t.Helper()
 	raw, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(raw) + "\n"
 }
 
@@ -126,9 +114,7 @@ func laidOut(t *testing.T, value any) string {
 func document(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := wire.Write(&b, wire.PlanOf(p)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wire.Write(&b, wire.PlanOf(p)))
 	whole, _ := without(t, b.Bytes(), "")
 	return whole
 }
@@ -139,9 +125,7 @@ func documents(t *testing.T, text []byte) [][]byte {
 	var out [][]byte
 	for dec := json.NewDecoder(bytes.NewReader(text)); dec.More(); {
 		var one json.RawMessage
-		if err := dec.Decode(&one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dec.Decode(&one))
 		out = append(out, one)
 	}
 	return out

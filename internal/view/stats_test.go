@@ -51,9 +51,7 @@ func TestPhases(t *testing.T) {
 	got := []time.Duration{p.Lists, p.Hosts, p.Compute, p.Actions}
 	want := []time.Duration{5 * time.Second, 7 * time.Second, 3 * time.Second, 10 * time.Second}
 	for i, name := range []string{"lists", "hosts", "compute", "actions"} {
-		if got[i] != want[i] {
-			t.Errorf("%s took %s, want %s", name, got[i], want[i])
-		}
+		equal(t, got[i], want[i], name, "took")
 	}
 }
 

@@ -204,16 +204,12 @@ func TestDocument(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]*plan.Plan{"plan.json": everything(), "joining.json": joining()} {
 		var b bytes.Buffer
-		if err := wire.Write(&b, wire.PlanOf(p)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, wire.Write(&b, wire.PlanOf(p)))
 		if err := schematest.Validate("plan", b.Bytes()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var d wire.Plan
-		if err := json.Unmarshal(b.Bytes(), &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(b.Bytes(), &d))
 		drifted := slices.DeleteFunc(slices.Clone(d.ResourceChanges), func(c wire.Action) bool { return !c.Drift })
 		if diff := cmp.Diff(drifted, d.ResourceDrift, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 			t.Errorf("%s: the drift is not that of the changes:\n%s", name, diff)
@@ -222,9 +218,7 @@ func TestDocument(t *testing.T) {
 		golden(t, name, rest)
 	}
 	var b bytes.Buffer
-	if err := view.WriteHosts(&b, joining(), narrow); err != nil {
-		t.Fatal(err)
-	}
+	must(t, view.WriteHosts(&b, joining(), narrow))
 	golden(t, "joininghosts.json", b.String())
 }
 
@@ -302,9 +296,7 @@ func TestColour(t *testing.T) {
 			name, value, _ := strings.Cut(pair, "=")
 			env[name] = value
 		}
-		if got := view.Colour(c.terminal, func(name string) string { return env[name] }); got != c.want {
-			t.Errorf("terminal %v, %q: %v", c.terminal, c.env, got)
-		}
+		equal(t, view.Colour(c.terminal, func(name string) string { return env[name] }), c.want, "terminal", c.terminal, c.env)
 	}
 }
 
@@ -327,9 +319,7 @@ func TestPrintable(t *testing.T) {
 		"\ufffd is visible":     "\ufffd is visible",
 		"tag \U000e0041 hidden": `tag \U000e0041 hidden`,
 	} {
-		if got := say(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
+		equal(t, say(text), want, text, "became")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		got := say(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text"))
@@ -365,5 +355,29 @@ func TestNarrowTable(t *testing.T) {
 		if diff := cmp.Diff(want, b.String()); diff != "" {
 			t.Errorf("%d columns:\n%s", width, diff)
 		}
+	}
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v\n got %#v\nwant %#v", what, got, want)
+	}
+}
+
+func has(t testing.TB, text, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: %q is not in\n%s", what, part, text)
 	}
 }

@@ -21,9 +21,7 @@ func TestWrap(t *testing.T) {
 	} {
 		for width := 1; width <= 120; width++ {
 			lines := view.Wrap(e.text, width)
-			if joined := strings.Join(lines, " "); joined != e.text {
-				t.Errorf("at %d columns the text becomes %q", width, joined)
-			}
+			equal(t, strings.Join(lines, " "), e.text, "at", width, "columns the text becomes")
 			if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, e.whole) }) {
 				t.Errorf("at %d columns %q is broken: %q", width, e.whole, lines)
 			}

@@ -28,9 +28,7 @@ func TestSSHKeys(t *testing.T) {
 	list := func(request *iam.ListSSHKeysRequest) []*iam.SSHKey {
 		t.Helper()
 		got, err := api.ListSSHKeys(request, scw.WithAllPages())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got.SSHKeys
 	}
 	mine := &iam.ListSSHKeysRequest{ProjectID: scw.StringPtr(project)}
@@ -65,9 +63,7 @@ func TestSSHKeys(t *testing.T) {
 	if server, _, err := w.api.Server(serverNumber(0).ID); err != nil || len(server.Life.Keys) != 1 || server.Life.Keys[0] != otherKey {
 		t.Errorf("a restarted Mac gets %q, %v", server.Life.Keys, err)
 	}
-	if err := api.DeleteSSHKey(&iam.DeleteSSHKeyRequest{SSHKeyID: made.ID}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, api.DeleteSSHKey(&iam.DeleteSSHKeyRequest{SSHKeyID: made.ID}))
 	_, err = api.GetSSHKey(&iam.GetSSHKeyRequest{SSHKeyID: made.ID})
 	if _, ok := errors.AsType[*scw.ResourceNotFoundError](err); !ok {
 		t.Errorf("a deleted key: %v", err)
@@ -146,9 +142,7 @@ func TestKeyStates(t *testing.T) {
 	if _, err := api.GetServer(&applesilicon.GetServerRequest{Zone: zone, ServerID: serverNumber(0).ID}); !isDenied(err) {
 		t.Errorf("a server of another project: %v", err)
 	}
-	if err := w.api.Rights(func(lacking map[string]string) { delete(lacking, "project") }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.api.Rights(func(lacking map[string]string) { delete(lacking, "project") }))
 	if list, err := api.ListServers(mine); err != nil || list.TotalCount != 1 {
 		t.Errorf("afterwards: %v, %v", list, err)
 	}
@@ -187,14 +181,10 @@ func TestDiagnostic(t *testing.T) {
 	diagnose := func() *applesilicon.ConnectivityDiagnostic {
 		t.Helper()
 		started, err := api.StartConnectivityDiagnostic(&applesilicon.StartConnectivityDiagnosticRequest{Zone: zone, ServerID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		read := func() *applesilicon.ConnectivityDiagnostic {
 			got, err := api.GetConnectivityDiagnostic(&applesilicon.GetConnectivityDiagnosticRequest{Zone: zone, DiagnosticID: started.DiagnosticID})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return got
 		}
 		if got := read(); got.Status != applesilicon.ConnectivityDiagnosticDiagnosticStatusProcessing || got.HealthDetails != nil {

@@ -49,9 +49,7 @@ func TestPagingDuringRenames(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, group.Wait())
 	for i := range 30 {
 		server, found, err := first.api.Server(serverNumber(2 * i).ID)
 		if want := fmt.Sprintf("acme-%d", 30+i); err != nil || !found || server.Name != want {
@@ -70,9 +68,7 @@ func TestServerAtFollowsTheFiles(t *testing.T) {
 		t.Fatalf("got %v %v %v", server.ID, found, err)
 	}
 	renamed := func(string) (string, bool) { return "acme-renamed", true }
-	if err := second.api.Rename(server.ID, renamed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.api.Rename(server.ID, renamed))
 	if server, _, err = first.api.ServerAt(address); err != nil || server.Name != "acme-renamed" {
 		t.Errorf("after a rename by another process: %q %v", server.Name, err)
 	}

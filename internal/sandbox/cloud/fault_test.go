@@ -13,12 +13,8 @@ import (
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, cloud.Options{})
-	if err := w.api.Fail(cloud.Fault{Requests: 2, Answer: "429", RetryAfter: "7"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.api.Fail(cloud.Fault{Requests: 1, Answer: "503", Only: "GET " + servers + "/"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.api.Fail(cloud.Fault{Requests: 2, Answer: "429", RetryAfter: "7"}))
+	must(t, w.api.Fail(cloud.Fault{Requests: 1, Answer: "503", Only: "GET " + servers + "/"}))
 	for range 2 {
 		response, body := w.ask(t, "GET", servers, "")
 		if response.StatusCode != 429 || response.Header.Get("Retry-After") != "7" || response.Header.Get("X-Ratelimit-Remaining") != "0" || !strings.Contains(body, "too_many_requests") {
@@ -47,14 +43,10 @@ func TestFaultsAfterTheWork(t *testing.T) {
 	send := func(name string) (*http.Response, string, error) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), "PATCH", w.server.URL+one, strings.NewReader(`{"name":"`+name+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		request.Header.Set("X-Auth-Token", secretKey)
 		response, err := w.server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() { _ = response.Body.Close() }()
 		data, err := io.ReadAll(response.Body)
 		return response, string(data), err
@@ -68,9 +60,7 @@ func TestFaultsAfterTheWork(t *testing.T) {
 			return r.StatusCode == 200 && err == nil && strings.HasSuffix(body, "}")
 		},
 	} {
-		if err := w.api.Fail(cloud.Fault{Requests: 1, Answer: answer, Pause: "1ms"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.api.Fail(cloud.Fault{Requests: 1, Answer: answer, Pause: "1ms"}))
 		if response, body, err := send("named-" + answer); !check(response, body, err) {
 			t.Errorf("%s: %d %q %v", answer, response.StatusCode, body, err)
 		}

@@ -19,21 +19,13 @@ const servers = "/apple-silicon/v1alpha1/zones/" + zone + "/servers"
 func (w *world) ask(t *testing.T, method, path, body string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, w.server.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("X-Auth-Token", secretKey)
 	response, err := w.server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(response.Body)
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, response.Body.Close())
+	must(t, err)
 	return response, string(data)
 }
 
@@ -108,13 +100,9 @@ func TestEditedByHand(t *testing.T) {
 	w := newWorld(t, 3, cloud.Options{})
 	path := filepath.Join(w.dir, "servers", serverNumber(0).ID+".json")
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	edited := strings.Replace(string(whole), "acme-pool-000", "acme-by-hand", 1)
-	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(edited), 0o600))
 	if _, body := w.ask(t, "GET", servers, ""); !strings.Contains(body, "acme-by-hand") {
 		t.Errorf("an edit of the file has no effect: %s", body)
 	}
@@ -126,9 +114,7 @@ func TestEditedByHand(t *testing.T) {
 		"no address":    strings.Replace(edited, `"198.51.100.1",`, `"",`, 1),
 		"two objects":   edited + edited,
 	} {
-		if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(broken), 0o600))
 		for _, route := range []string{servers, servers + "/" + serverNumber(0).ID} {
 			response, body := w.ask(t, "GET", route, "")
 			if response.StatusCode != 500 || !strings.Contains(body, path) || !strings.Contains(body, `"type":"internal"`) {
@@ -136,9 +122,7 @@ func TestEditedByHand(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, whole, 0o600))
 	if response, _ := w.ask(t, "GET", servers, ""); response.StatusCode != 200 {
 		t.Errorf("after the repair: %d", response.StatusCode)
 	}
@@ -147,16 +131,12 @@ func TestEditedByHand(t *testing.T) {
 func TestFolderBelowAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if _, err := cloud.New(filepath.Join(file, "state"), cloud.Options{}); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("got %v, want an error that names %s", err, file)
 	}
 	w := newWorld(t, 1, cloud.Options{})
-	if err := os.RemoveAll(filepath.Join(w.dir, "servers")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(w.dir, "servers")))
 	if response, body := w.ask(t, "GET", servers, ""); response.StatusCode != 500 {
 		t.Errorf("without the folder: %d %s", response.StatusCode, body)
 	}

@@ -57,9 +57,7 @@ func newWorld(t *testing.T, servers int, options cloud.Options) *world {
 	for i := range all {
 		all[i] = serverNumber(i)
 	}
-	if err := cloud.Create(dir, all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cloud.Create(dir, all))
 	return serve(t, dir, options)
 }
 
@@ -72,9 +70,7 @@ func serve(t *testing.T, dir string, options cloud.Options) *world {
 		options.RequestsPerSecond = 1_000_000
 	}
 	api, err := cloud.New(dir, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	return &world{dir: dir, api: api, server: server}
@@ -85,9 +81,7 @@ func (w *world) client(t *testing.T, secret string) *applesilicon.API {
 	t.Helper()
 	client, err := scw.NewClient(scw.WithAPIURL(w.server.URL), scw.WithAuth(accessKey, secret),
 		scw.WithHTTPClient(w.server.Client()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = client.GetAPIMetadata()
 	if err != nil && secret == secretKey {
 		t.Fatal(err)
@@ -106,11 +100,19 @@ func (w *world) iam(t *testing.T) *iam.API {
 	t.Helper()
 	client, err := scw.NewClient(scw.WithAPIURL(w.server.URL), scw.WithAuth(accessKey, secretKey), scw.WithHTTPClient(w.server.Client()),
 		scw.WithDefaultProjectID(project), scw.WithDefaultOrganizationID(organization))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := client.GetAPIMetadata(); err != nil {
 		t.Fatal(err)
 	}
 	return iam.NewAPI(client)
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -28,9 +28,7 @@ func (w *world) serverFile(id string) string { return w.file("servers/" + id + "
 func (w *world) edit(t *testing.T, id, old, next string) {
 	t.Helper()
 	data, err := os.ReadFile(w.serverFile(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	edited := strings.Replace(string(data), old, next, 1)
 	if edited == string(data) {
 		t.Fatalf("%s has no %q", id, old)
@@ -40,17 +38,13 @@ func (w *world) edit(t *testing.T, id, old, next string) {
 
 func (w *world) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(w.file(name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(w.file(name), []byte(text), 0o600))
 }
 
 func (w *world) get(t *testing.T, api *applesilicon.API, id string) *applesilicon.Server {
 	t.Helper()
 	server, err := api.GetServer(&applesilicon.GetServerRequest{Zone: zone, ServerID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return server
 }
 
@@ -75,9 +69,7 @@ func TestReinstall(t *testing.T) {
 	api, id := w.client(t, secretKey), serverNumber(0).ID
 	before := w.get(t, api, id)
 	answer, err := api.ReinstallServer(&applesilicon.ReinstallServerRequest{Zone: zone, ServerID: id, OsID: system(t, api, "macos-sequoia-15.6")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if answer.Status != applesilicon.ServerStatusReinstalling || answer.SudoPassword != "<sealed>" || answer.VncURL != "<sealed>" || !answer.Delivered {
 		t.Errorf("the answer is %+v", answer)
 	}
@@ -111,9 +103,7 @@ func TestReinstallSystems(t *testing.T) {
 		_, err := api.ReinstallServer(&applesilicon.ReinstallServerRequest{Zone: zone, ServerID: id, OsID: os})
 		return err
 	}
-	if err := reinstall(system(t, api, "macos-sequoia-15.6")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reinstall(system(t, api, "macos-sequoia-15.6")))
 	for _, name := range []string{"macos-tahoe-26.3", "fedora-asahi-remix"} {
 		err := reinstall(system(t, api, name))
 		if _, ok := errors.AsType[*scw.InvalidArgumentsError](err); !ok {
@@ -124,9 +114,7 @@ func TestReinstallSystems(t *testing.T) {
 		t.Errorf("a refused reinstallation changed the system to %s", s.Os.Name)
 	}
 	// Without a system the server gets its type's default, of whatever family.
-	if err := reinstall(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reinstall(nil))
 	if s := w.get(t, api, id); s.Os.Name != "macos-tahoe-26.6.1" || s.Status != applesilicon.ServerStatusReady {
 		t.Errorf("without a system: %s with %s", s.Status, s.Os.Name)
 	}

@@ -26,9 +26,7 @@ func TestOrder(t *testing.T) {
 	w.write(t, "settings.json", `{"stock": {"fr-par-1/M2-L": 2}}`)
 	api := w.client(t, secretKey)
 	made, err := order(api, "acme-pool-new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if made.Status != applesilicon.ServerStatusStarting || made.Delivered || made.SudoPassword != "<sealed>" ||
 		made.DeletableAt.Sub(*made.CreatedAt) != 24*time.Hour || made.Os.Name != "macos-tahoe-26.6.1" {
 		t.Errorf("the answer is %+v", made)
@@ -44,9 +42,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("the Mac's side gets %+v, %v", life.Life, err)
 	}
 	slow, err := api.CreateServer(&applesilicon.CreateServerRequest{Zone: zone, Name: "x", ProjectID: project, Type: "M2-L", OsID: system(t, api, "macos-sequoia-15.6")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.pass(time.Second)
 	if s := w.get(t, api, slow.ID); s.Delivered || s.IP.String() != "198.19.0.2" || s.ID[:5] == made.ID[:5] {
 		t.Errorf("with a system that is not the default: %+v", s)
@@ -81,9 +77,7 @@ func TestOrderSeveral(t *testing.T) {
 	}
 	count := func() uint32 {
 		list, err := api.ListServers(&applesilicon.ListServersRequest{Zone: zone})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return list.TotalCount
 	}
 	err := batch("a", "b", "c")
@@ -148,9 +142,7 @@ func TestDeleteRefused(t *testing.T) {
 	w.write(t, "settings.json", `{"stock": {"M2-L": 1}}`)
 	api := w.client(t, secretKey)
 	made, err := order(api, "acme-pool-new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	remove := func() error {
 		return api.DeleteServer(&applesilicon.DeleteServerRequest{Zone: zone, ServerID: made.ID})
 	}
@@ -198,9 +190,7 @@ func TestCatalogueChanges(t *testing.T) {
 	w.write(t, "settings.json", `{"gone": ["macos-tahoe-26.3", "Sonoma"], "renamed": {"macos-tahoe-26.6.1": "macos-tahoe-26.6.3"},
 		"stock": {"M2-L": 1, "M4-S": 3}, "leases": {"M2-L": "48h"}}`)
 	list, err := api.ListOS(&applesilicon.ListOSRequest{Zone: zone}, scw.WithAllPages())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, os := range list.Os {
 		names = append(names, os.Name+"="+os.Version)

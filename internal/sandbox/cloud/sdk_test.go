@@ -24,9 +24,7 @@ func TestListAllPages(t *testing.T) {
 			request.PageSize = &size
 		}
 		list, err := api.ListServers(request, scw.WithAllPages())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if list.TotalCount != 125 || len(list.Servers) != 125 {
 			t.Errorf("page size %d: got %d servers, total %d, want 125", size, len(list.Servers), list.TotalCount)
 		}
@@ -54,9 +52,7 @@ func TestListPages(t *testing.T) {
 			request.PageSize = &test.size
 		}
 		list, err := api.ListServers(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if uint32(len(list.Servers)) != test.want || list.TotalCount != 125 {
 			t.Errorf("page %d of %d: got %d of %d servers, want %d of 125", test.page, test.size, len(list.Servers), list.TotalCount, test.want)
 		}
@@ -72,9 +68,7 @@ func TestGetShowsPasswordsAndUpdateDoesNot(t *testing.T) {
 	w := newWorld(t, 2, cloud.Options{})
 	api, id := w.client(t, secretKey), serverNumber(0).ID
 	before, err := api.GetServer(&applesilicon.GetServerRequest{Zone: zone, ServerID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if before.SudoPassword != "pass0" || before.VncURL != "vnc://m1:pass0@198.51.100.1:59010" {
 		t.Errorf("a single server hides its passwords: %q %q", before.SudoPassword, before.VncURL)
 	}
@@ -85,9 +79,7 @@ func TestGetShowsPasswordsAndUpdateDoesNot(t *testing.T) {
 		Zone: zone, ServerID: id, Name: scw.StringPtr("acme-runners-01"), ScheduleDeletion: scw.BoolPtr(false),
 		CommitmentType: &applesilicon.CommitmentTypeValue{CommitmentType: applesilicon.CommitmentTypeDuration24h},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if renamed.Name != "acme-runners-01" || renamed.SudoPassword != "<sealed>" || renamed.VncURL != "<sealed>" {
 		t.Errorf("answer to a rename: %+v", renamed)
 	}
@@ -95,9 +87,7 @@ func TestGetShowsPasswordsAndUpdateDoesNot(t *testing.T) {
 		t.Errorf("a daily commitment comes back as %s", renamed.Commitment.Type)
 	}
 	after, err := api.GetServer(&applesilicon.GetServerRequest{Zone: zone, ServerID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !after.UpdatedAt.After(*before.UpdatedAt) {
 		t.Errorf("updated_at did not move: %s, then %s", before.UpdatedAt, after.UpdatedAt)
 	}
@@ -150,9 +140,7 @@ func TestCatalogue(t *testing.T) {
 	w := newWorld(t, 0, cloud.Options{})
 	api := w.client(t, secretKey)
 	list, err := api.ListOS(&applesilicon.ListOSRequest{Zone: zone}, scw.WithAllPages())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := map[string]*applesilicon.OS{}
 	for _, os := range list.Os {
 		names[os.Name] = os
@@ -165,9 +153,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("os by name: %v %v", found, err)
 	}
 	types, err := api.ListServerTypes(&applesilicon.ListServerTypesRequest{Zone: zone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := slices.IndexFunc(types.ServerTypes, func(s *applesilicon.ServerType) bool { return s.Name == "M2-L" })
 	m2 := types.ServerTypes[i]
 	if m2.CPU.CoreCount != 10 || m2.Memory.Capacity != 16*scw.GB || m2.Stock != applesilicon.ServerTypeStockNoStock ||
@@ -198,9 +184,7 @@ func TestDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = third.DeletableAt
-	if err := api.DeleteServer(&applesilicon.DeleteServerRequest{Zone: zone, ServerID: first.ID}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, api.DeleteServer(&applesilicon.DeleteServerRequest{Zone: zone, ServerID: first.ID}))
 	list, err := api.ListServers(&applesilicon.ListServersRequest{Zone: zone})
 	if err != nil || list.TotalCount != 0 {
 		t.Errorf("after a deletion and a scheduled one: %v %v", list, err)

@@ -51,9 +51,7 @@ func TestKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	made, err := w.api.Key("github-app-2.pem")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if block, _ := pem.Decode([]byte(made)); block == nil || block.Type != "RSA PRIVATE KEY" {
 		t.Errorf("not PKCS#1: %.40s", made)
 	}
@@ -115,9 +113,7 @@ func TestTokenForms(t *testing.T) {
 		t.Errorf("the opaque form as a setting: %s", short)
 	}
 	w.expect(out.Token, "GET /orgs/acme/actions/runners", "", 200, "runners")
-	if err := w.api.Revoke(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.api.Revoke())
 	w.expect(out.Token, "GET /orgs/acme/actions/runners", "", 401, "Bad credentials")
 	w.expect("ghp_reader", "GET /orgs/acme/actions/runners", "", 200, "runners")
 	w.expect("ghp_reader", "POST /orgs/acme/actions/runners/remove-token", "", 403, "Resource not accessible by personal access token")

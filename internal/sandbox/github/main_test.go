@@ -57,13 +57,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), now: start}
 	var err error
 	w.api, err = github.New(w.dir, github.Options{Now: func() time.Time { return w.now }, Archive: func(version string) []byte { return []byte("archive " + version) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(keys()[0])})
-	if err := os.WriteFile(filepath.Join(w.dir, "keys", "github-app.pem"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(w.dir, "keys", "github-app.pem"), data, 0o600))
 	w.server = httptest.NewServer(w.api)
 	t.Cleanup(w.server.Close)
 	return w
@@ -71,9 +67,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) set(change func(*github.Settings)) {
 	w.t.Helper()
-	if err := w.api.Set(change); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.api.Set(change))
 }
 
 // ask sends one request and returns the answer with its body.
@@ -81,9 +75,7 @@ func (w *world) ask(credential, request, body string, headers ...string) (*http.
 	w.t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	r.Header.Set("Authorization", "Bearer "+credential)
 	r.Header.Set("X-GitHub-Api-Version", "2022-11-28")
 	r.Header.Set("User-Agent", "test")
@@ -93,14 +85,10 @@ func (w *world) ask(credential, request, body string, headers ...string) (*http.
 	client := *w.server.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	response, err := client.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return response, string(data)
 }
 
@@ -121,15 +109,11 @@ func (w *world) jwt(key *rsa.PrivateKey, change map[string]any) string {
 	maps.Copy(claims, change)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
 	body, err := json.Marshal(claims)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString(body)
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
@@ -160,9 +144,17 @@ func (w *world) put(id int64, change func(*github.Runner)) {
 	if change != nil {
 		change(&r)
 	}
-	if err := w.api.Put(r); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.api.Put(r))
 }
 
 func digest(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

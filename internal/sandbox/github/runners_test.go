@@ -224,13 +224,9 @@ func TestEdited(t *testing.T) {
 	token := w.token("")
 	path := filepath.Join(w.dir, "runners", "1.json")
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600))
 	}
 	write("runners/1.json", strings.Replace(string(whole), "builder-1", "by-hand", 1))
 	w.expect(token, "GET "+runners, "", 200, "by-hand")

@@ -26,9 +26,7 @@ func node(name string) *corev1.Node {
 func version(t *testing.T, object metav1.Object) int {
 	t.Helper()
 	number, err := strconv.Atoi(object.GetResourceVersion())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return number
 }
 
@@ -75,9 +73,7 @@ func TestNodeLife(t *testing.T) {
 	c := newCluster(t)
 	nodes := c.client(t, token).CoreV1().Nodes()
 	made, err := nodes.Create(t.Context(), node("acme-01"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if made.UID == "" || made.CreationTimestamp.IsZero() || len(made.Status.Conditions) != 1 {
 		t.Errorf("created %+v", made)
 	}
@@ -88,15 +84,11 @@ func TestNodeLife(t *testing.T) {
 		return nodes.Patch(t.Context(), "acme-01", types.MergePatchType, []byte(text), metav1.PatchOptions{})
 	}
 	patched, err := patch(`{"metadata":{"labels":{"acme.dev/fleet":null,"acme.dev/group":"m2"}},"spec":{"unschedulable":true},"status":{"conditions":null}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if fmt.Sprint(patched.Labels) != "map[acme.dev/group:m2]" || !patched.Spec.Unschedulable || len(patched.Spec.Taints) != 1 {
 		t.Errorf("patched %+v", patched)
 	}
-	if len(patched.Status.Conditions) != 1 {
-		t.Error("a patch of the object changed its status")
-	}
+	equal(t, len(patched.Status.Conditions), 1, "a patch of the object changed its status")
 	if version(t, patched) <= version(t, made) || patched.UID != made.UID {
 		t.Errorf("version %s after %s, uid %s after %s", patched.ResourceVersion, made.ResourceVersion, patched.UID, made.UID)
 	}
@@ -111,9 +103,7 @@ func TestNodeLife(t *testing.T) {
 	if err := nodes.Delete(t.Context(), "acme-01", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}}); !apierrors.IsConflict(err) {
 		t.Errorf("deletion with another uid: %v", err)
 	}
-	if err := nodes.Delete(t.Context(), "acme-01", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &made.UID}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nodes.Delete(t.Context(), "acme-01", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &made.UID}}))
 	_, err = nodes.Get(t.Context(), "acme-01", metav1.GetOptions{})
 	if status, ok := err.(apierrors.APIStatus); !apierrors.IsNotFound(err) || !ok ||
 		status.Status().Message != `nodes "acme-01" not found` || status.Status().Details.Kind != "nodes" {
@@ -131,9 +121,7 @@ func TestJSONClient(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: c.server.URL, BearerToken: token, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nodes := client.CoreV1().Nodes()
 	made, err := nodes.Create(t.Context(), node("acme-01"), metav1.CreateOptions{})
 	if err != nil || made.UID == "" || made.Labels["acme.dev/fleet"] != "runners" {
@@ -192,9 +180,7 @@ func TestListLimitAndSelector(t *testing.T) {
 			options := metav1.ListOptions{LabelSelector: selector, Limit: limit}
 			for {
 				list, err := client.CoreV1().Nodes().List(t.Context(), options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if limit > 0 && int64(len(list.Items)) > limit {
 					t.Fatalf("%d items for limit %d", len(list.Items), limit)
 				}
@@ -208,9 +194,7 @@ func TestListLimitAndSelector(t *testing.T) {
 					t.Fatalf("%d remain, but the list reports %d", rest, *list.RemainingItemCount)
 				}
 			}
-			if len(seen) != want {
-				t.Errorf("selector %q, limit %d: %d nodes, want %d", selector, limit, len(seen), want)
-			}
+			equal(t, len(seen), want, "selector", selector, "limit", limit, "nodes")
 		}
 	}
 }

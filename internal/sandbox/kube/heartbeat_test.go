@@ -31,27 +31,19 @@ func TestTaintAtHeartbeats(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
 	f.patchNode(t, `{"spec":{"taints":[{"key":"acme.dev/x","effect":"NoExecute"}]}}`)
-	if got := fmt.Sprint(f.taints(t)); got != "[acme.dev/x:NoExecute]" {
-		t.Errorf("before a heartbeat: %s", got)
-	}
+	equal(t, fmt.Sprint(f.taints(t)), "[acme.dev/x:NoExecute]", "before a heartbeat")
 	f.clock.pass(31 * time.Second)
-	if got := fmt.Sprint(f.taints(t)); got != "[acme.dev/x:NoExecute tuist.dev/macos=true:NoSchedule]" {
-		t.Errorf("after a heartbeat: %s", got)
-	}
+	equal(t, fmt.Sprint(f.taints(t)), "[acme.dev/x:NoExecute tuist.dev/macos=true:NoSchedule]", "after a heartbeat")
 	f.patchNode(t, `{"spec":{"taints":[{"key":"tuist.dev/macos","effect":"PreferNoSchedule"}]}}`)
 	f.clock.pass(time.Minute)
-	if got := fmt.Sprint(f.taints(t)); got != "[tuist.dev/macos:PreferNoSchedule]" {
-		t.Errorf("another effect: %s", got)
-	}
+	equal(t, fmt.Sprint(f.taints(t)), "[tuist.dev/macos:PreferNoSchedule]", "another effect")
 }
 
 func TestBareHeartbeats(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
 	f.node(t, "acme-01")
-	if err := f.api.Bare("server-acme-01", true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.api.Bare("server-acme-01", true))
 	f.patchNode(t, `{"metadata":{"labels":{"acme.dev/fleet":"z"}},"spec":{"taints":null}}`)
 	f.clock.pass(10 * time.Minute)
 	if got := f.node(t, "acme-01"); got.Labels["acme.dev/fleet"] != "z" || len(got.Spec.Taints) != 0 {
@@ -61,9 +53,7 @@ func TestBareHeartbeats(t *testing.T) {
 	if got := f.node(t, "acme-01"); got.Labels["acme.dev/fleet"] != "runners" || len(got.Spec.Taints) != 0 {
 		t.Errorf("after a new start: labels %v, taints %v", got.Labels, got.Spec.Taints)
 	}
-	if err := f.api.Bare("server-acme-01", false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.api.Bare("server-acme-01", false))
 	f.clock.pass(31 * time.Second)
 	if got := f.taints(t); len(got) != 1 {
 		t.Errorf("taints %v", got)
@@ -75,15 +65,11 @@ func TestThirdPod(t *testing.T) {
 	t.Parallel()
 	f := joined(t)
 	for _, name := range []string{"a", "b", "c"} {
-		if err := f.api.PutPod("acme-01", "ci", name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.api.PutPod("acme-01", "ci", name))
 	}
 	pods := func() (out string) {
 		all, err := f.admin.CoreV1().Pods("ci").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, pod := range all.Items {
 			out += pod.Name + " " + string(pod.Status.Phase) + " " + pod.Status.Message + "; "
 		}
@@ -95,9 +81,7 @@ func TestThirdPod(t *testing.T) {
 	if has, err := f.api.HasPods("server-acme-01"); err != nil || !has {
 		t.Errorf("the Mac gets no Pods: %v", err)
 	}
-	if err := f.admin.CoreV1().Pods("ci").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.admin.CoreV1().Pods("ci").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	if got := pods(); got != "b Running ; c Running ; " {
 		t.Error(got)
 	}

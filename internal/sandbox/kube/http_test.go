@@ -88,12 +88,8 @@ func TestEditedByHand(t *testing.T) {
 	client := c.client(t, token)
 	write := func(path, text string) string {
 		full := filepath.Join(c.dir, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(full), 0o700))
+		must(t, os.WriteFile(full, []byte(text), 0o600))
 		return full
 	}
 	write("nodes/acme-01.json", `{"metadata": {"name": "acme-01"}}`)
@@ -157,25 +153,19 @@ func TestTwoProcesses(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, group.Wait())
 	close(versions)
 	seen := map[string]bool{}
 	for version := range versions {
 		seen[version] = true
 	}
-	if len(seen) != 60 {
-		t.Errorf("60 writes got %d versions", len(seen))
-	}
+	equal(t, len(seen), 60, "60 writes got versions")
 }
 
 func TestFolderBelowAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if _, err := kube.New(filepath.Join(file, "x"), kube.Options{}); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("got %v, want an error that names %s", err, file)
 	}

@@ -128,26 +128,20 @@ func (f *fleet) stop(t testing.TB, node string) {
 
 func (f *fleet) publish(t testing.TB) {
 	t.Helper()
-	if err := store.WriteJSON(filepath.Join(f.dir, "agents.json"), f.kubelets); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.WriteJSON(filepath.Join(f.dir, "agents.json"), f.kubelets))
 }
 
 func (f *fleet) node(t testing.TB, name string) *corev1.Node {
 	t.Helper()
 	node, err := f.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 
 func (f *fleet) lease(t testing.TB, name string) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := f.admin.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lease
 }
 
@@ -212,9 +206,7 @@ func TestSilentKubelet(t *testing.T) {
 	if c := ready(node); c.Status != "Unknown" || c.Reason != "NodeStatusUnknown" || c.Message != "Kubelet stopped posting node status." {
 		t.Errorf("after the grace period: %+v", c)
 	}
-	if len(node.Spec.Taints) != 3 {
-		t.Errorf("taints %v", node.Spec.Taints)
-	}
+	equal(t, len(node.Spec.Taints), 3, "taints", node.Spec.Taints)
 	f.clock.pass(time.Hour)
 	if renewed := f.lease(t, "acme-01").Spec.RenewTime.Time; !renewed.Equal(time.Date(2026, 5, 4, 10, 1, 7, 0, time.UTC)) {
 		t.Errorf("the lease is still renewed: %v", renewed)
@@ -233,9 +225,7 @@ func TestLeaseRightLost(t *testing.T) {
 	f.clock.pass(time.Hour)
 	roles := f.admin.RbacV1().ClusterRoles()
 	role, err := roles.Get(t.Context(), "agents", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := role.Rules
 	role.Rules = all[:1]
 	if role, err = roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
@@ -282,17 +272,11 @@ func TestProviderIDIsFilledAtTheStart(t *testing.T) {
 	f := newFleet(t)
 	secret := f.identity(t, "tart-kubelet-acme-01", "agents")
 	f.start(t, "acme-01", func(k *agent.Kubelet) { k.Token, k.ProviderID = secret, "" })
-	if id := f.node(t, "acme-01").Spec.ProviderID; id != "" {
-		t.Errorf("without the flag: %q", id)
-	}
+	equal(t, f.node(t, "acme-01").Spec.ProviderID, "", "without the flag")
 	f.start(t, "acme-01", nil)
-	if id := f.node(t, "acme-01").Spec.ProviderID; id != "scw-applesilicon://fr-par-1/acme-01" {
-		t.Errorf("with the flag: %q", id)
-	}
+	equal(t, f.node(t, "acme-01").Spec.ProviderID, "scw-applesilicon://fr-par-1/acme-01", "with the flag")
 	f.start(t, "acme-01", func(k *agent.Kubelet) { k.ProviderID = "scw-applesilicon://fr-par-1/other" })
-	if id := f.node(t, "acme-01").Spec.ProviderID; id != "scw-applesilicon://fr-par-1/acme-01" {
-		t.Errorf("it was overwritten: %q", id)
-	}
+	equal(t, f.node(t, "acme-01").Spec.ProviderID, "scw-applesilicon://fr-par-1/acme-01", "it was overwritten")
 }
 
 func TestRefusedToken(t *testing.T) {
@@ -308,9 +292,7 @@ func TestRefusedToken(t *testing.T) {
 	f.start(t, "acme-01", func(k *agent.Kubelet) { k.Token = secret })
 	f.node(t, "acme-01")
 	bindings := f.admin.RbacV1().ClusterRoleBindings()
-	if err := bindings.Delete(t.Context(), "tart-kubelet-acme-01", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bindings.Delete(t.Context(), "tart-kubelet-acme-01", metav1.DeleteOptions{}))
 	f.clock.pass(time.Minute)
 	if c := ready(f.node(t, "acme-01")); c.Status != "Unknown" {
 		t.Errorf("a minute after its rights were removed: %+v", c)
@@ -327,18 +309,12 @@ func TestDeletedNode(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			f := joined(t)
-			if err := store.WriteJSON(filepath.Join(f.dir, "preferences.json"), map[string]string{"deleted_node_returns": when}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.WriteJSON(filepath.Join(f.dir, "preferences.json"), map[string]string{"deleted_node_returns": when}))
 			before := f.node(t, "acme-01")
-			if err := f.admin.CoreV1().Nodes().Delete(t.Context(), "acme-01", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, f.admin.CoreV1().Nodes().Delete(t.Context(), "acme-01", metav1.DeleteOptions{}))
 			f.clock.pass(time.Minute)
 			_, err := f.admin.CoreV1().Nodes().Get(t.Context(), "acme-01", metav1.GetOptions{})
-			if (err == nil) != (when == "at-heartbeat") {
-				t.Errorf("a minute later: %v", err)
-			}
+			equal(t, err == nil, when == "at-heartbeat", "a minute later", err)
 			f.start(t, "acme-01", nil)
 			if after := f.node(t, "acme-01"); after.UID == before.UID || ready(after).Status != "True" {
 				t.Errorf("after a restart: %v", after)
@@ -361,27 +337,21 @@ func TestPodsOfAKubelet(t *testing.T) {
 	get := func(name string) *corev1.Pod {
 		t.Helper()
 		pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return pod
 	}
 	create("job", "acme-01")
 	if pod := get("job"); pod.Status.Phase != "Running" || pod.Status.PodIP == "" || len(pod.Finalizers) != 1 || pod.Finalizers[0] != "tart-kubelet.tuist.dev/vm-cleanup" {
 		t.Errorf("a Pod of a live kubelet: %+v %v", pod.Status, pod.Finalizers)
 	}
-	if err := pods.Delete(t.Context(), "job", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pods.Delete(t.Context(), "job", metav1.DeleteOptions{}))
 	if _, err := pods.Get(t.Context(), "job", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a deleted Pod of a live kubelet: %v", err)
 	}
 	create("held", "acme-01")
 	get("held")
 	f.stop(t, "acme-01")
-	if err := pods.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pods.Delete(t.Context(), "held", metav1.DeleteOptions{}))
 	f.clock.pass(time.Hour)
 	pod := get("held")
 	if pod.DeletionTimestamp == nil || *pod.DeletionGracePeriodSeconds != 30 || len(pod.Finalizers) != 1 {

@@ -74,9 +74,7 @@ func TestPodDeletion(t *testing.T) {
 					p.Finalizers = []string{finalizer}
 				}
 			})
-			if err := pods.Delete(t.Context(), "job", metav1.DeleteOptions{GracePeriodSeconds: test.grace}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pods.Delete(t.Context(), "job", metav1.DeleteOptions{GracePeriodSeconds: test.grace}))
 			pod, err := pods.Get(t.Context(), "job", metav1.GetOptions{})
 			if (err == nil) != test.stays {
 				t.Fatalf("afterwards: %v", err)
@@ -95,9 +93,7 @@ func TestPodDeletion(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = pods.Get(t.Context(), "job", metav1.GetOptions{})
-			if apierrors.IsNotFound(err) != (test.left == 0) {
-				t.Errorf("without the finalizer, with %d s of grace: %v", test.left, err)
-			}
+			equal(t, apierrors.IsNotFound(err), test.left == 0, "without the finalizer, with", test.left, "s of grace", err)
 		})
 	}
 }
@@ -110,9 +106,7 @@ func TestFinalizersOfADeletedObject(t *testing.T) {
 	if _, err := maps.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := maps.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, maps.Delete(t.Context(), "held", metav1.DeleteOptions{}))
 	patch := func(kind types.PatchType, text string) error {
 		_, err := maps.Patch(t.Context(), "held", kind, []byte(text), metav1.PatchOptions{})
 		return err
@@ -169,9 +163,7 @@ func TestEviction(t *testing.T) {
 	if err := evict("one"); err == nil || !strings.Contains(err.Error(), "more than one PodDisruptionBudget") {
 		t.Errorf("two budgets: %v", err)
 	}
-	if err := f.admin.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "strict", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.admin.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "strict", metav1.DeleteOptions{}))
 	if err := evict("one"); err != nil {
 		t.Errorf("within the budget: %v", err)
 	}
@@ -187,9 +179,7 @@ func TestLeaseUpdates(t *testing.T) {
 	now, seconds := metav1.NewMicroTime(f.clock.Now()), int32(30)
 	made, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lock"},
 		Spec: coordinationv1.LeaseSpec{RenewTime: &now, LeaseDurationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first := made.DeepCopy()
 	*made.Spec.LeaseDurationSeconds = 31
 	if _, err := leases.Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
@@ -220,9 +210,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	if _, err := core.ConfigMaps(name).Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := core.Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, core.Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	held.Name = "late"
 	if _, err := core.ConfigMaps(name).Create(t.Context(), held, metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("a new object in it: %v", err)
@@ -251,9 +239,7 @@ func TestWatch(t *testing.T) {
 	}
 	remove := func(name string) {
 		t.Helper()
-		if err := maps.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, maps.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	}
 	create("before")
 	create("doomed")
@@ -265,9 +251,7 @@ func TestWatch(t *testing.T) {
 	ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
 	defer leave()
 	watching, err := maps.Watch(ctx, metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer watching.Stop()
 	expect := func(kind watch.EventType, name string) {
 		t.Helper()

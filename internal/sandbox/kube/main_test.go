@@ -40,9 +40,7 @@ func newClusterAt(t testing.TB, now func() time.Time) *cluster {
 		CreatedAt:  time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC),
 		Secret:     &kube.Secret{Namespace: "macfleet", Name: "fleet-ssh", Key: "id_ed25519", Value: "the key\n"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return serveAt(t, dir, now)
 }
 
@@ -52,9 +50,7 @@ func serve(t testing.TB, dir string) *cluster { return serveAt(t, dir, nil) }
 func serveAt(t testing.TB, dir string, now func() time.Time) *cluster {
 	t.Helper()
 	api, err := kube.New(dir, kube.Options{Token: token, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	return &cluster{dir: dir, api: api, server: server}
@@ -65,9 +61,7 @@ func (c *cluster) client(t testing.TB, bearer string) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfigAndClient(
 		&rest.Config{Host: c.server.URL, QPS: -1}, &http.Client{Transport: bearerTransport{bearer, c.server.Client().Transport}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -89,22 +83,14 @@ func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *cluster) ask(t testing.TB, method, path, contentType, body string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.server.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", contentType)
 	response, err := c.server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, response.Body.Close())
 	return response.StatusCode, string(data)
 }
 
@@ -112,19 +98,30 @@ func (c *cluster) ask(t testing.TB, method, path, contentType, body string) (int
 func (c *cluster) accept(t testing.TB, path, accept string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", accept)
 	response, err := c.server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v\n got %#v\nwant %#v", what, got, want)
+	}
 }

@@ -27,9 +27,7 @@ func TestMerge(t *testing.T) {
 	} {
 		var target, patch, want any
 		for into, text := range map[*any]string{&target: test.target, &patch: test.patch, &want: test.want} {
-			if err := json.Unmarshal([]byte(text), into); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(text), into))
 		}
 		if diff := cmp.Diff(want, merge(target, patch)); diff != "" {
 			t.Errorf("%s with %s:\n%s", test.target, test.patch, diff)

@@ -16,9 +16,7 @@ func TestClusterAPI(t *testing.T) {
 	if code, body := c.ask(t, "GET", "/apis", "", ""); code != 200 || strings.Contains(body, "cluster.x-k8s.io") {
 		t.Errorf("groups: %d %s", code, body)
 	}
-	if err := os.Mkdir(filepath.Join(c.dir, "machines"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(c.dir, "machines"), 0o700))
 	if code, body := c.ask(t, "GET", group, "", ""); code != 200 || !strings.Contains(body, `"machines/status"`) || strings.Contains(body, "machinedeployments") {
 		t.Errorf("resources: %d %s", code, body)
 	}

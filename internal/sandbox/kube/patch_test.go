@@ -46,9 +46,7 @@ func node() *rapid.Generator[*object] {
 		}
 		set(o, conditions, "status", "conditions")
 		normal, err := newCatalogue().named(nodes).normal(o.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return normal
 	})
 }
@@ -60,18 +58,12 @@ func TestMergePatchLeadsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := encoded(plain(2).Draw(t, "from")), encoded(plain(2).Draw(t, "to"))
 		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(from, to, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := mergePatched(from, patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		same(t, got, to)
 		again, err := mergePatched(got, patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		same(t, again, got)
 	})
 }
@@ -82,13 +74,9 @@ func TestStrategicPatchLeadsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := encoded(node().Draw(t, "from").Object), encoded(node().Draw(t, "to").Object)
 		patch, err := strategicpatch.CreateTwoWayMergePatch(from, to, k.typed())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := k.patched(types.StrategicMergePatchType, from, patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		same(t, got, to)
 	})
 }
@@ -112,13 +100,9 @@ func TestJSONPatchTests(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		content, err := jsonObject(got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if left := (&object{Object: content}).GetFinalizers(); len(left) != len(present)-1 {
 			t.Fatalf("%q is left of %q", left, present)
 		}
@@ -150,4 +134,11 @@ func FuzzPatches(f *testing.F) {
 			}
 		}
 	})
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -111,9 +111,7 @@ func TestRoleInANamespace(t *testing.T) {
 	}
 	for namespace, want := range map[string]bool{"default": true, "macfleet": false, "": false} {
 		_, err := who.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
-		if (err == nil) != want {
-			t.Errorf("in %q: %v", namespace, err)
-		}
+		equal(t, err == nil, want, "in", namespace, err)
 	}
 	made.RoleRef.Name = "other"
 	if _, err := rbac.RoleBindings("default").Update(t.Context(), made, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot change roleRef") {
@@ -153,9 +151,7 @@ func TestSecretTokens(t *testing.T) {
 	f := newFleet(t)
 	core := f.admin.CoreV1()
 	account, err := core.ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wanted := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{
 		Name: "a-token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "a"},
 	}}
@@ -179,9 +175,7 @@ func TestSecretTokens(t *testing.T) {
 	if !knows() {
 		t.Error("the token is refused")
 	}
-	if err := core.Secrets("default").Delete(t.Context(), "a-token", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, core.Secrets("default").Delete(t.Context(), "a-token", metav1.DeleteOptions{}))
 	if knows() {
 		t.Error("the token is valid without its Secret")
 	}
@@ -191,9 +185,7 @@ func TestSecretTokens(t *testing.T) {
 	if knows() {
 		t.Error("a new Secret accepts the token of the old one")
 	}
-	if err := core.ServiceAccounts("default").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, core.ServiceAccounts("default").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	if _, err := core.Secrets("default").Get(t.Context(), "a-token", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Secret exists without its ServiceAccount: %v", err)
 	}
@@ -219,15 +211,11 @@ func TestTokenRequests(t *testing.T) {
 		t.Errorf("too long a lifetime: %v %v", long, err)
 	}
 	made, err := request(600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	who := f.client(t, made.Status.Token)
 	for _, want := range []bool{true, false} {
 		_, err := who.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		if (err == nil) != want {
-			t.Errorf("%s: %v", f.clock.Now(), err)
-		}
+		equal(t, err == nil, want, f.clock.Now(), err)
 		f.clock.pass(10 * time.Minute)
 	}
 	forged := made.Status.Token[:len(made.Status.Token)-4] + "AAAA"

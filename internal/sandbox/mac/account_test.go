@@ -120,9 +120,7 @@ func TestSwitches(t *testing.T) {
 	values, err := m.Switched()
 	ok(t, err)
 	for i, s := range Switches() {
-		if values[i] != s.Values[1] {
-			t.Errorf("%s is %q", s.Name, values[i])
-		}
+		equal(t, values[i], s.Values[1], s.Name)
 	}
 	if _, _, exit := run(t, m, "m1", "dscl . -authonly m1 wrong"); exit != 10 {
 		t.Errorf("exit %d", exit)
@@ -144,24 +142,18 @@ func TestSudoAsks(t *testing.T) {
 		{script: "printf 'wrong\\nsecret payload\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nSorry, try again.\nsudo: no password was provided\nsudo: 2 incorrect password attempts\n", exit: 1},
 	} {
 		stdout, stderr, exit := run(t, m, "m1", want.script)
-		if got := (row{want.script, stdout, stderr, exit}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
+		equal(t, row{want.script, stdout, stderr, exit}, want)
 	}
 	ok(t, m.WriteFile("/etc/sudoers.d/m1", []byte("m1 ALL=(ALL) NOPASSWD: ALL\n"), 0, 0, 0o440))
 	// sudo does not ask for the password, so its line becomes the command's.
-	if got := must(t, m, "m1", "printf 'swordfish\\nrest' | sudo -S -p '' cat"); got != "swordfish\nrest" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, must(t, m, "m1", "printf 'swordfish\\nrest' | sudo -S -p '' cat"), "swordfish\nrest")
 	// -v asks anyway: the rule of the group has no NOPASSWD.
 	if _, stderr, exit := run(t, m, "m1", "sudo -n -v"); exit != 1 || stderr != "sudo: a password is required\n" {
 		t.Errorf("sudo -n -v: %d %q", exit, stderr)
 	}
 	before := tries(t, m)
 	must(t, m, "m1", "echo swordfish | sudo -S -p '' -v")
-	if got := tries(t, m); got != before+" sudo:right" {
-		t.Errorf("tries %q", got)
-	}
+	equal(t, tries(t, m), before+" sudo:right", "tries")
 }
 
 func TestBrokenSudoers(t *testing.T) {

@@ -26,16 +26,12 @@ func TestRememberedAnswers(t *testing.T) {
 	}
 	byHand := func(change func(root string) error) func(*testing.T, *Machine) {
 		return func(t *testing.T, m *Machine) {
-			if err := change(m.Root()); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, change(m.Root()))
 		}
 	}
 	call := func(change func(m *Machine) error) func(*testing.T, *Machine) {
 		return func(t *testing.T, m *Machine) {
-			if err := change(m); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, change(m))
 		}
 	}
 	for name, change := range map[string]func(*testing.T, *Machine){
@@ -170,26 +166,20 @@ func TestRemembers(t *testing.T) {
 			}
 		}
 	}
-	if n != 2 {
-		t.Errorf("%d of the answers with the serial number came from memory", n)
-	}
+	equal(t, n, 2, "of the answers with the serial number came from memory")
 }
 
 // TestAnswerExpires: an answer that holds until a time does not count from then on.
 func TestAnswerExpires(t *testing.T) {
 	t.Parallel()
 	s, err := newMachine(t).session()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer s.close()
 	for _, tc := range []struct {
 		until time.Time
 		holds bool
 	}{{time.Time{}, true}, {time.Now().Add(time.Hour), true}, {time.Now().Add(-time.Second), false}} {
 		p := &proc{session: s}
-		if got := p.holds(&remembered{until: tc.until}, new(snapshot)); got != tc.holds {
-			t.Errorf("until %s: holds %t", tc.until, got)
-		}
+		equal(t, p.holds(&remembered{until: tc.until}, new(snapshot)), tc.holds, "until", tc.until, "holds")
 	}
 }

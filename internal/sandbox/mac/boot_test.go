@@ -24,14 +24,10 @@ func TestBootOrder(t *testing.T) {
 	put(t, m, "/tmp/hand.plist", plistOf("hand", alwaysUp, "/usr/local/bin/upd"), 0, 0o644)
 	must(t, m, "root", "launchctl bootstrap system /tmp/hand.plist; launchctl disable system/idle; launchctl bootout system/com.openssh.sshd")
 	before := must(t, m, "root", "sysctl -n kern.boottime; touch /tmp/kept")
-	if err := m.asRoot(func(v *visit, _ *proc) error { return v.keep(inMemory("x"), 1) }); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.asRoot(func(v *visit, _ *proc) error { return v.keep(inMemory("x"), 1) }))
 	advance(t, m, 26*time.Hour+5*time.Minute)
 	expect(t, m, "m1", row{script: "uptime | cut -d ' ' -f 3-7", stdout: "up 1 day, 2:05, 0\n"})
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Reboot(t.Context()))
 	expect(t, m, "root", row{script: "cat /tmp/order; ls /tmp/kept; launchctl list | cut -f 3; launchctl print system/com.openssh.sshd | grep state; launchctl print system/com.apple.pfctl | grep -E 'runs|last exit'",
 		stdout: "a\nb\n/tmp/kept\nLabel\na\nb\ncom.apple.backgroundtaskmanagementd\ncom.apple.loginwindow\ncom.apple.pfctl\ncom.openssh.sshd\nup\n\tstate = not running\n\truns = 1\n\tlast exit code = 0\n"})
 	after := must(t, m, "root", "sysctl -n kern.boottime")
@@ -55,9 +51,7 @@ func TestRestartTools(t *testing.T) {
 		before := must(t, m, "root", "sysctl -n kern.boottime")
 		// The script that requests it is killed, also one with sudo in between.
 		_, _, exit := run(t, m, "m1", "sudo -n "+script+"; echo x >/tmp/after")
-		if exit != exitTerminated {
-			t.Errorf("%s: exit %d", script, exit)
-		}
+		equal(t, exit, exitTerminated, script, "exit")
 		if after := must(t, m, "root", "[ ! -e /tmp/after ] && sysctl -n kern.boottime"); after == before {
 			t.Errorf("%s: the machine is still up", script)
 		}
@@ -69,9 +63,7 @@ func TestRestartTakesTime(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	setSwitch(t, m, bootTimeSwitch, "90s")
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Reboot(t.Context()))
 	advance(t, m, 80*time.Second)
 	if err := m.Settle(t.Context()); !errors.Is(err, ErrDown) {
 		t.Errorf("Settle: %v", err)
@@ -90,38 +82,24 @@ func TestRestartEndsConnections(t *testing.T) {
 	key := newKey(t)
 	m := newMachine(t, func(f *Factory) { f.AuthorizedKeys = []string{authorized(key)} })
 	other, err := Open(m.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	near, err := dial(t, m, "m1", key, &events{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	far, err := dial(t, other, "m1", key, &events{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	busy, err := near.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := busy.Start("sleep 1000"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, busy.Start("sleep 1000"))
 	if got, _, _ := exec(t, far, "echo hi", ""); got != "hi\n" {
 		t.Errorf("before: %q", got)
 	}
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Reboot(t.Context()))
 	var missing *ssh.ExitMissingError
 	if err := busy.Wait(); !errors.As(err, &missing) {
 		t.Errorf("a running command: %v", err)
 	}
 	last, err := far.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var out bytes.Buffer
 	last.Stdout = &out
 	if err := last.Run("echo hi"); err == nil || out.Len() > 0 {
@@ -134,12 +112,8 @@ func TestRestartEndsConnections(t *testing.T) {
 func TestRestartThatIsNoted(t *testing.T) {
 	t.Parallel()
 	m, client := login(t, &events{})
-	if err := m.asRoot(func(v *visit, _ *proc) error { return v.shutDown() }); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.asRoot(func(v *visit, _ *proc) error { return v.shutDown() }))
+	ok(t, m.Settle(t.Context()))
 	if err := client.Wait(); err == nil {
 		t.Error("the connection ended cleanly")
 	}
@@ -158,9 +132,7 @@ func TestBrokenBackgroundItems(t *testing.T) {
                   URL: file:///Library/LaunchDaemons/acme.plist
       Executable Path: /usr/local/bin/acmed
 `})
-	if err := m.BreakBackgroundItems(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.BreakBackgroundItems())
 	expect(t, m, "root", row{script: "sfltool dumpbtm", stderr: "sfltool: backgroundtaskmanagementd does not answer\n", exit: 1})
 	must(t, m, "root", "launchctl bootstrap system /Library/LaunchDaemons/acme.plist") // loaded by hand it works
 	for _, c := range []struct {
@@ -168,9 +140,7 @@ func TestBrokenBackgroundItems(t *testing.T) {
 		exit   int
 	}{{"true", 113}, {"mv /var/db/com.apple.backgroundtaskmanagement/BackgroundItems-v16.btm /tmp", 0}} {
 		must(t, m, "root", c.script)
-		if err := m.Reboot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.Reboot(t.Context()))
 		expect(t, m, "root", row{script: "launchctl print system/acme >/dev/null 2>&1", exit: c.exit})
 	}
 }
@@ -181,9 +151,7 @@ func TestClock(t *testing.T) {
 	seconds := func() time.Time {
 		t.Helper()
 		at, err := time.Parse("2006-01-02T15:04:05\n", must(t, m, "m1", "date -u +%Y-%m-%dT%H:%M:%S"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return at
 	}
 	before := seconds()
@@ -196,9 +164,7 @@ func TestClock(t *testing.T) {
 		t.Error("the clock moved back")
 	}
 	// Nothing is loaded, so reading the machine leaves nothing behind.
-	if err := m.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Settle(t.Context()))
 	if held, err := m.pending(); held != nil || err != nil {
 		t.Errorf("pending: %v, %v", held, err)
 	}
@@ -211,22 +177,16 @@ func TestJobsThatRestart(t *testing.T) {
 	m := newMachine(t)
 	scriptJob(t, m, "once", atLoad, "[ -e /tmp/once ] && exit 0; touch /tmp/once; shutdown -r now; touch /tmp/never")
 	before := must(t, m, "root", "sysctl -n kern.boottime")
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Reboot(t.Context()))
 	expect(t, m, "root", row{script: "ls /tmp; launchctl print system/once | grep runs", stdout: "once\n\truns = 1\n"})
 	if after := must(t, m, "root", "sysctl -n kern.boottime"); after == before {
 		t.Error("the machine is still up")
 	}
 	scriptJob(t, m, "always", atLoad, "reboot")
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Reboot(t.Context()))
 	if _, err := m.Run(t.Context(), "root", "true"); !errors.Is(err, ErrDown) {
 		t.Errorf("Run: %v", err)
 	}
-	if err := m.Remove("/Library/LaunchDaemons/always.plist"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Remove("/Library/LaunchDaemons/always.plist"))
 	must(t, m, "root", "true")
 }

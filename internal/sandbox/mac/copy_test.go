@@ -34,18 +34,14 @@ func TestCopiedMachine(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			must(t, m, "root", manyFiles)
-			if err := m.Advance(time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, m.Advance(time.Hour))
 			must(t, m, "root", "cd /tmp; echo late >late; chmod 600 late; mv late later")
 			copied := filepath.Join(t.TempDir(), "copy")
 			if out, err := osexec.Command("sh", "-c", tc.copy, "sh", m.dir, copied).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			same, err := Open(copied)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			if a, b := seen(t, m), seen(t, same); a != b {
 				t.Errorf("the machine's files:\n%s\nand the copy's:\n%s", a, b)
 			}
@@ -81,9 +77,7 @@ func TestChanged(t *testing.T) {
 				return inode, changed
 			}
 			inode, changed := look()
-			if err := m.Advance(time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, m.Advance(time.Hour))
 			must(t, m, "root", tc.script)
 			if i, c := look(); (i != inode) != tc.renewed || (c != changed) != tc.changed {
 				t.Errorf("inode %s, then %s; changed %s, then %s", inode, i, changed, c)
@@ -100,12 +94,8 @@ func TestChangedByHand(t *testing.T) {
 	before := must(t, m, "root", "stat -f '%i %c' /tmp/f")
 	file := filepath.Join(m.Root(), "private/tmp/f")
 	later := time.Now().Add(time.Minute)
-	if err := os.WriteFile(file, []byte("edited\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(file, later, later); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(file, []byte("edited\n"), 0o644))
+	ok(t, os.Chtimes(file, later, later))
 	if after := must(t, m, "root", "stat -f '%i %c' /tmp/f"); after == before {
 		t.Errorf("before and after: %s", after)
 	}

@@ -63,14 +63,10 @@ func TestDownloads(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			m.Connect(Outside{Download: internet})
-			if err := m.SetSwitch(downloadSwitch, c.how); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, m.SetSwitch(downloadSwitch, c.how))
 			for _, want := range c.rows {
 				stdout, stderr, exit := run(t, m, "m1", want.script)
-				if got := (row{want.script, stdout, stderr, exit}); got != want {
-					t.Errorf("got %+v\nwant %+v", got, want)
-				}
+				equal(t, row{want.script, stdout, stderr, exit}, want)
 			}
 			if got, err := m.Downloaded(); err != nil || got != c.came {
 				t.Errorf("downloaded %d, %v, want %d", got, err, c.came)
@@ -86,9 +82,7 @@ func TestFullDisk(t *testing.T) {
 	if got := must(t, m, "m1", "df -k / | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4,9"); !strings.HasPrefix(got, "3906") {
 		t.Errorf("a new disk: %s", got)
 	}
-	if err := m.SetFree(4096); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.SetFree(4096))
 	for _, c := range []row{
 		{script: "df -k /tmp | tail -n 1 | tr -s ' ' | cut -d ' ' -f 4,9", stdout: "4 /System/Volumes/Data\n"},
 		{script: "cd /tmp; dd if=/etc/pf.conf of=a bs=1 count=4000 2>/dev/null; cat /etc/pf.conf /etc/pf.conf /etc/pf.conf >b; stat -f %z b >&2",
@@ -103,8 +97,6 @@ func TestFullDisk(t *testing.T) {
 			stderr, _, _ = strings.Cut(stderr, "device\n")
 			stderr += "device\n"
 		}
-		if got := (row{c.script, stdout, stderr, exit}); got != c {
-			t.Errorf("got %+v\nwant %+v", got, c)
-		}
+		equal(t, row{c.script, stdout, stderr, exit}, c)
 	}
 }

@@ -19,9 +19,7 @@ func TestHandEdits(t *testing.T) {
 	put := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(m.Root(), name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	put("/etc/macfleet/host.json", "{}")
 	put("/Users/m1/notes", "x")
@@ -30,19 +28,13 @@ func TestHandEdits(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	put("/Library/Preferences/com.apple.PowerManagement.plist", "<?xml version=\"1.0\"?>\n<!-- by hand --><plist version=\"1.0\"><dict><key>AC Power</key><dict><key>System Sleep Timer</key><integer>42</integer></dict></dict></plist>")
-	if got := must(t, m, "m1", "pmset -g custom | grep ' sleep '"); got != " sleep                42\n" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, must(t, m, "m1", "pmset -g custom | grep ' sleep '"), " sleep                42\n")
 	// The entry of a removed file does not apply to a new file of the same name.
 	must(t, m, "root", "echo secret >/etc/secret; chmod 600 /etc/secret")
-	if err := os.Remove(filepath.Join(m.Root(), "/etc/secret")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Remove(filepath.Join(m.Root(), "/etc/secret")))
 	must(t, m, "root", "touch /etc/other; chmod 640 /etc/other")
 	put("/etc/secret", "no more")
-	if got := must(t, m, "m1", "cat /etc/secret"); got != "no more" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, must(t, m, "m1", "cat /etc/secret"), "no more")
 }
 
 func TestDamagedSettings(t *testing.T) {
@@ -50,9 +42,7 @@ func TestDamagedSettings(t *testing.T) {
 	for _, damage := range []string{"", "<plist><dict><key>", "bplist00\xff\xff\xff", "\x00\x01", "<plist><array/></plist>", strings.Repeat("<array>", 20_000)} {
 		m := newMachine(t)
 		for _, name := range []string{powerPlist, namesPlist, "/Library/Preferences/x.plist"} {
-			if err := m.WriteFile(name, []byte(damage), 0, 0, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, m.WriteFile(name, []byte(damage), 0, 0, 0o644))
 		}
 		for script, want := range map[string]string{
 			"pmset -g custom": "Error reading", "pmset -a sleep 0": "Error writing", "scutil --get ComputerName": "not set",
@@ -76,13 +66,9 @@ func TestLinksStayInside(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o644))
 	for name, target := range map[string]string{"abs": outside, "up": "../../../../../../../../../../.." + outside, "loop": "loop"} {
-		if err := os.Symlink(target, filepath.Join(m.Root(), "private/tmp", name)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.Symlink(target, filepath.Join(m.Root(), "private/tmp", name)))
 	}
 	for _, script := range []string{"cat /tmp/abs/secret", "cat /tmp/up/secret", "cat </tmp/up/secret", "echo x >/tmp/abs/secret", "ls /tmp/abs/", "cat /tmp/loop", "rm -r /tmp/abs/secret", "cd /tmp/abs", ". /tmp/abs/secret"} {
 		if stdout, _, exit := run(t, m, "root", script); exit == 0 || stdout != "" {
@@ -101,17 +87,13 @@ func TestLinksStayInside(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(outside, "secret")); err != nil || string(text) != "secret" {
 		t.Errorf("outside: %q, %v", text, err)
 	}
-	if got := must(t, m, "root", "echo ~/x; cd /; echo ../../e*; cat ../../etc/sudoers | wc -l | tr -d ' '"); got != "/var/root/x\n../../etc\n6\n" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, must(t, m, "root", "echo ~/x; cd /; echo ../../e*; cat ../../etc/sudoers | wc -l | tr -d ' '"), "/var/root/x\n../../etc\n6\n")
 }
 
 func TestHostileScripts(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	if err := m.WriteFile("/usr/local/bin/again", []byte("#!/bin/sh\n\"$0\"\n"), 0, 0, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.WriteFile("/usr/local/bin/again", []byte("#!/bin/sh\n\"$0\"\n"), 0, 0, 0o755))
 	for _, script := range []string{
 		"f() { f; }; f", "x='eval \"$x\"'; eval \"$x\"", "/usr/local/bin/again", strings.Repeat("(", 100_000),
 		strings.Repeat("if ", 20_000), "cat /\x00etc/sudoers", "cat " + strings.Repeat("a/", 5_000), "f() { $(f); }; f",
@@ -122,9 +104,7 @@ func TestHostileScripts(t *testing.T) {
 		}
 	}
 	huge := strings.Repeat("x", 300_000)
-	if got := must(t, m, "m1", "printf %s "+huge+" | wc -c | tr -d ' '"); got != "300000\n" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, must(t, m, "m1", "printf %s "+huge+" | wc -c | tr -d ' '"), "300000\n")
 	if _, stderr, exit := run(t, m, "m1", "touch "+huge); exit != 1 || !strings.Contains(stderr, "File name too long") {
 		t.Errorf("exit %d, %.100q", exit, stderr)
 	}
@@ -134,9 +114,7 @@ func TestTwoMachinesOneFolder(t *testing.T) {
 	t.Parallel()
 	first := newMachine(t)
 	second, err := Open(filepath.Dir(first.Root()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	const each = 30
 	var wg sync.WaitGroup
 	for i, m := range []*Machine{first, second, first, second} {
@@ -151,9 +129,7 @@ func TestTwoMachinesOneFolder(t *testing.T) {
 	}
 	wg.Wait()
 	got := must(t, second, "root", "cat /etc/winners; stat -f %Lp /etc/w-* | sort | uniq -c; grep -c '<key>' /Library/Preferences/all.plist")
-	if want := fmt.Sprintf("won\n %d 640\n%d\n", 4*each, 4*each); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	equal(t, got, fmt.Sprintf("won\n %d 640\n%d\n", 4*each, 4*each))
 }
 
 func TestCreate(t *testing.T) {
@@ -179,12 +155,8 @@ func TestCreate(t *testing.T) {
 	if _, err := m.Run(t.Context(), "ghost", "true"); err == nil {
 		t.Error("a user that does not exist ran a script")
 	}
-	if err := m.WriteFile("/opt/a/b", []byte("x"), 501, 20, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := must(t, m, "root", "stat -f '%Su %Sg %Lp' /opt/a /opt/a/b"); got != "root wheel 755\nm1 staff 600\n" {
-		t.Errorf("got %q", got)
-	}
+	ok(t, m.WriteFile("/opt/a/b", []byte("x"), 501, 20, 0o600))
+	equal(t, must(t, m, "root", "stat -f '%Su %Sg %Lp' /opt/a /opt/a/b"), "root wheel 755\nm1 staff 600\n")
 	if data, err := m.ReadFile("/opt/a/b"); err != nil || !bytes.Equal(data, []byte("x")) {
 		t.Errorf("read %q, %v", data, err)
 	}

@@ -35,9 +35,7 @@ func TestInputInterrupted(t *testing.T) {
 	for _, after := range []int{0, 1, 5000, 8999} {
 		m, client := login(t, &events{})
 		session, err := client.NewSession()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		session.Stdin = strings.NewReader(strings.Repeat("x", 9000))
 		m.InterruptAfter(after, InputBreaks)
 		if err := session.Run("cat > /private/tmp/a"); err == nil || !m.Interrupted() {
@@ -53,9 +51,7 @@ func TestInputInterrupted(t *testing.T) {
 func runLine(t *testing.T, client *ssh.Client, line string) error {
 	t.Helper()
 	session, err := client.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return session.Run(line)
 }
 

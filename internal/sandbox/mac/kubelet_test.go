@@ -58,9 +58,7 @@ func newKubelet(t *testing.T, binary string, args ...string) *kubeletHost {
 
 func (h *kubeletHost) write(name, text string, uid int, mode uint32) {
 	h.Helper()
-	if err := h.WriteFile(name, []byte(text), uid, 0, permission(mode)); err != nil {
-		h.Fatal(err)
-	}
+	ok(h, h.WriteFile(name, []byte(text), uid, 0, permission(mode)))
 }
 
 func (h *kubeletHost) root(script string) string {
@@ -70,9 +68,7 @@ func (h *kubeletHost) root(script string) string {
 
 func (h *kubeletHost) later(d time.Duration) {
 	h.Helper()
-	if err := h.Advance(d); err != nil {
-		h.Fatal(err)
-	}
+	ok(h, h.Advance(d))
 }
 
 // page returns a value of launchctl print for the kubelet's job, or "".
@@ -108,27 +104,19 @@ func TestKubeletRuns(t *testing.T) {
 		k.ProviderID != "scw-applesilicon://fr-par-1/x" || k.Version != "0.4.0" || k.Token != "secret-token" || !k.Runs() || k.Job != "dev.macfleet.tart-kubelet" {
 		t.Errorf("got %+v", k)
 	}
-	if got := h.page("state"); got != "running" {
-		t.Errorf("state = %s", got)
-	}
-	if got := h.root("pgrep -f tart-kubelet | wc -l | tr -d ' '; ps -axo command= | grep -c 'tart-kubelet --node-name=mini-1 '"); got != "1\n1" {
-		t.Errorf("ps shows %q", got)
-	}
+	equal(t, h.page("state"), "running", "state")
+	equal(t, h.root("pgrep -f tart-kubelet | wc -l | tr -d ' '; ps -axo command= | grep -c 'tart-kubelet --node-name=mini-1 '"), "1\n1", "ps shows")
 	// A restart within two seconds: the cluster never saw the first run.
 	h.root("launchctl kickstart -k " + kubeletLabel)
 	if len(h.reported) != 1 || h.reported[0].PID == k.PID {
 		t.Errorf("after a restart: %+v", h.reported)
 	}
-	if err := h.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, h.Reboot(t.Context()))
 	if got := h.running(); len(got) != 1 || got[0].Node != "mini-1" {
 		t.Errorf("after a boot: %+v", h.reported)
 	}
 	h.root("launchctl bootout " + kubeletLabel)
-	if len(h.running()) != 0 {
-		t.Errorf("after a bootout: %+v", h.reported)
-	}
+	equal(t, len(h.running()), 0, "after a bootout", h.reported)
 }
 
 func TestKubeletEnds(t *testing.T) {
@@ -152,19 +140,13 @@ func TestKubeletEnds(t *testing.T) {
 			}
 			h := newKubelet(t, c.binary, c.args...)
 			h.later(1500 * time.Millisecond)
-			if got := h.page("state"); got != "spawn scheduled" {
-				t.Errorf("state = %s", got)
-			}
-			if got := h.page("last exit code"); got != c.exit {
-				t.Errorf("last exit code = %s", got)
-			}
+			equal(t, h.page("state"), "spawn scheduled", "state")
+			equal(t, h.page("last exit code"), c.exit, "last exit code")
 			h.later(time.Hour)
 			if got := h.page("runs"); len(got) != 3 {
 				t.Errorf("after an hour of crashes runs = %s", got)
 			}
-			if len(h.reported) != 0 {
-				t.Errorf("the cluster saw %+v", h.reported)
-			}
+			equal(t, len(h.reported), 0, "the cluster saw", h.reported)
 		})
 	}
 }
@@ -172,18 +154,12 @@ func TestKubeletEnds(t *testing.T) {
 func TestKubeletThatThisMacRefuses(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n")
-	if err := h.RefuseKubelet("0.5.0"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, h.RefuseKubelet("0.5.0"))
 	h.root("f=$(mktemp /usr/local/bin/.new.XXXXXX) && printf 'version=0.5.0\\n' >$f && chmod 755 $f && mv $f /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
 	h.later(2 * time.Second)
-	if got := h.page("pid"); got != "" {
-		t.Errorf("the kubelet runs as %s", got)
-	}
+	equal(t, h.page("pid"), "", "the kubelet runs as")
 	h.root("f=$(mktemp /usr/local/bin/.new.XXXXXX) && printf 'version=0.4.0\\n' >$f && chmod 755 $f && mv $f /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("state"); got != "running" {
-		t.Errorf("the previous version: state = %s", got)
-	}
+	equal(t, h.page("state"), "running", "the previous version: state")
 }
 
 // Bytes that change in an executed inode are killed from then on; those in a new inode are not.
@@ -195,27 +171,17 @@ func TestSignatureCache(t *testing.T) {
 	if state, reason := h.page("state"), h.page("last exit reason"); state != "spawn scheduled" || reason != "OS_REASON_CODESIGNING" {
 		t.Errorf("state = %s, reason = %s", state, reason)
 	}
-	if got := h.root("launchctl list | grep tart-kubelet"); got != "-\t-9\tdev.macfleet.tart-kubelet" {
-		t.Errorf("list shows %q", got)
-	}
+	equal(t, h.root("launchctl list | grep tart-kubelet"), "-\t-9\tdev.macfleet.tart-kubelet", "list shows")
 	if _, stderr, exit := run(t, h.Machine, "root", "/usr/local/bin/tart-kubelet"); exit != 137 || !strings.Contains(stderr, "Killed: 9") {
 		t.Errorf("in a shell: %d, %s", exit, stderr)
 	}
 	h.root("codesign --force --sign - /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("state"); got != "running" {
-		t.Errorf("after a new signature: state = %s", got)
-	}
+	equal(t, h.page("state"), "running", "after a new signature: state")
 	h.root("cp -p /usr/local/bin/tart-kubelet /tmp/k && mv /tmp/k /usr/local/bin/tart-kubelet && launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("state"); got != "running" {
-		t.Errorf("after a new inode: state = %s", got)
-	}
-	if err := h.BreakSignature("/usr/local/bin/tart-kubelet"); err != nil {
-		t.Fatal(err)
-	}
+	equal(t, h.page("state"), "running", "after a new inode: state")
+	ok(t, h.BreakSignature("/usr/local/bin/tart-kubelet"))
 	h.root("launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("last exit reason"); got != "OS_REASON_CODESIGNING" {
-		t.Errorf("after other bytes were executed from the inode: %s", got)
-	}
+	equal(t, h.page("last exit reason"), "OS_REASON_CODESIGNING", "after other bytes were executed from the inode")
 }
 
 func TestCollection(t *testing.T) {
@@ -224,21 +190,13 @@ func TestCollection(t *testing.T) {
 	withTart(h)
 	h.pods = []agent.Pod{{Namespace: "ci", Name: "job-1"}}
 	for _, name := range []string{"ci-job-1", "orphan"} {
-		if err := h.StartVM(name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, h.StartVM(name))
 	}
-	if err := h.StartPush("image", "registry.acme.dev/image"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, h.StartPush("image", "registry.acme.dev/image"))
 	h.later(4 * time.Minute)
-	if got := h.tart("list --quiet"); got != "ci-job-1\nimage\norphan" {
-		t.Errorf("before five minutes have passed: %s", got)
-	}
+	equal(t, h.tart("list --quiet"), "ci-job-1\nimage\norphan", "before five minutes have passed")
 	h.later(time.Minute)
-	if got := h.tart("list --quiet"); got != "ci-job-1" {
-		t.Errorf("after five minutes: %s", got)
-	}
+	equal(t, h.tart("list --quiet"), "ci-job-1", "after five minutes")
 	h.later(2 * time.Minute)
 	pushes, err := h.Pushes()
 	if err != nil || len(pushes) != 1 || pushes[0].Failure != `The file "nvram.bin" doesn't exist` {
@@ -250,9 +208,7 @@ func TestNoCollection(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n", "--disable-vm-gc")
 	withTart(h)
-	if err := h.StartPush("image", "registry.acme.dev/image"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, h.StartPush("image", "registry.acme.dev/image"))
 	h.later(time.Hour)
 	h.root("true")
 	pushes, err := h.Pushes()
@@ -264,38 +220,22 @@ func TestNoCollection(t *testing.T) {
 func TestAVirtualMachineGoesWithItsPod(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n", "--disable-vm-gc")
-	if got := h.reported[0].NoVMs; !strings.Contains(got, "/usr/local/bin/tart: no such file") {
-		t.Errorf("without tart: %q", got)
-	}
+	has(t, h.reported[0].NoVMs, "/usr/local/bin/tart: no such file", "without tart")
 	withTart(h)
-	if got := h.reported[0].NoVMs; got != "" {
-		t.Errorf("with tart and a session: %q", got)
-	}
+	equal(t, h.reported[0].NoVMs, "", "with tart and a session")
 	h.pods = []agent.Pod{{Namespace: "ci", Name: "a"}, {Namespace: "ci", Name: "b"}}
 	for _, pod := range h.pods {
-		if err := h.StartPod(pod); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, h.StartPod(pod))
 	}
-	if got := h.tart("list -q"); got != "ci-a\nci-b" {
-		t.Errorf("virtual machines %q", got)
-	}
+	equal(t, h.tart("list -q"), "ci-a\nci-b", "virtual machines")
 	h.root("launchctl bootout " + kubeletLabel)
 	h.pods[0].Deleted = true
-	if got := h.tart("list -q"); got != "ci-a\nci-b" {
-		t.Errorf("without a kubelet to end it: %q", got)
-	}
+	equal(t, h.tart("list -q"), "ci-a\nci-b", "without a kubelet to end it")
 	h.later(4 * time.Second)
 	h.root("launchctl bootstrap system /Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist")
-	if got := h.tart("list -q"); got != "ci-b" {
-		t.Errorf("after one Pod was deleted: %q", got)
-	}
-	if err := h.LogOut(); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.reported[0].NoVMs; !strings.Contains(got, "Aqua session for uid 501") {
-		t.Errorf("without a session: %q", got)
-	}
+	equal(t, h.tart("list -q"), "ci-b", "after one Pod was deleted")
+	ok(t, h.LogOut())
+	has(t, h.reported[0].NoVMs, "Aqua session for uid 501", "without a session")
 }
 
 // A loaded job keeps its description when its file changes.
@@ -304,20 +244,14 @@ func TestChangedFileUnderAJob(t *testing.T) {
 	h := newKubelet(t, "version=0.4.0\n", "--max-pods=3")
 	const file = "/Library/LaunchDaemons/dev.macfleet.tart-kubelet.plist"
 	text, err := h.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	h.write(file, strings.Replace(string(text), "--max-pods=3", "--max-pods=4", 1), 0, 0o644)
 	h.root("launchctl kickstart -k " + kubeletLabel)
-	if got := h.reported[0].MaxPods; got != 3 {
-		t.Errorf("after a kick: %d", got)
-	}
+	equal(t, h.reported[0].MaxPods, 3, "after a kick")
 	h.root("launchctl bootout " + kubeletLabel)
 	h.later(4 * time.Second)
 	h.root("launchctl bootstrap system " + file)
-	if got := h.reported[0].MaxPods; got != 4 {
-		t.Errorf("after a bootout and a bootstrap: %d", got)
-	}
+	equal(t, h.reported[0].MaxPods, 4, "after a bootout and a bootstrap")
 }
 
 // A kubelet that cannot write its log or read its kubeconfig prints nothing and is restarted again and
@@ -326,17 +260,11 @@ func TestKubeletThatMayNot(t *testing.T) {
 	t.Parallel()
 	h := newKubelet(t, "version=0.4.0\n")
 	h.root("chown root /etc/tart-kubelet/kubeconfig; launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("last exit code"); got != "1" {
-		t.Errorf("kubeconfig of another user: %s", got)
-	}
+	equal(t, h.page("last exit code"), "1", "kubeconfig of another user")
 	h.root("chown m1 /etc/tart-kubelet/kubeconfig; chown root /var/log/tart-kubelet.log; launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("last exit code"); got != "78: EX_CONFIG" {
-		t.Errorf("log of another user: %s", got)
-	}
+	equal(t, h.page("last exit code"), "78: EX_CONFIG", "log of another user")
 	h.root("chown m1 /var/log/tart-kubelet.log; launchctl kickstart -k " + kubeletLabel)
-	if got := h.page("state"); got != "running" {
-		t.Errorf("state = %s", got)
-	}
+	equal(t, h.page("state"), "running", "state")
 }
 
 // The real disk reuses the inode of a removed file; a Mac's never does. No new file is killed because
@@ -349,7 +277,5 @@ func TestNewFilesAreNeverKilled(t *testing.T) {
 		rm prog && printf 'version=%s0\n' "$i" >prog && chmod 755 prog && ./prog --version
 		printf 'version=%s00\n' "$i" >d/prog && chmod 755 d/prog && d/prog --version && rm -r d && mkdir d
 	done | wc -l | tr -d ' '`)
-	if got != "27\n" {
-		t.Errorf("%s of 27 ran", got)
-	}
+	equal(t, got, "27\n", "files that ran")
 }

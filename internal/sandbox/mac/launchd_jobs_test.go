@@ -26,22 +26,14 @@ func TestIntervalJobs(t *testing.T) {
 		want  int
 	}{{59 * time.Second, 0}, {2 * time.Second, 1}, {58 * time.Second, 1}, {2 * time.Second, 2}, {time.Hour, 3}} {
 		advance(t, m, c.after)
-		if n := ticks(); n != c.want {
-			t.Errorf("step %d: %d runs, want %d", i, n, c.want)
-		}
+		equal(t, ticks(), c.want, "step", i, "runs")
 	}
 	advance(t, m, time.Hour)
-	if err := m.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := field(t, m, "system/tick", "runs"); got != "4" {
-		t.Errorf("runs = %s", got)
-	}
+	ok(t, m.Settle(t.Context()))
+	equal(t, field(t, m, "system/tick", "runs"), "4", "runs")
 	must(t, m, "root", "launchctl bootout system/tick")
 	advance(t, m, time.Hour)
-	if n := ticks(); n != 4 {
-		t.Errorf("%d runs after the bootout", n)
-	}
+	equal(t, ticks(), 4, "runs after the bootout")
 }
 
 // TestJobProcess checks the environment of a job's process.
@@ -60,9 +52,7 @@ func TestJobProcess(t *testing.T) {
 	expect(t, m, "root", row{script: "cat /tmp/rooted", stdout: "root\n/\nPATH=/usr/bin:/bin:/usr/sbin:/sbin\nPWD=/\nXPC_SERVICE_NAME=rooted\n[]\n"})
 	expect(t, m, "root", row{script: "cat /tmp/mine", stdout: "m1\n/Users/m1\nHOME=/Users/m1\nLOGNAME=m1\nPATH=/bin:/usr/bin\nPWD=/Users/m1\nSHELL=/bin/zsh\nUSER=m1\nXPC_SERVICE_NAME=mine\n[]\n"})
 	for _, name := range []string{"ghost", "lost"} {
-		if got := field(t, m, "system/"+name, "last exit code"); got != "78: EX_CONFIG" {
-			t.Errorf("%s: last exit code = %s", name, got)
-		}
+		equal(t, field(t, m, "system/"+name, "last exit code"), "78: EX_CONFIG", name, "last exit code")
 	}
 	// Output that the user may not write, and files that are not programs.
 	put(t, m, "/tmp/plain", "x", 0, 0o644)
@@ -98,20 +88,14 @@ func TestSleepingJobs(t *testing.T) {
 		t.Errorf("the job does not sleep: pid %q", pid)
 	}
 	advance(t, m, 101*time.Second)
-	if got := field(t, m, "system/nap", "last exit code"); got != "3" {
-		t.Errorf("last exit code = %s", got)
-	}
+	equal(t, field(t, m, "system/nap", "last exit code"), "3", "last exit code")
 	advance(t, m, time.Hour)
-	if got := field(t, m, "system/forever", "state") + " " + field(t, m, "system/forever", "runs"); got != "running 1" {
-		t.Errorf("a script without an end: %s", got)
-	}
+	equal(t, field(t, m, "system/forever", "state")+" "+field(t, m, "system/forever", "runs"), "running 1", "a script without an end")
 	// A program of a script that is not modelled makes the job a daemon.
 	wrapper := scriptJob(t, m, "wrapper", alwaysUp, "exec /usr/local/bin/inner")
 	put(t, m, "/usr/local/bin/inner", "\xcf\xfa\xed\xfe\x00", 0, 0o755)
 	must(t, m, "root", "launchctl bootstrap system "+wrapper)
-	if got := field(t, m, "system/wrapper", "state"); got != "running" {
-		t.Errorf("a wrapper: state = %s", got)
-	}
+	equal(t, field(t, m, "system/wrapper", "state"), "running", "a wrapper: state")
 }
 
 // TestJobsThatDriveLaunchd checks that a job may call launchctl, also on itself, and that each job
@@ -167,9 +151,7 @@ func TestJobsOfTheSession(t *testing.T) {
 	must(t, m, "m1", "launchctl bootout gui/501/mine && launchctl bootstrap gui/501 Library/LaunchAgents/mine.plist && launchctl kickstart gui/501/mine")
 	expect(t, m, "m1", row{script: "launchctl bootstrap user/501 Library/LaunchAgents/mine.plist", exit: 134, stderr: "Bootstrap failed: 134: Service cannot load in requested session\n"})
 	must(t, m, "m1", "launchctl bootstrap user/501 /Library/LaunchAgents/background.plist && launchctl list | grep -q background")
-	if err := m.asRoot(func(v *visit, _ *proc) error { return v.endSession(loginUID) }); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.asRoot(func(v *visit, _ *proc) error { return v.endSession(loginUID) }))
 	expect(t, m, "root", row{script: "launchctl print gui/501/mine 2>/dev/null", exit: 113})
 }
 
@@ -218,13 +200,9 @@ func TestJobsOfTwoProcesses(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := m.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Settle(t.Context()))
 	runs := field(t, m, "system/count", "runs")
-	if got := strings.TrimSpace(must(t, m, "root", "cat /tmp/n")); got != runs {
-		t.Errorf("%s runs reported, %s counted", runs, got)
-	}
+	equal(t, strings.TrimSpace(must(t, m, "root", "cat /tmp/n")), runs, "runs, counted and reported")
 }
 
 // otherWork returns the task of the test's other process.
@@ -251,9 +229,7 @@ func TestRunnerDied(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := field(t, m, "system/acme", "last terminating signal"); got != "Killed: 9" {
-		t.Errorf("last terminating signal = %q", got)
-	}
+	equal(t, field(t, m, "system/acme", "last terminating signal"), "Killed: 9", "last terminating signal")
 	advance(t, m, 11*time.Second)
 	if got := must(t, m, "root", "wc -l </tmp/x"); strings.TrimSpace(got) != "2" {
 		t.Errorf("%s runs", got)

@@ -25,17 +25,13 @@ func TestQueueDirectories(t *testing.T) {
 			}
 			later := func(d time.Duration) {
 				t.Helper()
-				if err := m.Advance(d); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, m.Advance(d))
 			}
 			must(t, m, "root", `mkdir /tmp/queue; printf '#!/bin/sh\necho look >>/tmp/looks\n[ -e /tmp/queue/a ]\n' >/tmp/look; chmod 755 /tmp/look
 printf '<plist version="1.0"><dict><key>Label</key><string>q</string><key>ProgramArguments</key><array><string>/bin/sh</string><string>-c</string><string>`+c.program+`</string></array><key>QueueDirectories</key><array><string>/tmp/queue</string></array></dict></plist>' >/Library/LaunchDaemons/q.plist
 launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
 			later(time.Hour)
-			if n := looks(); n != 0 {
-				t.Errorf("%d runs while the folder is empty", n)
-			}
+			equal(t, looks(), 0, "runs while the folder is empty")
 			must(t, m, "root", "touch /tmp/queue/a")
 			gone := time.Duration(0)
 			for _, at := range []time.Duration{time.Second, 4 * time.Second, 7 * time.Second, 11 * time.Second, 12 * time.Second} {
@@ -50,9 +46,7 @@ launchctl bootstrap system /Library/LaunchDaemons/q.plist`)
 			looks()
 			must(t, m, "root", "rm -f /tmp/looks")
 			later(time.Hour)
-			if n := looks(); n != 0 {
-				t.Errorf("%d runs after the folder was emptied", n)
-			}
+			equal(t, looks(), 0, "runs after the folder was emptied")
 		})
 	}
 }
@@ -69,11 +63,7 @@ launchctl bootstrap system /Library/LaunchDaemons/q.plist; touch /tmp/queue/a`)
 		later time.Duration
 		want  string
 	}{{time.Second, "start done"}, {20 * time.Second, "start done"}, {20 * time.Second, "start done start done"}} {
-		if err := m.Advance(step.later); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(strings.Fields(must(t, m, "root", "cat /tmp/looks")), " "); got != step.want {
-			t.Errorf("%s later: %q, want %q", step.later, got, step.want)
-		}
+		ok(t, m.Advance(step.later))
+		equal(t, strings.Join(strings.Fields(must(t, m, "root", "cat /tmp/looks")), " "), step.want, step.later, "later")
 	}
 }

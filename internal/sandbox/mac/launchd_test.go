@@ -29,9 +29,7 @@ func put(t testing.TB, m *Machine, name, data string, uid int, mode uint32) {
 	if uid != 0 {
 		gid = staff
 	}
-	if err := m.WriteFile(name, []byte(data), uid, gid, fs.FileMode(mode)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.WriteFile(name, []byte(data), uid, gid, fs.FileMode(mode)))
 }
 
 // daemonJob adds a job whose program is a daemon to a machine, with its file.
@@ -54,16 +52,12 @@ func scriptJob(t testing.TB, m *Machine, label, rest, script string) (file strin
 
 func advance(t testing.TB, m *Machine, d time.Duration) {
 	t.Helper()
-	if err := m.Advance(d); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Advance(d))
 }
 
 func setSwitch(t testing.TB, m *Machine, name, value string) {
 	t.Helper()
-	if err := m.SetSwitch(name, value); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.SetSwitch(name, value))
 }
 
 func expect(t testing.TB, m *Machine, who string, want row) {
@@ -131,9 +125,7 @@ func TestJobPage(t *testing.T) {
 	properties = keepalive | runatload | inferred program | managed LWCR | has LWCR
 }
 `
-	if got != want {
-		t.Errorf("got\n%s", got)
-	}
+	equal(t, got, want)
 	expect(t, m, "root", row{script: "stat -f '%Su %Lp' /tmp/out", stdout: "m1 644\n"})
 }
 
@@ -229,9 +221,7 @@ func TestDraining(t *testing.T) {
 	must(t, m, "root", "launchctl bootstrap system "+file+"; launchctl bootstrap system "+idle)
 	before := field(t, m, "system/acme", "pid")
 	must(t, m, "root", "launchctl bootout system/acme")
-	if got := field(t, m, "system/acme", "state"); got != "SIGTERMed" {
-		t.Errorf("state = %q", got)
-	}
+	equal(t, field(t, m, "system/acme", "state"), "SIGTERMed", "state")
 	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 5: Input/output error\n", exit: 5})
 	expect(t, m, "root", row{script: "launchctl bootout system/acme", stderr: "Boot-out failed: 36: Operation now in progress\n", exit: 36})
 	expect(t, m, "root", row{script: "launchctl kickstart system/acme", stderr: "Could not kickstart service \"acme\": 37: Operation already in progress\n", exit: 37})
@@ -256,9 +246,7 @@ func TestDisabledJobs(t *testing.T) {
 	expect(t, m, "m1", row{script: "launchctl print-disabled user/501 | grep x", stdout: "\t\t\"x\" => enabled\n"})
 	expect(t, m, "root", row{script: "launchctl bootstrap system " + file, stderr: "Bootstrap failed: 5: Input/output error\n", exit: 5})
 	expect(t, m, "m1", row{script: "launchctl enable system/acme", stderr: "Could not enable service: 1: Operation not permitted\n", exit: 1})
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Reboot(t.Context()))
 	expect(t, m, "root", row{script: "launchctl print system/acme 2>/dev/null", exit: 113})
 	must(t, m, "root", "launchctl enable system/acme && launchctl bootstrap system "+file)
 	// A file may disable its job, and an override may enable it.
@@ -273,25 +261,17 @@ func TestThrottle(t *testing.T) {
 	file := scriptJob(t, m, "crash", alwaysUp+"<key>StandardErrorPath</key><string>/tmp/crash.log</string>", "echo dying >&2; exit 7")
 	must(t, m, "root", "launchctl bootstrap system "+file)
 	for key, want := range map[string]string{"state": "spawn scheduled", "runs": "1", "last exit code": "7", "pid": "", "active count": "0"} {
-		if got := field(t, m, "system/crash", key); got != want {
-			t.Errorf("%s = %q, want %q", key, got, want)
-		}
+		equal(t, field(t, m, "system/crash", key), want, key)
 	}
 	expect(t, m, "root", row{script: "launchctl list | grep crash", stdout: "-\t7\tcrash\n"})
 	advance(t, m, 5*time.Second)
-	if got := field(t, m, "system/crash", "runs"); got != "1" {
-		t.Errorf("within the throttle: runs = %s", got)
-	}
+	equal(t, field(t, m, "system/crash", "runs"), "1", "within the throttle: runs")
 	must(t, m, "root", "launchctl kickstart system/crash") // despite the throttle
 	advance(t, m, 11*time.Second)
-	if got := field(t, m, "system/crash", "runs"); got != "3" {
-		t.Errorf("runs = %s", got)
-	}
+	equal(t, field(t, m, "system/crash", "runs"), "3", "runs")
 	// Many missed times count once.
 	advance(t, m, time.Hour)
-	if got := field(t, m, "system/crash", "runs"); got != "4" {
-		t.Errorf("after an hour: runs = %s", got)
-	}
+	equal(t, field(t, m, "system/crash", "runs"), "4", "after an hour: runs")
 	expect(t, m, "root", row{script: "cat /tmp/crash.log", stdout: "dying\ndying\ndying\ndying\n"})
 }
 
@@ -327,12 +307,8 @@ func TestKeepAlive(t *testing.T) {
 			if pid == "" {
 				t.Fatal("the job does not run")
 			}
-			if err := m.EndJob("system/acme", c.code, c.signal); err != nil {
-				t.Fatal(err)
-			}
-			if got := field(t, m, "system/acme", "pid"); got != "" {
-				t.Errorf("the job runs again too early: %s", got)
-			}
+			ok(t, m.EndJob("system/acme", c.code, c.signal))
+			equal(t, field(t, m, "system/acme", "pid"), "", "the job runs again too early")
 			advance(t, m, 11*time.Second)
 			got := field(t, m, "system/acme", "pid")
 			if (got != "") != c.again || got == pid {
@@ -347,13 +323,9 @@ func TestPathState(t *testing.T) {
 	m := newMachine(t)
 	file := daemonJob(t, m, "acme", "<key>KeepAlive</key><dict><key>PathState</key><dict><key>/tmp/go</key><true/></dict></dict>")
 	must(t, m, "root", "launchctl bootstrap system "+file)
-	if got := field(t, m, "system/acme", "state"); got != "not running" {
-		t.Errorf("state = %s", got)
-	}
+	equal(t, field(t, m, "system/acme", "state"), "not running", "state")
 	must(t, m, "root", "touch /tmp/go")
-	if got := field(t, m, "system/acme", "state"); got != "running" {
-		t.Errorf("state = %s", got)
-	}
+	equal(t, field(t, m, "system/acme", "state"), "running", "state")
 }
 
 // TestStuckJob checks a loaded job that has exited cleanly and is not restarted, although it should
@@ -363,19 +335,13 @@ func TestStuckJob(t *testing.T) {
 	m := newMachine(t)
 	file := daemonJob(t, m, "acme", alwaysUp)
 	must(t, m, "root", "launchctl bootstrap system "+file)
-	if err := m.StickJob("system/acme"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.StickJob("system/acme"))
 	advance(t, m, time.Hour)
 	for key, want := range map[string]string{"state": "not running", "active count": "0", "last exit code": "0", "pid": ""} {
-		if got := field(t, m, "system/acme", key); got != want {
-			t.Errorf("%s = %q, want %q", key, got, want)
-		}
+		equal(t, field(t, m, "system/acme", key), want, key)
 	}
 	must(t, m, "root", "launchctl kickstart system/acme")
-	if got := field(t, m, "system/acme", "state"); got != "running" {
-		t.Errorf("state = %s", got)
-	}
+	equal(t, field(t, m, "system/acme", "state"), "running", "state")
 	if err := m.StickJob("system/unknown"); err == nil {
 		t.Error("an unknown job is stuck")
 	}

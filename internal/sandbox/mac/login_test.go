@@ -26,16 +26,12 @@ func TestOpenKcpassword(t *testing.T) {
 		{hex.EncodeToString([]byte("1CED3F4ABCBC\n")), "admin", true}, // in hexadecimal
 	} {
 		data, err := hex.DecodeString(c.data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if got, ok := openKcpassword(data); got != c.want || ok != c.ok {
 			t.Errorf("%s: %q %t, want %q %t", c.data, got, ok, c.want, c.ok)
 		}
 	}
-	if got := hex.EncodeToString(sealedKcpassword()); got != "41fa3742bed9b9d4a3b91f" {
-		t.Errorf("sealed: %s", got)
-	}
+	equal(t, hex.EncodeToString(sealedKcpassword()), "41fa3742bed9b9d4a3b91f", "sealed")
 }
 
 func TestKcpasswordComesBack(t *testing.T) {
@@ -66,9 +62,7 @@ func FuzzKcpassword(f *testing.F) {
 func tries(t *testing.T, m *Machine) string {
 	t.Helper()
 	all, err := m.PasswordTries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var words []string
 	for _, try := range all {
 		word := "wrong"
@@ -86,9 +80,7 @@ func tries(t *testing.T, m *Machine) string {
 func screen(t *testing.T, m *Machine) Screen {
 	t.Helper()
 	s, err := m.Screen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return s
 }
 
@@ -96,15 +88,6 @@ func wantScreen(t *testing.T, m *Machine, what string, want Screen) {
 	t.Helper()
 	if d := cmp.Diff(want, screen(t, m)); d != "" {
 		t.Errorf("%s: -want +got:\n%s", what, d)
-	}
-}
-
-func ok(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -127,9 +110,7 @@ func TestAutomaticLogin(t *testing.T) {
 	wantScreen(t, m, "nothing happens before the kick", Screen{Loginwindow: true, AutoLogin: true})
 	ok(t, m.RestartLoginwindow())
 	wantScreen(t, m, "both", Screen{User: "m1", Loginwindow: true, AutoLogin: true})
-	if got := tries(t, m); got != "loginwindow:right" {
-		t.Errorf("tries %q", got)
-	}
+	equal(t, tries(t, m), "loginwindow:right", "tries")
 
 	must(t, m, "root", "defaults write /Library/Preferences/com.apple.loginwindow com.apple.login.mcx.DisableAutoLoginClient -bool true")
 	ok(t, m.RestartLoginwindow())
@@ -137,9 +118,7 @@ func TestAutomaticLogin(t *testing.T) {
 	must(t, m, "root", "defaults delete /Library/Preferences/com.apple.loginwindow com.apple.login.mcx.DisableAutoLoginClient")
 	ok(t, m.SetFileVault(true), m.RestartLoginwindow())
 	wantScreen(t, m, "encrypted", Screen{Loginwindow: true, FileVault: true, AutoLogin: true})
-	if got := tries(t, m); got != "loginwindow:right" {
-		t.Errorf("tries %q, want none", got)
-	}
+	equal(t, tries(t, m), "loginwindow:right", "no new tries")
 }
 
 func TestWrongPasswordIsSealed(t *testing.T) {
@@ -157,9 +136,7 @@ func TestWrongPasswordIsSealed(t *testing.T) {
 		t.Errorf("the sealed file: %q", got)
 	}
 	ok(t, m.RestartLoginwindow())
-	if got := tries(t, m); got != "loginwindow:wrong loginwindow:wrong" {
-		t.Errorf("tries %q: a sealed file has no password to try", got)
-	}
+	equal(t, tries(t, m), "loginwindow:wrong loginwindow:wrong", "a sealed file has no password to try")
 }
 
 // TestSealedByDesign checks the other behaviour: the file has the mark although all is well.
@@ -174,9 +151,7 @@ func TestSealedByDesign(t *testing.T) {
 	ok(t, m.SetPassword("changed"), m.RestartLoginwindow())
 	wantScreen(t, m, "after a change of the password", Screen{Loginwindow: true, Sealed: true})
 	ok(t, m.RestartLoginwindow())
-	if got := tries(t, m); got != "loginwindow:right loginwindow:right loginwindow:wrong" {
-		t.Errorf("tries %q", got)
-	}
+	equal(t, tries(t, m), "loginwindow:right loginwindow:right loginwindow:wrong", "tries")
 }
 
 func TestKillall(t *testing.T) {
@@ -206,27 +181,15 @@ func TestConsoleTools(t *testing.T) {
 	}
 	const owner = "stat -f '%Su %u %Sg %HT' /dev/console; [ -e /dev/console ] && ls -l /dev/console | cut -c 1-10; ls /dev; who | tr -s ' ' | cut -d ' ' -f 1,2"
 	const store = "echo 'show State:/Users/ConsoleUser' | scutil | grep -E '^  (Name|UID) : '"
-	if got := show(owner); got != "root 0 wheel Character Device\ncrw-------\nconsole\n" {
-		t.Errorf("at the login window: %q", got)
-	}
-	if got := show(store); got != "  Name : loginwindow\n  UID : 0\n" {
-		t.Errorf("at the login window: %q", got)
-	}
+	equal(t, show(owner), "root 0 wheel Character Device\ncrw-------\nconsole\n", "at the login window")
+	equal(t, show(store), "  Name : loginwindow\n  UID : 0\n", "at the login window")
 	ok(t, m.LogIn())
-	if got := show(owner); got != "m1 501 staff Character Device\ncrw--w----\nconsole\nm1 console\n" {
-		t.Errorf("in a session: %q", got)
-	}
-	if got := show(store); got != "  Name : m1\n  UID : 501\n" {
-		t.Errorf("in a session: %q", got)
-	}
+	equal(t, show(owner), "m1 501 staff Character Device\ncrw--w----\nconsole\nm1 console\n", "in a session")
+	equal(t, show(store), "  Name : m1\n  UID : 501\n", "in a session")
 	ok(t, m.StopLoginwindow())
-	if got := show("echo 'show State:/Users/ConsoleUser' | scutil"); got != "  No such key\n" {
-		t.Errorf("without loginwindow: %q", got)
-	}
+	equal(t, show("echo 'show State:/Users/ConsoleUser' | scutil"), "  No such key\n", "without loginwindow")
 	ok(t, m.SetFileVault(true))
-	if got := show("fdesetup status"); got != "FileVault is On.\n" {
-		t.Errorf("encrypted: %q", got)
-	}
+	equal(t, show("fdesetup status"), "FileVault is On.\n", "encrypted")
 	for _, script := range []string{"echo x >/dev/console", "cat /dev/console", "rm -f /dev/console", "echo x >/dev/new", "mkdir /dev/d"} {
 		if _, _, exit := run(t, m, "root", script); exit == 0 {
 			t.Errorf("%s: done", script)

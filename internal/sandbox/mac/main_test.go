@@ -36,9 +36,7 @@ func newMachine(t testing.TB, change ...func(*Factory)) *Machine {
 		c(&f)
 	}
 	m, err := Create(filepath.Join(t.TempDir(), "mac"), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return m
 }
 
@@ -46,9 +44,7 @@ func newMachine(t testing.TB, change ...func(*Factory)) *Machine {
 func run(t testing.TB, m *Machine, user, script string) (stdout, stderr string, exit int) {
 	t.Helper()
 	r, err := m.Run(t.Context(), user, script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return string(r.Stdout), string(r.Stderr), r.Exit
 }
 
@@ -62,16 +58,36 @@ func must(t testing.TB, m *Machine, user, script string) string {
 	return stdout
 }
 
+// ok ends the test at the first error.
+func ok(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v\n got %#v\nwant %#v", what, got, want)
+	}
+}
+
+func has(t testing.TB, text, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: %q is not in\n%s", what, part, text)
+	}
+}
+
 func newKey(t testing.TB) ssh.Signer {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return signer
 }
 
@@ -83,9 +99,7 @@ func authorized(key ssh.Signer) string {
 func pipe(t testing.TB) (near, far net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer listener.Close()
 	if near, err = net.Dial("tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)

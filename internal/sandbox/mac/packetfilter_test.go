@@ -70,9 +70,7 @@ func TestRulesAsPfctlShowsThem(t *testing.T) {
 		{"block in from acme.example to any", "not modelled: host acme.example"},
 		{"pass out route-to (en0 10.0.0.1) all", "not modelled: route-to"},
 	} {
-		if got := listing(c.text); got != c.shown {
-			t.Errorf("%q is shown as\n%s\nwant\n%s", c.text, got, c.shown)
-		}
+		equal(t, listing(c.text), c.shown, c.text, "is shown as")
 	}
 }
 
@@ -136,9 +134,7 @@ func TestEvaluatedAnchors(t *testing.T) {
 		load := func(anchor, text string) {
 			l := &loading{live: live, switched: func(string) string { return "" }}
 			next, err := l.load("f", text, anchor)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			live = next
 		}
 		load("", c.main)
@@ -148,9 +144,7 @@ func TestEvaluatedAnchors(t *testing.T) {
 		if c.file != "" {
 			load(c.anchors[0], c.file)
 		}
-		if got := strings.Join(live.evaluated(), " "); got != c.met {
-			t.Errorf("%q with %q: evaluated are %q, want %q", c.main, c.anchors, got, c.met)
-		}
+		equal(t, strings.Join(live.evaluated(), " "), c.met, c.main, "with", c.anchors, "evaluated are")
 	}
 }
 

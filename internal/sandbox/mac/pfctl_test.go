@@ -71,9 +71,7 @@ func TestPfctlReferences(t *testing.T) {
 	}
 	for i, token := range all {
 		must(t, m, "root", "pfctl -X "+token)
-		if enabled := status() == "Status: Enabled\n"; enabled != (i < 2) {
-			t.Errorf("after %d releases pf is enabled: %t", i+1, enabled)
-		}
+		equal(t, status() == "Status: Enabled\n", i < 2, "after", i+1, "releases pf is enabled")
 	}
 	if _, _, exit := run(t, m, "root", "pfctl -X 1"); exit != 1 {
 		t.Errorf("an unknown token: exit %d", exit)
@@ -139,9 +137,7 @@ func TestPFSwitches(t *testing.T) {
 	t.Parallel()
 	set := func(name, value string) *Machine {
 		m := newMachine(t)
-		if err := m.SetSwitch(name, value); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.SetSwitch(name, value))
 		return m
 	}
 	m := set("full-load-busy", "yes")
@@ -152,9 +148,7 @@ func TestPFSwitches(t *testing.T) {
 	must(t, m, "root", "pfctl -a acme -f /etc/pf.anchors/acme")
 
 	m = set("table-contents", "kept")
-	if got := must(t, m, "root", "pfctl -f /etc/pf.conf; pfctl -t fail2ban -T show"); got != "   198.51.100.23\n   203.0.113.77\n" {
-		t.Errorf("kept are %q", got)
-	}
+	equal(t, must(t, m, "root", "pfctl -f /etc/pf.conf; pfctl -t fail2ban -T show"), "   198.51.100.23\n   203.0.113.77\n", "kept are")
 	m = set("vm-network", "absent")
 	if got := must(t, m, "root", "pfctl -sn; ifconfig -l; ifconfig bridge100 2>&1 || true"); got != "nat-anchor \"com.apple/*\" all\nrdr-anchor \"com.apple/*\" all\nlo0 en0\nifconfig: interface bridge100 does not exist\n" {
 		t.Errorf("without virtual machines: %q", got)
@@ -163,27 +157,17 @@ func TestPFSwitches(t *testing.T) {
 	if got := must(t, m, "root", "pfctl -sn; pfctl -s References | grep -c pfd"); strings.Count(got, vmnetAnchor) != 2 || !strings.HasSuffix(got, "\n1\n") {
 		t.Errorf("with virtual machines since the boot: %q", got)
 	}
-	if err := m.SetSwitch("vm-subnet", "192.168.2.1/24"); err != nil {
-		t.Fatal(err)
-	}
-	if got := must(t, m, "m1", "ifconfig bridge100 | grep 'inet '"); got != "\tinet 192.168.2.1 netmask 0xffffff00 broadcast 192.168.2.255\n" {
-		t.Errorf("the bridge: %q", got)
-	}
+	ok(t, m.SetSwitch("vm-subnet", "192.168.2.1/24"))
+	equal(t, must(t, m, "m1", "ifconfig bridge100 | grep 'inet '"), "\tinet 192.168.2.1 netmask 0xffffff00 broadcast 192.168.2.255\n", "the bridge")
 	m = set("pf-after-boot", "disabled")
 	must(t, m, "root", acme+"block; pfctl -a lost -t x -T add 10.0.0.1")
-	if err := m.LoadFilterAtBoot(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.LoadFilterAtBoot())
 	if got := must(t, m, "root", "pfctl -s info | head -n 1 | cut -c 1-16; pfctl -sA; pfctl -t fail2ban -T show; pfctl -a acme -sr"); got != "Status: Disabled\n  acme\n  com.apple\n   198.51.100.23\n   203.0.113.77\nblock drop out quick inet from <vm> to 10.0.0.0/8\n" {
 		t.Errorf("after a boot: %q", got)
 	}
 	must(t, m, "root", "echo nonsense >>/etc/pf.conf")
-	if err := m.LoadFilterAtBoot(); err != nil {
-		t.Fatal(err)
-	}
-	if got := must(t, m, "root", "pfctl -sr; pfctl -sA"); got != "" {
-		t.Errorf("after a boot with a broken file: %q", got)
-	}
+	ok(t, m.LoadFilterAtBoot())
+	equal(t, must(t, m, "root", "pfctl -sr; pfctl -sA"), "", "after a boot with a broken file")
 }
 
 // TestRulesEditedByHand: the kernel's rules are a file of the sandbox, which a person may edit.
@@ -200,9 +184,7 @@ func TestRulesEditedByHand(t *testing.T) {
 		{`{}`, 0},
 		{`[`, 1},
 	} {
-		if err := os.WriteFile(filepath.Join(m.dir, string(inMemory("pf"))), []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(m.dir, string(inMemory("pf"))), []byte(c.text), 0o600))
 		if _, stderr, exit := run(t, m, "root", "pfctl -sr && pfctl -vsA && pfctl -a y -vsT && pfctl -a x -F all && pfctl -nf /etc/pf.conf"); exit != c.exit {
 			t.Errorf("%s: exit %d, %s", c.text, exit, stderr)
 		}

@@ -64,9 +64,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	wg.Wait()
 	got := must(t, m, "root", "cat /tmp/n; stat -f %Lp /etc/p.* | uniq -c; grep -c '<key>' /Library/Preferences/p.plist")
-	if want := fmt.Sprintf("%d\n  %d 640\n%d\n", 2*rounds, 2*rounds, 2*rounds); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	equal(t, got, fmt.Sprintf("%d\n  %d 640\n%d\n", 2*rounds, 2*rounds, 2*rounds))
 }
 
 // TestSpool checks that a process's input is complete, below and above the size of a pipe.
@@ -75,9 +73,7 @@ func TestSpool(t *testing.T) {
 	for _, size := range []int{0, 1, 4095, 4096, 4097, 100_000} {
 		text := strings.Repeat("x", size)
 		file, err := spool(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if size == 0 {
 			if file != nil {
 				t.Error("an empty stream became a file")

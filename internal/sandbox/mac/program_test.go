@@ -35,9 +35,7 @@ func TestStockPrograms(t *testing.T) {
 			must(t, m, "root", tc.before)
 		}
 		s, err := m.session()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		env := map[string]string{"PATH": tc.path}
 		delete(env, tc.unset)
 		p := &proc{session: s, user: s.users()[0], dir: "/", env: env}
@@ -58,12 +56,8 @@ func TestAFileBeforeAProgram(t *testing.T) {
 	m := newMachine(t)
 	was := must(t, m, "root", "sw_vers -productVersion")
 	for _, path := range []string{"/usr/bin/sw_vers", "/opt/bin/sw_vers"} {
-		if err := m.WriteFile(path, []byte("#!/bin/sh\necho "+path+"\n"), 0, 0, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if out := must(t, m, "root", "PATH=/opt/bin:$PATH; sw_vers -productVersion"); out != path+"\n" {
-			t.Errorf("%s exists, but %q ran (before: %q)", path, out, was)
-		}
+		ok(t, m.WriteFile(path, []byte("#!/bin/sh\necho "+path+"\n"), 0, 0, 0o755))
+		equal(t, must(t, m, "root", "PATH=/opt/bin:$PATH; sw_vers -productVersion"), path+"\n", path, "exists, but ran (before", was)
 	}
 }
 

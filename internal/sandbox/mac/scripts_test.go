@@ -10,9 +10,7 @@ func TestScriptsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newScripts(3, 1000)
 	first, err := s.parse("sh", "echo 0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for n := range 10 {
 		if _, err := s.parse("sh", fmt.Sprint("echo ", n)); err != nil {
 			t.Fatal(err)
@@ -33,8 +31,6 @@ func TestScriptsAreBounded(t *testing.T) {
 func TestNesting(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 0, "()": 1, "a) b) (((": 3, "({[": 3, "()()": 1} {
-		if got := nesting(text); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
-		}
+		equal(t, nesting(text), want, text)
 	}
 }

@@ -77,19 +77,13 @@ func TestSudoWithPassword(t *testing.T) {
 		{script: "printf 'a\\nb\\nc\\nd\\n' | sudo -S -p '' cat", stderr: "Sorry, try again.\nSorry, try again.\nsudo: 3 incorrect password attempts\n", exit: 1},
 	} {
 		stdout, stderr, exit := run(t, m, "m1", want.script)
-		if got := (row{want.script, stdout, stderr, exit}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
+		equal(t, row{want.script, stdout, stderr, exit}, want)
 	}
 	allow := func(name, text string, uid int, mode uint32) string {
 		t.Helper()
-		if err := m.WriteFile("/etc/sudoers.d/"+name, []byte(text), uid, 0, 0o777&fs.FileMode(mode)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.WriteFile("/etc/sudoers.d/"+name, []byte(text), uid, 0, 0o777&fs.FileMode(mode)))
 		_, stderr, exit := run(t, m, "m1", "sudo -n true")
-		if err := m.Remove("/etc/sudoers.d/" + name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.Remove("/etc/sudoers.d/"+name))
 		if exit == 0 {
 			return "allowed"
 		}
@@ -101,16 +95,10 @@ func TestSudoWithPassword(t *testing.T) {
 		{"broken", "m1 what\n", "broken:1:8: syntax error"}, {"narrow", "m1 ALL = NOPASSWD: /usr/bin/true\n", "allowed"},
 		{"other", "m1 ALL = NOPASSWD: /bin/ls\n", "required"}, {"group", "%admin ALL=(ALL) NOPASSWD: ALL", "allowed"},
 	} {
-		if got := allow(c.name, c.text, 0, 0o440); !strings.Contains(got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
-		}
+		has(t, allow(c.name, c.text, 0, 0o440), c.want, c.name)
 	}
-	if got := allow("open", all, 0, 0o666); !strings.Contains(got, "is world writable") {
-		t.Errorf("a writable file is used: %q", got)
-	}
-	if got := allow("mine", all, 501, 0o440); !strings.Contains(got, "is owned by uid 501, should be 0") {
-		t.Errorf("the user's own file is used: %q", got)
-	}
+	has(t, allow("open", all, 0, 0o666), "is world writable", "a writable file is used")
+	has(t, allow("mine", all, 501, 0o440), "is owned by uid 501, should be 0", "the user's own file is used")
 }
 
 func TestStubs(t *testing.T) {
@@ -120,18 +108,12 @@ func TestStubs(t *testing.T) {
 		"/stubs/cat": "#!/bin/sh\necho stub \"$0\" \"$@\"\n", "/stubs/plain": "echo plain\n", "/stubs/env": "#!/usr/bin/env bash\necho $1\n",
 		"/stubs/binary": "\xcf\xfa\xed\xfe\x00\x00", "/stubs/python": "#!/usr/bin/python3\n",
 	} {
-		if err := m.WriteFile(name, []byte(text), 0, 0, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.WriteFile(name, []byte(text), 0, 0, 0o755))
 	}
-	if err := m.WriteFile("/stubs/off", nil, 0, 0, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.WriteFile("/stubs/off", nil, 0, 0, 0o644))
 	script := "PATH=/stubs:$PATH; cat a; plain; env b; command -v cat; sudo cat c; PATH=/bin:/stubs; cat /dev/null; binary; python; off"
 	stdout, stderr, exit := run(t, m, "m1", script)
-	if want := "stub /stubs/cat a\nplain\nb\n/stubs/cat\nstub /stubs/cat c\n"; stdout != want {
-		t.Errorf("stdout %q, want %q", stdout, want)
-	}
+	equal(t, stdout, "stub /stubs/cat a\nplain\nb\n/stubs/cat\nstub /stubs/cat c\n", "stdout")
 	want := "sh: binary: cannot execute binary file\nsh: python: /usr/bin/python3: bad interpreter: not modelled\nsh: off: Permission denied\n"
 	if stderr != want || exit != 126 {
 		t.Errorf("stderr %q, want %q; exit %d", stderr, want, exit)
@@ -187,12 +169,8 @@ func TestWatchdog(t *testing.T) {
 func TestStartupFiles(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	if err := m.WriteFile("/etc/zshenv", []byte("export FROM=zshenv; echo noise\n"), 0, 0, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := must(t, m, "m1", "zsh -c 'echo $FROM'; echo ${FROM-none}"); got != "noise\nzshenv\nnone\n" {
-		t.Errorf("got %q", got)
-	}
+	ok(t, m.WriteFile("/etc/zshenv", []byte("export FROM=zshenv; echo noise\n"), 0, 0, 0o644))
+	equal(t, must(t, m, "m1", "zsh -c 'echo $FROM'; echo ${FROM-none}"), "noise\nzshenv\nnone\n")
 	must(t, m, "m1", "echo 'exit 9' >.zshenv")
 	if _, _, exit := run(t, m, "m1", "zsh -c 'echo never'"); exit != 9 {
 		t.Errorf("exit %d", exit)

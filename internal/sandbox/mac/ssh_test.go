@@ -56,18 +56,14 @@ func login(t testing.TB, e *events, change ...func(*Factory)) (*Machine, *ssh.Cl
 	key := newKey(t)
 	m := newMachine(t, append(change, func(f *Factory) { f.AuthorizedKeys = []string{"# comment", authorized(key)} })...)
 	client, err := dial(t, m, "m1", key, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return m, client
 }
 
 func exec(t testing.TB, client *ssh.Client, line, stdin string) (stdout, stderr string, exit int) {
 	t.Helper()
 	session, err := client.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer session.Close()
 	var out, errs bytes.Buffer
 	session.Stdin, session.Stdout, session.Stderr = strings.NewReader(stdin), &out, &errs
@@ -147,9 +143,7 @@ func TestAuthentication(t *testing.T) {
 	}{{"m1", key, true}, {"m1", stranger, false}, {"root", key, false}, {"ghost", key, false}} {
 		e := &events{}
 		client, err := dial(t, m, c.user, c.key, e)
-		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.user, err)
-		}
+		equal(t, err == nil, c.ok, c.user, err)
 		if client != nil {
 			_ = client.Close()
 		} else if e.all["connect"] != 0 {
@@ -171,9 +165,7 @@ func TestSessionLimits(t *testing.T) {
 	var sessions []*ssh.Session
 	for range maxSessions {
 		s, err := client.NewSession()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		sessions = append(sessions, s)
 	}
 	var refused *ssh.OpenChannelError
@@ -208,16 +200,10 @@ func TestOutputStreams(t *testing.T) {
 	t.Parallel()
 	_, client := login(t, &events{})
 	session, err := client.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	stdout, err := session.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := session.Start("echo first; sleep 600"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, session.Start("echo first; sleep 600"))
 	first := make([]byte, 6)
 	if _, err := stdout.Read(first); err != nil || string(first) != "first\n" {
 		t.Errorf("read %q, %v", first, err)
@@ -245,9 +231,7 @@ func TestHostKey(t *testing.T) {
 	m := newMachine(t)
 	fingerprint := func() string {
 		key, err := m.hostKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return ssh.FingerprintSHA256(key.PublicKey())
 	}
 	first := fingerprint()
@@ -271,9 +255,7 @@ func TestDescriptors(t *testing.T) {
 	_, client := login(t, &events{})
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return len(entries)
 	}
 	script := "read -r a; exec </etc/sudoers; exec 2>/dev/null; echo x | cat | cat >/dev/null; cat <<EOF >/tmp/f\n$a\nEOF\nwhile read -r l </tmp/f; do echo $l; break; done; exec sh -c 'exec >/dev/null; echo y'"
@@ -305,9 +287,7 @@ func BenchmarkConnectAndExec(b *testing.B) {
 	line, stdin := benchmarkScript()
 	for b.Loop() {
 		client, err := dial(b, m, "m1", key, &events{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		ok(b, err)
 		if out, errs, exit := exec(b, client, line, stdin); exit != 0 {
 			b.Fatal(out, errs)
 		}

@@ -16,9 +16,7 @@ func withTart(h *kubeletHost) {
 	h.write("/usr/local/lib/tart.app/Contents/embedded.provisionprofile", "x", 0, 0o644)
 	h.write("/usr/local/lib/tart.app/Contents/_CodeSignature/CodeResources", "x", 0, 0o644)
 	h.write("/usr/local/bin/tart", "#!/bin/sh\nexec /usr/local/lib/tart.app/Contents/MacOS/tart \"$@\"\n", 0, 0o755)
-	if err := h.LogIn(); err != nil {
-		h.Fatal(err)
-	}
+	ok(h, h.LogIn())
 }
 
 func (h *kubeletHost) tart(args string) string {
@@ -48,9 +46,7 @@ func TestTart(t *testing.T) {
 		{script: "cp /usr/local/lib/tart.app/Contents/MacOS/tart /tmp/tart; /tmp/tart --version", stdout: "2.32.1\n"},
 	} {
 		stdout, stderr, exit := run(t, h.Machine, "m1", c.script)
-		if got := (row{c.script, stdout, stderr, exit}); got != c {
-			t.Errorf("got %+v\nwant %+v", got, c)
-		}
+		equal(t, row{c.script, stdout, stderr, exit}, c)
 	}
 	h.root("mkdir /tmp/kept; cp -p /usr/local/lib/tart.app/Contents/MacOS/tart /tmp/kept/tart; codesign -f -s - /usr/local/lib/tart.app")
 	if _, stderr, exit := run(t, h.Machine, "m1", tart+"run a"); exit != 1 || !strings.Contains(stderr, "entitlement") {
@@ -66,16 +62,12 @@ func TestGuests(t *testing.T) {
 	h := &kubeletHost{T: t, Machine: newMachine(t)}
 	withTart(h)
 	for _, name := range []string{"a", "b"} {
-		if err := h.StartVM(name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, h.StartVM(name))
 	}
 	if err := h.StartVM("c"); err == nil || !strings.Contains(err.Error(), "The number of VMs exceeds the system limit (other running VMs: a, b)") {
 		t.Errorf("a third one: %v", err)
 	}
-	if got := h.root("pgrep -f 'tart run a($| )' | wc -l | tr -d ' '"); got != "1" {
-		t.Errorf("pgrep finds %s", got)
-	}
+	equal(t, h.root("pgrep -f 'tart run a($| )' | wc -l | tr -d ' '"), "1", "pgrep finds")
 	must(t, h.Machine, "m1", "/usr/local/bin/tart stop a && /usr/local/bin/tart delete a c && /usr/local/bin/tart ip b")
 	if got := must(t, h.Machine, "m1", "/usr/local/bin/tart list --format json"); !strings.Contains(got, `"State" : "running"`) || strings.Contains(got, `"Name" : "a"`) {
 		t.Errorf("list %s", got)
@@ -83,9 +75,7 @@ func TestGuests(t *testing.T) {
 	if _, stderr, exit := run(t, h.Machine, "m1", "/usr/local/bin/tart delete b"); exit != 1 || stderr != "VM \"b\" is running\n" {
 		t.Errorf("deletion of a running one: %d %s", exit, stderr)
 	}
-	if err := h.LogOut(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, h.LogOut())
 	all, err := h.VMs()
 	if err != nil || len(all) != 1 || all[0].Running {
 		t.Errorf("after the session's end: %+v, %v", all, err)

@@ -21,21 +21,15 @@ func archive(t testing.TB, entries ...string) []byte {
 		} else if strings.HasSuffix(entry, "/") {
 			head.Typeflag, head.Size = tar.TypeDir, 0
 		}
-		if err := w.WriteHeader(head); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, w.WriteHeader(head))
 		if head.Size > 0 {
 			if _, err := w.Write([]byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, w.Close())
+	ok(t, zipped.Close())
 	return b.Bytes()
 }
 
@@ -48,20 +42,14 @@ func TestTarStaysInItsFolder(t *testing.T) {
 		{"l -> /etc|l/out", "l/out: Cannot extract through symlink l\n"},
 		{"d/|d/l -> ..|d/l/l/out", "d/l/l/out: Cannot extract through symlink d/l\n"},
 	} {
-		if err := m.WriteFile("/tmp/a.tar.gz", archive(t, strings.Split(c.entries, "|")...), 0, 0, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.WriteFile("/tmp/a.tar.gz", archive(t, strings.Split(c.entries, "|")...), 0, 0, 0o644))
 		_, stderr, exit := run(t, m, "root", "rm -rf /tmp/in; mkdir -p /tmp/in/sub && tar -xzf /tmp/a.tar.gz -C /tmp/in/sub")
 		if exit != 1 || stderr != c.stderr+"tar: Error exit delayed from previous errors.\n" {
 			t.Errorf("%s: %d, %q", c.entries, exit, stderr)
 		}
 	}
-	if got := must(t, m, "root", "ls /etc/out /tmp/out /tmp/in/out 2>/dev/null || true"); got != "" {
-		t.Errorf("files outside: %s", got)
-	}
-	if err := m.WriteFile("/tmp/a.tar.gz", archive(t, "/etc/out", "d/", "d/l -> f", "d/f"), 0, 0, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	equal(t, must(t, m, "root", "ls /etc/out /tmp/out /tmp/in/out 2>/dev/null || true"), "", "files outside")
+	ok(t, m.WriteFile("/tmp/a.tar.gz", archive(t, "/etc/out", "d/", "d/l -> f", "d/f"), 0, 0, 0o644))
 	if got := must(t, m, "root", "cd /tmp && tar xzf a.tar.gz -C in && cat in/etc/out in/d/l && readlink in/d/l && ls in/d"); got != "xxf\nf\nl\n" {
 		t.Errorf("a valid archive: %q", got)
 	}
@@ -74,17 +62,13 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("nonsense"))
 	m := newMachine(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := m.WriteFile("/tmp/a.tar", data, 0, 0, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.WriteFile("/tmp/a.tar", data, 0, 0, 0o644))
 		before := must(t, m, "root", "ls -a / /etc /tmp")
 		_, _, exit := run(t, m, "root", "rm -rf /tmp/in; mkdir /tmp/in && cd /tmp/in && tar -xf ../a.tar")
 		if exit != 0 && exit != 1 {
 			t.Errorf("exit %d", exit)
 		}
 		must(t, m, "root", "rm -rf /tmp/in")
-		if after := must(t, m, "root", "ls -a / /etc /tmp"); after != before {
-			t.Errorf("before\n%s\nafter\n%s", before, after)
-		}
+		equal(t, must(t, m, "root", "ls -a / /etc /tmp"), before)
 	})
 }

@@ -10,9 +10,7 @@ func newGuestMac(t *testing.T, switches map[string]string) *Machine {
 	t.Helper()
 	m := newMachine(t)
 	for name, value := range switches {
-		if err := m.SetSwitch(name, value); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, m.SetSwitch(name, value))
 	}
 	withTart(&kubeletHost{T: t, Machine: m})
 	return m
@@ -27,14 +25,10 @@ func guests(t *testing.T, m *Machine, do string, names ...string) string {
 		if do == "end" {
 			change = m.RemoveVM
 		}
-		if err := change(name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, change(name))
 	}
 	online, err := m.GuestsOnline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	text := must(t, m, "root", `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | grep -c -E 'pfd|pfctl|scw-agent' || true; { pfctl -sr; pfctl -sn; } | grep -c internet-sharing || true; ifconfig -l | wc -w | tr -d ' '`)
 	words := strings.Fields(text)
 	if online {
@@ -71,12 +65,8 @@ func TestVMNet(t *testing.T) {
 			must(t, m, "root", c.before+"\n:")
 			guests(t, m, "start", "one", "two")
 			must(t, m, "root", c.during+"\n:")
-			if got := guests(t, m, "end", "one"); got != c.want {
-				t.Errorf("with a virtual machine: %s, want %s", got, c.want)
-			}
-			if got := guests(t, m, "end", "two"); got != c.after {
-				t.Errorf("after the last: %s, want %s", got, c.after)
-			}
+			equal(t, guests(t, m, "end", "one"), c.want, "with a virtual machine")
+			equal(t, guests(t, m, "end", "two"), c.after, "after the last")
 		})
 	}
 }
@@ -105,10 +95,6 @@ func TestRunIsEmptyAfterABoot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	must(t, m, "root", "mkdir /var/run/a; echo x >/var/run/a/b; echo x >/var/run/c")
-	if err := m.Reboot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := must(t, m, "root", "ls /var/run"); got != "" {
-		t.Errorf("left: %s", got)
-	}
+	ok(t, m.Reboot(t.Context()))
+	equal(t, must(t, m, "root", "ls /var/run"), "", "left")
 }
