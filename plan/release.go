@@ -399,7 +399,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 	}
 	if !h.Drainable() {
 		n.Name = cmp.Or(n.Name, h.Name) // Pods may outlive their Node
-		if busy := h.busy(n); busy != nil && (isNode || h.Spec.Spec.JoinsCluster()) {
+		if busy := h.busy(n); busy != nil && (isNode || h.Spec.Spec.JoinsCluster() || len(h.evicted()) > 0) {
 			return busy
 		}
 		return h.waits("the release", h.work(c))
