@@ -33,7 +33,7 @@ func TestReleaseOvertaken(t *testing.T) {
 					if !erased || c.What != at {
 						return enginetest.Fault{}
 					}
-					return beside(at == "rename", others)
+					return around(at == "rename", others)
 				}
 				_, _ = applying(t, t.Context(), w.engine, planned(t, w.engine))
 				if want == nil {

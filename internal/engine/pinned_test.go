@@ -139,7 +139,7 @@ func olderJob(t *testing.T) (*sandbox.World, *engine.Engine, string, *mac.Machin
 // registrations are how often someone has loaded the kubelet's job, as macOS's list of background items counts.
 func registrations(t *testing.T, m *mac.Machine) (n int) {
 	t.Helper()
-	said := tells(t, m, "sfltool dumpbtm")
+	said := printed(t, m, "sfltool dumpbtm")
 	_, item, _ := strings.Cut(said, "Identifier: dev.macfleet.tart-kubelet")
 	_, item, _ = strings.Cut(item, "Generation: ")
 	if _, err := fmt.Sscan(item, &n); err != nil {

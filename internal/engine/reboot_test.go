@@ -94,10 +94,10 @@ func TestRebootFails(t *testing.T) {
 		"denied":   {"reboot", answers(enginetest.Fault{Err: inventory.ErrDenied}), 1, false},
 		"received": {"reboot", answers(enginetest.Fault{Err: enginetest.ErrLost, Applied: true}), 1, true},
 		"renamed": {"get", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
-			return beside(false, func() { w.Change(func() { m.Server.Name = "by-hand" }) })
+			return around(false, func() { w.Change(func() { m.Server.Name = "by-hand" }) })
 		}, 0, false},
 		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
-			return beside(false, func() { w.Reinstall(m) })
+			return around(false, func() { w.Reinstall(m) })
 		}, 1, false},
 	} {
 		parallel(t, name, func(t *testing.T) {

@@ -34,8 +34,8 @@ func (w *nodesInMemory) releasing(t *testing.T, onCall func(*enginetest.Machine,
 	return m, requests, r
 }
 
-// beside is what happens before or behind a call.
-func beside(behind bool, happens func()) enginetest.Fault {
+// around is what happens before or behind a call.
+func around(behind bool, happens func()) enginetest.Fault {
 	if behind {
 		return enginetest.Fault{After: happens}
 	}
@@ -71,7 +71,7 @@ func TestEraseLooksAgain(t *testing.T) {
 						return enginetest.Fault{Garbled: true}
 					}
 					done = true
-					return beside(tc.behind, change)
+					return around(tc.behind, change)
 				})
 				if requests > 0 || len(r.Failures) != 1 {
 					t.Errorf("%d requests to erase it, failures %+v", requests, r.Failures)

@@ -119,7 +119,7 @@ func firewall(t *testing.T, machine *mac.Machine) string {
 	t.Helper()
 	const script = "pfctl -sr; pfctl -a macfleet -sr; pfctl -a macfleet -t vm_sources -T show; pfctl -a macfleet -t blocked_dst -T show; " +
 		"cat /etc/pf.conf /etc/pf.anchors/macfleet; ls /etc/macfleet/undo/armed* /etc/macfleet/undo/undoing* 2>/dev/null"
-	return tells(t, machine, script)
+	return printed(t, machine, script)
 }
 
 // fleetKey is the key by which a world's configuration logs in.

@@ -121,7 +121,7 @@ func traces(t *testing.T, w *sandbox.World) []string {
 	t.Helper()
 	var all []string
 	for _, name := range names(t, w) {
-		said := tells(t, macOf(t, w, name), "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1 | grep -v '^runs$'")
+		said := printed(t, macOf(t, w, name), "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1 | grep -v '^runs$'")
 		all = append(all, strings.Split(name+"\n"+said, "\n")...)
 	}
 	return all

@@ -20,8 +20,8 @@ func withTart(t *testing.T) (*engine.Engine, string, *mac.Machine, *fleet.Tart) 
 	return e, host, macOf(t, w, host), c.Fleets[0].Groups[0].Spec.Tart
 }
 
-// tells is what a command prints as root.
-func tells(t *testing.T, m *mac.Machine, script string) string {
+// printed is what a command prints as root.
+func printed(t *testing.T, m *mac.Machine, script string) string {
 	t.Helper()
 	said, err := m.Run(t.Context(), "root", script)
 	must(t, err)
@@ -51,7 +51,7 @@ func TestTartReleases(t *testing.T) {
 		if len(r.Failures) == 0 || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q", tc.file, r.Failures, tc.says)
 		}
-		if got := tells(t, m, "/usr/local/bin/tart --version; ls -A /usr/local/lib"); !strings.HasPrefix(got, "2.31.0\n") || strings.Contains(got, ".tart.") {
+		if got := printed(t, m, "/usr/local/bin/tart --version; ls -A /usr/local/lib"); !strings.HasPrefix(got, "2.31.0\n") || strings.Contains(got, ".tart.") {
 			t.Errorf("%s leaves\n%s", tc.file, got)
 		}
 	}
@@ -103,7 +103,7 @@ func TestProtectedBundle(t *testing.T) {
 	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "allow full disk access for remote users") {
 		t.Errorf("failures %v", r.Failures)
 	}
-	if got := tells(t, m, "/usr/local/bin/tart --version"); got != "2.34.0\n" {
+	if got := printed(t, m, "/usr/local/bin/tart --version"); got != "2.34.0\n" {
 		t.Errorf("it runs %q", got)
 	}
 	// A bundle that was never launched can be moved aside, and the new one was launched when it was tried.
@@ -115,7 +115,7 @@ func TestProtectedBundle(t *testing.T) {
 	if r := apply(t, e); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "does not let macfleet replace") {
 		t.Errorf("failures %v", r.Failures)
 	}
-	if got := tells(t, m, "/usr/local/bin/tart --version"); got != "2.34.0\n" {
+	if got := printed(t, m, "/usr/local/bin/tart --version"); got != "2.34.0\n" {
 		t.Errorf("it runs %q", got)
 	}
 	protect("off")

@@ -100,7 +100,7 @@ func TestVMFirewallComesAndGoes(t *testing.T) {
 		t.Errorf("%+v", p.Actions)
 	}
 	const script = `ls /etc/pf.anchors /Library/LaunchDaemons; grep -c 'acme.runners' /etc/pf.conf; grep -c fail2ban /etc/pf.conf; pfctl -a acme.runners -sr 2>/dev/null`
-	text := tells(t, macOf(t, w, host), script)
+	text := printed(t, macOf(t, w, host), script)
 	if strings.Contains(text, "acme.runners\n") || strings.Contains(text, "macfleet.pf") || strings.Contains(text, "block ") || !strings.Contains(text, "\n0\n2\n") {
 		t.Errorf("left on the Mac:\n%s", text)
 	}

@@ -73,7 +73,7 @@ func (n *network) runs(yes bool) {
 // is compares pf: enabled or not, how many references there are, and how many points of vmnet and of macfleet.
 func (n *network) is(when, want string) {
 	n.Helper()
-	got := tells(n.T, n.mac, `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | tail -n +3 | wc -l | tr -d ' '
+	got := printed(n.T, n.mac, `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | tail -n +3 | wc -l | tr -d ' '
 { pfctl -sr; pfctl -sn; } | grep -c internet-sharing; pfctl -sr | grep -c '^anchor "macfleet"'`)
 	online, err := n.mac.GuestsOnline()
 	must(n.T, err)
@@ -169,7 +169,7 @@ func TestFullLoadAfterThePlan(t *testing.T) {
 	converges(t, n.e)
 	const text = "scrub-anchor \"com.apple/*\"\nrdr-anchor \"com.apple/*\"\nanchor \"com.apple/*\"\nanchor \"macfleet\"\n"
 	must(n.T, n.mac.WriteFile("/tmp/rules", []byte(text), 0, 0, 0o644))
-	tells(t, n.mac, "pfctl -f /tmp/rules")
+	printed(t, n.mac, "pfctl -f /tmp/rules")
 	p := planned(t, n.e)
 	if len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != "stock-anchors-missing" || p.Actions[0].Disruption != plan.NoDisruption {
 		t.Fatalf("%+v", p.Actions)
