@@ -94,3 +94,21 @@ func TestBrokenSudo(t *testing.T) {
 		t.Errorf("refused %+v, would run %+v", r, p.Runnable())
 	}
 }
+
+// TestLockedCandidate: a pool server whose account is locked gives way to another
+// one.
+func TestLockedCandidate(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, hostCore("production", 1))
+	first := planned(t, e).Hosts[0].Server.ID
+	inject(t, w, first, "sudo-locked")
+	p := planned(t, e)
+	if len(p.Rejected) != 1 || p.Rejected[0].Server.ID != first || p.Rejected[0].Trouble.Code.String() != "sudo-locked" {
+		t.Errorf("rejected %+v", p.Rejected)
+	}
+	if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first || p.Hosts[0].Refused != nil {
+		t.Errorf("hosts %+v", p.Hosts)
+	}
+	converges(t, e)
+}
