@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -11,20 +10,15 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
-// taken is a lock that is never lost.
-type taken struct{}
-
-// Check returns nil.
-func (taken) Check() error { return nil }
-
 // asOrderer begins a run that may order servers.
 func (m *memory) asOrderer() {
 	m.asRun()
-	m.engine.Guard, m.engine.Bounds = taken{}, &plan.Bounds{Orders: plan.AnyOrders}
+	m.engine.Guard, m.engine.Bounds = heldWhile(func() bool { return true }), &plan.Bounds{Orders: plan.AnyOrders}
 }
 
 // newShop returns a world whose pool has one of the two servers that are configured.
@@ -46,8 +40,7 @@ func TestFaultMatrixOfOrders(t *testing.T) {
 		if f.at == enginetest.OnHost {
 			continue // orders contact no host
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for n := 0; orderWith(newShop(t), name, n, f) && !f.once && !t.Failed(); n++ {
 				}
@@ -60,41 +53,20 @@ func TestFaultMatrixOfOrders(t *testing.T) {
 func orderWith(m *memory, name string, n int, f memFault) bool {
 	t := m.t
 	m.asOrderer()
-	p := planned(t, m.engine)
-	ctx, die := context.WithCancelCause(t.Context())
-	defer die(nil)
-	stop, halt := context.WithCancelCause(t.Context())
-	defer halt(nil)
-	m.engine.Stop = stop
-	recordOf(t, m.engine, p, func(before bool) bool {
-		return m.onEvent(map[bool]enginetest.Place{true: beforeEvent, false: behindEvent}[before])
-	})
-	m.mu.Lock()
-	m.f, m.left, m.die, m.halt = f, n, die, halt
-	m.mu.Unlock()
-	if f.before != nil {
-		f.before(m)
-	}
-	if r, err := applying(t, ctx, m.engine, p); err == nil && r.Converged() {
+	_, r, fell, err := m.hit(planned(t, m.engine), n, f)
+	if err == nil && r.Converged() {
 		t.Errorf("%s after %d: the run converged without the server that it ordered", name, n)
 	}
-	m.mu.Lock()
-	fell := m.left < 0
-	m.left, m.f, m.dead = -1, memFault{}, false
-	m.mu.Unlock()
-	m.world.Die(nil)
 	if f.repair != nil {
 		f.repair(m)
 	}
 	for again := true; again; { // first the order, then the claim
 		m.asOrderer()
 		r := apply(t, m.engine)
-		again = len(r.After.Shortages) > 0 && len(r.Failures) == 0
+		claims := slices.ContainsFunc(r.After.Actions, func(a plan.Action) bool { return a.Kind == plan.ClaimServer })
+		again = len(r.Failures) == 0 && (len(r.After.Shortages) > 0 || claims && !r.Converged())
 		if !again && !r.Converged() {
-			again = len(r.Failures) == 0 && slices.ContainsFunc(r.After.Actions, func(a plan.Action) bool { return a.Kind == plan.ClaimServer })
-			if !again {
-				t.Errorf("%s after %d: a later run leaves %+v, failures %q", name, n, r.After.Summarise(), whatFailed(r))
-			}
+			t.Errorf("%s after %d: a later run leaves %+v, failures %q", name, n, r.After.Summarise(), whatFailed(r))
 		}
 		time.Sleep(enginetest.DeliveryTime)
 	}
@@ -115,17 +87,13 @@ func orderWith(m *memory, name string, n int, f memFault) bool {
 // TestOrderNeedsItsLock: without a lock another run could order the same, and with a lost one another run may have done so.
 func TestOrderNeedsItsLock(t *testing.T) {
 	t.Parallel()
-	for name, guard := range map[string]func(*memory){
-		"none": func(m *memory) { m.engine.Guard = nil },
-		"lost": func(m *memory) { m.engine.Guard = fallen{m} }, // it has fallen before the run
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	for name, guard := range map[string]engine.Guard{"none": nil, "lost": heldWhile(func() bool { return false })} {
+		parallel(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newShop(t)
 				m.asOrderer()
 				p := planned(t, m.engine)
-				guard(m)
+				m.engine.Guard = guard
 				_, _ = applying(t, t.Context(), m.engine, p)
 				if len(m.world.Machines) != 1 {
 					t.Error("a server was ordered")
@@ -163,16 +131,10 @@ func TestOrderAnswers(t *testing.T) {
 		"not bought, cut":   {enginetest.Fault{Err: enginetest.ErrLost}, "order-unknown", 1},
 		"the quota is used": {enginetest.Fault{Err: &inventory.ProviderError{Class: inventory.QuotaExceeded, Text: "quota", RequestID: "r-1"}}, "order-refused", 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newShop(t)
-				m.world.OnCall = func(c enginetest.Call) enginetest.Fault {
-					if c.What == "order" {
-						return tc.fault
-					}
-					return enginetest.Fault{}
-				}
+				m.world.OnCall = faultAt("order", tc.fault)
 				m.asOrderer()
 				r := apply(t, m.engine)
 				code := ""

@@ -6,12 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/hosts"
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/providers/kubernetes"
@@ -58,29 +60,18 @@ func arenaIn(t *testing.T, dir string) *arena {
 	o.Wrap = func(next http.RoundTripper) http.RoundTripper { return faultyHTTP{a, atCluster, next} }
 	o.Now = a.now
 	cluster, err := kubernetes.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	base := &http.Transport{}
 	access, key := a.world.ScalewayKeys()
 	// Without the transport that asks again: each fault reaches anyone who asked.
 	servers, err := scaleway.New(scaleway.Options{ProjectID: project, Zones: c.Scaleway.Zones, URL: a.world.ScalewayURL(),
 		AccessKey: access, SecretKey: key, HTTP: &http.Client{Transport: faultyHTTP{a, atCloud, base}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.engine.Cluster, a.engine.Servers, a.engine.Passwords = cluster, servers, scalewayPasswords{servers}
 	list, err := servers.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.name = member(t, a.world)
-	var address string
-	for _, s := range list {
-		if s.Name == a.name {
-			address = s.Address + ":"
-		}
-	}
+	address := list[slices.IndexFunc(list, func(s inventory.Server) bool { return s.Name == a.name })].Address + ":"
 	dial := func(ctx context.Context, network, to string) (net.Conn, error) {
 		if a.dead.Load() {
 			return nil, errDied
@@ -136,49 +127,28 @@ func (a *arena) disarm(t *testing.T) bool {
 	return fell
 }
 
-// hits counts a place and lets the fault happen where it falls there. It reports
-// whether what was about to happen does not.
-func (a *arena) hits(at place) bool {
+// hits counts a place, and lets the fault happen where it falls there. It returns the fault that fell.
+func (a *arena) hits(at place) (f fault, falls bool) {
 	a.mu.Lock()
-	if at == atEvent && a.dead.Load() || at == afterEvent && a.dead.Load() {
-		a.mu.Unlock()
-		return true
-	}
-	f := a.fault
 	if a.seen != nil {
 		a.seen[at]++
 	}
-	if a.left < 0 || f.at != at {
+	if f = a.fault; a.left < 0 || f.at != at {
 		a.mu.Unlock()
-		return false
+		return fault{}, false
 	}
 	a.left--
-	falls := a.left < 0
+	falls = a.left < 0
 	a.mu.Unlock()
 	if !falls || f.happens == nil {
-		return falls && f.instead
+		return f, falls
 	}
 	if err := f.happens(a); err != nil {
 		a.mu.Lock()
 		a.problems = append(a.problems, err)
 		a.mu.Unlock()
 	}
-	return f.instead
-}
-
-// current returns the fault that falls at a place, if this is the one.
-func (a *arena) current(at place) (fault, bool) {
-	a.mu.Lock()
-	f, left := a.fault, a.left
-	if a.seen != nil {
-		a.seen[at]++
-	}
-	a.mu.Unlock()
-	if f.at != at || left < 0 {
-		return fault{}, false
-	}
-	a.hits(at)
-	return f, left == 0
+	return f, true
 }
 
 // faultyConn is a connection to the host.
@@ -195,7 +165,7 @@ func (c *faultyConn) Write(p []byte) (int, error) {
 		_ = c.Conn.Close()
 		return 0, errDied
 	}
-	if f, falls := c.arena.current(atWord); falls {
+	if f, falls := c.arena.hits(atWord); falls {
 		switch f.line {
 		case dropped:
 			_ = c.Conn.Close()
@@ -248,7 +218,7 @@ func (h faultyHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.arena.dead.Load() {
 		return nil, errDied
 	}
-	f, falls := h.arena.current(h.at)
+	f, falls := h.arena.hits(h.at)
 	if !falls {
 		return h.next.RoundTrip(r)
 	}

@@ -37,17 +37,11 @@ const (
 	cut // the end of an answer is missing
 )
 
-// lost is a lock that a test removes.
-type lost struct{ a *arena }
-
-// Check returns an error once the fault fell.
-func (l lost) Check() error {
-	l.a.mu.Lock()
-	defer l.a.mu.Unlock()
-	if l.a.left < 0 {
-		return errTaken
-	}
-	return nil
+// whole reports whether the fault has not fallen yet.
+func (a *arena) whole() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.left >= 0
 }
 
 // runOf returns an engine of a later run on the same arena, with lines of its kind.
@@ -67,29 +61,15 @@ func faults() map[string]fault {
 		"ssh: half-open":             {at: atWord, line: halfOpen, hasty: true},
 		"ssh: slow":                  {at: atWord, line: slow},
 		"host: reboots": {at: atWord, happens: func(a *arena) error { return a.machine.Reboot(context.Background()) },
-			repair: func(t *testing.T, a *arena) { // nothing to repair, but its kubelet reports every 10 s
-				if err := a.machine.Advance(20 * time.Second); err != nil {
-					t.Fatal(err)
-				}
-			}},
+			repair: func(t *testing.T, a *arena) { must(t, a.machine.Advance(20*time.Second)) }}, // its kubelet reports every 10 s
 		"host: clock leaps ahead": {at: atWord, happens: func(a *arena) error { return a.machine.Advance(time.Hour) }},
 		"host: full disk": {at: atWord, happens: func(a *arena) error { return a.world.Inject(a.name, "disk-full") },
-			repair: func(t *testing.T, a *arena) {
-				if err := a.world.Heal(a.name, "disk-full"); err != nil {
-					t.Fatal(err)
-				}
-			}},
-		"kill -9 before an event": {at: atEvent, instead: true, happens: (*arena).kill},
-		"kill -9 after an event":  {at: afterEvent, happens: (*arena).kill},
-		"record: full disk": {at: afterEvent, happens: func(a *arena) error {
-			a.halt(errFull)
-			return nil
-		}},
-		"stopped": {at: afterEvent, happens: func(a *arena) error {
-			a.halt(errors.New("interrupted"))
-			return nil
-		}},
-		"lock: stolen, and it knows":      {at: afterEvent, before: func(a *arena) { a.engine.Guard = lost{a} }},
+			repair: func(t *testing.T, a *arena) { must(t, a.world.Heal(a.name, "disk-full")) }},
+		"kill -9 before an event":         {at: atEvent, instead: true, happens: (*arena).kill},
+		"kill -9 after an event":          {at: afterEvent, happens: (*arena).kill},
+		"record: full disk":               {at: afterEvent, happens: halts(errFull)},
+		"stopped":                         {at: afterEvent, happens: halts(errors.New("interrupted"))},
+		"lock: stolen, and it knows":      {at: afterEvent, before: func(a *arena) { a.engine.Guard = heldWhile(a.whole) }},
 		"lock: stolen while it is asleep": {at: afterEvent, happens: (*arena).takeOver},
 		"operator: clock is ahead":        {at: afterEvent, once: true, before: skewed(48 * time.Hour)},
 		"operator: clock is behind":       {at: afterEvent, once: true, before: skewed(-48 * time.Hour)},
@@ -117,4 +97,9 @@ func (a *arena) kill() error {
 // skewed lets the clock of the machine that macfleet runs on be wrong in one run.
 func skewed(d time.Duration) func(a *arena) {
 	return func(a *arena) { a.ahead.Store(int64(d)) }
+}
+
+// halts stops the run.
+func halts(why error) func(a *arena) error {
+	return func(a *arena) error { a.halt(why); return nil }
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -85,8 +84,7 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 		before, want := rolled(t, prepared(t, 3, nodes(1)), configure)
 		if *all {
 			for name := range faults() {
-				t.Run(scenario+", "+name, func(t *testing.T) {
-					t.Parallel()
+				parallel(t, scenario+", "+name, func(t *testing.T) {
 					declares(t, 1000, "one Mac is rolled to and fro")
 					r := roller{arena: arenaIn(t, worldtest.Copied(t, before)), configure: configure, want: want, count: count}
 					for n := 0; r.point(t, name, n) && !faults()[name].once && !t.Failed(); n++ {
@@ -96,8 +94,7 @@ func TestFaultMatrixOverSSH(t *testing.T) {
 			continue
 		}
 		draw := rand.New(rand.NewPCG(random.Uint64(), 0))
-		t.Run(scenario, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, scenario, func(t *testing.T) {
 			r := roller{arena: arenaIn(t, worldtest.Copied(t, before)), configure: configure, want: want, count: count}
 			r.sample(t, draw)
 		})
@@ -113,12 +110,17 @@ type roller struct {
 	second    bool
 }
 
-// point rolls once, with a fault at the nth place, and reports whether it fell.
-func (r *roller) point(t *testing.T, name string, n int) bool {
-	t.Helper()
+// other configures what the arena does not have now.
+func (r *roller) other() {
 	r.epoch = max(r.epoch, rolledEpochs)
 	r.configure(r.spec, r.second)
 	r.second = !r.second
+}
+
+// point rolls once, with a fault at the nth place, and reports whether it fell.
+func (r *roller) point(t *testing.T, name string, n int) bool {
+	t.Helper()
+	r.other()
 	return r.arena.point(t, r.count, name, n, faults()[name], r.want[!r.second])
 }
 
@@ -159,9 +161,7 @@ func oneOfAKind(names []string) []string {
 // faultless rolls once and counts the places.
 func (r *roller) faultless(t *testing.T) {
 	t.Helper()
-	r.epoch = max(r.epoch, rolledEpochs)
-	r.configure(r.spec, r.second)
-	r.second = !r.second
+	r.other()
 	r.asRun()
 	p := planned(t, r.engine)
 	r.records(t, p)
@@ -210,9 +210,7 @@ func rolled(t *testing.T, dir string, configure func(*fleet.Spec, bool)) (string
 		want[second] = a.lasting(t)
 	}
 	a.close()
-	if err := a.world.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.world.Close())
 	return dir, want
 }
 
@@ -291,10 +289,11 @@ func (a *arena) records(t *testing.T, p *plan.Plan) *recorded {
 	t.Cleanup(func() { halt(nil) })
 	a.engine.Stop, a.halt = stop, halt
 	return recordOf(t, a.engine, p, func(before bool) bool {
-		if before {
-			return a.hits(atEvent)
+		if a.dead.Load() {
+			return true
 		}
-		return a.hits(afterEvent)
+		f, falls := a.hits(map[bool]place{true: atEvent, false: afterEvent}[before])
+		return falls && f.instead
 	})
 }
 
@@ -317,15 +316,11 @@ func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, hits func(before boo
 		limits.Fleets = append(limits.Fleets, runlog.FleetLimits{Fleet: f.Name, MaxUnavailable: share, Canary: f.Rollout.Canary,
 			Soak: f.Rollout.Soak.String(), FailureBudget: f.Rollout.FailureBudget, MinReady: f.Rollout.MinReady})
 	}
-	w, err := runlog.Create(runlog.Options{Folder: quick(t), Scrub: func(s string) string { return s }},
+	w, err := runlog.Create(runlog.Options{Folder: t.TempDir(), Scrub: func(s string) string { return s }},
 		runlog.Head{ID: e.Run.ID, Started: time.Now(), Command: "apply", Limits: limits})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	short := runlog.PlanOf(p)
-	if err := w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &short}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &short}))
 	rec := &recorded{writer: w}
 	e.Emit = func(ev engine.Event) {
 		if hits(true) {
@@ -340,22 +335,6 @@ func recordOf(t *testing.T, e *engine.Engine, p *plan.Plan, hits func(before boo
 		hits(false)
 	}
 	return rec
-}
-
-// quick is a folder for records, in memory where there is one: they are synced at each
-// line.
-func quick(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "macfleet-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 // end ends the record of a run that finished.
@@ -377,9 +356,7 @@ func (r *recorded) end(t *testing.T, result engine.Result) {
 func (r *recorded) check(t *testing.T, n int, broke bool) {
 	t.Helper()
 	read, err := runlog.Read(r.writer.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range runcheck.Violations(read) {
 		t.Errorf("after %d: %s", n, v)
 	}

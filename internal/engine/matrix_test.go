@@ -178,19 +178,13 @@ func memFaults() map[string]memFault {
 		"cluster: a Pod comes":               {at: enginetest.InCluster, repair: func(m *memory) { m.world.EndPods(m.late) }, happens: (*memory).podComes},
 		"kill -9 before an event":            {at: beforeEvent, instead: true, happens: (*memory).kill},
 		"kill -9 after an event":             {at: behindEvent, happens: (*memory).kill},
-		"kill -9 at a host":                  {at: enginetest.OnHost, happens: (*memory).kill},
-		"kill -9 at the cluster":             {at: enginetest.InCluster, happens: (*memory).kill},
-		"kill -9 at the cloud":               {at: enginetest.InCloud, happens: (*memory).kill},
-		"kill -9 behind a host":              {at: enginetest.OnHost, behind: true, happens: (*memory).kill},
-		"kill -9 behind the cluster":         {at: enginetest.InCluster, behind: true, happens: (*memory).kill},
-		"kill -9 behind the cloud":           {at: enginetest.InCloud, behind: true, happens: (*memory).kill},
 		"record: full disk":                  {at: behindEvent, happens: func(m *memory) { m.halt(errFull) }},
 		"stopped":                            {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
 		"stopped at a host":                  {at: enginetest.OnHost, happens: func(m *memory) { m.halt(errors.New("interrupted")) }},
 		"left at once":                       {at: behindEvent, happens: func(m *memory) { m.halt(errors.New("interrupted")); m.die(errDied) }},
 		"cloud: denies":                      {at: enginetest.InCloud, is: enginetest.Fault{Err: fmt.Errorf("403: %w", inventory.ErrDenied)}},
 		"kill -9, and a list lacks a server": {at: enginetest.InCloud, happens: (*memory).kill, repair: (*memory).lackServer},
-		"lock: lost, and it knows":           {at: behindEvent, before: func(m *memory) { m.engine.Guard = fallen{m} }},
+		"lock: lost, and it knows":           {at: behindEvent, before: func(m *memory) { m.engine.Guard = heldWhile(m.whole) }},
 		"lock: stolen while it is asleep":    {at: enginetest.OnHost, happens: (*memory).takeOver},
 		"operator: clock is ahead":           {at: behindEvent, once: true, before: func(m *memory) { m.skew(48 * time.Hour) }},
 		"operator: clock is behind":          {at: behindEvent, once: true, before: func(m *memory) { m.skew(-48 * time.Hour) }},
@@ -199,6 +193,10 @@ func memFaults() map[string]memFault {
 		out["cloud: server becomes "+status] = memFault{at: enginetest.InCloud,
 			repair:  func(m *memory) { m.world.Machines[0].Server.Status = "ready" },
 			happens: func(m *memory) { m.world.Change(func() { m.world.Machines[0].Server.Status = status }) }}
+	}
+	for name, at := range map[string]enginetest.Place{"a host": enginetest.OnHost, "the cluster": enginetest.InCluster, "the cloud": enginetest.InCloud} {
+		out["kill -9 at "+name] = memFault{at: at, happens: (*memory).kill}
+		out["kill -9 behind "+name] = memFault{at: at, behind: true, happens: (*memory).kill}
 	}
 	for name, at := range map[string]enginetest.Place{"cloud": enginetest.InCloud, "cluster": enginetest.InCluster} {
 		out[name+": refuses"] = memFault{at: at, is: enginetest.Fault{Err: errors.New("503 Service Unavailable")}}
@@ -239,17 +237,22 @@ func (m *memory) lackServer() {
 	m.asRun()
 }
 
-// fallen is a lock that is lost once the fault fell.
-type fallen struct{ m *memory }
+// heldWhile is a lock that is lost once the function returns false.
+type heldWhile func() bool
 
-// Check returns why.
-func (l fallen) Check() error {
-	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
-	if l.m.left < 0 {
-		return errTaken
+// Check returns why the lock is lost.
+func (h heldWhile) Check() error {
+	if h() {
+		return nil
 	}
-	return nil
+	return errTaken
+}
+
+// whole reports whether the fault has not fallen yet.
+func (m *memory) whole() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left >= 0
 }
 
 // memRolls are what is rolled to and fro.
@@ -272,14 +275,8 @@ var memRolls = map[string]func(m *memory, second bool){
 		c.Fleets[0].Name, c.Moves = to, []fleet.Move{{From: fleet.Place{Fleet: from}, To: fleet.Place{Fleet: to}}}
 		m.world.Config = &c
 	},
-	// A host is released to the pool, and claimed again.
-	"scales": func(m *memory, second bool) {
-		m.world.Config.Fleets[0].Groups[0].Replicas = map[bool]int{false: 2, true: 1}[second]
-	},
-	// All hosts are released.
-	"empties": func(m *memory, second bool) {
-		m.world.Config.Fleets[0].Groups[0].Replicas = map[bool]int{false: 2, true: 0}[second]
-	},
+	"scales":  wants(1), // a host is released to the pool, and claimed again
+	"empties": wants(0), // all hosts are released
 	// A Node leaves the cluster, and joins it again.
 	"leaves": func(m *memory, second bool) {
 		spec := &m.world.Config.Fleets[0].Groups[0].Spec
@@ -288,6 +285,13 @@ var memRolls = map[string]func(m *memory, second bool){
 			m.values["agent"], spec.TartKubelet = "", nil
 		}
 	},
+}
+
+// wants configures fewer hosts than two.
+func wants(replicas int) func(m *memory, second bool) {
+	return func(m *memory, second bool) {
+		m.world.Config.Fleets[0].Groups[0].Replicas = map[bool]int{false: 2, true: replicas}[second]
+	}
 }
 
 // TestFaultMatrix lets each fault hit a roll in memory at each place where it can: at
@@ -311,9 +315,9 @@ func TestFaultMatrix(t *testing.T) {
 			scenario = scenarios[row[0]]
 		}
 		configure, f := memRolls[scenario], memFaults()[name]
-		t.Run(scenario+", "+name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, scenario+", "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				count.parts.Add(1)
 				if configure == nil {
 					everyPlaceOfASetUp(t, count, name, f)
 				} else {
@@ -327,7 +331,6 @@ func TestFaultMatrix(t *testing.T) {
 // everyPlace rolls to and fro, with the fault at one place after the other.
 func everyPlace(t *testing.T, count *tally, name string, f memFault, configure func(*memory, bool)) {
 	t.Helper()
-	count.parts.Add(1)
 	m := newMemory(t)
 	want := make(map[bool][]string)
 	for i := range 5 { // the first joins, and the next of each know no version from before
@@ -351,7 +354,6 @@ func everyPlace(t *testing.T, count *tally, name string, f memFault, configure f
 // the other, each time in its own world.
 func everyPlaceOfASetUp(t *testing.T, count *tally, name string, f memFault) {
 	t.Helper()
-	count.parts.Add(1)
 	clean := newMemory(t)
 	clean.asRun()
 	converges(t, clean.engine)
@@ -370,22 +372,16 @@ func (m *memory) lasting() []string {
 	return slices.DeleteFunc(m.world.Lasting(), func(line string) bool { return line[:4] == "pod " })
 }
 
-// point rolls with a fault at the nth place, and again without. It reports whether the
-// fault fell.
-func (m *memory) point(count *tally, name string, n int, f memFault, want []string) bool {
+// hit performs a plan in which a fault falls at the nth place, and reports whether it fell.
+func (m *memory) hit(p *plan.Plan, n int, f memFault) (record *recorded, r engine.Result, fell bool, err error) {
 	t := m.t
-	m.asRun()
-	p := planned(t, m.engine)
 	ctx, die := context.WithCancelCause(t.Context())
 	defer die(nil)
 	stop, halt := context.WithCancelCause(t.Context())
 	defer halt(nil)
 	m.engine.Stop = stop
-	record := recordOf(t, m.engine, p, func(before bool) bool {
-		if before {
-			return m.onEvent(beforeEvent)
-		}
-		return m.onEvent(behindEvent)
+	record = recordOf(t, m.engine, p, func(before bool) bool {
+		return m.onEvent(map[bool]enginetest.Place{true: beforeEvent, false: behindEvent}[before])
 	})
 	m.mu.Lock()
 	m.f, m.left, m.die, m.halt = f, n, die, halt
@@ -393,12 +389,22 @@ func (m *memory) point(count *tally, name string, n int, f memFault, want []stri
 	if f.before != nil {
 		f.before(m)
 	}
-	r, err := applying(t, ctx, m.engine, p)
+	r, err = applying(t, ctx, m.engine, p)
 	m.mu.Lock()
-	fell := m.left < 0
+	fell = m.left < 0
 	m.left, m.f, m.dead = -1, memFault{}, false
 	m.mu.Unlock()
 	m.world.Die(nil)
+	return record, r, fell, err
+}
+
+// point rolls with a fault at the nth place, and again without. It reports whether the
+// fault fell.
+func (m *memory) point(count *tally, name string, n int, f memFault, want []string) bool {
+	t := m.t
+	m.asRun()
+	p := planned(t, m.engine)
+	record, r, fell, err := m.hit(p, n, f)
 	broke := errors.Is(err, errDied)
 	if !broke {
 		record.end(t, r)

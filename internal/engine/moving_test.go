@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,17 +31,34 @@ func moving(t *testing.T, servers int, r fleet.Rollout, f func(t *testing.T, w *
 // inJobs is the name that a host gets.
 func inJobs(name string) string { return strings.Replace(name, "-f0-", "-jobs-", 1) }
 
-// arrived finds a host only as a Node of its new name, with its identity and its pin.
-func (w *nodesInMemory) arrived(t *testing.T, was string) {
+// forgets finds nothing of a host's former name.
+func (w *nodesInMemory) forgets(t *testing.T, was string) {
 	t.Helper()
 	for _, line := range w.Lasting() {
 		if strings.Contains(line, was) {
 			t.Errorf("this is left: %s", line)
 		}
 	}
+}
+
+// arrived finds a host only as a Node of its new name, with its identity and its pin.
+func (w *nodesInMemory) arrived(t *testing.T, was string) {
+	t.Helper()
+	w.forgets(t, was)
 	w.isOpen(t, inJobs(was), 0)
 	if n, there := w.Node(inJobs(was)); !there || n.Ready != inventory.Ready {
 		t.Errorf("the Node of the new name: %+v", n)
+	}
+}
+
+// begins lets something happen whenever an action of a kind begins.
+func (w *nodesInMemory) begins(kind plan.Kind, happens func()) {
+	next := w.engine.Emit
+	w.engine.Emit = func(ev engine.Event) {
+		next(ev)
+		if ev.Type == engine.Started && ev.Action.Kind == kind {
+			happens()
+		}
 	}
 }
 
@@ -102,35 +120,22 @@ func TestMoveLooksAgain(t *testing.T) {
 		"before the Node goes":  {plan.DeleteNode, true},
 		"before the token goes": {plan.RevokeHost, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
 				p := planned(t, w.engine)
-				came := false
-				comes := func() {
-					if came {
-						return
-					}
-					came = true
+				comes := sync.OnceFunc(func() {
 					if _, there := w.Node(names[0]); there {
 						w.Uncordon(names[0])
 						w.RunPod(names[0], "late")
 					}
-				}
-				evicted, next := make(map[string]bool), w.engine.Emit
-				w.engine.Emit = func(ev engine.Event) {
-					next(ev)
-					if ev.Type == engine.Evicting && ev.What == "gone" {
-						evicted[ev.Pod] = true
-					}
-					if ev.Type == engine.Started && tc.at != "" && ev.Action.Kind == tc.at {
-						comes()
-					}
-				}
-				if tc.at == "" {
+				})
+				if w.begins(tc.at, comes); tc.at == "" {
 					comes()
 				}
 				r := performed(t, w.engine, p)
+				evicted := slices.ContainsFunc(w.events, func(ev engine.Event) bool {
+					return ev.Type == engine.Evicting && ev.What == "gone" && ev.Pod == "ci/late"
+				})
 				if (len(r.Failures) > 0) != tc.fails {
 					t.Errorf("failures %+v", r.Failures)
 				}
@@ -146,8 +151,8 @@ func TestMoveLooksAgain(t *testing.T) {
 					if r = apply(t, w.engine); !r.Converged() {
 						t.Errorf("failures %+v", r.Failures)
 					}
-				} else if tc.at != plan.RevokeHost && !evicted["ci/late"] {
-					t.Errorf("evicted: %v", evicted)
+				} else if tc.at != plan.RevokeHost && !evicted {
+					t.Error("the Pod was not evicted")
 				}
 				w.arrived(t, names[0])
 			})
@@ -179,12 +184,7 @@ func TestMoveNotDrained(t *testing.T) {
 func TestMoveOfAnAPIThatRefuses(t *testing.T) {
 	t.Parallel()
 	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
-		w.OnCall = func(c enginetest.Call) enginetest.Fault {
-			if c.Place == enginetest.InCloud && c.What == "rename" {
-				return enginetest.Fault{Err: fmt.Errorf("403 %w", inventory.ErrDenied)}
-			}
-			return enginetest.Fault{}
-		}
+		w.OnCall = faultAt("rename", enginetest.Fault{Err: fmt.Errorf("403 %w", inventory.ErrDenied)})
 		if r := apply(t, w.engine); len(r.Failures) != 1 || len(r.LeftCordoned) > 0 || r.Failures[0].Action.Kind != plan.RenameServer {
 			t.Errorf("failures %+v, closed %+v", r.Failures, r.LeftCordoned)
 		}
@@ -203,28 +203,21 @@ func TestMoveAsksForNodesAgain(t *testing.T) {
 	t.Parallel()
 	errReset := errors.New("connection reset by peer")
 	for name, times := range map[string]int{"once": 1, "for ever": 1 << 20} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
-				p := planned(t, w.engine)
-				left, next := 0, w.engine.Emit
-				w.engine.Emit = func(ev engine.Event) {
-					next(ev)
-					if ev.Type == engine.Started && ev.Action.Kind == plan.DeleteNode {
-						left = times
-					}
-				}
+				left := 0
+				w.begins(plan.DeleteNode, func() { left = times })
 				w.OnCall = func(c enginetest.Call) enginetest.Fault {
-					if c.Place != enginetest.InCluster || c.What != "nodes" || left == 0 {
+					if c.What != "nodes" || left == 0 {
 						return enginetest.Fault{}
 					}
 					left--
 					return enginetest.Fault{Err: errReset}
 				}
-				r, err := applying(t, t.Context(), w.engine, p)
+				r := apply(t, w.engine)
 				if times == 1 {
-					if err != nil || !r.Converged() {
-						t.Errorf("%v, failures %+v", err, r.Failures)
+					if !r.Converged() {
+						t.Errorf("failures %+v", r.Failures)
 					}
 					w.arrived(t, names[0])
 					return
@@ -240,16 +233,6 @@ func TestMoveAsksForNodesAgain(t *testing.T) {
 	}
 }
 
-// fellBehind is a guard that knows of a lost lock from some moment on.
-type fellBehind struct{ lost atomic.Bool }
-
-func (g *fellBehind) Check() error {
-	if g.lost.Load() {
-		return errTaken
-	}
-	return nil
-}
-
 // TestMoveAsksForTheLockAgain: a lock that is lost while a move waits for its Node keeps the Nodes as they
 // are: the run that has it now continues.
 func TestMoveAsksForTheLockAgain(t *testing.T) {
@@ -261,32 +244,28 @@ func TestMoveAsksForTheLockAgain(t *testing.T) {
 		"before the new Node is closed":  {true, "close"},
 		"before the old Node is deleted": {false, "delete"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
 				if tc.closed {
 					w.Cordon(names[0], "mona@desk", "")
 				}
-				p := planned(t, w.engine)
-				guard, last, next := new(fellBehind), false, w.engine.Emit
-				w.engine.Guard = guard
-				w.engine.Emit = func(ev engine.Event) {
-					next(ev)
-					last = last || ev.Type == engine.Started && ev.Action.Kind == plan.DeleteNode
-				}
+				var lost atomic.Bool
+				last := false
+				w.engine.Guard = heldWhile(func() bool { return !lost.Load() })
+				w.begins(plan.DeleteNode, func() { last = true })
 				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					if last && c.Place == enginetest.InCluster {
-						if guard.lost.Load() && c.What == tc.not {
+						if lost.Load() && c.What == tc.not {
 							t.Errorf("%s %s after the loss", c.What, c.Name)
 						}
 						if c.What == "nodes" {
-							guard.lost.Store(true)
+							lost.Store(true)
 						}
 					}
 					return enginetest.Fault{}
 				}
-				if r, err := applying(t, t.Context(), w.engine, p); err != nil || r.Lost == nil {
-					t.Errorf("%v, %+v", err, r)
+				if r := apply(t, w.engine); r.Lost == nil {
+					t.Errorf("%+v", r)
 				}
 				if _, there := w.Node(names[0]); !there {
 					t.Error("the old Node is gone")
@@ -329,40 +308,12 @@ func TestMoveOfHostsThatAreTooMany(t *testing.T) {
 	moving(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
 		w.Config.Fleets[0].Groups[0].Replicas = 1
 		converges(t, w.engine)
-		pooled := 0
-		for _, m := range w.Machines {
-			if strings.HasPrefix(m.Server.Name, "acme-pool-") {
-				pooled++
-			}
-		}
-		if pooled != 1 {
-			t.Errorf("%d servers are in the pool, want 1", pooled)
+		if pooled := w.poolNames(); len(pooled) != 1 {
+			t.Errorf("in the pool are %q, want 1", pooled)
 		}
 		for _, name := range names {
-			for _, line := range w.Lasting() {
-				if strings.Contains(line, name) {
-					t.Errorf("this is left: %s", line)
-				}
-			}
+			w.forgets(t, name)
 		}
-	})
-}
-
-// TestMoveNeedsDrain: a Node that no drain empties keeps its host as it is.
-func TestMoveNeedsDrain(t *testing.T) {
-	t.Parallel()
-	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
-		w.StopKubelet(names[0])
-		time.Sleep(time.Minute) // on the virtual clock
-		p := planned(t, w.engine)
-		if p.Runnable() != nil || len(p.Actions) == 0 || p.Actions[0].Refusal.Code.String() != "waits-for-idle" {
-			t.Fatalf("%+v", p.Actions)
-		}
-		w.EndPods(names[0])
-		if r := apply(t, w.engine); !r.Converged() {
-			t.Errorf("failures %+v", r.Failures)
-		}
-		w.arrived(t, names[0])
 	})
 }
 

@@ -21,36 +21,32 @@ func slowly(n int) *enginetest.World {
 	return w
 }
 
-// TestSlowHostsAreObservedAtOnce checks 500 hosts that each take a second.
-func TestSlowHostsAreObservedAtOnce(t *testing.T) {
+// TestObservers: hosts that each take a second to answer are checked at once, up to the limit.
+func TestObservers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := slowly(500)
-		e := w.Engine()
-		e.Parallelism = 32 // is only for work
-		began := time.Now()
-		if p := planned(t, e); len(p.Hosts) != 500 || p.Summarise().Unknown > 0 {
-			t.Errorf("%+v", p.Summarise())
-		}
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("it took %s", took)
-		}
-		if _, most := w.Connections(); most > 256 {
-			t.Errorf("%d connections at once", most)
-		}
-	})
-}
-
-// TestObserversAreLimited checks three hosts at once if configured so.
-func TestObserversAreLimited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := slowly(12)
-		e := w.Engine()
-		e.Observers = 3
-		planned(t, e)
-		if _, most := w.Connections(); most != 3 {
-			t.Errorf("%d connections at once", most)
-		}
-	})
+	for name, tc := range map[string]struct {
+		hosts, limit, least, most int
+		within                    time.Duration
+	}{
+		"500 hosts":       {500, 0, 100, 256, 4 * time.Second},
+		"three at a time": {12, 3, 3, 3, 10 * time.Second},
+	} {
+		parallel(t, name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := slowly(tc.hosts)
+				e := w.Engine()
+				e.Parallelism, e.Observers = 32, tc.limit // the first is only for work
+				began := time.Now()
+				if p := planned(t, e); len(p.Hosts) != tc.hosts || p.Summarise().Unknown > 0 {
+					t.Errorf("%+v", p.Summarise())
+				}
+				if took := time.Since(began); took > tc.within {
+					t.Errorf("it took %s", took)
+				}
+				if _, most := w.Connections(); most < tc.least || most > tc.most {
+					t.Errorf("%d connections at once", most)
+				}
+			})
+		})
+	}
 }

@@ -14,8 +14,7 @@ import (
 func TestReleaseOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]string{"before it forgets the Node": "nodes", "before it renames the server": "pods", "behind it": "rename"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
 				replicas := &w.Config.Fleets[0].Groups[0].Replicas
 				*replicas = 1
@@ -31,13 +30,10 @@ func TestReleaseOvertaken(t *testing.T) {
 				erased := false
 				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					erased = erased || c.What == "reinstall"
-					switch {
-					case !erased || c.What != at:
+					if !erased || c.What != at {
 						return enginetest.Fault{}
-					case strings.HasPrefix(name, "behind"):
-						return enginetest.Fault{After: others}
 					}
-					return enginetest.Fault{Before: others}
+					return around(at == "rename", others)
 				}
 				_, _ = applying(t, t.Context(), w.engine, planned(t, w.engine))
 				if want == nil {

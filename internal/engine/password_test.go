@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
 
 // TestOnePasswordTriedAtOnce lets six runs meet a host that refuses the password
@@ -14,9 +16,7 @@ func TestOnePasswordTriedAtOnce(t *testing.T) {
 	declares(t, 6, "six runs meet on one host")
 	w, e := converged(t, 3, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Name
-	if err := w.Inject(host, "wrong-password"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Inject(host, "wrong-password"))
 	var wg sync.WaitGroup
 	for range 6 {
 		other := run(t, w, hostCore("production", 1))
@@ -31,19 +31,20 @@ func TestOnePasswordTriedAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	machine, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong := 0
-	for _, try := range tries(t, machine) {
-		if !try.Right {
-			wrong++
-		}
-	}
-	if wrong != 1 {
+	if wrong := wrongTries(t, macOf(t, w, host)); wrong != 1 {
 		t.Errorf("the refused password was used %d times", wrong)
 	}
+}
+
+// wrongTries counts the wrong passwords that a Mac was given.
+func wrongTries(t *testing.T, m *mac.Machine) (n int) {
+	t.Helper()
+	for _, try := range tries(t, m) {
+		if !try.Right {
+			n++
+		}
+	}
+	return n
 }
 
 // TestKilledWhileItTried: a run that was killed while a host tried a password keeps that
@@ -52,34 +53,11 @@ func TestKilledWhileItTried(t *testing.T) {
 	t.Parallel()
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
-	machine, err := w.Mac(planned(t, e).Hosts[0].Server.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := macOf(t, w, planned(t, e).Hosts[0].Server.Name)
 	// A second before that is over, so that the wait is short.
 	left := `mkdir -p "$HOME/.macfleet" && echo "$(($(date +%s) - 69))" >"$HOME/.macfleet/trying"`
 	if a, err := machine.Run(t.Context(), "m1", left); err != nil || a.Exit != 0 {
 		t.Fatalf("%+v, %v", a, err)
-	}
-	converges(t, e)
-}
-
-// TestLockedCandidate: a pool server whose account is locked gives way to another
-// one.
-func TestLockedCandidate(t *testing.T) {
-	t.Parallel()
-	w, _ := world(t, 4)
-	e := run(t, w, hostCore("production", 1))
-	first := planned(t, e).Hosts[0].Server.ID
-	if err := w.Inject(first, "sudo-locked"); err != nil {
-		t.Fatal(err)
-	}
-	p := planned(t, e)
-	if len(p.Rejected) != 1 || p.Rejected[0].Server.ID != first || p.Rejected[0].Trouble.Code.String() != "sudo-locked" {
-		t.Errorf("rejected %+v", p.Rejected)
-	}
-	if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first || p.Hosts[0].Refused != nil {
-		t.Errorf("hosts %+v", p.Hosts)
 	}
 	converges(t, e)
 }
@@ -89,12 +67,8 @@ func TestLockedCandidate(t *testing.T) {
 func TestRestForAPerson(t *testing.T) {
 	t.Parallel()
 	w, e, host := firewalled(t, map[string]string{"vm-network": "present"})
-	if err := w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Inject(host, "legacy-pf-block"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.SetSwitch(host, "vm-subnet", "192.168.2.1/24"))
+	must(t, w.Inject(host, "legacy-pf-block"))
 	for n := range 2 {
 		r := apply(t, e)
 		said := codesOf(r.After, host)
@@ -113,17 +87,28 @@ func TestBrokenSudo(t *testing.T) {
 	t.Parallel()
 	w, e := converged(t, 3, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Name
-	if err := w.SetSwitch(host, "sudoers-syntax-error", "sudo-fails"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Inject(host, "sudoers-broken"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.SetSwitch(host, "sudoers-syntax-error", "sudo-fails"))
+	inject(t, w, host, "sudoers-broken")
 	p := planned(t, e)
-	if r := p.Hosts[0].Refused; r == nil || r.Code.String() != "sudoers-broken" || !strings.Contains(r.Remedy, "osascript") {
-		t.Errorf("refused %+v", r)
+	if r := p.Hosts[0].Refused; r == nil || r.Code.String() != "sudoers-broken" || !strings.Contains(r.Remedy, "osascript") || len(p.Runnable()) > 0 {
+		t.Errorf("refused %+v, would run %+v", r, p.Runnable())
 	}
-	if got := p.Runnable(); len(got) > 0 {
-		t.Errorf("%+v would run", got)
+}
+
+// TestLockedCandidate: a pool server whose account is locked gives way to another
+// one.
+func TestLockedCandidate(t *testing.T) {
+	t.Parallel()
+	w, _ := world(t, 4)
+	e := run(t, w, hostCore("production", 1))
+	first := planned(t, e).Hosts[0].Server.ID
+	inject(t, w, first, "sudo-locked")
+	p := planned(t, e)
+	if len(p.Rejected) != 1 || p.Rejected[0].Server.ID != first || p.Rejected[0].Trouble.Code.String() != "sudo-locked" {
+		t.Errorf("rejected %+v", p.Rejected)
 	}
+	if len(p.Hosts) != 1 || p.Hosts[0].Server.ID == first || p.Hosts[0].Refused != nil {
+		t.Errorf("hosts %+v", p.Hosts)
+	}
+	converges(t, e)
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,80 +29,50 @@ func TestPinnedProgram(t *testing.T) {
 		drain        string // how long a kubelet takes to end
 		loads        int    // of an update, a repair and a roll back
 	}{
-		{"ad hoc, killed", "", "killed", "group", "3s", 1},
-		{"ad hoc, 78", "", "78", "group", "3s", 1},
+		{"ad hoc, killed, slow to end", "", "killed", "group", "20s", 1},
+		{"ad hoc, 78, machines in the job's hands", "", "78", "all", "3s", 1},
 		{"ad hoc, where a kickstart would do", "", "never", "group", "3s", 1},
-		{"ad hoc, machines in the job's hands", "", "killed", "all", "3s", 1},
-		{"ad hoc, slow to end", "", "killed", "group", "20s", 1},
 		{"of one team", "-signed", "killed", "group", "3s", 0},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			declares(t, 5, "each load of the job is counted from the one before")
+		parallel(t, tc.name, func(t *testing.T) {
+			declares(t, 4, "each load of the job is counted from the one before")
 			version := func(v string) *fleet.Artifact { return sample("kubelet", v, "tart-kubelet-"+v+tc.suffix) }
 			c := nodes(1)
 			kubelet := c.Fleets[0].Groups[0].Spec.TartKubelet
 			kubelet.Artifact = version("0.4.0")
 			w, e, host := longNode(t, c)
-			m, err := w.Mac(host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := macOf(t, w, host)
 			for name, value := range map[string]string{"launchd-pins-program": tc.pin, "launchd-ends-with-job": tc.ends,
 				"launchctl-bootstrap-of-new-file": "5", "launchd-drain-time": tc.drain} {
-				if err := m.SetSwitch(name, value); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.SetSwitch(name, value))
 			}
-			if err := w.RunPod(host, "default", "job-of-"+host); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.RunPod(host, "default", "job-of-"+host))
 			loads, runs := registrations(t, m), runsOf(t, m)
 			after := func(what, version string, want int) {
 				t.Helper()
 				converges(t, e)
 				runAll(t, w, []string{host}, version, "")
-				switch got, ran := registrations(t, m), runsOf(t, m); {
-				case got-loads != want:
-					t.Errorf("%s: the job was loaded %d times, want %d", what, got-loads, want)
-				case want > 0 && ran != 1, want == 0 && ran-runs > 1:
-					t.Errorf("%s: it was started %d times, and %d before", what, ran, runs)
+				got, ran := registrations(t, m), runsOf(t, m)
+				if got-loads != want || want > 0 && ran != 1 || want == 0 && ran-runs > 1 {
+					t.Errorf("%s: the job was loaded %d times, want %d, and started %d times after %d", what, got-loads, want, ran, runs)
 				}
-				loads, runs = registrations(t, m), runsOf(t, m)
-				if err := m.Advance(10 * time.Minute); err != nil {
-					t.Fatal(err)
-				}
+				loads, runs = got, ran
+				must(t, m.Advance(10*time.Minute))
 			}
-			text, err := m.ReadFile(kubeletBinary)
-			if err != nil {
-				t.Fatal(err)
-			}
-			put := func(text []byte) {
+			put := func(added string) {
 				t.Helper()
-				if err := m.WriteFile(kubeletBinary, text, 0, 0, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				text, err := m.ReadFile(kubeletBinary)
+				must(t, err)
+				must(t, m.WriteFile(kubeletBinary, append(text, added...), 0, 0, 0o755))
 			}
-
 			kubelet.Artifact = version("0.5.0")
 			after("an update", "0.5.0", tc.loads)
-			put(append(text, "edited\n"...))
+			put("edited\n")
 			after("a repair", "0.5.0", tc.loads)
+			put("")
+			after("the same bytes as a new file", "0.5.0", 0)
 			e.Selection.Rollback = true
 			after("a roll back", "0.4.0", tc.loads)
-			e.Selection.Rollback = false
-			after("forth again", "0.5.0", tc.loads)
-
-			same, err := m.ReadFile(kubeletBinary)
-			if err != nil {
-				t.Fatal(err)
-			}
-			put(same)
-			after("the same bytes as a new file", "0.5.0", 0)
-			if err := m.Reboot(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			runs = runsOf(t, m)
 		})
 	}
 }
@@ -110,12 +81,9 @@ func TestPinnedProgram(t *testing.T) {
 // host is drained before that job is booted out, and launchd ends no virtual machine. One that no drain ends is waited for.
 func TestJobThatKeepsMachines(t *testing.T) {
 	t.Parallel()
-	t.Run("of a Pod", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "of a Pod", func(t *testing.T) {
 		w, e, host, m := olderJob(t)
-		if err := w.RunPod(host, "default", "job-of-"+host); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.RunPod(host, "default", "job-of-"+host))
 		if p := planned(t, e); len(p.Actions) != 1 || p.Actions[0].Disruption != plan.Drain || !p.Actions[0].Drains || p.Actions[0].Evicts != 1 {
 			t.Errorf("it would do %+v", p.Actions)
 		}
@@ -125,18 +93,15 @@ func TestJobThatKeepsMachines(t *testing.T) {
 			t.Errorf("failures %+v, left %q", r.Failures, codesOf(r.After, host))
 		}
 		if !slices.ContainsFunc(l.events, func(ev engine.Event) bool { return ev.Type == engine.Evicting }) {
-			t.Errorf("the Pod was not evicted")
+			t.Error("the Pod was not evicted")
 		}
 		if text, err := m.ReadFile(kubeletList); err != nil || !strings.Contains(string(text), abandons) {
 			t.Errorf("%v: %s", err, text)
 		}
 	})
-	t.Run("of no one", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "of no one", func(t *testing.T) {
 		_, e, host, m := olderJob(t)
-		if err := m.StartVM("bake"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.StartVM("bake"))
 		if said := codesOf(planned(t, e), host); !slices.Contains(said, "refused waits-for-idle") {
 			t.Errorf("it says %q", said)
 		}
@@ -159,36 +124,26 @@ func olderJob(t *testing.T) (*sandbox.World, *engine.Engine, string, *mac.Machin
 	t.Helper()
 	w, e, host := longNode(t, nodes(1))
 	e.Drain.Within = 20 * time.Second
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := macOf(t, w, host)
 	text, err := m.ReadFile(kubeletList)
 	older := regexp.MustCompile(`,(node\.kubernetes|topology)[^,<]*`).ReplaceAllString(strings.Replace(string(text), abandons, "", 1), "")
 	if err != nil || strings.Contains(older, "Abandon") || strings.Contains(older, "topology") {
 		t.Fatalf("%v: %s", err, older)
 	}
-	for _, err := range []error{m.SetSwitch("launchd-ends-with-job", "all"), m.WriteFile(kubeletList, []byte(older), 0, 0, 0o644),
+	must(t, errors.Join(m.SetSwitch("launchd-ends-with-job", "all"), m.WriteFile(kubeletList, []byte(older), 0, 0, 0o644),
 		m.UnloadJob("system/dev.macfleet.tart-kubelet"), m.Advance(time.Minute), m.LoadJob(kubeletList), m.Settle(t.Context()),
-		m.Advance(10 * time.Minute), m.Settle(t.Context())} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+		m.Advance(10*time.Minute), m.Settle(t.Context())))
 	return w, e, host, m
 }
 
 // registrations are how often someone has loaded the kubelet's job, as macOS's list of background items counts.
 func registrations(t *testing.T, m *mac.Machine) (n int) {
 	t.Helper()
-	said, err := m.Run(t.Context(), "root", "sfltool dumpbtm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, item, _ := strings.Cut(string(said.Stdout), "Identifier: dev.macfleet.tart-kubelet")
+	said := printed(t, m, "sfltool dumpbtm")
+	_, item, _ := strings.Cut(said, "Identifier: dev.macfleet.tart-kubelet")
 	_, item, _ = strings.Cut(item, "Generation: ")
 	if _, err := fmt.Sscan(item, &n); err != nil {
-		t.Fatalf("%v in %q", err, said.Stdout)
+		t.Fatalf("%v in %q", err, said)
 	}
 	return n
 }

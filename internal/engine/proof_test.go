@@ -4,9 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 )
@@ -20,12 +18,7 @@ func TestChangeWithoutEffect(t *testing.T) {
 		before := planned(t, w.engine).Hosts[0].Verified["plain"]
 		w.want["plain"] = "b"
 		p := planned(t, w.engine)
-		w.OnCall = func(c enginetest.Call) enginetest.Fault {
-			if c.What != "RunChange" {
-				return enginetest.Fault{}
-			}
-			return enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].State["plain"] = "a" }) }}
-		}
+		w.OnCall = faultAt("RunChange", enginetest.Fault{After: func() { w.Change(func() { w.Machines[0].State["plain"] = "a" }) }})
 		r := performed(t, w.engine, p)
 		if r.Done != 0 || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "the change had no effect") {
 			t.Errorf("%d done, failures %+v", r.Done, r.Failures)
@@ -61,16 +54,10 @@ func TestHeldInTheMiddle(t *testing.T) {
 		w.atWork(t)
 		w.want["plain"], w.want["agent"] = "b", "v2"
 		p, other := planned(t, w.engine), w.Engine()
-		hold := &inventory.Hold{Who: "sam@desk", Reason: "its fan", Since: time.Now(), Until: time.Now().Add(time.Hour)}
-		var once sync.Once
+		holds := sync.OnceFunc(func() { holdIt(t, other, anHour()) })
 		w.engine.Emit = func(ev engine.Event) {
 			if ev.Type == engine.Started && ev.Action.Step == "plain" {
-				w.OnCall = func(c enginetest.Call) enginetest.Fault {
-					if c.What != "RunChange" {
-						return enginetest.Fault{}
-					}
-					return enginetest.Fault{After: func() { once.Do(func() { holdIt(t, other, hold) }) }}
-				}
+				w.OnCall = faultAt("RunChange", enginetest.Fault{After: holds})
 			}
 		}
 		r := performed(t, w.engine, p)

@@ -28,27 +28,16 @@ func TestPushOutlives(t *testing.T) {
 		"a release": {change: func(c *fleet.Config) { c.Fleets[0].Groups[0].Replicas = 0 }, waits: true, gone: true},
 		"a reclaim": {change: func(c *fleet.Config) { c.Fleets[0].Groups[0].Spec.Disk.Delete = []string{"*"} }, waits: true, gone: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			c := nodes(1)
 			spec := &c.Fleets[0].Groups[0].Spec
 			spec.GithubRunner, spec.Disk = &fleet.GithubRunner{}, &fleet.Disk{OlderThan: new(1)}
 			*spec = spec.WithDefaults()
 			w, e := converged(t, 3, c)
-			host := planned(t, e).Hosts[0]
-			m, err := w.Mac(host.Server.ID)
-			if err == nil {
-				err = m.AddVM("bake")
-			}
-			if err == nil {
-				err = m.Advance(3 * time.Hour)
-			}
-			if err == nil {
-				err = m.StartPush("bake", "registry.acme.dev/images/bake:1")
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := macOf(t, w, planned(t, e).Hosts[0].Server.ID)
+			must(t, m.AddVM("bake"))
+			must(t, m.Advance(3*time.Hour))
+			must(t, m.StartPush("bake", "registry.acme.dev/images/bake:1"))
 			tc.change(c)
 			*spec = spec.WithDefaults()
 			e = installs(t, w, e)
@@ -57,12 +46,8 @@ func TestPushOutlives(t *testing.T) {
 				t.Errorf("during the push: failures %v, left %v", r.Failures, planned(t, e).Actions)
 			}
 			for range 7 {
-				if err := m.Advance(time.Minute); err != nil {
-					t.Fatal(err)
-				}
-				if err := m.Settle(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.Advance(time.Minute))
+				must(t, m.Settle(t.Context()))
 			}
 			pushes, err := m.Pushes()
 			if err != nil || len(pushes) != 1 || !pushes[0].Ended || pushes[0].Failure != "" {

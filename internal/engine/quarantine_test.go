@@ -8,6 +8,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -17,15 +18,21 @@ func (w *nodesInMemory) breaks(host string) {
 	w.dies([]string{host})
 }
 
+// hostOf is what the next plan has of a host.
+func (w *nodesInMemory) hostOf(t *testing.T, name string) plan.Host {
+	t.Helper()
+	h, _ := planned(t, w.engine).HostByServer(w.Member(name).Server.ID)
+	return h
+}
+
 func (w *nodesInMemory) nodeOf(t *testing.T, name string) inventory.Node {
 	t.Helper()
-	for _, h := range planned(t, w.engine).Hosts {
-		if n, there := h.Node.Get(); there && h.Name == name {
-			return n
-		}
+	h := w.hostOf(t, name)
+	n, there := h.Node.Get()
+	if !there {
+		t.Fatalf("%s has no Node", name)
 	}
-	t.Fatalf("%s has no Node", name)
-	return inventory.Node{}
+	return n
 }
 
 // TestQuarantine: the third failed repair in a row closes a host. A server of the pool takes its place, no
@@ -41,20 +48,17 @@ func TestQuarantine(t *testing.T) {
 		w.breaks(sick)
 		for run := 1; run <= 3; run++ {
 			r := apply(t, w.engine)
-			h, _ := r.After.HostByServer(w.Member(sick).Server.ID)
 			if len(r.Failures) != 1 || len(r.Quarantined) != run/3 {
-				t.Fatalf("run %d: failures %+v, quarantined %+v, host %+v", run, r.Failures, r.Quarantined, h)
+				t.Fatalf("run %d: failures %+v, quarantined %+v", run, r.Failures, r.Quarantined)
 			}
 			if run == 3 && (len(r.LeftCordoned) > 0 || r.Quarantined[0].Host != sick || r.Quarantined[0].Repairs.Failed != 3) {
 				t.Errorf("%+v", r)
 			}
 		}
-		n := w.nodeOf(t, sick)
-		if !n.Cordoned || n.CordonedBy != engine.QuarantineCordon || n.CordonRun != "" || !n.Repairs.Quarantined() {
+		if n := w.nodeOf(t, sick); !n.Cordoned || n.CordonedBy != engine.QuarantineCordon || n.CordonRun != "" || !n.Repairs.Quarantined() {
 			t.Errorf("its Node: %+v", n)
 		}
-		p := planned(t, w.engine)
-		h, _ := p.HostByServer(w.Member(sick).Server.ID)
+		h := w.hostOf(t, sick)
 		if h.Refused == nil || h.Refused.Code != plan.CodeQuarantined || !strings.Contains(h.Refused.Text, "3 failed repairs") || !strings.Contains(h.Refused.Remedy, "macfleet unquarantine "+sick) {
 			t.Errorf("refused %+v", h.Refused)
 		}
@@ -62,9 +66,10 @@ func TestQuarantine(t *testing.T) {
 			t.Errorf("its marker: %+v", marker)
 		}
 
-		started := w.work(t, sick) // another server takes its place
-		if len(started) != 0 {
-			t.Errorf("on the quarantined host the run started %q", started)
+		w.events = nil
+		apply(t, w.engine) // another server takes its place
+		if slices.Contains(w.happened(engine.Started), "started "+sick) {
+			t.Error("an action started on the quarantined host")
 		}
 		if now := hostNames(planned(t, w.engine)); len(now) != 3 || !slices.Contains(now, sick) {
 			t.Errorf("hosts %q", now)
@@ -82,26 +87,13 @@ func TestQuarantine(t *testing.T) {
 
 		w.Change(func() { w.Member(sick).Refuses = "" })
 		w.unquarantine(t, sick)
-		if h, _ := planned(t, w.engine).HostByServer(w.Member(sick).Server.ID); h.FailedRepairs != nil || h.Refused != nil {
+		if h := w.hostOf(t, sick); h.FailedRepairs != nil || h.Refused != nil {
 			t.Errorf("after the quarantine: %+v", h)
 		}
 		if leaving := releases(planned(t, w.engine)); len(leaving) != 1 {
 			t.Errorf("%q leave after the quarantine", leaving)
 		}
 	})
-}
-
-// work applies and returns the actions that started on a host.
-func (w *nodesInMemory) work(t *testing.T, host string) (out []string) {
-	t.Helper()
-	w.events = nil
-	apply(t, w.engine)
-	for _, ev := range w.events {
-		if ev.Type == engine.Started && ev.Host == host {
-			out = append(out, ev.Action.Address())
-		}
-	}
-	return out
 }
 
 func releases(p *plan.Plan) (out []string) {
@@ -115,10 +107,8 @@ func releases(p *plan.Plan) (out []string) {
 
 func (w *nodesInMemory) unquarantine(t *testing.T, host string) {
 	t.Helper()
-	p := planned(t, w.engine)
-	h, _ := p.HostByServer(w.Member(host).Server.ID)
 	nodes := engine.NodeRepairs{Set: w.engine.Cluster.SetRepairs}
-	for _, q := range w.engine.Quarantine(t.Context(), []plan.Host{h}, nil, nodes) {
+	for _, q := range w.engine.Quarantine(t.Context(), []plan.Host{w.hostOf(t, host)}, nil, nodes) {
 		if !q.Done(false) {
 			t.Errorf("%+v", q)
 		}
@@ -153,11 +143,7 @@ func TestHealthyHostsAreNotQuarantined(t *testing.T) {
 	inMemory(t, 2, fleet.Rollout{MaxUnavailable: fleet.Share{Percent: 100}, FailureBudget: 2, QuarantineAfter: 1}, func(t *testing.T, w *nodesInMemory) {
 		w.atWork(t)
 		w.want["plain"] = "b"
-		w.Change(func() {
-			for _, m := range w.Machines {
-				m.FullDisk = true
-			}
-		})
+		w.everyMac(func(m *enginetest.Machine) { m.FullDisk = true })
 		if r := apply(t, w.engine); len(r.Failures) == 0 || len(r.Quarantined) > 0 {
 			t.Errorf("failures %+v, quarantined %+v", r.Failures, r.Quarantined)
 		}

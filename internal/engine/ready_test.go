@@ -18,14 +18,10 @@ import (
 func waits(t *testing.T, e *engine.Engine, within time.Duration) engine.Waited {
 	t.Helper()
 	m, err := e.Members(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e.Ready = engine.Ready{Within: within, Every: time.Millisecond}
 	w, err := e.WaitReady(t.Context(), m, func([]engine.NotReady) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -38,9 +34,7 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 	if got := waits(t, e, time.Minute); len(got.Late)+len(got.Alone) > 0 {
 		t.Fatalf("healthy hosts: %+v", got)
 	}
-	if err := w.Inject(host, "kubelet-crash-loop"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Inject(host, "kubelet-crash-loop"))
 	r := apply(t, e)
 	if len(r.Failures) != 1 || !r.Failures[0].OfNode || !strings.Contains(r.Failures[0].Remedy, "no previous version") {
 		t.Fatalf("failures %+v", r.Failures)
@@ -59,9 +53,7 @@ func TestCrashLoopIsNotReady(t *testing.T) {
 	if len(got.Late) != 1 || got.Late[0].Host.Name != host || !strings.HasPrefix(got.Late[0].Why, plan.CodeKubeletCrashLoop.String()) {
 		t.Errorf("late are %+v", got.Late)
 	}
-	if err := w.Inject(host, "unreachable"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Inject(host, "unreachable"))
 	got = waits(t, e, time.Minute)
 	if len(got.Late) > 0 || len(got.Alone) != 1 || got.Alone[0].Host.Name != host || !strings.HasPrefix(got.Alone[0].Why, "unreachable") {
 		t.Errorf("for a host that cannot be contacted its Node counts: %+v", got)
@@ -81,54 +73,32 @@ type changedError string
 func (e changedError) Error() string  { return string(e) + " has other bytes; " + e.Remedy() }
 func (e changedError) Remedy() string { return "macfleet artifacts lock --update " + string(e) }
 
-// TestChangedFileIsRefused: a plan says what an apply could not send, and does the rest.
+// TestChangedFileIsRefused: a plan says what an apply could not send. What else can be done on the host is done, a Node whose kubelet
+// is not repaired is not waited for, and the refusal keeps the run from having converged.
 func TestChangedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	c := nodes(1)
-	_, e, host := longNode(t, c)
+	w, e, host := longNode(t, c)
 	e.Artifacts = files{}
 	if said := codesOf(planned(t, e), host); len(said) > 0 {
 		t.Fatalf("the host has it, and the plan has %q for it", said)
 	}
 	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
-	newer.Fetch = fleet.FetchPush
 	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = newer
-	if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"refused artifact-changed"}) {
-		t.Errorf("it says %q", said)
-	}
 	newer.Fetch = fleet.FetchHost
 	if said := codesOf(planned(t, e), host); slices.Contains(said, "refused artifact-changed") {
 		t.Errorf("of what hosts download it says %q", said)
 	}
-}
-
-// TestRefusedKubeletIsNotWaitedFor: a Node whose kubelet is not repaired in this run does not come. What else
-// can be done on the host is done, and the refusal keeps the run from having converged.
-func TestRefusedKubeletIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	c := nodes(1)
-	w, e, host := longNode(t, c)
-	newer := sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	newer.Fetch = fleet.FetchPush
-	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = newer
-	e.Artifacts = files{}
-	for _, incident := range []string{"kubelet-crash-loop", "sleep-enabled"} {
-		if err := w.Inject(host, incident); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var waited []string
+	inject(t, w, host, "kubelet-crash-loop", "sleep-enabled")
 	e.Emit = func(ev engine.Event) {
 		if ev.Type == engine.Waiting {
-			waited = append(waited, ev.Host)
+			t.Errorf("%s is waited for", ev.Host)
 		}
 	}
 	r := apply(t, e)
-	if r.Done == 0 || len(r.Failures) > 0 || len(waited) > 0 || r.Converged() {
-		t.Errorf("done %d, failures %+v, waited for %q, converged %t", r.Done, r.Failures, waited, r.Converged())
-	}
-	if said := codesOf(r.After, host); !slices.Equal(said, []string{"refused artifact-changed"}) {
-		t.Errorf("afterwards it says %q", said)
+	if said := codesOf(r.After, host); r.Done == 0 || len(r.Failures) > 0 || r.Converged() || !slices.Equal(said, []string{"refused artifact-changed"}) {
+		t.Errorf("done %d, failures %+v, converged %t, afterwards %q", r.Done, r.Failures, r.Converged(), said)
 	}
 }
 
@@ -138,16 +108,8 @@ func TestReplacedUnderAYoungKubelet(t *testing.T) {
 	t.Parallel()
 	w, e := converged(t, 3, nodes(1))
 	host := member(t, w)
-	m, err := w.Mac(host)
-	if err == nil {
-		err = m.RestartJob("system/dev.macfleet.tart-kubelet")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Inject(host, "different-provider-id"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, macOf(t, w, host).RestartJob("system/dev.macfleet.tart-kubelet"))
+	inject(t, w, host, "different-provider-id")
 	if r := apply(t, e); !r.Converged() || r.Done != 2 {
 		t.Errorf("%d actions, %+v", r.Done, r.Failures)
 	}
@@ -173,16 +135,15 @@ func TestSilentHostDelaysNoOther(t *testing.T) {
 	c := nodes(2)
 	w, e := converged(t, 4, c)
 	c.Fleets[0].Rollout = fleet.Rollout{MaxUnavailable: fleet.Share{Count: 2}}
-	e.Hosts = client(t, w, hosts.Deadlines{Handshake: 20 * time.Second})
+	e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: 20 * time.Second})
 	e.Ready.Within = time.Minute
-	e.Steps = func(all plan.StepsFor) plan.StepsFor {
-		return func(h fleet.Host) []plan.Step {
-			steps := slices.Clone(all(h))
-			i := slices.IndexFunc(steps, func(s plan.Step) bool { return s.ID() == "tart_kubelet" })
-			steps[i] = young{steps[i]}
-			return steps
-		}
-	}(e.Steps)
+	all := e.Steps
+	e.Steps = func(h fleet.Host) []plan.Step {
+		steps := slices.Clone(all(h))
+		i := slices.IndexFunc(steps, func(s plan.Step) bool { return s.ID() == "tart_kubelet" })
+		steps[i] = young{steps[i]}
+		return steps
+	}
 	c.Fleets[0].Groups[0].Spec.TartKubelet.Artifact = sample("kubelet", "0.5.0", "tart-kubelet-0.5.0")
 	p := planned(t, e)
 	stop, cancel := context.WithCancel(t.Context())
@@ -190,17 +151,18 @@ func TestSilentHostDelaysNoOther(t *testing.T) {
 	var silent string
 	var ready []string
 	e.Emit = func(ev engine.Event) {
+		var err error
 		switch {
 		case ev.Type == engine.Done && silent == "":
-			if silent = ev.Host; w.Inject(silent, "silent") != nil {
-				t.Error("not injected")
-			}
+			silent = ev.Host
+			err = w.Inject(silent, "silent")
 		case ev.Type == engine.NodeReady:
 			ready = append(ready, ev.Host)
-			if err := w.Heal(silent, "silent"); err != nil {
-				t.Error(err)
-			}
+			err = w.Heal(silent, "silent")
 			cancel()
+		}
+		if err != nil {
+			t.Error(err)
 		}
 	}
 	r, err := applying(t, t.Context(), e, p)

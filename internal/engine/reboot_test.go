@@ -1,12 +1,10 @@
 package engine_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
@@ -27,15 +25,9 @@ func (w *nodesInMemory) restarts(t *testing.T, host string) (plan.Action, engine
 }
 
 // requests counts the restarts that the provider gets.
-func (w *nodesInMemory) requests(fault enginetest.Fault) *int {
+func (w *nodesInMemory) requests() *int {
 	n := new(int)
-	w.OnCall = func(c enginetest.Call) enginetest.Fault {
-		if c.Place != enginetest.InCloud || c.What != "reboot" {
-			return enginetest.Fault{}
-		}
-		*n++
-		return fault
-	}
+	w.OnCall = faultAt("reboot", enginetest.Fault{Before: func() { *n++ }})
 	return n
 }
 
@@ -44,7 +36,7 @@ func TestReboot(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		host := w.atWork(t)[0]
-		n := w.requests(enginetest.Fault{})
+		n := w.requests()
 		a, r := w.restarts(t, host)
 		if a.Refusal != nil || !a.Drains || a.Disruption != plan.Reboot || *n != 1 || !r.Converged() || len(w.Pods(host)) > 0 {
 			t.Fatalf("action %+v, %d requests, failures %+v, Pods %q", a, *n, r.Failures, w.Pods(host))
@@ -58,22 +50,19 @@ func TestReboot(t *testing.T) {
 // TestRebootOfADeadHost: one that does not answer is restarted only if its Node takes no Pods and has none.
 func TestRebootOfADeadHost(t *testing.T) {
 	t.Parallel()
-	dead := func(w *nodesInMemory, host string) {
-		w.Change(func() { m := w.Member(host); m.Away, m.Silent = true, m.State["agent"] })
-		w.dies(nil)
-	}
 	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		host := w.atWork(t)[0]
-		dead(w, host)
-		n := w.requests(enginetest.Fault{})
+		w.Change(func() { m := w.Member(host); m.Away, m.Silent = true, m.State["agent"] })
+		w.dies(nil)
+		n := w.requests()
 		if a, _ := w.restarts(t, host); a.Refusal == nil || a.Refusal.Code.String() != "host-may-be-busy" || !strings.Contains(a.Refusal.Text, "has 1 Pod") {
 			t.Errorf("with a Pod: %+v", a.Refusal)
 		}
-		if h, _ := planned(t, w.engine).HostByServer(w.Member(host).Server.ID); strings.Contains(h.Unknown.Remedy, "macfleet reboot") {
+		if h := w.hostOf(t, host); strings.Contains(h.Unknown.Remedy, "macfleet reboot") {
 			t.Errorf("offered for a busy host: %s", h.Unknown.Remedy)
 		}
 		w.EndPods(host)
-		if h, _ := planned(t, w.engine).HostByServer(w.Member(host).Server.ID); !strings.Contains(h.Unknown.Remedy, "macfleet reboot "+host) {
+		if h := w.hostOf(t, host); !strings.Contains(h.Unknown.Remedy, "macfleet reboot "+host) {
 			t.Errorf("not offered: %s", h.Unknown.Remedy)
 		}
 		if r := apply(t, w.engine); *n != 0 || r.Done > 0 {
@@ -89,88 +78,45 @@ func TestRebootOfADeadHost(t *testing.T) {
 	})
 }
 
-// TestRebootRequestsOnce: a request whose answer is lost is not repeated; if the server does not restart, the run fails.
-func TestRebootRequestsOnce(t *testing.T) {
+// TestRebootFails: a request is sent once, also if its answer is lost. A server that changed since the plan is not restarted, and a
+// host that shows another key afterwards is not waited for.
+func TestRebootFails(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]enginetest.Fault{
-		"denied":   {Err: inventory.ErrDenied},
-		"received": {Err: errors.New("the connection broke"), Applied: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-				host := w.atWork(t)[0]
-				n := w.requests(fault)
-				if _, r := w.restarts(t, host); *n != 1 || len(r.Failures) != 1 {
-					t.Errorf("%d requests, failures %+v", *n, r.Failures)
-				}
-			})
-		})
+	answers := func(f enginetest.Fault) func(*nodesInMemory, *enginetest.Machine) enginetest.Fault {
+		return func(*nodesInMemory, *enginetest.Machine) enginetest.Fault { return f }
 	}
-}
-
-// TestNotRebooted: what a restart is refused for.
-func TestNotRebooted(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		change func(w *nodesInMemory, host string)
-		code   string
-	}{
-		"a Pod without a controller": {func(w *nodesInMemory, host string) {
-			w.AddPod(inventory.Pod{Namespace: "ci", Name: "alone", Node: host, Phase: "Running"})
-		}, "host-may-be-busy"},
-		"a busy server": {func(w *nodesInMemory, host string) { w.Change(func() { w.Member(host).Server.Status = "updating" }) }, "server-busy"},
-		"a builder": {func(w *nodesInMemory, _ string) {
-			w.Config.Fleets[0].Groups[0].Spec.GithubRunner = &fleet.GithubRunner{}
-		}, "host-may-be-busy"},
-		"a dead host under another name": {func(w *nodesInMemory, host string) {
-			w.EndPods(host)
-			w.dies([]string{host})
-			w.Change(func() { m := w.Member(host); m.Away, m.Server.Name = true, "by-hand" })
-		}, "server-not-verified"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-				host := w.atWork(t)[0]
-				id := w.Member(host).Server.ID
-				n := w.requests(enginetest.Fault{})
-				tc.change(w, host)
-				if a, _ := w.restarts(t, id); a.Refusal == nil || a.Refusal.Code.String() != tc.code || *n > 0 {
-					t.Errorf("%+v, %d requests", a.Refusal, *n)
-				}
-			})
-		})
-	}
-}
-
-// TestRebootLooksAgain: a server that changed since the plan is not restarted, and a host that shows another key afterwards is not
-// waited for.
-func TestRebootLooksAgain(t *testing.T) {
-	t.Parallel()
 	for name, tc := range map[string]struct {
 		at       string
-		change   func(w *nodesInMemory, m *enginetest.Machine)
-		restarts int
+		is       func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault
+		requests int
+		waits    bool // until it gives up
 	}{
-		"renamed":     {"get", func(w *nodesInMemory, m *enginetest.Machine) { w.Change(func() { m.Server.Name = "by-hand" }) }, 0},
-		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) { w.Reinstall(m) }, 1},
+		"denied":   {"reboot", answers(enginetest.Fault{Err: inventory.ErrDenied}), 1, false},
+		"received": {"reboot", answers(enginetest.Fault{Err: enginetest.ErrLost, Applied: true}), 1, true},
+		"renamed": {"get", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
+			return around(false, func() { w.Change(func() { m.Server.Name = "by-hand" }) })
+		}, 0, false},
+		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
+			return around(false, func() { w.Reinstall(m) })
+		}, 1, false},
 	} {
-		inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
-			host := w.atWork(t)[0]
-			m, restarts, began := w.Member(host), 0, time.Now()
-			w.OnCall = func(c enginetest.Call) enginetest.Fault {
-				if c.What == "reboot" {
-					restarts++
+		parallel(t, name, func(t *testing.T) {
+			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				host := w.atWork(t)[0]
+				m, requests, began := w.Member(host), 0, time.Now()
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
+					if c.What == "reboot" {
+						requests++
+					}
+					if c.What == tc.at {
+						return tc.is(w, m)
+					}
+					return enginetest.Fault{}
 				}
-				if c.What == tc.at {
-					return enginetest.Fault{Before: func() { tc.change(w, m) }}
+				if _, r := w.restarts(t, host); requests != tc.requests || len(r.Failures) != 1 || time.Since(began) > engine.DefaultReboot && !tc.waits {
+					t.Errorf("%d requests in %s, failures %+v", requests, time.Since(began), r.Failures)
 				}
-				return enginetest.Fault{}
-			}
-			if _, r := w.restarts(t, host); restarts != tc.restarts || len(r.Failures) != 1 || time.Since(began) > engine.DefaultReboot {
-				t.Errorf("%s: %d restarts in %s, failures %+v", name, restarts, time.Since(began), r.Failures)
-			}
+			})
 		})
 	}
 }

@@ -20,13 +20,7 @@ func (w *nodesInMemory) releasing(t *testing.T, onCall func(*enginetest.Machine,
 	p := planned(t, w.engine)
 	m = w.Member(p.Hosts[slices.IndexFunc(p.Hosts, func(h plan.Host) bool { return h.Leaves })].Server.ID)
 	var erases atomic.Bool
-	emit := w.engine.Emit
-	w.engine.Emit = func(ev engine.Event) {
-		emit(ev)
-		if ev.Type == engine.Started && ev.Action.Kind == plan.ReinstallServer {
-			erases.Store(true)
-		}
-	}
+	w.begins(plan.ReinstallServer, func() { erases.Store(true) })
 	w.OnCall = func(c enginetest.Call) enginetest.Fault {
 		if !erases.Load() {
 			return enginetest.Fault{}
@@ -38,6 +32,14 @@ func (w *nodesInMemory) releasing(t *testing.T, onCall func(*enginetest.Machine,
 	}
 	r, _ = applying(t, t.Context(), w.engine, p) // the run may die
 	return m, requests, r
+}
+
+// around is what happens before or behind a call.
+func around(behind bool, happens func()) enginetest.Fault {
+	if behind {
+		return enginetest.Fault{After: happens}
+	}
+	return enginetest.Fault{Before: happens}
 }
 
 // TestEraseLooksAgain: a host that changes between the plan and its erase is not erased, up to the last moment.
@@ -57,8 +59,7 @@ func TestEraseLooksAgain(t *testing.T) {
 		"renamed":                      {"probe", true, set(func(m *enginetest.Machine) { m.Server.Name = "kept" })},
 		"another run pinned a new key": {"probe", true, func(w *nodesInMemory, m *enginetest.Machine) { w.Unpin(); w.Reinstall(m); w.Pin(m, m.Server.Name) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
 				done := false
 				_, requests, r := w.releasing(t, func(m *enginetest.Machine, c enginetest.Call) enginetest.Fault {
@@ -69,10 +70,8 @@ func TestEraseLooksAgain(t *testing.T) {
 					case tc.change == nil:
 						return enginetest.Fault{Garbled: true}
 					}
-					if done = true; tc.behind {
-						return enginetest.Fault{After: change}
-					}
-					return enginetest.Fault{Before: change}
+					done = true
+					return around(tc.behind, change)
 				})
 				if requests > 0 || len(r.Failures) != 1 {
 					t.Errorf("%d requests to erase it, failures %+v", requests, r.Failures)
@@ -90,8 +89,7 @@ func TestNotErased(t *testing.T) {
 		"the same key as before":      func(*nodesInMemory, *enginetest.Machine) {},
 		"still has files of macfleet": func(w *nodesInMemory, m *enginetest.Machine) { w.Reinstall(m) },
 	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, says, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
 				asked := false
 				m, _, r := w.releasing(t, func(m *enginetest.Machine, c enginetest.Call) enginetest.Fault {
@@ -118,18 +116,16 @@ func TestNotErased(t *testing.T) {
 func TestErasedOnce(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]time.Duration{"reinstalling": 0, "empty": 2 * enginetest.InstallTime} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
 				asked := 0
 				m, _, _ := w.releasing(t, func(_ *enginetest.Machine, c enginetest.Call) enginetest.Fault {
-					if c.What != "reinstall" {
-						return enginetest.Fault{}
+					if c.What == "reinstall" {
+						if asked++; asked == 1 {
+							return enginetest.Fault{After: func() { w.Die(errDied) }}
+						}
 					}
-					if asked++; asked > 1 {
-						return enginetest.Fault{}
-					}
-					return enginetest.Fault{After: func() { w.Die(errDied) }}
+					return enginetest.Fault{}
 				})
 				w.Die(nil)
 				time.Sleep(later)

@@ -24,44 +24,32 @@ import (
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	for _, incident := range []string{"cut-connection-during-pf", "reboot-during-undo"} {
-		t.Run(incident, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, incident, func(t *testing.T) {
 			w, e, host := firewalled(t, nil)
-			machine, err := w.Mac(host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			machine := macOf(t, w, host)
 			e.Hosts = fastClock(t, w, machine)
 			before := firewall(t, machine)
-			if err := w.Inject(host, incident); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Inject(host, incident))
 			if said := codesOf(planned(t, e), host); len(said) > 0 {
 				t.Errorf("before rules change it says %q", said)
 			}
 			group := &e.Config.Fleets[0].Groups[0]
 			group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
 			r := apply(t, e)
-			var failed *hosts.Error
-			if r.Converged() || len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code.String() != "rolled-back" {
+			if r.Converged() || len(r.Failures) != 1 || !hasCode(r.Failures[0].Err, "rolled-back") {
 				t.Fatalf("failures %v", r.Failures)
 			}
 			if after := firewall(t, machine); after != before {
 				t.Errorf("the host has\n%s\nand had\n%s", after, before)
 			}
 			p := planned(t, e)
-			if len(p.Actions) != 1 {
-				t.Fatalf("the next plan has %d actions", len(p.Actions))
-			}
-			if a := p.Actions[0]; a.Origin != (plan.Origin{Pending: true}) || a.Reason.Code.String() != "config-changed" {
-				t.Errorf("no one edited anything, and the next plan says %+v, %+v", a.Origin, a.Reason)
+			if len(p.Actions) != 1 || p.Actions[0].Origin != (plan.Origin{Pending: true}) || p.Actions[0].Reason.Code.String() != "config-changed" {
+				t.Errorf("no one edited anything, and the next plan says %+v", p.Actions)
 			}
 			if said := codesOf(p, host); !slices.Contains(said, "warning rolled-back") {
 				t.Errorf("the next plan says %q", said)
 			}
-			if err := w.Heal(host, incident); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Heal(host, incident))
 			converges(t, e)
 			if said := codesOf(planned(t, e), host); len(said) > 0 {
 				t.Errorf("after all is well it says %q", said)
@@ -77,12 +65,9 @@ func TestRollbackUnderAPod(t *testing.T) {
 	declares(t, 4, "a first firewall and a change of it fail, and both are repeated")
 	const incident = "cut-connection-during-pf"
 	w, e, host := longNode(t, nodes(1))
-	n := &network{T: t, w: w, e: e, host: host}
-	var err error
-	n.mac, err = w.Mac(host)
-	n.must(err)
-	n.must(w.SetSwitch(host, "full-load-nat", "broken"))
-	n.must(w.RunPod(host, "default", "job"))
+	n := &network{T: t, w: w, e: e, host: host, mac: macOf(t, w, host)}
+	must(t, w.SetSwitch(host, "full-load-nat", "broken"))
+	must(t, w.RunPod(host, "default", "job"))
 	n.runs(true)
 	n.mac.Watch(n.look)
 	e.Hosts = fastClock(t, w, n.mac)
@@ -90,11 +75,10 @@ func TestRollbackUnderAPod(t *testing.T) {
 	for _, block := range [][]string{{"10.0.0.0/8"}, {"10.0.0.0/8", "172.16.0.0/12"}} {
 		spec.VMFirewall = &fleet.VMFirewall{Block: block}
 		*spec = spec.WithDefaults()
-		n.must(w.Inject(host, incident))
+		must(t, w.Inject(host, incident))
 		before := firewall(t, n.mac)
 		r := apply(t, e)
-		var failed *hosts.Error
-		if len(r.Failures) != 1 || !errors.As(r.Failures[0].Err, &failed) || failed.Code.String() != "rolled-back" {
+		if len(r.Failures) != 1 || !hasCode(r.Failures[0].Err, "rolled-back") {
 			t.Fatalf("%v: failures %v", block, r.Failures)
 		}
 		if after := firewall(t, n.mac); after != before {
@@ -103,7 +87,7 @@ func TestRollbackUnderAPod(t *testing.T) {
 		if online, err := n.mac.GuestsOnline(); err != nil || !online {
 			t.Errorf("%v: the virtual machine has no network, %v", block, err)
 		}
-		n.must(w.Heal(host, incident))
+		must(t, w.Heal(host, incident))
 		converges(t, e)
 	}
 	if len(n.cut) > 0 || n.called("pfctl -f") > 0 {
@@ -135,23 +119,15 @@ func firewall(t *testing.T, machine *mac.Machine) string {
 	t.Helper()
 	const script = "pfctl -sr; pfctl -a macfleet -sr; pfctl -a macfleet -t vm_sources -T show; pfctl -a macfleet -t blocked_dst -T show; " +
 		"cat /etc/pf.conf /etc/pf.anchors/macfleet; ls /etc/macfleet/undo/armed* /etc/macfleet/undo/undoing* 2>/dev/null"
-	result, err := machine.Run(t.Context(), "root", script)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(result.Stdout)
+	return printed(t, machine, script)
 }
 
 // fleetKey is the key by which a world's configuration logs in.
 func fleetKey(t *testing.T, w *sandbox.World) ssh.Signer {
 	t.Helper()
 	pem, err := w.SSHKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := hosts.ParsePrivateKey(pem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signer
 }

@@ -17,9 +17,7 @@ import (
 func forms(t *testing.T, password string) map[string]string {
 	t.Helper()
 	encoded, err := kcpassword.Encode([]byte(password))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one, two, big := sha1.Sum([]byte(password)), sha256.Sum256([]byte(password)), sha512.Sum512([]byte(password))
 	return map[string]string{"the password": password, "in base64": base64.StdEncoding.EncodeToString([]byte(password)),
 		"in hex": hex.EncodeToString([]byte(password)), "as in kcpassword": string(encoded), "as in kcpassword, in base64": base64.StdEncoding.EncodeToString(encoded)[:12],
@@ -35,10 +33,7 @@ func TestPasswordsShowNowhere(t *testing.T) {
 	w, _ := world(t, 3)
 	e := run(t, w, hostCore("production", 1))
 	host := planned(t, e).Hosts[0].Server.ID
-	machine, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	machine := macOf(t, w, host)
 	var mu sync.Mutex
 	var seen strings.Builder
 	machine.Watch(func(argv []string, environ map[string]string) {
@@ -51,31 +46,23 @@ func TestPasswordsShowNowhere(t *testing.T) {
 	})
 	converges(t, e)
 	for _, incident := range []string{"sealed-kcpassword", "no-gui-session", "stale-kcpassword-no-session"} {
-		if err := w.Inject(host, incident); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, w, host, incident)
 		converges(t, e)
 	}
 	if err := machine.Remove("/etc/macfleet/kcpassword"); err != nil { // the host tries the password in the file itself
 		t.Fatal(err)
 	}
-	if err := w.Inject(host, "no-gui-session"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Inject(host, "no-gui-session"))
 	e.Passwords = nil
 	converges(t, e)
 	marker, err := machine.ReadFile("/etc/macfleet/host.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen.Write(marker)
 	if seen.Len() < 10_000 {
 		t.Fatalf("only %d bytes were seen", seen.Len())
 	}
 	password, err := machine.Password()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for form, text := range forms(t, password) {
 		if strings.Contains(seen.String(), text) {
 			t.Errorf("%s was expected to be seen", form)

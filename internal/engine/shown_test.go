@@ -18,27 +18,17 @@ import (
 func shownAlike(t *testing.T, p *plan.Plan) {
 	t.Helper()
 	content, err := wire.NewPlanFile(p).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f, err := wire.DecodePlanFile(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(shown(t, p), shown(t, f.Plan)); diff != "" {
 		t.Errorf("the plan file shows another plan (-plan +file):\n%s", diff)
-	}
-	var b bytes.Buffer
-	if err := wire.Write(&b, f.Shown(time.Now())); err != nil {
-		t.Fatal(err)
 	}
 	var d struct {
 		Plan json.RawMessage `json:"plan"`
 	}
-	if err := json.Unmarshal(b.Bytes(), &d); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(indented(t, document(t, p)), indented(t, d.Plan)); diff != "" {
+	must(t, json.Unmarshal(document(t, f.Shown(time.Now())), &d))
+	if diff := cmp.Diff(indented(t, document(t, wire.PlanOf(p))), indented(t, d.Plan)); diff != "" {
 		t.Errorf("show --json has another plan (-plan +file):\n%s", diff)
 	}
 }
@@ -50,29 +40,21 @@ func shown(t *testing.T, p *plan.Plan) string {
 	view.NewText(&b, 0, false).Plan(p, view.PlanForm{Full: true})
 	view.NewText(&b, 0, false).Plan(p, view.PlanForm{})
 	m, err := view.NewMarkdown(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Plan(&b, p); err != nil {
-		t.Fatal(err)
-	}
-	return b.String() + string(document(t, p))
+	must(t, err)
+	must(t, m.Plan(&b, p))
+	return b.String() + string(document(t, wire.PlanOf(p)))
 }
 
-func document(t *testing.T, p *plan.Plan) []byte {
+func document(t *testing.T, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := wire.Write(&b, wire.PlanOf(p)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wire.Write(&b, v))
 	return b.Bytes()
 }
 
 func indented(t *testing.T, content []byte) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, bytes.TrimSpace(content), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&b, bytes.TrimSpace(content), "", " "))
 	return b.String()
 }

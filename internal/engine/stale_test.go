@@ -45,26 +45,17 @@ func TestStaleKcpassword(t *testing.T) {
 			// The old one is tried out of the file, and then as one that the provider reports: no note says that these are the same.
 			func(old string) known { return known{"not-this-one", old} }, 3},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			w, e := converged(t, 4, hostCore("production", 2))
+		parallel(t, tc.name, func(t *testing.T) {
+			w, e := converged(t, 3, hostCore("production", 1))
 			right := e.Passwords
 			host := planned(t, e).Hosts[0].Name
-			machine, err := w.Mac(host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			machine := macOf(t, w, host)
 			old, err := machine.Password()
-			if err == nil {
-				err = w.Inject(host, tc.incident)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			inject(t, w, host, tc.incident)
 			before := len(tries(t, machine))
 			e.Passwords = tc.known(old)
-			said := codesOf(planned(t, e), host)
-			if !slices.Equal(said, []string{tc.before}) {
+			if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{tc.before}) {
 				t.Errorf("it says %q", said)
 			}
 			for n := range 2 {
@@ -73,17 +64,13 @@ func TestStaleKcpassword(t *testing.T) {
 					t.Errorf("apply %d: left %q, failures %v", n, left, r.Failures)
 				}
 			}
-			wrong := 0
 			for _, try := range tries(t, machine)[before:] {
-				if !try.Right {
-					wrong++
-				}
 				if try.Tool == "loginwindow" {
 					t.Errorf("loginwindow was shown the file: %+v", try)
 				}
 			}
 			screen, err := machine.Screen()
-			if err != nil || screen.Sealed || wrong != tc.wrong {
+			if wrong := wrongTries(t, machine); err != nil || screen.Sealed || wrong != tc.wrong {
 				t.Errorf("%d wrong tries, %+v, %v", wrong, screen, err)
 			}
 			e.Passwords = right
@@ -102,22 +89,14 @@ func TestWithheldPasswordIsNotNeeded(t *testing.T) {
 	for _, forgets := range []bool{false, true} {
 		w, e := converged(t, 3, hostCore("production", 1))
 		host := planned(t, e).Hosts[0].Name
-		machine, err := w.Mac(host)
-		if err == nil && forgets {
-			err = machine.Remove("/etc/macfleet/kcpassword")
-		}
-		if err == nil && forgets {
-			err = w.SetSwitch(host, "password-set-time", "not-told")
-		}
-		if err != nil {
-			t.Fatal(err)
+		if forgets {
+			must(t, macOf(t, w, host).Remove("/etc/macfleet/kcpassword"))
+			must(t, w.SetSwitch(host, "password-set-time", "not-told"))
 		}
 		if said := codesOf(planned(t, e), host); len(said) > 0 {
 			t.Errorf("forgets %t: it says %q", forgets, said)
 		}
-		if err := w.Inject(host, "dead-loginwindow"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Inject(host, "dead-loginwindow"))
 		e.Passwords = known(nil)
 		converges(t, e)
 	}

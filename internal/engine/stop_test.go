@@ -53,12 +53,7 @@ func TestLeftAtOnce(t *testing.T) {
 		left := errors.New("left")
 		ctx, leave := context.WithCancelCause(t.Context())
 		defer leave(nil)
-		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
-			if c.What == "RunChange" {
-				f.Before = func() { leave(left) }
-			}
-			return f
-		}
+		w.OnCall = faultAt("RunChange", enginetest.Fault{Before: func() { leave(left) }})
 		r, err := applying(t, ctx, w.engine, p)
 		if !errors.Is(err, left) || len(r.Failures) != 1 {
 			t.Fatalf("result %+v, error %v", r, err)

@@ -75,9 +75,7 @@ func runTailnet(t *testing.T, w *sandbox.World, c *fleet.Config, e *engine.Engin
 func tidyTailnet(t *testing.T, w *sandbox.World, n int) {
 	t.Helper()
 	all, err := w.Tailnet().Devices()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := make(map[string]bool)
 	for _, d := range all {
 		if names[d.Name] = true; d.Name != d.HostName || !d.Connected || !slices.Equal(d.Tags, []string{"tag:macmini"}) {
@@ -93,29 +91,22 @@ func tidyTailnet(t *testing.T, w *sandbox.World, n int) {
 	}
 }
 
-// TestTailnet: Nodes join and serve metrics in the tailnet; the next plan is empty; then they leave, and nothing is left, neither on
-// the hosts nor in the tailnet.
+// TestTailnet: a Node joins and serves metrics in the tailnet; the next plan is empty; then it leaves, and nothing is left, neither on
+// the host nor in the tailnet.
 func TestTailnet(t *testing.T) {
 	t.Parallel()
-	c := nodes(2)
-	w, _ := converged(t, 4, c)
+	c := nodes(1)
+	w, _ := converged(t, 3, c)
 	before := traces(t, w)
 	inTailnet(c)
 	e := runTailnet(t, w, c, runNodes(t, w, c), nil)
 	converges(t, e)
-	tidyTailnet(t, w, 2)
-	if p := planned(t, e); len(p.Actions) > 0 {
-		t.Errorf("the next plan has %+v", p.Actions)
-	}
-	for _, h := range planned(t, e).Hosts {
-		m, err := w.Mac(h.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := m.Tailscale()
-		if err != nil || s.Exporter != s.Address+":9100" || s.KubeletIP != s.Address || s.Backend != "Running" || h.Device == nil || h.Device.ID != s.ID {
-			t.Errorf("%s: %+v, %v, device %+v", h.Name, s, err, h.Device)
-		}
+	tidyTailnet(t, w, 1)
+	p := planned(t, e)
+	h := p.Hosts[0]
+	s, err := macOf(t, w, h.Name).Tailscale()
+	if err != nil || s.Exporter != s.Address+":9100" || s.KubeletIP != s.Address || s.Backend != "Running" || h.Device == nil || h.Device.ID != s.ID || len(p.Actions) > 0 {
+		t.Errorf("%+v, %v, device %+v, the next plan has %+v", s, err, h.Device, p.Actions)
 	}
 	outOfTailnet(c)
 	converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
@@ -129,20 +120,9 @@ func TestTailnet(t *testing.T) {
 func traces(t *testing.T, w *sandbox.World) []string {
 	t.Helper()
 	var all []string
-	hosts, err := w.Hosts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range hosts {
-		m, err := w.Mac(h.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, err := m.Run(t.Context(), "root", "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1 | grep -v '^runs$'")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, strings.Split(h.Name+"\n"+string(said.Stdout), "\n")...)
+	for _, name := range names(t, w) {
+		said := printed(t, macOf(t, w, name), "ls -a /Library/LaunchDaemons /Library /usr/local/bin /usr/local/lib/macfleet /usr/local/lib/macfleet/artifacts /etc/macfleet /etc/macfleet/pending /etc/resolver /var/log /var/run 2>&1 | grep -v '^runs$'")
+		all = append(all, strings.Split(name+"\n"+said, "\n")...)
 	}
 	return all
 }
@@ -154,13 +134,10 @@ func TestTailnetIncidents(t *testing.T) {
 		if !row.ofTailnet {
 			continue
 		}
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, row.name, func(t *testing.T) {
 			w, e := converged(t, 4, inTailnet(nodes(2)))
 			one, two := members(t, w)[0], members(t, w)[1]
-			if err := w.Inject(one, row.name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Inject(one, row.name))
 			p := planned(t, e)
 			shownAlike(t, p)
 			if said := codesOf(p, two); len(said) > 0 {
@@ -174,13 +151,10 @@ func TestTailnetIncidents(t *testing.T) {
 				t.Errorf("it says %q, want %q", said, want)
 			}
 			row.after(t, e, one)
-			if strings.HasPrefix(row.does, "repairs") {
-				tidyTailnet(t, w, 2)
+			if !strings.HasPrefix(row.does, "repairs") {
+				must(t, w.Heal(one, row.name))
+				converges(t, e)
 			}
-			if err := w.Heal(one, row.name); err != nil {
-				t.Fatal(err)
-			}
-			converges(t, e)
 			tidyTailnet(t, w, 2)
 		})
 	}
@@ -194,31 +168,22 @@ func TestWholeTailnetIncidents(t *testing.T) {
 		t.Errorf("documented are %d incidents, simulated %d", len(rows), len(sandbox.TailnetAccountIncidents()))
 	}
 	for _, incident := range sandbox.TailnetAccountIncidents() {
-		t.Run(incident.Name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, incident.Name, func(t *testing.T) {
 			c := inTailnet(nodes(1))
 			c.Tailnet.DeviceBudget = 50
 			c.Fleets[0].Groups[0].Spec.Power = (&fleet.Spec{Power: &fleet.Power{}}).WithDefaults().Power
 			w, _ := converged(t, 4, c)
 			first := member(t, w)
-			if err := w.Inject(first, "sleep-enabled"); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Inject(sandbox.Tailnet, incident.Name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Inject(first, "sleep-enabled"))
+			must(t, w.Inject(sandbox.Tailnet, incident.Name))
 			c.Fleets[0].Groups[0].Replicas = 2
 			e := runTailnet(t, w, c, runNodes(t, w, c), nil)
 			r, err := applying(t, t.Context(), e, planned(t, e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			p := planned(t, e)
 			text := strings.Join(append(said(p, nil), failed(r)...), "\n")
 			for _, h := range p.Hosts {
-				for _, warning := range h.Warnings {
-					text += "\n" + warning.Code.String()
-				}
+				text += strings.Join(codesOf(p, h.Name), "\n")
 			}
 			if !strings.Contains(text, incident.Name) {
 				t.Errorf("it says %q", text)
@@ -230,9 +195,7 @@ func TestWholeTailnetIncidents(t *testing.T) {
 			if got := len(members(t, w)); joined != (got == 2) {
 				t.Errorf("%d members", got)
 			}
-			if err := w.Heal(sandbox.Tailnet, incident.Name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Heal(sandbox.Tailnet, incident.Name))
 			converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))
 			tidyTailnet(t, w, 2)
 		})
@@ -247,14 +210,16 @@ func members(t *testing.T, w *sandbox.World) []string {
 
 // tailnetScenes are changes of a host in a tailnet: an incident before, and the configuration that is applied.
 var tailnetScenes = map[string]struct {
-	before, apply func(*fleet.Config) *fleet.Config // nil: as it is
+	before, apply func(*fleet.Config) *fleet.Config
 	incident      string
 	devices       int
 }{
-	"joins":   {apply: inTailnet, devices: 1},
-	"rejoins": {before: inTailnet, incident: "device-deleted", devices: 1},
-	"leaves":  {before: inTailnet, apply: outOfTailnet},
+	"joins":   {asItIs, inTailnet, "", 1},
+	"rejoins": {inTailnet, asItIs, "device-deleted", 1},
+	"leaves":  {inTailnet, outOfTailnet, "", 0},
 }
+
+func asItIs(c *fleet.Config) *fleet.Config { return c }
 
 // TestTailnetInterrupted interrupts each change anywhere: at each command and tool on the host, and before and behind each request to
 // the control server. The next run converges. Then there is no device twice, and no key that still works.
@@ -263,25 +228,15 @@ func TestTailnetInterrupted(t *testing.T) {
 	scenes, kinds := slices.Sorted(maps.Keys(tailnetScenes)), slices.Sorted(maps.Keys(bakerInterruptions()))
 	for _, row := range pairs(t, len(scenes), len(kinds)) {
 		name, s := kinds[row[1]], tailnetScenes[scenes[row[0]]]
-		t.Run(scenes[row[0]]+", "+name, func(t *testing.T) {
-			t.Parallel()
-			c := hostCore("production", 1)
-			if s.before != nil {
-				s.before(c)
-			}
+		parallel(t, scenes[row[0]]+", "+name, func(t *testing.T) {
+			c := s.before(hostCore("production", 1))
 			before := prepared(t, 3, c)
 			w := opened(t, before)
 			if s.incident != "" {
-				if err := w.Inject(member(t, w), s.incident); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Inject(member(t, w), s.incident))
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if s.apply != nil {
-				s.apply(c)
-			}
+			must(t, w.Close())
+			s.apply(c)
 			shares := 12 // a join runs hundreds of commands, most of them reads
 			if strings.Contains(name, "request") {
 				shares = 1
@@ -312,23 +267,16 @@ func TestDevicesOfOthersStay(t *testing.T) {
 	w, _ := converged(t, 3, c)
 	const gone, others = "acme-production-macos-m2-00000", "acme-production-macos-m2-11111"
 	for name, tag := range map[string]string{gone: "tag:macmini", others: "tag:other"} {
-		if err := w.Tailnet().Add(name, tag); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Tailnet().Edit(name, func(d tailnet.Device) *tailnet.Device { d.Connected = false; return &d }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Tailnet().Add(name, tag))
+		must(t, w.Tailnet().Edit(name, func(d tailnet.Device) *tailnet.Device { d.Connected = false; return &d }))
 	}
 	converges(t, runTailnet(t, w, c, run(t, w, c), nil))
 	all, err := w.Tailnet().Devices()
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	has := func(name string) bool {
+		return slices.ContainsFunc(all, func(d tailnet.Device) bool { return d.Name == name })
 	}
-	var left []string
-	for _, d := range all {
-		left = append(left, d.Name)
-	}
-	if slices.Contains(left, gone) || !slices.Contains(left, others) {
-		t.Errorf("the tailnet has %q", left)
+	if has(gone) || !has(others) {
+		t.Errorf("the tailnet has %+v", all)
 	}
 }

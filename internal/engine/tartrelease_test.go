@@ -7,30 +7,39 @@ import (
 	"testing"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/sandbox/mac"
 )
+
+// withTart gives a host that is a Node, and the Tart that is configured on it.
+func withTart(t *testing.T) (*engine.Engine, string, *mac.Machine, *fleet.Tart) {
+	t.Helper()
+	c := nodes(1)
+	w, e, host := longNode(t, c)
+	e.Run = named("sam", 1) // whose cordons are opened again
+	return e, host, macOf(t, w, host), c.Fleets[0].Groups[0].Spec.Tart
+}
+
+// printed is what a command prints as root.
+func printed(t *testing.T, m *mac.Machine, script string) string {
+	t.Helper()
+	said, err := m.Run(t.Context(), "root", script)
+	must(t, err)
+	return string(said.Stdout)
+}
 
 // TestTartReleases: what counts of a release of Tart is that it runs and may run virtual machines. Releases up to 2.31
 // have no sealed resources, so codesign finds them invalid, and they run. 2.33.0 was valid, and macOS killed it.
 func TestTartReleases(t *testing.T) {
 	t.Parallel()
 	declares(t, 8, "each release is installed over the one before")
-	c := nodes(1)
-	w, e := converged(t, 3, c)
-	e.Run = named("sam", 1) // whose cordons are opened again
-	tart := c.Fleets[0].Groups[0].Spec.Tart
+	e, host, m, tart := withTart(t)
 	tart.Artifact = sample("tart", "2.31.0", "tart-2.31.0.tar.gz")
 	converges(t, e)
-	host := planned(t, e).Hosts[0].Name
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := m.StartVM("sample"); err != nil {
 		t.Errorf("the unsealed release runs no virtual machine: %v", err)
 	}
-	if err := m.RemoveVM("sample"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.RemoveVM("sample"))
 
 	for _, tc := range []struct{ version, file, says string }{
 		{"2.33.0", "tart-2.33.0-amfi.tar.gz", "failed with exit code 137, though its signature is valid; macOS rejects some releases, such as 2.33.0"},
@@ -42,11 +51,7 @@ func TestTartReleases(t *testing.T) {
 		if len(r.Failures) == 0 || !strings.Contains(r.Failures[0].Err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q", tc.file, r.Failures, tc.says)
 		}
-		said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version; ls -A /usr/local/lib")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(said.Stdout); !strings.HasPrefix(got, "2.31.0\n") || strings.Contains(got, ".tart.") {
+		if got := printed(t, m, "/usr/local/bin/tart --version; ls -A /usr/local/lib"); !strings.HasPrefix(got, "2.31.0\n") || strings.Contains(got, ".tart.") {
 			t.Errorf("%s leaves\n%s", tc.file, got)
 		}
 	}
@@ -61,9 +66,7 @@ func TestTartReleases(t *testing.T) {
 		if said := codesOf(planned(t, e), host); len(said) > 0 {
 			t.Errorf("%s: it says %q", tc.version, said)
 		}
-		if err := m.Remove("/usr/local/lib/tart.app/Contents/" + tc.remove); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Remove("/usr/local/lib/tart.app/Contents/"+tc.remove))
 		if said := codesOf(planned(t, e), host); !slices.Equal(said, []string{"drift tart-edited"}) {
 			t.Errorf("%s without %s: it says %q", tc.version, tc.remove, said)
 		}
@@ -77,20 +80,10 @@ func TestTartReleases(t *testing.T) {
 func TestProtectedBundle(t *testing.T) {
 	t.Parallel()
 	declares(t, 6, "what one install leaves is found by the next")
-	c := nodes(1)
-	w, e := converged(t, 3, c)
-	e.Run = named("sam", 1) // whose cordons are opened again
-	tart := c.Fleets[0].Groups[0].Spec.Tart
-	host := planned(t, e).Hosts[0].Name
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, host, m, tart := withTart(t)
 	protect := func(how string) {
 		t.Helper()
-		if err := m.SetSwitch("app-management", how); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.SetSwitch("app-management", how))
 		if _, err := m.Run(t.Context(), "m1", "/usr/local/bin/tart --version"); err != nil {
 			t.Fatal(err)
 		}
@@ -110,25 +103,20 @@ func TestProtectedBundle(t *testing.T) {
 	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "allow full disk access for remote users") {
 		t.Errorf("failures %v", r.Failures)
 	}
-	said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version")
-	if err != nil || string(said.Stdout) != "2.34.0\n" {
-		t.Errorf("it runs %q, %v", said.Stdout, err)
+	if got := printed(t, m, "/usr/local/bin/tart --version"); got != "2.34.0\n" {
+		t.Errorf("it runs %q", got)
 	}
 	// A bundle that was never launched can be moved aside, and the new one was launched when it was tried.
-	if err := errors.Join(m.SetSwitch("app-management", "off"), m.Remove("/usr/local/lib/macfleet/tart.receipt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(m.SetSwitch("app-management", "off"), m.Remove("/usr/local/lib/macfleet/tart.receipt")))
 	tart.Artifact = release("2.34.0")
 	converges(t, e)
 	tart.Artifact = release("2.35.0")
-	if err := m.SetSwitch("app-management", "all"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.SetSwitch("app-management", "all"))
 	if r := apply(t, e); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "does not let macfleet replace") {
 		t.Errorf("failures %v", r.Failures)
 	}
-	if said, err := m.Run(t.Context(), "root", "/usr/local/bin/tart --version"); err != nil || string(said.Stdout) != "2.34.0\n" {
-		t.Errorf("it runs %q, %v", said.Stdout, err)
+	if got := printed(t, m, "/usr/local/bin/tart --version"); got != "2.34.0\n" {
+		t.Errorf("it runs %q", got)
 	}
 	protect("off")
 	converges(t, e)

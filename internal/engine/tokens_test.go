@@ -15,40 +15,25 @@ func TestTokenOutlivesARefusedRestart(t *testing.T) {
 	t.Parallel()
 	w, e := converged(t, 3, nodes(1))
 	host := planned(t, e).Hosts[0].Name
-	m, err := w.Mac(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := macOf(t, w, host)
 	before, err := e.Cluster.Token(t.Context(), host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Cluster.RenewToken(t.Context(), host); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = e.Cluster.RenewToken(t.Context(), host)
+	must(t, err)
 	after, err := e.Cluster.Token(t.Context(), host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const config, pending = "/etc/tart-kubelet/kubeconfig", "/etc/macfleet/pending/tart_kubelet"
 	text, err := m.ReadFile(config)
 	if err != nil || !strings.Contains(string(text), before.Reveal()) || before == after {
 		t.Fatalf("%v, or the host has another token", err)
 	}
-	text = []byte(strings.Replace(string(text), before.Reveal(), after.Reveal(), 1))
-	if err := m.WriteFile(config, text, 501, 20, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.WriteFile(pending, nil, 0, 0, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.WriteFile(config, []byte(strings.Replace(string(text), before.Reveal(), after.Reveal(), 1)), 501, 20, 0o600))
+	must(t, m.WriteFile(pending, nil, 0, 0, 0o644))
 	spent := func() []string {
 		i, _ := planned(t, e).Hosts[0].Identity.Get()
 		return i.Spent
 	}
-	if err := w.Inject(host, "btm-disallowed"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Inject(host, "btm-disallowed"))
 	r := apply(t, e)
 	ends := func(a plan.Action) bool { return a.Kind == plan.RetireTokens }
 	if len(spent()) != 1 || slices.ContainsFunc(r.After.Actions, ends) || len(r.After.Actions) == 0 {
@@ -57,9 +42,7 @@ func TestTokenOutlivesARefusedRestart(t *testing.T) {
 	if n, _ := r.After.Hosts[0].Node.Get(); n.Ready != inventory.Ready {
 		t.Errorf("the Node is %s", n.Ready)
 	}
-	if err := m.AllowItem("dev.macfleet.tart-kubelet"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.AllowItem("dev.macfleet.tart-kubelet"))
 	if r := apply(t, e); !r.Converged() || len(spent()) > 0 {
 		t.Errorf("old tokens %q, failures %+v", spent(), r.Failures)
 	}

@@ -35,27 +35,17 @@ func newNetwork(t *testing.T, switches map[string]string) *network {
 	c.Fleets[0].Groups[0].Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{}}.WithBuiltIn().WithDefaults()
 	n := &network{T: t, w: w, e: run(t, w, c)}
 	n.host = planned(t, n.e).Hosts[0].Server.Name
-	var err error
-	if n.mac, err = w.Mac(n.host); err != nil {
-		t.Fatal(err)
-	}
+	n.mac = macOf(t, w, n.host)
 	for name, value := range switches {
-		n.must(w.SetSwitch(n.host, name, value))
+		must(n.T, w.SetSwitch(n.host, name, value))
 	}
 	const app = "/usr/local/lib/tart.app/Contents/"
 	for _, name := range []string{"MacOS/tart", "Info.plist", "embedded.provisionprofile", "_CodeSignature/CodeResources"} {
-		n.must(n.mac.WriteFile(app+name, []byte("program=tart\nversion=2.32.1\n"), 0, 0, 0o755))
+		must(n.T, n.mac.WriteFile(app+name, []byte("program=tart\nversion=2.32.1\n"), 0, 0, 0o755))
 	}
-	n.must(n.mac.LogIn())
+	must(n.T, n.mac.LogIn())
 	n.mac.Watch(n.look)
 	return n
-}
-
-func (n *network) must(err error) {
-	n.Helper()
-	if err != nil {
-		n.Fatal(err)
-	}
 }
 
 // look notes what the calls of pfctl before this tool have done.
@@ -71,8 +61,8 @@ func (n *network) look(argv []string, _ map[string]string) {
 }
 
 // starts and ends a virtual machine.
-func (n *network) starts(name string) { n.Helper(); n.must(n.mac.StartVM(name)); n.runs(true) }
-func (n *network) ends(name string)   { n.Helper(); n.runs(false); n.must(n.mac.RemoveVM(name)) }
+func (n *network) starts(name string) { n.Helper(); must(n.T, n.mac.StartVM(name)); n.runs(true) }
+func (n *network) ends(name string)   { n.Helper(); n.runs(false); must(n.T, n.mac.RemoveVM(name)) }
 
 func (n *network) runs(yes bool) {
 	n.mu.Lock()
@@ -83,13 +73,11 @@ func (n *network) runs(yes bool) {
 // is compares pf: enabled or not, how many references there are, and how many points of vmnet and of macfleet.
 func (n *network) is(when, want string) {
 	n.Helper()
-	got, err := n.mac.Run(n.Context(), "root", `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | tail -n +3 | wc -l | tr -d ' '
+	got := printed(n.T, n.mac, `pfctl -s info | head -n 1 | cut -d ' ' -f 2; pfctl -s References | tail -n +3 | wc -l | tr -d ' '
 { pfctl -sr; pfctl -sn; } | grep -c internet-sharing; pfctl -sr | grep -c '^anchor "macfleet"'`)
-	online, onlineErr := n.mac.GuestsOnline()
-	if err != nil || onlineErr != nil {
-		n.Fatal(err, onlineErr)
-	}
-	text := strings.Join(strings.Fields(string(got.Stdout)), " ")
+	online, err := n.mac.GuestsOnline()
+	must(n.T, err)
+	text := strings.Join(strings.Fields(got), " ")
 	if online {
 		text += " online"
 	}
@@ -121,17 +109,15 @@ func TestVirtualMachinesKeepTheirNetwork(t *testing.T) {
 		"vmnet needs a reference":  {"vmnet-without-references": "fails"},
 		"it sends nothing":         {"guest-traffic": "none"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			n := newNetwork(t, switches)
-			others := "2"
+			others, three := "2", "3" // references
 			if switches["pf-after-boot"] == "disabled" {
-				others = "1"
+				others, three = "1", "2"
 			}
 			n.starts("one")
 			n.is("before", "Enabled "+others+" 4 0 online")
 			converges(t, n.e)
-			three := map[string]string{"2": "3", "1": "2"}[others]
 			n.is("after the first apply", "Enabled "+three+" 4 1 online")
 			group := &n.e.Config.Fleets[0].Groups[0]
 			group.Spec = fleet.Spec{VMFirewall: &fleet.VMFirewall{Block: []string{"10.0.0.0/8"}}}.WithBuiltIn().WithDefaults()
@@ -182,10 +168,8 @@ func TestFullLoadAfterThePlan(t *testing.T) {
 	n := newNetwork(t, map[string]string{"full-load-nat": "broken"})
 	converges(t, n.e)
 	const text = "scrub-anchor \"com.apple/*\"\nrdr-anchor \"com.apple/*\"\nanchor \"com.apple/*\"\nanchor \"macfleet\"\n"
-	n.must(n.mac.WriteFile("/tmp/rules", []byte(text), 0, 0, 0o644))
-	if _, err := n.mac.Run(n.Context(), "root", "pfctl -f /tmp/rules"); err != nil {
-		t.Fatal(err)
-	}
+	must(n.T, n.mac.WriteFile("/tmp/rules", []byte(text), 0, 0, 0o644))
+	printed(t, n.mac, "pfctl -f /tmp/rules")
 	p := planned(t, n.e)
 	if len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != "stock-anchors-missing" || p.Actions[0].Disruption != plan.NoDisruption {
 		t.Fatalf("%+v", p.Actions)
@@ -211,7 +195,7 @@ func TestFail2banDropsTheAnchor(t *testing.T) {
 	n.starts("one")
 	converges(t, n.e)
 	n.runs(false) // fail2ban itself cuts the network
-	n.must(n.w.Inject(planned(t, n.e).Hosts[0].Name, "fail2ban-reloads-pf"))
+	must(n.T, n.w.Inject(planned(t, n.e).Hosts[0].Name, "fail2ban-reloads-pf"))
 	p := planned(t, n.e)
 	if len(p.Actions) != 1 || p.Actions[0].Reason.Code.String() != "unreferenced-anchor" || !strings.Contains(p.Actions[0].Reason.Text, "fail2ban") || p.Actions[0].Disruption != plan.NoDisruption {
 		t.Fatalf("%+v", p.Actions)

@@ -14,23 +14,15 @@ import (
 func TestWorkBeforeTheErase(t *testing.T) {
 	t.Parallel()
 	for name, planFirst := range map[string]bool{"before the plan": false, "behind the plan": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
 				w.Config.Fleets[0].Groups[0].Replicas = 1
-				w.OnCall = func(c enginetest.Call) enginetest.Fault {
-					if c.What == "reinstall" {
-						return enginetest.Fault{Before: func() { w.Die(errDied) }}
-					}
-					return enginetest.Fault{}
-				}
+				w.OnCall = faultAt("reinstall", enginetest.Fault{Before: func() { w.Die(errDied) }})
 				_, _ = applying(t, t.Context(), w.engine, planned(t, w.engine))
 				w.Die(nil)
 				w.OnCall = nil
 				pins, err := w.Engine().Pins.All()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				i := slices.IndexFunc(pins, func(p plan.Pin) bool { return p.Stage == plan.Wiping })
 				if i < 0 {
 					t.Fatalf("nothing is about to be erased: %+v", pins)
@@ -50,16 +42,10 @@ func TestWorkBeforeTheErase(t *testing.T) {
 					t.Errorf("%s was released under its work", host)
 				}
 				w.EndPods(host)
-				for n := range 2 {
-					if r := apply(t, w.next("later", int64(n+3))); r.Converged() {
-						break
-					}
-				}
+				apply(t, w.next("later", 3))
+				apply(t, w.next("later", 4))
 				if slices.ContainsFunc(w.Machines, func(m *enginetest.Machine) bool { return m.Server.Name == host }) {
 					t.Errorf("%s was not released when it was idle: %s", host, strings.Join(w.Lasting(), "\n"))
-				}
-				for _, what := range w.Wrong() {
-					t.Error(what)
 				}
 			})
 		})
