@@ -2,7 +2,6 @@ package steps_test
 
 import (
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,17 +23,8 @@ func TestMain(m *testing.M) { maintest.Main(m) }
 
 const name = stepstest.Name
 
-// everything wants every step: a block that needs attributes has them, and each other block of the specification has its defaults.
-var everything = func() fleet.Spec {
-	spec := fleet.Spec{Tart: &fleet.Tart{Artifact: stepstest.TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: stepstest.KubeletArtifact()}, GithubRunner: stepstest.GithubRunner(),
-		BuildTools: stepstest.BuildTools(), Disk: &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}, Tailscale: stepstest.Tailscale(), NodeExporter: stepstest.NodeExporter()}
-	for v, i := reflect.ValueOf(&spec).Elem(), 0; i < v.NumField(); i++ {
-		if v.Field(i).IsNil() {
-			v.Field(i).Set(reflect.New(v.Field(i).Type().Elem()))
-		}
-	}
-	return spec
-}()
+// everything wants every step.
+var everything = stepstest.Everything()
 
 // TestUnconfiguredStepsPlanNothing: a step without a block in the configuration plans
 // nothing for a host on which it was never verified, whatever the host answers.

@@ -28,6 +28,18 @@ func TestSafety(t *testing.T) {
 			t.Errorf("%s: %s declares that it changes %s, but: %s", r.File, r.ID(), r.Changes, why)
 		}
 	}
+	reads, err := Reads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, calls := range reads {
+		for _, args := range calls {
+			call := tool + " " + strings.Join(args, " ")
+			if why := undeclared(Nothing, call); why != "" && len(args) > 0 {
+				t.Errorf("the table says that %q changes nothing, but: %s", call, why)
+			}
+		}
+	}
 	for _, c := range []struct {
 		changes Changes
 		text    string

@@ -16,41 +16,53 @@ var tables embed.FS
 
 // Table returns all rows by file and line. An argument @NAME of a row, for a text that is too long for
 // it, is replaced by texts[NAME]; an unknown name is an error.
-func Table(texts map[string]string) ([]Row, error) { return read(tables, texts) }
+func Table(texts map[string]string) ([]Row, error) {
+	rows, _, err := read(tables, func(name string) (string, bool) { text, known := texts[name]; return text, known })
+	return rows, err
+}
 
-func read(fsys fs.FS, texts map[string]string) ([]Row, error) {
+// Reads returns the calls of tools that change nothing, so that a probe may make them: the arguments by the tool's name. After the
+// ones before a last argument * there may be any. Only tools that say which calls these are have an entry.
+func Reads() (map[string][][]string, error) {
+	_, reads, err := read(tables, func(string) (string, bool) { return "", true })
+	return reads, err
+}
+
+func read(fsys fs.FS, text func(name string) (string, bool)) ([]Row, map[string][][]string, error) {
 	names, err := fs.Glob(fsys, "table/*.conf")
 	if err != nil {
-		return nil, fmt.Errorf("list the conformance table: %w", err)
+		return nil, nil, fmt.Errorf("list the conformance table: %w", err)
 	}
 	var rows []Row
+	reads := make(map[string][][]string)
 	known := make(map[string]string)
 	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
+		content, err := fs.ReadFile(fsys, name)
 		if err != nil {
-			return nil, fmt.Errorf("read the conformance table: %w", err)
+			return nil, nil, fmt.Errorf("read the conformance table: %w", err)
 		}
-		r := reader{file: path.Base(name), texts: texts}
-		if err := r.read(string(text)); err != nil {
-			return nil, fmt.Errorf("read the conformance table: %s:%d: %w", name, r.line, err)
+		r := reader{file: path.Base(name), text: text, reads: reads}
+		if err := r.read(string(content)); err != nil {
+			return nil, nil, fmt.Errorf("read the conformance table: %s:%d: %w", name, r.line, err)
 		}
 		for _, row := range r.rows {
 			if at, twice := known[row.ID()]; twice {
-				return nil, fmt.Errorf("read the conformance table: %s and %s have the same name, %q", at, row.File, row.ID())
+				return nil, nil, fmt.Errorf("read the conformance table: %s and %s have the same name, %q", at, row.File, row.ID())
 			}
 			known[row.ID()] = row.File
 		}
 		rows = append(rows, r.rows...)
 	}
-	return rows, nil
+	return rows, reads, nil
 }
 
 // reader reads one file. Lines above a tool's first row apply to all its rows.
 type reader struct {
 	file     string
-	texts    map[string]string
+	text     func(name string) (string, bool)
 	line     int
 	rows     []Row
+	reads    map[string][][]string
 	defaults Row
 	row      *Row // nil above the first row
 }
@@ -99,6 +111,12 @@ func (r *reader) enter(key string, sign byte, value string) error {
 		return nil
 	case "source", "needs", "who", "since", "changes", "if", "gap":
 		return r.about(key, value)
+	case "reads":
+		if r.row != nil || r.defaults.Tool == "" {
+			return errors.New("reads is not above the first row of a tool")
+		}
+		r.reads[r.defaults.Tool] = append(r.reads[r.defaults.Tool], strings.Fields(value))
+		return nil
 	}
 	if r.row == nil {
 		return fmt.Errorf("%s is above the first row", key)
@@ -167,7 +185,7 @@ func (r *reader) stream(key string, sign byte, value string) (err error) {
 // arg reads an argument: a quoted text, @NAME, or the line as it is.
 func (r *reader) arg(value string) error {
 	if name, ok := strings.CutPrefix(value, "@"); ok {
-		text, known := r.texts[name]
+		text, known := r.text(name)
 		if !known {
 			return fmt.Errorf("unknown text %q", name)
 		}

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,7 +10,12 @@ import (
 )
 
 func parse(text string) ([]Row, error) {
-	return read(fstest.MapFS{"table/a.conf": {Data: []byte(text)}}, map[string]string{"long": "a long text"})
+	rows, _, err := parsed(text)
+	return rows, err
+}
+
+func parsed(text string) ([]Row, map[string][][]string, error) {
+	return read(fstest.MapFS{"table/a.conf": {Data: []byte(text)}}, func(name string) (string, bool) { return "a long text", name == "long" })
 }
 
 const sample = `# A comment.
@@ -77,6 +83,16 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReads: a tool says which of its calls change nothing, or that none is known.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	_, reads, err := parsed("tool: a\nsource: a(1)\nreads: -s\nreads: get *\nrow: x\nrun: a\ntool: b\nreads:\ntool: c\n")
+	want := map[string][][]string{"a": {{"-s"}, {"get", "*"}}, "b": {{}}}
+	if err != nil || !reflect.DeepEqual(reads, want) {
+		t.Errorf("reads %q, %v, want %q", reads, err, want)
+	}
+}
+
 func TestReadFaults(t *testing.T) {
 	t.Parallel()
 	head := "tool: frob\nsource: frob(1)\n"
@@ -84,6 +100,8 @@ func TestReadFaults(t *testing.T) {
 		{"nonsense", "table/a.conf:1: \"nonsense\" is neither"},
 		{"run: x\n", "above the first row"},
 		{"out: x\n", "above the first row"},
+		{"reads: x\n", "not above the first row of a tool"},
+		{head + "row: a\nrun: x\nreads: x\n", "not above the first row of a tool"},
 		{head + "row: a\nfrob: x\n", "unknown key \"frob\""},
 		{head + "row: a\nrun~ x\n", "run takes a colon"},
 		{head + "row: a\n", "lacks a tool, name, script or source"},

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/macfleet/macfleet/internal/overssh"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
 // incident is a row of docs/incidents.md.
@@ -32,6 +34,17 @@ func (i incident) code() string {
 		return m[1]
 	}
 	return ""
+}
+
+// blocks returns the names after "with" in what macfleet says at first: without them it says nothing.
+func (i incident) blocks() []string {
+	says, _, _ := strings.Cut(i.says, ";")
+	_, with, _ := strings.Cut(says, ", with ")
+	var names []string
+	for _, m := range regexp.MustCompile("`([a-z0-9_]+)`").FindAllStringSubmatch(with, -1) {
+		names = append(names, m[1])
+	}
+	return names
 }
 
 // incidents reads the tables of docs/incidents.md.
@@ -86,13 +99,14 @@ func TestIncidentsAreDocumented(t *testing.T) {
 // never spoken of.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
-	for _, row := range incidents(t) {
+	all := incidents(t)
+	for _, row := range all {
 		if row.ofTailnet {
 			continue
 		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			w, e := row.fleet(t)
+			w, e := row.fleet(t, all)
 			one, two := members(t, w)[0], members(t, w)[1]
 			if row.name == "silent" { // a shorter deadline than in real runs
 				e.Hosts = impatient(t, w, hosts.Deadlines{Handshake: 5 * time.Second})
@@ -119,17 +133,16 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// fleet is a converged fleet of two that the incident may hit. Builders are
-// those of which its name speaks.
-func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
+// fleet is a converged fleet of two that the incident may hit. Builders are those of which its name speaks.
+func (i incident) fleet(t *testing.T, all []incident) (*sandbox.World, *engine.Engine) {
 	t.Helper()
 	if i.ofRunner {
-		return converged(t, 4, fenced(withSystem(builders(2))))
+		return converged(t, 4, fenced(i.withBlocks(t, all, builders(2))))
 	}
 	if !i.ofNode {
-		return converged(t, 4, withSystem(hostCore("production", 2)))
+		return converged(t, 4, i.withBlocks(t, all, hostCore("production", 2)))
 	}
-	c := withSystem(nodes(2))
+	c := i.withBlocks(t, all, nodes(2))
 	if i.name == "machine-not-bound" { // which is another owner to who does not connect the Cluster API
 		c.Kubernetes.CAPI = &fleet.CAPI{Cluster: "macs", Namespace: "default"}
 	}
@@ -141,17 +154,37 @@ func (i incident) fleet(t *testing.T) (*sandbox.World, *engine.Engine) {
 	return w, e
 }
 
-// withSystem adds the steps that only their own incidents need: each step more makes all tests slower.
-func withSystem(c *fleet.Config) *fleet.Config {
+// withBlocks adds the blocks that the incidents of such fleets name, with the samples of stepstest. The incidents share them, because to set
+// a fleet up costs more than a step in each of their plans.
+func (i incident) withBlocks(t *testing.T, all []incident, c *fleet.Config) *fleet.Config {
+	t.Helper()
+	samples := stepstest.Everything()
+	samples.BuildTools = &fleet.BuildTools{Packer: sample("packer", "1.15.4", "packer_1.15.4_darwin_arm64.zip"), Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"},
+		Homebrew: sample("homebrew", "6.0.18", "homebrew-6.0.18.sh"), Formulae: []string{"git-lfs", "hashicorp/tap/packer"}}
 	spec := &c.Fleets[0].Groups[0].Spec
-	spec.System = &fleet.System{}
-	if spec.BuildsImages() {
-		spec.LocalNetwork, spec.Disk = &fleet.LocalNetwork{}, &fleet.Disk{}
-		spec.BuildTools = &fleet.BuildTools{Packer: sample("packer", "1.15.4", "packer_1.15.4_darwin_arm64.zip"), Cache: new("/opt/build-cache"), Environment: []string{"ACME_BUILD_ROOT=/opt/build-cache"},
-			Homebrew: sample("homebrew", "6.0.18", "homebrew-6.0.18.sh"), Formulae: []string{"git-lfs", "hashicorp/tap/packer"}}
+	for _, other := range all {
+		if other.ofNode != i.ofNode || other.ofRunner != i.ofRunner || other.ofTailnet {
+			continue
+		}
+		for _, name := range other.blocks() {
+			if !copyBlock(spec, samples, name) {
+				t.Fatalf("the row of %s names %q, which no fleet has", other.name, name)
+			}
+		}
 	}
 	*spec = spec.WithDefaults()
 	return c
+}
+
+// copyBlock copies a block by its name, and reports whether there is one.
+func copyBlock(to *fleet.Spec, from fleet.Spec, name string) bool {
+	for f := range reflect.TypeFor[fleet.Spec]().NumField() {
+		if is, _, _ := strings.Cut(reflect.TypeFor[fleet.Spec]().Field(f).Tag.Get("hcl"), ","); is == name {
+			reflect.ValueOf(to).Elem().Field(f).Set(reflect.ValueOf(from).Field(f))
+			return true
+		}
+	}
+	return false
 }
 
 // after applies and checks what is left.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/macfleet/macfleet/internal/conformance"
 )
 
 // Kind is the purpose of a script.
@@ -35,21 +38,28 @@ func first(want string) func([]string) bool {
 }
 
 // rules returns every command that a script may call: the builtins that all shells share, and the
-// tools by bare name. Others are refused: umask, kill and ulimit, which the simulator's shell lacks;
+// tools by bare name. What the tools of macOS read is in the table of package conformance. Others are refused: umask, kill and ulimit, which the simulator's shell lacks;
 // sed, whose -i differs; python and git, which are stubs that open a dialog on a Mac without developer
 // tools.
-func rules() map[string]rule {
+var rules = sync.OnceValues(func() (map[string]rule, error) {
+	reads, err := conformance.Reads()
+	if err != nil {
+		return nil, err
+	}
 	out := make(map[string]rule)
+	for tool, calls := range reads {
+		out[tool] = rule{func(args []string) bool {
+			return slices.ContainsFunc(calls, func(call []string) bool { return is(args, call) })
+		}}
+	}
 	for _, name := range strings.Fields(`: [ base64 break cat cd cmp continue cut date df echo eval exec exit export false
-		grep gzip head id ifconfig ioreg od openssl pgrep printf ps read return set shift shasum sleep stat sudo perl readlink sw_vers sync tail test tr trap true uname wc who`) {
+		grep gzip head id ifconfig od openssl pgrep printf ps read return set shift shasum sleep stat sudo perl readlink sync tail test tr trap true uname wc who`) {
 		out[name] = rule{always}
 	}
 	for _, name := range strings.Fields("chmod chown cp curl killall ln mkdir mktemp mv rm rmdir shutdown touch visudo") {
 		out[name] = rule{never}
 	}
 	out["dscl"] = rule{func(args []string) bool { return len(args) > 1 && args[1] == "-read" }} // -authonly counts a failed login
-	out["fdesetup"] = rule{first("status")}
-	out["pwpolicy"] = rule{never}
 	// pfctl -nf loads tables while it reads, as a fleet found out.
 	out["pfctl"] = rule{func(args []string) bool {
 		for i, a := range args {
@@ -65,26 +75,16 @@ func rules() map[string]rule {
 		// An argument that starts with a value may be any operand.
 		return !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, value) || strings.HasPrefix(a, "of=") })
 	}}
-	out["launchctl"] = rule{func(args []string) bool {
-		return len(args) > 0 && slices.Contains([]string{"error", "list", "print", "print-disabled"}, args[0])
-	}}
-	out["codesign"] = rule{func(args []string) bool { return first("-v")(args) || first("--verify")(args) }}
 	out["df"], out["tar"] = rule{always}, rule{never}
-	out["netstat"] = rule{always}
-	out["sfltool"] = rule{first("dumpbtm")}
-	out["sysctl"] = rule{first("-n")}
-	out["pmset"] = rule{first("-g")}
-	out["xcode-select"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-p"}) }}
-	out["xcodebuild"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-license", "check"}) }}
-	out["unzip"] = rule{never}
-	out["arp"] = rule{first("-an")}
-	out["nc"] = rule{func(args []string) bool { return len(args) > 0 && args[0] == "-z" }}
-	out["mdutil"] = rule{func(args []string) bool { return slices.Equal(args, []string{"-a", "-s"}) }}
-	out["scutil"] = rule{first("--get")}
-	out["defaults"] = rule{func(args []string) bool {
-		return first("read")(args) || len(args) > 1 && args[0] == "-currentHost" && args[1] == "read"
-	}}
-	return out
+	return out, nil
+})
+
+// is reports whether the arguments are those of a call. Where the call ends in *, more may follow.
+func is(args, call []string) bool {
+	if n := len(call) - 1; n >= 0 && call[n] == "*" {
+		return len(args) >= n && slices.Equal(args[:n], call[:n])
+	}
+	return len(call) > 0 && slices.Equal(args, call)
 }
 
 // Check returns the faults of a script, one per line, with their positions.
@@ -93,7 +93,11 @@ func Check(name, text string, kind Kind) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	c := checker{name: name, kind: kind, rules: rules(), functions: make(map[string]bool)}
+	known, err := rules()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	c := checker{name: name, kind: kind, rules: known, functions: make(map[string]bool)}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if f, ok := n.(*syntax.FuncDecl); ok && f.Name != nil {
 			c.functions[f.Name.Value] = true
@@ -164,13 +168,13 @@ func (c *checker) command(n *syntax.CallExpr, words []*syntax.Word) {
 			c.fault(n, "call %s by its bare name: the prologue sets the path", name)
 		}
 	case !listed:
-		c.fault(n, "%s is not on the list of what every shell and host has", name)
+		c.fault(n, "%s is not on the list of what every shell and host has: a tool of macOS needs the key reads in internal/conformance/table", name)
 	case name == "trap" && (len(args) != 2 || args[1] != "EXIT"):
 		c.fault(n, "only a trap on EXIT works in every shell")
 	case name == "set" && !(len(args) == 1 && (args[0] == "-e" || args[0] == "-u" || args[0] == "-eu" || args[0] == "--")) && !first("--")(args):
 		c.fault(n, "only set -e, set -u and set -- work in every shell")
 	case c.kind == Probe && !rule.reads(args):
-		c.fault(n, "a probe must not write, and %s does", name)
+		c.fault(n, "a probe must not write, and %s does, unless internal/conformance/table says that this call reads", name)
 	}
 }
 

@@ -2,11 +2,26 @@
 package stepstest
 
 import (
+	"reflect"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
+
+// Everything wants every step: a block that needs attributes has them, and each other block of the specification has
+// its defaults.
+func Everything() fleet.Spec {
+	spec := fleet.Spec{Tart: &fleet.Tart{Artifact: TartArtifact()}, TartKubelet: &fleet.TartKubelet{Artifact: KubeletArtifact()}, GithubRunner: GithubRunner(),
+		BuildTools: BuildTools(), Disk: &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}, Tailscale: Tailscale(), NodeExporter: NodeExporter()}
+	for v, i := reflect.ValueOf(&spec).Elem(), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsNil() {
+			v.Field(i).Set(reflect.New(v.Field(i).Type().Elem()))
+		}
+	}
+	return spec
+}
 
 // FactoryFacts returns what an untouched Mac answers to the probes
 // of all steps. Tests and benchmarks plan against it.

@@ -240,3 +240,12 @@ func sortedKeys(values map[string]any) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+func updatesOn() ToolFault {
+	const domain = "/Library/Preferences/com.apple.SoftwareUpdate"
+	set := func(on string) string {
+		return "for key in AutomaticCheckEnabled AutomaticDownload AutomaticallyInstallMacOSUpdates; do defaults write " + domain + " \"$key\" -bool " + on + "; done"
+	}
+	return ToolFault{Name: "updates-on", Summary: "someone turned macOS's automatic updates on",
+		Cause: set("1"), Cure: set("0"), Shows: "defaults read " + domain, Text: "AutomaticallyInstallMacOSUpdates = 1"}
+}

@@ -51,3 +51,8 @@ func mdutil(p *proc) int {
 	}
 	return 0
 }
+
+func spotlightOn() ToolFault {
+	return ToolFault{Name: "spotlight-on", Summary: "someone turned Spotlight on",
+		Cause: "mdutil -a -i on", Cure: "mdutil -a -i off", Shows: "mdutil -a -s", Text: "Indexing enabled"}
+}

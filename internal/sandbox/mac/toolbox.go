@@ -51,6 +51,18 @@ func toolbox() map[string]tool {
 	return all
 }
 
+// ToolFault is what a person does wrong with a tool, as an incident: it is declared next to the tool. Its scripts run as root.
+type ToolFault struct {
+	Name, Summary string
+	Cause, Cure   string
+	Shows, Text   string // a script, and what it prints as long as the fault exists
+}
+
+// ToolFaults returns all of them.
+func ToolFaults() []ToolFault {
+	return []ToolFault{spotlightOn(), updatesOn()}
+}
+
 func entries(folder string, tools map[string]func(*proc) int) func(func(string, tool) bool) {
 	return func(yield func(string, tool) bool) {
 		for name, run := range tools {

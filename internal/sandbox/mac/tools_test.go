@@ -1,6 +1,7 @@
 package mac
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +58,24 @@ func TestSettings(t *testing.T) {
 		{script: "ioreg -rd1 -c IOPlatformExpertDevice | grep -E 'IOPlatform(SerialNumber|UUID)'", stdout: "      \"IOPlatformSerialNumber\" = \"HQ2X4Y7Z91\"\n      \"IOPlatformUUID\" = \"5B1B6C30-0000-4000-8000-0123456789AB\"\n"},
 		{script: "fdesetup status; uname; uname -rm; sysctl -n hw.ncpu", stdout: "FileVault is Off.\nDarwin\n25.3.0 arm64\n8\n"},
 	})
+}
+
+// TestToolFaults: each is caused and cured, and its script shows which.
+func TestToolFaults(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for _, f := range ToolFaults() {
+		for _, step := range []struct {
+			script string
+			shown  bool
+		}{{f.Cure, false}, {f.Cause, true}, {f.Cure, false}} {
+			_, stderr, exit := run(t, m, "root", step.script)
+			shows, _, _ := run(t, m, "root", f.Shows)
+			if exit != 0 || strings.Contains(shows, f.Text) != step.shown {
+				t.Errorf("%s: after %q (exit code %d, %s) %q prints %q", f.Name, step.script, exit, stderr, f.Shows, shows)
+			}
+		}
+	}
 }
 
 func TestFiles(t *testing.T) {
