@@ -89,6 +89,59 @@ func TestRebootOfADeadHost(t *testing.T) {
 	})
 }
 
+// TestRebootOfADeadHostLooksAgain: one that does not answer is not restarted if it became a Node since the plan, or if a Pod came.
+func TestRebootOfADeadHostLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		isNode   bool // when the plan is made
+		denied   bool // its Node cannot be cordoned
+		since    func(w *nodesInMemory, host, providerID string)
+		restarts int
+	}{
+		"as planned":              {isNode: true, restarts: 1},
+		"as planned, and no Node": {restarts: 1},
+		"not cordoned":            {isNode: true, denied: true},
+		"a Pod":                   {isNode: true, since: func(w *nodesInMemory, host, _ string) { w.RunPod(host, "late") }},
+		"a Pod that is deleted": {isNode: true, since: func(w *nodesInMemory, host, _ string) {
+			w.AddPod(inventory.Pod{Namespace: "ci", Name: "late", Node: host, Phase: "Running", Controller: "ReplicaSet", Due: time.Now()})
+		}},
+		"a Node by its name":        {since: func(w *nodesInMemory, host, _ string) { w.AddNode(inventory.Node{Name: host}) }},
+		"a Node by its provider id": {since: func(w *nodesInMemory, _, id string) { w.AddNode(inventory.Node{Name: "other", ProviderID: id}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				host := w.atWork(t)[0]
+				w.EndPods(host)
+				w.Change(func() { m := w.Member(host); m.Away, m.Silent = true, m.State["agent"] })
+				w.dies([]string{host})
+				if !tc.isNode {
+					w.DeleteNode(host)
+				}
+				restarts, came := 0, false
+				id := w.Member(host).Server.ProviderID()
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
+					if c.What == "reboot" {
+						restarts++
+					}
+					if c.What == "close" && tc.denied {
+						return enginetest.Fault{Err: inventory.ErrDenied}
+					}
+					if c.What != "get" || came || tc.since == nil {
+						return enginetest.Fault{}
+					}
+					came = true
+					return enginetest.Fault{Before: func() { tc.since(w, host, id) }}
+				}
+				a, r := w.restarts(t, host)
+				if a.Refusal != nil || restarts != tc.restarts || tc.restarts == 0 && len(r.Failures) != 1 {
+					t.Errorf("refused %+v, %d restarts, failures %+v", a.Refusal, restarts, r.Failures)
+				}
+			})
+		})
+	}
+}
+
 // TestRebootRequestsOnce: a request whose answer is lost is not repeated; if the server does not restart, the run fails.
 func TestRebootRequestsOnce(t *testing.T) {
 	t.Parallel()
