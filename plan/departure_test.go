@@ -187,6 +187,24 @@ func TestReleaseOfAMemberThatTheListsDidNotShow(t *testing.T) {
 	}
 }
 
+// TestReleaseOfASilentOrphan: a name that a person types does not show that an earlier run drained the host.
+func TestReleaseOfASilentOrphan(t *testing.T) {
+	t.Parallel()
+	const name = "beta-prod-macos-m2-00004" // of the configuration's former name, and of a group that joins the cluster
+	w := unmanaged()
+	w.snap.Former = []string{fleet.Owner{Name: "beta", Environment: "prod"}.String()}
+	w.snap.Servers[3].Name = name
+	w.pinned(4, plan.Leaving, "")
+	w.hosts[serverID(4)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
+	if got := w.departs(t, name, false); got != "" {
+		t.Fatal(got)
+	}
+	got := of(w.plan(t), 4)
+	if len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "!release-unsafe") }) {
+		t.Errorf("actions %v, want all refused", got)
+	}
+}
+
 // TestUnfinishedReleaseOfAnUnmanagedServer is finished by every run once its disk may be empty; before, it is kept.
 func TestUnfinishedReleaseOfAnUnmanagedServer(t *testing.T) {
 	t.Parallel()

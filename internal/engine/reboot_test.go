@@ -207,11 +207,14 @@ func TestRebootLooksAgain(t *testing.T) {
 		restarts int
 	}{
 		"renamed":     {"get", func(w *nodesInMemory, m *enginetest.Machine) { w.Change(func() { m.Server.Name = "by-hand" }) }, 0},
+		"updating":    {"get", func(w *nodesInMemory, m *enginetest.Machine) { w.Change(func() { m.Server.Status = "updating" }) }, 0},
+		"lock lost":   {"pods", func(w *nodesInMemory, _ *enginetest.Machine) { w.engine.Guard.(*fellBehind).lost.Store(true) }, 0},
 		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) { w.Reinstall(m) }, 1},
 	} {
 		inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 			host := w.atWork(t)[0]
 			m, restarts, began := w.Member(host), 0, time.Now()
+			w.engine.Guard = new(fellBehind)
 			w.OnCall = func(c enginetest.Call) enginetest.Fault {
 				if c.What == "reboot" {
 					restarts++

@@ -237,6 +237,7 @@ func TestNotErasedWithFiles(t *testing.T) {
 					case c.What == "reinstall":
 						asked = true
 						w.Reinstall(m)
+						w.Change(func() { m.Claim(nil) })
 						return enginetest.Fault{Err: enginetest.ErrLost, Before: status("reinstalling")}
 					case c.What == "get" && asked:
 						return enginetest.Fault{After: status("ready")}
