@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -186,6 +187,31 @@ func TestDeferAfterwards(t *testing.T) {
 	}
 }
 
+// TestLimitsOfARun: what a performed plan did counts against the limits of the plan made afterwards, which is about other hosts.
+func TestLimitsOfARun(t *testing.T) {
+	t.Parallel()
+	for code, b := range map[string]plan.Bounds{
+		"too-many-hosts":     {Guardrails: fleet.Guardrails{MaxHosts: 3, MaxWipes: 9}},
+		"too-many-disrupted": {Guardrails: fleet.Guardrails{MaxDisrupted: fleet.Share{Count: 3}, MaxWipes: 9}},
+		"too-many-wipes":     {Guardrails: fleet.Guardrails{MaxWipes: 3}},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			begun, after := eight(plan.Wipe), eight(plan.Wipe)
+			begun.Actions = slices.DeleteFunc(begun.Actions, func(a plan.Action) bool { return a.ServerID > "2" })
+			after.Actions = slices.DeleteFunc(after.Actions, func(a plan.Action) bool { return a.ServerID <= "2" })
+			begun.Defer(b, noSteps, nil)
+			after.Defer(b, noSteps, begun)
+			for _, a := range after.Actions {
+				isWipe := a.Disruption == plan.Wipe && a.ServerID != "8" // a repair does not count
+				if isWipe && (a.Deferral == nil || a.Deferral.Code.String() != code) {
+					t.Errorf("%s: %+v", a.Host, a.Deferral)
+				}
+			}
+		})
+	}
+}
+
 // TestClosed: what a window forbids when an action is to begin is what it forbids a plan.
 func TestClosed(t *testing.T) {
 	t.Parallel()
@@ -207,6 +233,48 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestWhoLeavesIsLimited: a host that leaves is not a repair, whatever its state, and only one that worked counts as disrupted.
+func TestWhoLeavesIsLimited(t *testing.T) {
+	t.Parallel()
+	night, _ := fleet.ParseWindow("daily 22:00-04:00")
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		ready       inventory.Readiness
+		quarantined bool
+		counts      bool
+	}{
+		"Ready":                {ready: inventory.Ready, counts: true},
+		"not Ready":            {ready: inventory.NotReady},
+		"Ready, in quarantine": {ready: inventory.Ready, quarantined: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made := func() *plan.Plan {
+				p := eight(plan.Drain)
+				h := &p.Hosts[0]
+				h.Server.Zone, h.Leaves = "fr-par-1", true
+				h.Node = inventory.Present(inventory.Node{Ready: tc.ready, ProviderID: h.Server.ProviderID()})
+				if tc.quarantined {
+					h.FailedRepairs = &inventory.Repairs{Failed: 3, Since: noon}
+				}
+				p.Cluster = true
+				p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { return a.ServerID > "1" || a.Disruption < plan.Drain })
+				return p
+			}
+			p := made()
+			p.Defer(most(1), noSteps, nil)
+			if deferred := p.Actions[1].Deferral != nil; p.Actions[0].Deferral != nil || deferred != tc.counts {
+				t.Errorf("the other host is deferred: %t, want %t", deferred, tc.counts)
+			}
+			p = made()
+			p.Defer(plan.Bounds{Guardrails: fleet.Guardrails{Windows: []fleet.Window{night}}, Now: noon}, noSteps, nil)
+			if p.Actions[0].Deferral == nil {
+				t.Error("it leaves outside the window")
+			}
+		})
+	}
+}
+
 // TestAnErasedHostIsFinishedAtAnyTime: a release whose reinstallation was requested is finished in any run.
 func TestAnErasedHostIsFinishedAtAnyTime(t *testing.T) {
 	t.Parallel()
@@ -217,6 +285,12 @@ func TestAnErasedHostIsFinishedAtAnyTime(t *testing.T) {
 		h.Stage = s
 		if late := b.OutsideWindow(h, erase, noon); (late == nil) != s.Final() {
 			t.Errorf("stage %q: %v", s, late)
+		}
+		h.Server.ID, erase.ServerID = "1", "1"
+		p := &plan.Plan{Hosts: []plan.Host{h}, Actions: []plan.Action{erase}}
+		p.Defer(plan.Bounds{Guardrails: b.Guardrails, Now: noon}, noSteps, nil)
+		if late := p.Actions[0].Deferral; (late == nil) != s.Final() {
+			t.Errorf("stage %q is deferred: %v", s, late)
 		}
 	}
 }

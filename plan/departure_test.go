@@ -82,14 +82,15 @@ func TestWhoMayLeave(t *testing.T) {
 		"replace one without a key": {edit: func(w *world) {
 			w.snap.Pins = slices.DeleteFunc(w.snap.Pins, func(p plan.Pin) bool { return p.ServerID == serverID(3) })
 		}, host: member, replace: true, want: "not-replaceable"},
-		"release an unmanaged server":  {host: "ci-scratch"},
-		"release it by its id":         {host: serverID(4)},
-		"release it by a part":         {host: "scratch", want: "not-releasable"},
-		"release an orphan":            {edit: func(w *world) { w.cfg.Fleets = w.cfg.Fleets[1:] }, host: member},
-		"release a member":             {host: member, want: "not-releasable"},
-		"release an adopted one":       {edit: func(w *world) { w.adoptedMember(5, legacy) }, host: legacy, want: "not-releasable"},
-		"release a server of the pool": {edit: func(w *world) { w.free(5) }, host: "acme-pool-05", want: "not-releasable"},
-		"release another owner's":      {edit: func(w *world) { w.snap.Servers[3].Name = "globex-prod-web-m2-00004" }, host: "globex-prod-web-m2-00004", want: "not-releasable"},
+		"replace one that is being claimed": {edit: func(w *world) { w.snap.Pins[2].Unfinished = true }, host: member, replace: true, want: "not-replaceable"},
+		"release an unmanaged server":       {host: "ci-scratch"},
+		"release it by its id":              {host: serverID(4)},
+		"release it by a part":              {host: "scratch", want: "not-releasable"},
+		"release an orphan":                 {edit: func(w *world) { w.cfg.Fleets = w.cfg.Fleets[1:] }, host: member},
+		"release a member":                  {host: member, want: "not-releasable"},
+		"release an adopted one":            {edit: func(w *world) { w.adoptedMember(5, legacy) }, host: legacy, want: "not-releasable"},
+		"release a server of the pool":      {edit: func(w *world) { w.free(5) }, host: "acme-pool-05", want: "not-releasable"},
+		"release another owner's":           {edit: func(w *world) { w.snap.Servers[3].Name = "globex-prod-web-m2-00004" }, host: "globex-prod-web-m2-00004", want: "not-releasable"},
 		"release another environment's": {edit: func(w *world) {
 			w.cfg.Environments = []string{"prod", "staging"}
 			w.snap.Servers[3].Name = "acme-staging-macos-m2-00004"
@@ -143,11 +144,12 @@ func TestReleaseOfAnUnmanagedServer(t *testing.T) {
 				c.Machines = inventory.Present([]inventory.Machine{{Namespace: "n", Name: "m", ProviderID: s.ProviderID(), InfrastructurePaused: true}})
 			})
 		}, "release-unsafe"},
-		"away":                 {func(w *world) { w.away(4, plan.CodeUnreachable) }, "release-unsafe"},
-		"wrong key":            {func(w *world) { w.away(4, plan.CodeWrongHostKey) }, "wrong-host-key"},
-		"its work is unread":   {func(w *world) { w.change(4, func(h *plan.HostSeen) { h.Facts = plan.Facts{} }) }, "release-unsafe"},
-		"a scheduled deletion": {func(w *world) { due(&w.snap.Servers[3]) }, "release-unsafe"},
-		"it restarts":          {func(w *world) { w.snap.Servers[3].Status = "rebooting" }, "server-busy"},
+		"away":                  {func(w *world) { w.away(4, plan.CodeUnreachable) }, "release-unsafe"},
+		"wrong key":             {func(w *world) { w.away(4, plan.CodeWrongHostKey) }, "wrong-host-key"},
+		"the cluster is unread": {func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "release-unsafe"},
+		"its work is unread":    {func(w *world) { w.change(4, func(h *plan.HostSeen) { h.Facts = plan.Facts{} }) }, "release-unsafe"},
+		"a scheduled deletion":  {func(w *world) { due(&w.snap.Servers[3]) }, "release-unsafe"},
+		"it restarts":           {func(w *world) { w.snap.Servers[3].Status = "rebooting" }, "server-busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +187,24 @@ func TestReleaseOfAMemberThatTheListsDidNotShow(t *testing.T) {
 	}
 }
 
+// TestReleaseOfASilentOrphan: a name that a person types does not show that an earlier run drained the host.
+func TestReleaseOfASilentOrphan(t *testing.T) {
+	t.Parallel()
+	const name = "beta-prod-macos-m2-00004" // of the configuration's former name, and of a group that joins the cluster
+	w := unmanaged()
+	w.snap.Former = []string{fleet.Owner{Name: "beta", Environment: "prod"}.String()}
+	w.snap.Servers[3].Name = name
+	w.pinned(4, plan.Leaving, "")
+	w.hosts[serverID(4)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
+	if got := w.departs(t, name, false); got != "" {
+		t.Fatal(got)
+	}
+	got := of(w.plan(t), 4)
+	if len(got) == 0 || slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "!release-unsafe") }) {
+		t.Errorf("actions %v, want all refused", got)
+	}
+}
+
 // TestUnfinishedReleaseOfAnUnmanagedServer is finished by every run once its disk may be empty; before, it is kept.
 func TestUnfinishedReleaseOfAnUnmanagedServer(t *testing.T) {
 	t.Parallel()
@@ -192,6 +212,13 @@ func TestUnfinishedReleaseOfAnUnmanagedServer(t *testing.T) {
 		w := unmanaged()
 		w.pinned(4, stage, "")
 		expect(t, string(stage), want, of(w.plan(t), 4))
+		if want == nil {
+			continue
+		}
+		if got := w.departs(t, "ci-scratch", false); got != "" { // a person's request does not start it over
+			t.Error(got)
+		}
+		expect(t, string(stage)+", asked again", want, of(w.plan(t), 4))
 	}
 }
 
@@ -209,11 +236,30 @@ func TestReplace(t *testing.T) {
 		"a server is free":     {edit: func(w *world) { w.free(4) }, want: leaves, claim: true},
 		"the pool is empty":    {edit: func(*world) {}, code: "no-replacement"},
 		"another type is free": {edit: func(w *world) { w.free(4).Type = "M4-M" }, code: "no-replacement"},
+		"an orphan may belong there": {edit: func(w *world) {
+			w.free(4)
+			w.server(6, "acme-prod-deleted-m2-00006")
+			w.hosts[serverID(6)] = clean(6)
+		}, code: "no-replacement"},
+		"a silent server may be one that was adopted": {edit: func(w *world) {
+			w.free(4)
+			w.server(6, legacy)
+			w.pin(6, legacy)
+			w.hosts[serverID(6)] = plan.HostSeen{Trouble: plan.CodeUnreachable.Trouble("no route")}
+		}, code: "no-replacement"},
 		"a member is not Ready": {edit: func(w *world) {
 			w.free(4)
 			w.dropNode(2)
 			w.node(2, w.snap.Servers[1].Name, inventory.NotReady)
 		}, want: refused, claim: true, code: "no-replacement"},
+		"a member is in quarantine": {edit: func(w *world) {
+			w.free(4)
+			w.dropNode(2)
+			w.node(2, w.snap.Servers[1].Name, inventory.NotReady)
+			nodes, _ := w.snap.Nodes.Get()
+			nodes[len(nodes)-1].Repairs = &inventory.Repairs{Failed: 3, Since: noon}
+			w.free(5)
+		}, want: leaves, claim: true},
 		"a member vanished": {edit: func(w *world) {
 			w.free(4)
 			w.pin(9, w.cfg.HostName("macos", "m2", serverID(9)))

@@ -49,6 +49,12 @@ func TestLeaving(t *testing.T) {
 			w.pods(stuckPod("a", "Succeeded"))
 			w.noIdentities()
 		}, nil},
+		{"a host without root", func(w *world) {
+			w.change(1, func(h *plan.HostSeen) {
+				h.Root = false
+				h.Facts["alpha.get"] = inventory.Unread[plan.Answer](plan.NeedsRoot)
+			})
+		}, nil},
 		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

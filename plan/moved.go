@@ -87,7 +87,7 @@ type Former struct {
 // name, or it has none.
 func (h Host) MovesFrom() (n inventory.Node, ok bool) {
 	n, there := h.Node.Get()
-	return n, there && n.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == n.Name })
+	return n, there && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == n.Name })
 }
 
 // Moves reports whether the host's Node is about to get a new name: its kubelet uses a former one.

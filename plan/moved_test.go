@@ -79,6 +79,20 @@ func TestMovedToAnotherType(t *testing.T) {
 	}
 }
 
+// TestMovedUnderAFormerName: a moved block takes no host that the configuration had under its former name.
+func TestMovedUnderAFormerName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(0, 0, 0)
+	w.moves()
+	beta := fleet.Owner{Name: "beta", Environment: "prod"}
+	w.snap.Former = []string{beta.String()}
+	w.snap.Servers[0].Name = "beta-prod-deleted-m2-00001"
+	w.markedAs(1, beta, w.snap.Servers[0].Name, "deleted", "m2")
+	if p := w.plan(t); len(p.Actions) != 0 || len(p.Orphans) != 1 {
+		t.Errorf("actions %v, orphans %+v", lines(p), p.Orphans)
+	}
+}
+
 // movedNode makes the moved host a Node of the cluster, as which it was verified.
 func (w *world) movedNode(cordoned bool, pods ...inventory.Pod) {
 	w.moves()
@@ -116,18 +130,19 @@ func TestMovedNode(t *testing.T) {
 		"drained by a person": {func(w *world) { w.movedNode(true) }, "", whole},
 		"closed by a run that was killed": {func(w *world) { w.movedNode(true); closedBy(w, "r0") }, "",
 			slices.Concat(whole[:4], []string{uncordon}, whole[4:])},
-		"renamed, interrupted":          {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
-		"not Ready, idle":               {func(w *world) { w.movedNode(false); inState(w, inventory.NotReady, server) }, "", whole},
-		"a Pod that nothing makes":      {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
-		"not Ready":                     {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
-		"not Ready, its Pod is deleted": {func(w *world) { w.movedNode(false, going); inState(w, inventory.NotReady, server) }, "", whole},
-		"no provider id":                {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain no provider id", nil},
-		"Nodes cannot be read":          {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain unknown", nil},
-		"Pods cannot be listed":         {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
-		"its kubelet has left":          {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
-		"no Node, and a machine":        {func(w *world) { w.movedNode(false); w.runsVM(); w.noNodes() }, "waits-for-idle", nil},
-		"no Node any more":              {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain not drained", nil},
-		"it joined":                     {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
+		"renamed, interrupted":                   {func(w *world) { w.movedNode(true); w.snap.Servers[0].Name = newPlace }, "", slices.Concat(whole[:1], whole[2:])},
+		"not Ready, idle":                        {func(w *world) { w.movedNode(false); inState(w, inventory.NotReady, server) }, "", whole},
+		"a Pod that nothing makes":               {func(w *world) { w.movedNode(false, alone) }, "waits-for-idle default/ci", nil},
+		"not Ready":                              {func(w *world) { w.movedNode(false, pod); inState(w, inventory.NotReady, server) }, "move-needs-drain is not Ready", nil},
+		"not Ready, its Pod is deleted":          {func(w *world) { w.movedNode(false, going); inState(w, inventory.NotReady, server) }, "", whole},
+		"no provider id":                         {func(w *world) { w.movedNode(false, pod); inState(w, inventory.Ready, "") }, "move-needs-drain no provider id", nil},
+		"Nodes cannot be read":                   {func(w *world) { w.movedNode(true); w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "move-needs-drain unknown", nil},
+		"Pods cannot be listed":                  {func(w *world) { w.movedNode(false); w.podsUnread() }, "move-needs-drain unknown which Pods run", nil},
+		"its kubelet has left":                   {func(w *world) { w.movedNode(true); closedBy(w, "r0"); w.arrives(false) }, "", whole[4:]},
+		"no Node, and a machine":                 {func(w *world) { w.movedNode(false); w.runsVM(); w.noNodes() }, "waits-for-idle", nil},
+		"no Node any more":                       {func(w *world) { w.movedNode(false); w.cfg.Fleets[2].Groups[0].Spec = fleet.Spec{} }, "move-needs-drain not drained", nil},
+		"it joined":                              {func(w *world) { w.movedNode(true); w.arrives(true) }, "", whole[4:]},
+		"another server's Node has its new name": {func(w *world) { w.movedNode(false); w.node(2, newPlace, inventory.Ready) }, "", whole},
 		"another server's Node has its old name": {func(w *world) {
 			w.movedNode(true)
 			w.arrives(true)

@@ -316,8 +316,13 @@ func TestGone(t *testing.T) {
 	t.Parallel()
 	w := members(1, 1)
 	w.found(1, "bad", "bad")
-	f := fileOf(w, w.plan(t))
-	w.found(1, good, "bad")
+	p := w.plan(t)
+	p.Actions[1].Deferral = plan.CodeUnreachable.Trouble("later") // the file does not approve it
+	f := fileOf(w, p)
+	if all := f.Actions(); len(all) != 1 || all[0].Address() != "host."+first+".alpha" {
+		t.Errorf("approved: %+v", all)
+	}
+	w.found(1, good, good)
 	clear(w.snap.Hosts)
 	gone := f.Gone(w.plan(t))
 	if len(gone) != 1 || gone[0].Address() != "host."+first+".alpha" {

@@ -379,14 +379,14 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 		return t
 	}
 	h.Compared = true
-	m, marked := h.Seen.Marker.Get()
+	_, marked := h.Seen.Marker.Get() // it is this host's and this configuration's
 	if h.Unowned = h.Unowned || h.Asked && !proven && !marked; h.Unowned {
 		if t := c.unowned(h); t != nil {
 			return t
 		}
 	}
 	switch {
-	case !proven && !h.Unowned && (!marked || m.ServerID != h.Server.ID || m.Owner() != c.cfg.Owner):
+	case !proven && !h.Unowned && !marked:
 		return unsafe("neither a marker on its host nor a Node shows that it is this configuration's")
 	case h.Spec.Spec.JoinsCluster() && h.Node.IsUnread():
 		return unsafe("it is unknown whether it is a Node: %s", h.Node.Why())

@@ -56,6 +56,11 @@ func TestReleaseOrder(t *testing.T) {
 	if got := len(p.Healthy["macos"]); got != 2 {
 		t.Errorf("%d hosts of the fleet are counted, want the 2 that stay", got)
 	}
+	w.server(9, "acme-pool-03") // another server got the name meanwhile
+	p = w.plan(t)
+	if last := p.Actions[len(p.Actions)-1]; last.Reset == nil || last.Reset.Pool != "acme-pool-00003" {
+		t.Errorf("reset %+v", last.Reset)
+	}
 }
 
 // TestReleaseIsRefused where the server may be someone else's, or work may run on it. Then nothing of it is done.
@@ -88,6 +93,17 @@ func TestReleaseIsRefused(t *testing.T) {
 			w.snap.Taken = noon
 			w.cfg.Fleets[0].Groups[0].Replicas = 0
 		}, "held"},
+		"its Pods are unread": {func(w *world) {
+			w.observe(func(c *inventory.Cluster) { c.Pods = inventory.Unread[[]inventory.Pod]("no rights") })
+		}, "release-unsafe"},
+		"the Nodes are unread": {func(w *world) { w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights") }, "release-unsafe"},
+		"its identity is unread": {func(w *world) {
+			w.observe(func(c *inventory.Cluster) { c.Identities = inventory.Unread[[]inventory.Identity]("no rights") })
+		}, "release-unsafe"},
+		"a key that the configuration does not name": {func(w *world) {
+			w.cfg.SSH.HostKeys = map[string]string{serverID(3): plan.Fingerprint(key(2))}
+			w.change(3, func(h *plan.HostSeen) { h.Key, h.Fingerprint = key(1), plan.Fingerprint(key(1)) })
+		}, "wrong-host-key"},
 		"no such system any more": {func(w *world) { w.snap.Catalogue = offered("Sequoia") }, "os-family-gone"},
 		"the catalogue is unread": {func(w *world) { w.snap.Catalogue = nil }, "catalogue-unread"},
 		"away, its Node is Ready": {func(w *world) { away(w) }, "release-unsafe"},
@@ -257,6 +273,10 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 		p := w.plan(t)
 		expect(t, "left", []string{serverID(1), serverID(3)}, p.Left)
 		expect(t, "stay", []string{serverID(2)}, p.Stay)
+		w.sel.Steps = []plan.StepID{"alpha"} // such a plan cannot tell
+		if p := w.plan(t); len(p.Left)+len(p.Stay) > 0 {
+			t.Errorf("limited to a step, left %q, stay %q", p.Left, p.Stay)
+		}
 	}
 }
 
@@ -271,6 +291,20 @@ func TestARenamedServerIsKept(t *testing.T) {
 	expect(t, "servers that stay", []string{serverID(3)}, p.Stay)
 	if got := leaving(p); slices.Contains(got, "reinstall") {
 		t.Errorf("it is erased: %q", got)
+	}
+}
+
+// TestAnAdoptedHostIsNotReleased: a host block that a person wrote counts, whatever an earlier run stored of the server.
+func TestAnAdoptedHostIsNotReleased(t *testing.T) {
+	t.Parallel()
+	for _, stage := range plan.Stages() {
+		w := leaver()
+		w.cfg.Fleets[0].Groups[0].Replicas = 4
+		w.adoptedMember(5, legacy)
+		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(5), Name: legacy, Key: "ssh-ed25519 x", Stage: stage})
+		if got := of(w.plan(t), 5); slices.ContainsFunc(got, func(a string) bool { return strings.HasPrefix(a, "reinstall") || strings.HasPrefix(a, "release") }) {
+			t.Errorf("stage %q: actions %q", stage, got)
+		}
 	}
 }
 

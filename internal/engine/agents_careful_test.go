@@ -79,6 +79,41 @@ func TestAnotherMachinesEntry(t *testing.T) {
 	})
 }
 
+// TestRetireIsCareful: the agent of a host that leaves is ended only once the service keeps new jobs away, and its entry deleted only
+// while no job runs.
+func TestRetireIsCareful(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		what    string // the call that fails, or after which a job is found
+		fails   error
+		stopped bool
+	}{
+		"the fence is refused":       {what: "fence", fails: errors.New("rate limited")},
+		"a job outlives its process": {what: "RunChange", stopped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+				w.Config.Fleets[0].Groups[0].Replicas = 0
+				p := planned(t, w.engine)
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
+					switch {
+					case c.What != tc.what:
+						return enginetest.Fault{}
+					case tc.fails != nil:
+						return enginetest.Fault{Err: tc.fails}
+					}
+					return enginetest.Fault{After: func() { w.Change(func() { m.Agent.Jobs = []string{"late"} }) }}
+				}
+				r := performed(t, w.engine, p)
+				if len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.RetireAgent || m.Agent.Runs == tc.stopped || len(w.Entries) != 1 {
+					t.Errorf("failures %+v, agent %+v, entries %+v", r.Failures, m.Agent, w.Entries)
+				}
+			})
+		})
+	}
+}
+
 // TestForcedOverAJob: a service that keeps an entry because of a job does not stop a run that may lose the job.
 func TestForcedOverAJob(t *testing.T) {
 	t.Parallel()

@@ -129,7 +129,18 @@ func TestGateBlurred(t *testing.T) {
 			}
 			emit(ev)
 		}
+		failed := false
+		w.OnCall = func(c enginetest.Call) enginetest.Fault { // a list that fails in that wait is repeated
+			if c.What != "nodes" || slow.Blurred == 0 || failed {
+				return enginetest.Fault{}
+			}
+			failed = true
+			return enginetest.Fault{Err: errors.New("the api server is away")}
+		}
 		r := performed(t, w.engine, p)
+		if !failed {
+			t.Error("no heartbeat was awaited")
+		}
 		for _, h := range r.After.Hosts {
 			if state, why, _ := h.Ready(); state != inventory.Ready {
 				t.Errorf("%s is %s: %s", h.Name, state, why)
@@ -147,6 +158,7 @@ func TestGateTooLate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		joined  bool // before: its Node exists
+		reports bool // its kubelet does
 		disturb func(t *testing.T, w *nodesInMemory, host string)
 		says    []string
 	}{
@@ -158,6 +170,12 @@ func TestGateTooLate(t *testing.T) {
 				t.Error(err)
 			}
 		}, says: []string{"another server"}},
+		"a Node without an id": {joined: true, reports: true, disturb: func(t *testing.T, w *nodesInMemory, host string) {
+			n, _ := w.Node(host)
+			if err := w.engine.Cluster.SetProviderID(t.Context(), n, ""); err != nil {
+				t.Error(err)
+			}
+		}, says: []string{"no provider id"}},
 		"no host": {disturb: func(_ *testing.T, w *nodesInMemory, host string) {
 			w.Change(func() { w.Member(host).Away = true })
 		}, says: []string{"no Node", "unreachable: no route"}},
@@ -173,7 +191,9 @@ func TestGateTooLate(t *testing.T) {
 				w.want["agent"] = "v2"
 				p = planned(t, w.engine)
 			}
-			w.Member(p.Hosts[0].Server.ID).Late = time.Hour
+			if !tc.reports {
+				w.Member(p.Hosts[0].Server.ID).Late = time.Hour
+			}
 			w.on(engine.Waiting, host, func() { tc.disturb(t, w, host) })
 			r := performed(t, w.engine, p)
 			if r.Converged() || len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.AwaitNode || r.Failures[0].Action.Host != host {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
@@ -136,6 +137,62 @@ func TestReplaceWithoutAServer(t *testing.T) {
 	})
 }
 
+// TestErasedIsNotCancelled: a release whose server is erased, or about to be, is finished.
+func TestErasedIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	for _, stage := range plan.Stages() {
+		twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+			set := func(all []plan.Pin) []plan.Pin {
+				for i := range all {
+					if all[i].Name == names[0] {
+						all[i].Stage = stage
+					}
+				}
+				return all
+			}
+			if err := w.engine.Pins.Update(set); err != nil {
+				t.Fatal(err)
+			}
+			if k, err := w.next("cancel", 2).CancelDeparture(t.Context(), names[0]); k.Stage != stage || (err != nil) != stage.Final() {
+				t.Errorf("stage %q: %+v, %v", stage, k, err)
+			}
+			pins, err := w.engine.Pins.All()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.Stage == stage }); kept != stage.Final() {
+				t.Errorf("stage %q: stored %+v", stage, pins)
+			}
+		})
+	}
+}
+
+// TestRevokeLooksAgain: without its identity a kubelet cannot end Pods, so a Node that takes Pods again since the drain keeps it.
+func TestRevokeLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, since := range map[string]func(w *nodesInMemory, host string){
+		"uncordoned": func(w *nodesInMemory, host string) { w.Uncordon(host) },
+		"made again": func(w *nodesInMemory, host string) { w.RemakeNode(host); w.Cordon(host, "sam@desk", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+				emit := w.engine.Emit
+				w.engine.Emit = func(ev engine.Event) {
+					emit(ev)
+					if ev.Type == engine.Started && ev.Action.Kind == plan.RevokeHost {
+						since(w, ev.Host)
+					}
+				}
+				w.Config.Fleets[0].Groups[0].Replicas = 1
+				if r := apply(t, w.engine); len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.RevokeHost {
+					t.Errorf("failures %+v", r.Failures)
+				}
+			})
+		})
+	}
+}
+
 // TestReleaseLooksTwice: an unmanaged server that someone claims between the plan and the run is not erased.
 func TestReleaseLooksTwice(t *testing.T) {
 	t.Parallel()
@@ -144,6 +201,13 @@ func TestReleaseLooksTwice(t *testing.T) {
 		"renamed":       func(_ *nodesInMemory, m *enginetest.Machine) { m.Server.Name = "other" },
 		"of other type": func(_ *nodesInMemory, m *enginetest.Machine) { m.Server.Type = "M4-M" },
 		"reinstalled":   func(w *nodesInMemory, m *enginetest.Machine) { m.Server.OSFamily = "Sequoia" },
+		"claimed": func(w *nodesInMemory, m *enginetest.Machine) {
+			c := plan.ClaimOf(w.Config.Owner, "ci-scratch", m.Server.ID)
+			m.Claim(&c)
+		},
+		"a Node": func(w *nodesInMemory, m *enginetest.Machine) {
+			w.AddNode(inventory.Node{Name: "by-hand", ProviderID: m.Server.ProviderID()})
+		},
 	} {
 		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
@@ -153,7 +217,7 @@ func TestReleaseLooksTwice(t *testing.T) {
 				w.engine.Selection.Departs = &plan.Departure{Name: "ci-scratch"}
 				p := planned(t, w.engine)
 				if changes != nil {
-					w.Change(func() { changes(w, m) })
+					changes(w, m)
 				}
 				r, err := applying(t, context.Background(), w.engine, p)
 				must(t, err)

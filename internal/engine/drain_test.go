@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
+	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/internal/rollout"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -65,6 +67,70 @@ func TestDrained(t *testing.T) {
 		for _, name := range names {
 			w.isOpen(t, name, 0)
 		}
+	})
+}
+
+// TestDrainWaitsForVMs: a virtual machine ends some time after its Pod, and the host is changed only then. One that does not end in
+// time leaves the host as it is.
+func TestDrainWaitsForVMs(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]time.Duration{"in time": 30 * time.Second, "never": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+				m := w.Member(names[0])
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
+					if c.What != "evict" {
+						return enginetest.Fault{}
+					}
+					return enginetest.Fault{Before: func() {
+						w.Change(func() { m.VMs = []string{"ci-job"} })
+						time.AfterFunc(ends, func() { w.Change(func() { m.VMs = nil }) })
+					}}
+				}
+				r := apply(t, w.engine)
+				failed := len(r.Failures) == 1 && strings.Contains(r.Failures[0].Err.Error(), "still running: the virtual machine ci-job")
+				if changed := m.State["tools"] == "t2"; changed != (name == "in time") || failed == changed {
+					t.Errorf("changed %t, failures %+v", changed, r.Failures)
+				}
+				w.isOpen(t, names[0], 0)
+			})
+		})
+	}
+}
+
+// TestDrainLooksAgain: a Pod that was bound to the Node just before the cordon, and whose virtual machine was not started yet, leaves
+// the host as it is.
+func TestDrainLooksAgain(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
+			if c.What != "evict" {
+				return enginetest.Fault{}
+			}
+			return enginetest.Fault{After: func() {
+				w.AddPod(inventory.Pod{Namespace: "ci", Name: "late", Node: names[0], Phase: "Pending", Controller: "ReplicaSet"})
+			}}
+		}
+		r := apply(t, w.engine)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "has Pods: ci/late") || w.Member(names[0]).State["tools"] != "t1" {
+			t.Errorf("failures %+v", r.Failures)
+		}
+		w.isOpen(t, names[0], 1)
+	})
+}
+
+// TestWorkSeenAfterRoot: without root the plan cannot see what runs on a host. What is found later is not interrupted.
+func TestWorkSeenAfterRoot(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		m := w.Member(names[0])
+		w.Change(func() { m.Root = false })
+		r := apply(t, w.engine)
+		if len(r.Failures) != 1 || r.Failures[0].Action.Step != "tools" || !strings.Contains(r.Failures[0].Err.Error(), "running work") || m.State["tools"] != "t1" {
+			t.Errorf("tools %s, failures %+v", m.State["tools"], r.Failures)
+		}
+		w.isOpen(t, names[0], 1)
 	})
 }
 

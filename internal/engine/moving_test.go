@@ -233,6 +233,24 @@ func TestMoveAsksForNodesAgain(t *testing.T) {
 	}
 }
 
+// TestMoveUnderAnotherServersNode: a Node of the new name that is another server's is not the host's, so the old one is kept.
+func TestMoveUnderAnotherServersNode(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		p := planned(t, w.engine)
+		w.on(engine.Started, inJobs(names[0]), func() {
+			w.AddNode(inventory.Node{Name: inJobs(names[0]), UID: "another", ProviderID: "scw-applesilicon://fr-par-1/another", LastHeartbeat: time.Now().Add(time.Hour)})
+		})
+		r := performed(t, w.engine, p)
+		if len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.DeleteNode || !strings.Contains(r.Failures[0].Err.Error(), "has not registered") {
+			t.Errorf("failures %+v", r.Failures)
+		}
+		if _, there := w.Node(names[0]); !there {
+			t.Error("the old Node is gone")
+		}
+	})
+}
+
 // TestMoveAsksForTheLockAgain: a lock that is lost while a move waits for its Node keeps the Nodes as they
 // are: the run that has it now continues.
 func TestMoveAsksForTheLockAgain(t *testing.T) {
@@ -313,6 +331,24 @@ func TestMoveOfHostsThatAreTooMany(t *testing.T) {
 		}
 		for _, name := range names {
 			w.forgets(t, name)
+		}
+	})
+}
+
+// TestMoveOfADeadNodeLooksAgain: a Node that no drain can empty had no Pods when the plan was made. One that came since keeps its host.
+func TestMoveOfADeadNodeLooksAgain(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.EndPods(names[0])
+		w.StopKubelet(names[0])
+		time.Sleep(time.Minute) // on the virtual clock
+		p := planned(t, w.engine)
+		w.on(engine.Started, inJobs(names[0]), func() {
+			w.AddPod(inventory.Pod{Namespace: "ci", Name: "late", Node: names[0], Phase: "Pending", Controller: "ReplicaSet"})
+		})
+		r := performed(t, w.engine, p)
+		if r.Done > 0 || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "has Pods: ci/late") {
+			t.Errorf("%d done, failures %+v", r.Done, r.Failures)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,59 @@ func TestRebootOfADeadHost(t *testing.T) {
 	})
 }
 
+// TestRebootOfADeadHostLooksAgain: one that does not answer is not restarted if it became a Node since the plan, or if a Pod came.
+func TestRebootOfADeadHostLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		isNode   bool // when the plan is made
+		denied   bool // its Node cannot be cordoned
+		since    func(w *nodesInMemory, host, providerID string)
+		restarts int
+	}{
+		"as planned":              {isNode: true, restarts: 1},
+		"as planned, and no Node": {restarts: 1},
+		"not cordoned":            {isNode: true, denied: true},
+		"a Pod":                   {isNode: true, since: func(w *nodesInMemory, host, _ string) { w.RunPod(host, "late") }},
+		"a Pod that is deleted": {isNode: true, since: func(w *nodesInMemory, host, _ string) {
+			w.AddPod(inventory.Pod{Namespace: "ci", Name: "late", Node: host, Phase: "Running", Controller: "ReplicaSet", Due: time.Now()})
+		}},
+		"a Node by its name":        {since: func(w *nodesInMemory, host, _ string) { w.AddNode(inventory.Node{Name: host}) }},
+		"a Node by its provider id": {since: func(w *nodesInMemory, _, id string) { w.AddNode(inventory.Node{Name: "other", ProviderID: id}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+				host := w.atWork(t)[0]
+				w.EndPods(host)
+				w.Change(func() { m := w.Member(host); m.Away, m.Silent = true, m.State["agent"] })
+				w.dies([]string{host})
+				if !tc.isNode {
+					w.DeleteNode(host)
+				}
+				restarts, came := 0, false
+				id := w.Member(host).Server.ProviderID()
+				w.OnCall = func(c enginetest.Call) enginetest.Fault {
+					if c.What == "reboot" {
+						restarts++
+					}
+					if c.What == "close" && tc.denied {
+						return enginetest.Fault{Err: inventory.ErrDenied}
+					}
+					if c.What != "get" || came || tc.since == nil {
+						return enginetest.Fault{}
+					}
+					came = true
+					return enginetest.Fault{Before: func() { tc.since(w, host, id) }}
+				}
+				a, r := w.restarts(t, host)
+				if a.Refusal != nil || restarts != tc.restarts || tc.restarts == 0 && len(r.Failures) != 1 {
+					t.Errorf("refused %+v, %d restarts, failures %+v", a.Refusal, restarts, r.Failures)
+				}
+			})
+		})
+	}
+}
+
 // TestRebootFails: a request is sent once, also if its answer is lost. A server that changed since the plan is not restarted, and a
 // host that shows another key afterwards is not waited for.
 func TestRebootFails(t *testing.T) {
@@ -87,7 +141,7 @@ func TestRebootFails(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		at       string
-		is       func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault
+		is       func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault // nil: the lock is lost
 		requests int
 		waits    bool // until it gives up
 	}{
@@ -96,6 +150,10 @@ func TestRebootFails(t *testing.T) {
 		"renamed": {"get", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
 			return around(false, func() { w.Change(func() { m.Server.Name = "by-hand" }) })
 		}, 0, false},
+		"updating": {"get", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
+			return around(false, func() { w.Change(func() { m.Server.Status = "updating" }) })
+		}, 0, false},
+		"lock lost": {"pods", nil, 0, false},
 		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
 			return around(false, func() { w.Reinstall(m) })
 		}, 1, false},
@@ -104,11 +162,16 @@ func TestRebootFails(t *testing.T) {
 			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 				host := w.atWork(t)[0]
 				m, requests, began := w.Member(host), 0, time.Now()
+				var lost atomic.Bool
+				w.engine.Guard = heldWhile(func() bool { return !lost.Load() })
 				w.OnCall = func(c enginetest.Call) enginetest.Fault {
 					if c.What == "reboot" {
 						requests++
 					}
-					if c.What == tc.at {
+					switch {
+					case c.What == tc.at && tc.is == nil:
+						lost.Store(true)
+					case c.What == tc.at:
 						return tc.is(w, m)
 					}
 					return enginetest.Fault{}

@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
@@ -81,6 +83,113 @@ func TestEraseLooksAgain(t *testing.T) {
 	}
 }
 
+// TestReleaseIsStoredFirst: before anything is done to a host that leaves, its pin has the stage, so that the next run continues with the same host.
+func TestReleaseIsStoredFirst(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+		stages := make(map[string]plan.Stage)
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
+			if c.What != "close" {
+				return enginetest.Fault{}
+			}
+			return enginetest.Fault{Before: func() {
+				pins, _ := w.Engine().Pins.All()
+				for _, p := range pins {
+					stages[p.Name] = p.Stage
+				}
+				if stages[c.Name] != plan.Leaving {
+					t.Errorf("%s is drained with the stage %q", c.Name, stages[c.Name])
+				}
+			}}
+		}
+		w.Config.Fleets[0].Groups[0].Replicas = 1
+		if r := apply(t, w.engine); len(stages) == 0 || len(r.Failures) > 0 {
+			t.Errorf("stages %v, failures %+v", stages, r.Failures)
+		}
+	})
+}
+
+// TestEraseNeedsTheLock: a run that continues an erase and loses its lock while it reads the server does not ask for it again.
+func TestEraseNeedsTheLock(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+		w.releasing(t, func(_ *enginetest.Machine, c enginetest.Call) enginetest.Fault {
+			if c.What == "reinstall" {
+				return enginetest.Fault{Before: func() { w.Die(errDied) }} // before the provider gets the request
+			}
+			return enginetest.Fault{}
+		})
+		w.Die(nil)
+		next, requests := w.next("next", 2), 0
+		p := planned(t, next)
+		var lost atomic.Bool
+		next.Guard = heldWhile(func() bool { return !lost.Load() })
+		w.OnCall = func(c enginetest.Call) enginetest.Fault {
+			switch c.What {
+			case "reinstall":
+				requests++
+			case "get":
+				lost.Store(true)
+			}
+			return enginetest.Fault{}
+		}
+		if r, err := applying(t, t.Context(), next, p); err != nil || r.Lost == nil || requests > 0 {
+			t.Errorf("%v, lost %v, %d requests", err, r.Lost, requests)
+		}
+	})
+}
+
+// TestEraseOfASilentHost: one that does not answer is erased only if no Pod came to its Node since the plan.
+func TestEraseOfASilentHost(t *testing.T) {
+	t.Parallel()
+	for _, comes := range []bool{false, true} {
+		twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+			w.Change(func() { w.Member(names[0]).Away = true })
+			w.dies(names[:1])
+			came := false
+			m, requests, r := w.releasing(t, func(m *enginetest.Machine, c enginetest.Call) enginetest.Fault {
+				if !comes || came || c.What != "get" {
+					return enginetest.Fault{}
+				}
+				came = true
+				return enginetest.Fault{Before: func() { w.RunPod(names[0], "late") }}
+			})
+			if m.Server.ID != w.Member(m.Server.ID).Server.ID || requests > 0 == comes || comes && len(r.Failures) != 1 {
+				t.Errorf("a Pod comes %t: %d requests to erase it, failures %+v", comes, requests, r.Failures)
+			}
+			w.EndPods(names[0])
+		})
+	}
+}
+
+// TestReleaseForgetsItsNode: before a server is returned to the pool, the Node that its kubelet registered again is deleted, and
+// one of the same name that is another server's is kept.
+func TestReleaseForgetsItsNode(t *testing.T) {
+	t.Parallel()
+	for _, others := range []bool{false, true} {
+		twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+			var host string
+			emit := w.engine.Emit
+			w.engine.Emit = func(ev engine.Event) {
+				emit(ev)
+				if ev.Type != engine.Started || ev.Action.Kind != plan.ReleaseServer {
+					return
+				}
+				host = ev.Host
+				n := inventory.Node{Name: host, UID: "again", ProviderID: w.Member(host).Server.ProviderID()}
+				if others {
+					n.ProviderID = "scw-applesilicon://fr-par-1/another"
+				}
+				w.AddNode(n)
+			}
+			_, _, r := w.releasing(t, func(*enginetest.Machine, enginetest.Call) enginetest.Fault { return enginetest.Fault{} })
+			if _, there := w.Node(host); there != others || len(r.Failures) > 0 {
+				t.Errorf("another server's %t: it exists %t, failures %+v", others, there, r.Failures)
+			}
+		})
+	}
+}
+
 // TestNotErased: a server that the provider calls reinstalled is not returned to the pool with its old key, or with files of
 // macfleet.
 func TestNotErased(t *testing.T) {
@@ -111,24 +220,65 @@ func TestNotErased(t *testing.T) {
 	}
 }
 
+// TestNotErasedWithFiles: a server that was reinstalled is not returned to the pool if a claim is on its host, or if it is unknown
+// whether a marker is.
+func TestNotErasedWithFiles(t *testing.T) {
+	t.Parallel()
+	for name, isClaim := range map[string]bool{"a claim": true, "an unread marker": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+				asked := false
+				m, _, r := w.releasing(t, func(m *enginetest.Machine, c enginetest.Call) enginetest.Fault {
+					switch status := func(text string) func() { return func() { w.Change(func() { m.Server.Status = text }) } }; {
+					case c.What == "reinstall" && isClaim:
+						return enginetest.Fault{After: func() { w.Change(func() { m.Claim(&plan.Claim{Name: "x"}) }) }}
+					case c.What == "reinstall":
+						asked = true
+						w.Reinstall(m)
+						w.Change(func() { m.Claim(nil) })
+						return enginetest.Fault{Err: enginetest.ErrLost, Before: status("reinstalling")}
+					case c.What == "get" && asked:
+						return enginetest.Fault{After: status("ready")}
+					}
+					return enginetest.Fault{Garbled: asked && c.What == "observe"}
+				})
+				if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "still has files of macfleet") || !slices.Contains(names, m.Server.Name) {
+					t.Errorf("%s: failures %+v", m.Server.Name, r.Failures)
+				}
+			})
+		})
+	}
+}
+
 // TestErasedOnce: a run dies right after the request to erase a host. The next one does not ask again, whether the host is still
 // reinstalled or is empty by then.
 func TestErasedOnce(t *testing.T) {
 	t.Parallel()
-	for name, later := range map[string]time.Duration{"reinstalling": 0, "empty": 2 * enginetest.InstallTime} {
+	for name, tc := range map[string]struct{ later, silent time.Duration }{
+		"reinstalling":             {},
+		"reinstalling, and silent": {silent: 2 * enginetest.InstallTime},
+		"empty":                    {later: 2 * enginetest.InstallTime},
+	} {
 		parallel(t, name, func(t *testing.T) {
 			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
 				asked := 0
+				stop, halt := context.WithCancel(t.Context())
+				w.engine.Stop = stop
 				m, _, _ := w.releasing(t, func(_ *enginetest.Machine, c enginetest.Call) enginetest.Fault {
 					if c.What == "reinstall" {
 						if asked++; asked == 1 {
-							return enginetest.Fault{After: func() { w.Die(errDied) }}
+							return enginetest.Fault{After: func() { w.Die(errDied); halt() }} // a dead process does not poll
 						}
 					}
 					return enginetest.Fault{}
 				})
 				w.Die(nil)
-				time.Sleep(later)
+				time.Sleep(tc.later)
+				if tc.silent > 0 {
+					w.Change(func() { m.Away = true })
+					time.AfterFunc(tc.silent, func() { w.Change(func() { m.Away = false }) })
+				}
 				r := apply(t, w.next("next", 2))
 				if asked != 1 || len(r.Failures) > 0 || !strings.HasPrefix(m.Server.Name, "acme-pool-") {
 					t.Errorf("%s: %d requests to erase it, failures %+v", m.Server.Name, asked, r.Failures)

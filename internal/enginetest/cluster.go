@@ -35,6 +35,13 @@ func (w *World) Node(host string) (inventory.Node, bool) {
 	return inventory.Node{}, false
 }
 
+// AddNode adds a Node, or replaces the one of its name.
+func (w *World) AddNode(n inventory.Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[n.Name] = &node{n}
+}
+
 // DeleteNode deletes a host's Node, as a person does. Its kubelet creates another.
 func (w *World) DeleteNode(host string) {
 	w.mu.Lock()

@@ -31,6 +31,7 @@ type Machine struct {
 	Silent   string            // a value with which its kubelet runs, but never reports to the cluster
 	Agent    Agent             // its CI agent
 	Refusals []plan.Refusal    // passwords that were tried on it
+	VMs      []string          // virtual machines that run without a Pod
 
 	granted   string // which key of State gave root
 	pending   map[plan.StepID]bool
@@ -305,8 +306,11 @@ func (c *conn) answer(p plan.Probe) string {
 	}
 	words := []string{orNone(m.State[p.Args[0]]), process, m.started.Add(m.Blurred).UTC().Format(time.RFC3339Nano), m.NodeName()}
 	for _, pod := range c.world.podsOn(m.NodeName()) {
-		words = append(words, pod.VM())
+		if pod.Phase != "Pending" { // its virtual machine was not started yet
+			words = append(words, pod.VM())
+		}
 	}
+	words = append(words, m.VMs...)
 	return strings.Join(words, " ")
 }
 
@@ -396,6 +400,9 @@ func (c *conn) change(t engine.RunChange, f Fault) (exit int) {
 	renamed := args[4] == "node" && args[5] != m.NodeName()
 	if working := w.podsOn(m.NodeName()); (t.Change.Disruption >= plan.Drain || renamed) && !force && len(working) > 0 {
 		w.wrong = append(w.wrong, fmt.Sprintf("%s was changed under %s on %s", key, working[0].Name, m.Server.Name))
+	}
+	if t.Change.Disruption >= plan.Drain && !force && len(m.VMs) > 0 {
+		w.wrong = append(w.wrong, fmt.Sprintf("%s was changed under the machine %s on %s", key, m.VMs[0], m.Server.Name))
 	}
 	switch {
 	case args[3] == "breaks":

@@ -197,6 +197,20 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// TestNoDuration: a held record without a duration, as a Lease that another program wrote, is not taken at once.
+func TestNoDuration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{version: 1, record: Record{Held: true, Run: plan.Run{ID: "ann", Epoch: 41}}}
+		began := time.Now()
+		bob := take(t, m, "bob", Options{Wait: time.Hour})
+		if waited := time.Since(began); waited < time.Second || bob.Run().Epoch != 42 {
+			t.Errorf("taken after %s with epoch %d", waited, bob.Run().Epoch)
+		}
+		release(t, bob)
+	})
+}
+
 // TestAsleep: a laptop that slept until its lock expired has lost it, and detects that
 // first. The same holds for a process that was stopped.
 func TestAsleep(t *testing.T) {
@@ -216,13 +230,45 @@ func TestAsleep(t *testing.T) {
 		if err := ann.Check(); !errors.Is(err, ErrLost) {
 			t.Errorf("later: %v", err)
 		}
-		<-ann.Lost()
+		select {
+		case <-ann.Lost():
+		default:
+			t.Error("it is not lost")
+		}
 		puts := m.writes()
 		release(t, ann)
 		if m.writes() != puts {
 			t.Error("a lost lock was released")
 		}
 	})
+}
+
+// TestSlowRenewal: a lock expires by the start of its last write, as the record says, however long the answer took.
+func TestSlowRenewal(t *testing.T) {
+	t.Parallel()
+	for writes, expires := range map[int]time.Duration{1: 30 * time.Second, 2: 44 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			began, puts := time.Now(), 0
+			m := new(memory)
+			m.put = func(context.Context) (error, error) {
+				if puts++; puts > writes {
+					return errors.New("503"), nil
+				}
+				time.Sleep(4 * time.Second)
+				return nil, nil
+			}
+			ann := take(t, m, "ann", Options{})
+			time.Sleep(time.Until(began.Add(expires - time.Second)))
+			if err := ann.Check(); err != nil {
+				t.Errorf("after %d writes, a second before its end: %v", writes, err)
+			}
+			time.Sleep(time.Second)
+			if err := ann.Check(); !errors.Is(err, ErrLost) {
+				t.Errorf("after %d writes, at its end: %v", writes, err)
+			}
+			release(t, ann)
+		})
+	}
 }
 
 // TestSetBack: setting the wall clock back does not extend a lock.
@@ -405,6 +451,11 @@ func TestBreak(t *testing.T) {
 			t.Error(r, err)
 		}
 		bob := take(t, m, "bob", Options{})
+		m.change(func(m *memory) { m.put = func(context.Context) (error, error) { return ErrConflict, nil } })
+		if _, err := Break(t.Context(), m, "bob"); !errors.Is(err, ErrConflict) {
+			t.Errorf("it changed at that moment: %v", err)
+		}
+		m.change(func(m *memory) { m.put = nil })
 		time.Sleep(11 * time.Second)
 		if err := ann.Check(); !errors.Is(err, ErrLost) {
 			t.Errorf("hers: %v", err)

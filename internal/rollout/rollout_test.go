@@ -143,6 +143,7 @@ func TestRules(t *testing.T) {
 			"cordoned 3; starts 3; ends 3; starts; left 4: cordoned; gone 7; left 4: max-unavailable; gone; cordoned; starts 4"},
 		"a canary that a person cordons has not failed": {Limits{MaxUnavailable: 1, Canary: 1, Soak: time.Minute}, in(Disrupt, "3", "4"),
 			"starts 3; ends 3; cordoned 3; +1s; left 4: soak; cordoned 3 7; +1h; starts"},
+		"a cordoned host that is not Ready either takes no further place": {Limits{MaxUnavailable: 1}, in(Disrupt, "3", "4"), "cordoned 3; gone 3; starts 3"},
 		"hosts that a killed run left cordoned, one after the other": {Limits{MaxUnavailable: 1, Canary: 1, MinReady: 8}, in(Disrupt, "3", "4", "5"),
 			"cordoned 3 4; starts 3; starts; ends 3; cordoned 4; starts 4; awaits 4; starts; ends 4; cordoned; starts 5"},
 
