@@ -1,6 +1,8 @@
 package realtailnet
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,9 +19,11 @@ func TestStep(t *testing.T) {
 		{"down-1", func(t *testing.T, m *mac) { m.cli(t, "down") }, "tailscale-down"},
 		{"tags-1", func(t *testing.T, m *mac) {
 			m.control.ask(t, nil, "nodes", "tag", "--identifier", m.id(t), "--tags", retagged)
+			m.await(t, "daemon with new tags", func(s status) bool { return slices.Contains(s.Self.Tags, retagged) })
 		}, "tags-edited"},
 		{"renamed-1", func(t *testing.T, m *mac) {
 			m.control.ask(t, nil, "nodes", "rename", "--identifier", m.id(t), "renamed-1-2")
+			m.await(t, "daemon with the new name", func(s status) bool { return s.label() == "renamed-1-2" })
 		}, "device-renamed"},
 		{"gone-1", func(t *testing.T, m *mac) {
 			m.control.ask(t, nil, "nodes", "delete", "--identifier", m.id(t), "--force")
@@ -69,11 +73,22 @@ func TestStep(t *testing.T) {
 	}
 }
 
+// await waits until the Mac's daemon says something of itself.
+func (m *mac) await(t testing.TB, what string, says func(status) bool) {
+	t.Helper()
+	must(t, await(what+" on "+m.host.Name, func() (bool, error) {
+		var s status
+		out := m.cli(t, "status", "--json").out
+		if out == "" { // it does not answer yet
+			return false, nil
+		}
+		err := json.Unmarshal([]byte(out), &s)
+		return says(s), err
+	}))
+}
+
 // awaitState waits for a state of the Mac's daemon.
 func (m *mac) awaitState(t testing.TB, state string) {
 	t.Helper()
-	err := await(state+" on "+m.host.Name, func() (bool, error) {
-		return strings.Contains(m.cli(t, "status", "--json").out, `"BackendState": "`+state+`"`), nil
-	})
-	must(t, err)
+	m.await(t, state, func(s status) bool { return s.BackendState == state })
 }
