@@ -84,10 +84,10 @@ type Former struct {
 }
 
 // MovesFrom returns the Node that the host uses under a former name; ok is false if its Node has the present
-// name, or it has none.
+// name, or it has none. The host as it was is compared under its former name, which is its present one then.
 func (h Host) MovesFrom() (n inventory.Node, ok bool) {
 	n, there := h.Node.Get()
-	return n, there && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == n.Name })
+	return n, there && n.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == n.Name })
 }
 
 // Moves reports whether the host's Node is about to get a new name: its kubelet uses a former one.

@@ -321,3 +321,25 @@ func TestMoveInSpiteOfOtherRefusals(t *testing.T) {
 		})
 	}
 }
+
+// TestMovesFrom: only a Node under a former name is one that the host moves from. A host that is compared as it was has its Node.
+func TestMovesFrom(t *testing.T) {
+	t.Parallel()
+	former := []plan.Former{{Name: "old"}}
+	for name, tc := range map[string]struct {
+		host  plan.Host
+		moves bool
+	}{
+		"its former Node": {plan.Host{Name: "new", Former: former, Node: inventory.Present(inventory.Node{Name: "old"})}, true},
+		"its own Node":    {plan.Host{Name: "new", Former: former, Node: inventory.Present(inventory.Node{Name: "new"})}, false},
+		"as it was":       {plan.Host{Name: "old", Former: former, Node: inventory.Present(inventory.Node{Name: "old"})}, false},
+		"no Node":         {plan.Host{Name: "new", Former: former, Node: inventory.Absent[inventory.Node]()}, false},
+	} {
+		if _, got := tc.host.MovesFrom(); got != tc.moves {
+			t.Errorf("%s: moves %t, want %t", name, got, tc.moves)
+		}
+		if node, has := tc.host.View("alpha").Node.Get(); has != (!tc.moves && !tc.host.Node.IsAbsent()) {
+			t.Errorf("%s: its step has the Node %+v", name, node)
+		}
+	}
+}
