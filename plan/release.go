@@ -379,14 +379,14 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 		return t
 	}
 	h.Compared = true
-	_, marked := h.Seen.Marker.Get() // it is this host's and this configuration's
+	_, marked := h.Seen.Marker.Get()
 	if h.Unowned = h.Unowned || h.Asked && !proven && !marked; h.Unowned {
 		if t := c.unowned(h); t != nil {
 			return t
 		}
 	}
 	switch {
-	case !proven && !h.Unowned && !marked:
+	case !proven && !h.Unowned && !c.marks(h):
 		return unsafe("neither a marker on its host nor a Node shows that it is this configuration's")
 	case h.Spec.Spec.JoinsCluster() && h.Node.IsUnread():
 		return unsafe("it is unknown whether it is a Node: %s", h.Node.Why())
@@ -405,6 +405,12 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 		return h.waits("the release", h.work(c))
 	}
 	return nil
+}
+
+// marks reports whether the host has a marker that is its own and this configuration's.
+func (c *computation) marks(h *Host) bool {
+	m, marked := h.Seen.Marker.Get()
+	return marked && m.ServerID == h.Server.ID && m.Owner() == c.cfg.Owner
 }
 
 // unrevocable returns why the identity of a host's kubelet would outlive the host, or nil.
