@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
 // daemon is OpenSSH's own sshd on a loopback port.
@@ -36,8 +38,7 @@ type daemonOptions struct {
 	loopback string // empty: 127.0.0.1
 }
 
-// startDaemon runs an sshd for the time of the test. Another process may take
-// the port between its choice and sshd's start; then another port is tried.
+// startDaemon runs an sshd for the time of the test.
 func startDaemon(t testing.TB, o daemonOptions) *daemon {
 	t.Helper()
 	path := sshdPath(t)
@@ -58,43 +59,11 @@ func startDaemon(t testing.TB, o daemonOptions) *daemon {
 		config += "HostKey " + name + "\n"
 	}
 	config += o.config
-	for range 5 {
-		if d := tryDaemon(t, path, dir, config, o.loopback); d != nil {
-			return d
-		}
-	}
-	t.Fatal("sshd found no free port")
-	return nil
-}
-
-func sshdPath(t testing.TB) string {
-	t.Helper()
-	path, err := exec.LookPath("sshd")
-	if err != nil {
-		// A user's PATH often lacks the folder of daemons.
-		path = "/usr/sbin/sshd"
-		if _, err := os.Stat(path); err != nil {
-			need(t, "sshd")
-		}
-	}
-	need(t, "dash", "perl", "sudo")
-	if isRoot() {
-		// sshd of root insists on its folder for privilege separation, which a
-		// machine that never started the service lacks.
-		must(t, os.MkdirAll("/run/sshd", 0o755))
-	}
-	return path
-}
-
-func tryDaemon(t testing.TB, path, dir, config, loopback string) *daemon {
-	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	ports, err := maintest.Ports(1)
 	must(t, err)
-	address := l.Addr().(*net.TCPAddr)
-	must(t, l.Close())
 	file := filepath.Join(dir, "sshd_config")
-	write(t, file, fmt.Sprintf("ListenAddress %s\nPort %d\n%s", loopback, address.Port, config), 0o600)
-	d := &daemon{address: address.String()}
+	write(t, file, fmt.Sprintf("ListenAddress %s\nPort %s\n%s", o.loopback, ports[0], config), 0o600)
+	d := &daemon{address: net.JoinHostPort(o.loopback, ports[0])}
 	d.changed = sync.NewCond(&d.mu)
 	// The log goes through a pipe of our own: exec's would wait for sessions too.
 	r, w, err := os.Pipe()
@@ -123,13 +92,29 @@ func tryDaemon(t testing.TB, path, dir, config, loopback string) *daemon {
 	})
 	if !d.listening() {
 		d.stop()
-		if strings.Contains(d.log(), "Address already in use") {
-			return nil
-		}
 		t.Fatalf("sshd ended at once:\n%s", d.log())
 	}
 	t.Cleanup(d.stop)
 	return d
+}
+
+func sshdPath(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("sshd")
+	if err != nil {
+		// A user's PATH often lacks the folder of daemons.
+		path = "/usr/sbin/sshd"
+		if _, err := os.Stat(path); err != nil {
+			need(t, "sshd")
+		}
+	}
+	need(t, "dash", "perl", "sudo")
+	if isRoot() {
+		// sshd of root insists on its folder for privilege separation, which a
+		// machine that never started the service lacks.
+		must(t, os.MkdirAll("/run/sshd", 0o755))
+	}
+	return path
 }
 
 func (d *daemon) read(r io.Reader) error {

@@ -2,6 +2,7 @@ package maintest
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,5 +33,26 @@ func TestDefaultSignals(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// TestPorts: a port that is given is not one that a system gives to others, and is given once.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	given := map[string]bool{}
+	for range 3 {
+		all, err := Ports(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all {
+			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", p))
+			if err != nil || given[p] || p >= "32768" {
+				t.Errorf("port %s: %v", p, err)
+				continue
+			}
+			defer l.Close()
+			given[p] = true
+		}
 	}
 }

@@ -5,17 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
 // patience is how long a state may take. All of them are awaited, so a busy machine only takes longer.
@@ -74,7 +74,7 @@ type control struct {
 
 // startControl starts Headscale in a folder. Its DERP server is its own: a map of none is refused.
 func startControl(path, dir string) (*control, error) {
-	ports, err := freePorts(3)
+	ports, err := maintest.Ports(3)
 	if err != nil {
 		return nil, err
 	}
@@ -283,18 +283,4 @@ func await(what string, reached func() (bool, error)) error {
 		}
 		time.Sleep(50 * time.Millisecond) // between two looks; nothing depends on its length
 	}
-}
-
-// freePorts returns ports that are free for TCP and UDP.
-func freePorts(n int) ([]string, error) {
-	var ports []string
-	for len(ports) < n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // all at once, so that they differ
-		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-	}
-	return ports, nil
 }

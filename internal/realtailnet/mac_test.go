@@ -17,6 +17,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/kit"
@@ -40,7 +41,7 @@ const stepID plan.StepID = "tailscale"
 func (s *control) mac(t *testing.T, name string) *mac {
 	t.Helper()
 	scripttest.Need(t, "dash", "setsid", "sha256sum", "sed")
-	ports, err := freePorts(2)
+	ports, err := maintest.Ports(2)
 	must(t, err)
 	m := &mac{Mac: scripttest.New(t, []string{"dash"}, "/etc/macfleet", "/etc/resolver", "/Library/", "/usr/local/", "/var/"), control: s}
 	m.Folders("/Library/LaunchDaemons", "/usr/local/lib/macfleet/artifacts", "/usr/local/bin", "/var/log", "/var/run", "/etc")

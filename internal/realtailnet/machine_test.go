@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/macfleet/macfleet/internal/maintest"
 )
 
 // machine is a computer with tailscaled. It has no network interface for the tailnet: connections to its address arrive
@@ -25,7 +27,7 @@ type machine struct {
 // machine starts a machine that has not joined.
 func (s *control) machine(t *testing.T, name string) *machine {
 	t.Helper()
-	ports, err := freePorts(2)
+	ports, err := maintest.Ports(2)
 	must(t, err)
 	dir, err := os.MkdirTemp("", "ts-") // the path of a socket has at most 107 characters
 	must(t, err)

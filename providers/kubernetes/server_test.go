@@ -11,15 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -95,23 +91,20 @@ func startServer() (*server, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, errNoServer
 	}
-	for tries := 5; ; tries-- {
-		dir, err := os.MkdirTemp("", "macfleet-apiserver-")
-		if err != nil {
-			return nil, err
-		}
-		s := &server{dir: dir}
-		if err = s.start(etcd, program); err == nil {
-			return s, nil
-		}
-		if s.stop(); tries == 0 || !errors.Is(err, syscall.EADDRINUSE) {
-			return nil, err
-		}
+	dir, err := os.MkdirTemp("", "macfleet-apiserver-")
+	if err != nil {
+		return nil, err
 	}
+	s := &server{dir: dir}
+	if err := s.start(etcd, program); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *server) start(etcd, program string) error {
-	ports, err := freePorts(3)
+	ports, err := maintest.Ports(3)
 	if err != nil {
 		return err
 	}
@@ -198,9 +191,6 @@ func (s *server) awaitReady() error {
 				return nil
 			}
 		}
-		if err := s.portTaken(); err != nil {
-			return err
-		}
 		select {
 		case <-ctx.Done():
 			log, _ := os.ReadFile(filepath.Join(s.dir, "apiserver.log"))
@@ -208,16 +198,6 @@ func (s *server) awaitReady() error {
 		case <-pause.C:
 		}
 	}
-}
-
-// portTaken reports that a connection of another test has taken a port between the search for a free one and the server's start.
-func (s *server) portTaken() error {
-	for _, name := range []string{"etcd", "apiserver"} {
-		if log, _ := os.ReadFile(filepath.Join(s.dir, name+".log")); strings.Contains(string(log), "bind: address already in use") {
-			return fmt.Errorf("%s did not start: %w", name, syscall.EADDRINUSE)
-		}
-	}
-	return nil
 }
 
 func (s *server) askReady(ctx context.Context) error {
@@ -237,17 +217,4 @@ func (s *server) askReady(ctx context.Context) error {
 		return fmt.Errorf("it is not ready: %s", text)
 	}
 	return nil
-}
-
-func freePorts(n int) ([]string, error) {
-	var out []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		out = append(out, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-	}
-	return out, nil
 }
