@@ -21,7 +21,7 @@ GO ?= go
 export CGO_ENABLED ?= 0
 
 # Garbage collection is a quarter of the CPU of the tests with simulated Macs, and an eighth of the
-# compiler's. Collecting less often costs memory: the largest test has 3 GB.
+# compiler's. Collecting less often costs memory: the largest process of the tests has 2.4 GB.
 export GOGC ?= 400
 
 .PHONY: build demo man reference test lint race engine kills fuzz matrix bench conformance conformance-settings apiserver tailnet pictures clean
