@@ -190,3 +190,29 @@ func TestSilentAgentRetired(t *testing.T) {
 		})
 	}
 }
+
+// TestSilentAgentRebooted: a host that does not answer is restarted only if the service lists its agent as offline and without a job.
+func TestSilentAgentRebooted(t *testing.T) {
+	t.Parallel()
+	yes := true
+	for name, tc := range map[string]struct {
+		busy   *bool
+		online bool
+	}{"offline": {}, "busy": {busy: &yes}, "online": {online: true}} {
+		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			w.want["tools"] = "t1"
+			p := planned(t, w.engine)
+			h := &p.Hosts[0]
+			h.Unknown = plan.CodeUnreachable.Trouble("no answer")
+			p.Actions = []plan.Action{{Kind: plan.RebootServer, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Disruption: plan.Reboot}}
+			w.Change(func() { m.Away, w.Entries[0].Says = true, tc.busy })
+			if tc.online {
+				w.engine.Agents = connected{w.engine.Agents, w.Entries[0].ID}
+			}
+			requests := w.requests()
+			if r := performed(t, w.engine, p); (*requests > 0) != (name == "offline") || (len(r.Failures) > 0) != (*requests == 0) {
+				t.Errorf("%d requests, failures %v", *requests, r.Failures)
+			}
+		})
+	}
+}

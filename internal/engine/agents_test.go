@@ -402,6 +402,12 @@ func TestAgentLate(t *testing.T) {
 	}
 }
 
+// forgetting deletes the entry of a host that is gone.
+func forgetting(id string) plan.Action {
+	return plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
+		Agent: inventory.Agent{ID: id, Name: "old"}}}}}
+}
+
 // TestForgetAgent: an entry whose host is gone is deleted only if it is still the planned one and unused.
 func TestForgetAgent(t *testing.T) {
 	t.Parallel()
@@ -419,10 +425,7 @@ func TestForgetAgent(t *testing.T) {
 		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 			w.want["tools"] = "t1"
 			p := planned(t, w.engine)
-			id := w.Register(toyScope, "old", "bake")
-			forget := plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
-				Agent: inventory.Agent{ID: id, Name: "old"}}}}}
-			p.Actions = append([]plan.Action{forget}, p.Actions...)
+			p.Actions = append([]plan.Action{forgetting(w.Register(toyScope, "old", "bake"))}, p.Actions...)
 			w.Change(func() { tc.since(&w.Entries[1], m) })
 			r := performed(t, w.engine, p)
 			if kept := len(w.Entries) == 2; kept != tc.kept || tc.kept && name != "is another now" && (len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "plan again")) {

@@ -59,6 +59,7 @@ func TestEraseLooksAgain(t *testing.T) {
 		"it restarts":                  {"get", false, set(func(m *enginetest.Machine) { m.Server.Status = "rebooting" })},
 		"its work cannot be read":      {"probe", false, nil},
 		"renamed":                      {"probe", true, set(func(m *enginetest.Machine) { m.Server.Name = "kept" })},
+		"its key was forgotten":        {"probe", true, func(w *nodesInMemory, _ *enginetest.Machine) { w.Unpin() }},
 		"another run pinned a new key": {"probe", true, func(w *nodesInMemory, m *enginetest.Machine) { w.Unpin(); w.Reinstall(m); w.Pin(m, m.Server.Name) }},
 	} {
 		parallel(t, name, func(t *testing.T) {
