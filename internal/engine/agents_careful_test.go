@@ -59,6 +59,21 @@ func TestNoTokenNoChange(t *testing.T) {
 	})
 }
 
+// TestFailedScriptEndsItsStep: what comes behind a script that failed is not done, and the failure is the script's.
+func TestFailedScriptEndsItsStep(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.want["tools"] = "t1"
+		w.Change(func() { w.Entries = nil }) // someone deleted the entry
+		p := planned(t, w.engine)
+		w.OnCall = faultAt("register", enginetest.Fault{After: func() { w.Register(toyScope, m.Server.Name) }}) // and then takes its name
+		r := performed(t, w.engine, p)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "failed with exit code 1") || m.Agent.Runs {
+			t.Errorf("failures %v, agent %+v", r.Failures, m.Agent)
+		}
+	})
+}
+
 // TestAnotherMachinesEntry: an entry of the host's name that came online or got another name since the plan is another machine's.
 func TestAnotherMachinesEntry(t *testing.T) {
 	t.Parallel()

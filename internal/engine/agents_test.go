@@ -183,7 +183,8 @@ func TestAgentServiceComesBack(t *testing.T) {
 	})
 }
 
-// TestAgentServiceGone: while the service answers nothing, no job ends, whatever is configured.
+// TestAgentServiceGone: while the service answers nothing, no job ends, whatever is configured. A host that is idle keeps its agent too,
+// because the service cannot be kept from giving it a job.
 func TestAgentServiceGone(t *testing.T) {
 	t.Parallel()
 	for change, configure := range map[string]func(*nodesInMemory){
@@ -191,19 +192,25 @@ func TestAgentServiceGone(t *testing.T) {
 		"removal": func(w *nodesInMemory) { w.More, w.want["tools"] = noToy, "t1" },
 		"release": func(w *nodesInMemory) { w.Config.Fleets[0].Groups[0].Replicas = 0 },
 	} {
-		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-			if !w.RunJob(m, "bake") {
-				t.Fatal("no job runs")
-			}
-			configure(w)
-			w.OnCall = away(enginetest.InService)
-			if r := apply(t, w.engine); r.Converged() || !slices.Equal(m.Agent.Jobs, []string{"bake"}) || !m.Agent.Runs || m.State["tools"] != "t1" {
-				t.Errorf("%s: %d actions were done, the agent is %+v", change, r.Done, m.Agent)
-			}
-			w.OnCall, m.Agent.Jobs = nil, nil
-			w.asToyRun(2)
-			converges(t, w.engine)
-		})
+		for _, idle := range []bool{false, true} {
+			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+				if !idle && !w.RunJob(m, "bake") {
+					t.Fatal("no job runs")
+				}
+				configure(w)
+				if !idle {
+					w.OnCall = away(enginetest.InService)
+				}
+				p := planned(t, w.engine)
+				w.OnCall = away(enginetest.InService)
+				if r := performed(t, w.engine, p); r.Converged() || (len(m.Agent.Jobs) == 0) != idle || !m.Agent.Runs || m.State["tools"] != "t1" || m.Server.Status != "ready" {
+					t.Errorf("%s, idle %t: %d actions were done, the agent is %+v", change, idle, r.Done, m.Agent)
+				}
+				w.OnCall, m.Agent.Jobs = nil, nil
+				w.asToyRun(2)
+				converges(t, w.engine)
+			})
+		}
 	}
 }
 

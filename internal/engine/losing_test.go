@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
@@ -16,23 +17,26 @@ import (
 func TestLockIsCheckedBefore(t *testing.T) {
 	t.Parallel()
 	type in func(*testing.T, func(*testing.T, *nodesInMemory, *plan.Plan))
-	busy := func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) {
-		busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, _ []string) { f(t, w, planned(t, w.engine)) })
+	nodes := func(world func(*testing.T, int, fleet.Rollout, func(*testing.T, *nodesInMemory, []string))) in {
+		return func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) {
+			world(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, _ []string) { f(t, w, planned(t, w.engine)) })
+		}
 	}
-	moves := func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) {
-		moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, _ []string) { f(t, w, planned(t, w.engine)) })
-	}
+	busy, moves := nodes(busyInMemory), nodes(moving)
 	pooled := func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) {
-		inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) { f(t, w, planned(t, w.engine)) })
+		inMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory) { f(t, w, planned(t, w.engine)) })
 	}
 	agent := func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) {
-		toyInMemory(t, func(t *testing.T, w *nodesInMemory, _ *enginetest.Machine) { f(t, w, planned(t, w.engine)) })
-	}
-	entry := func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) {
 		toyInMemory(t, func(t *testing.T, w *nodesInMemory, _ *enginetest.Machine) {
 			p := planned(t, w.engine)
-			p.Actions = []plan.Action{forgetting(w.Register(toyScope, "old", "bake"))}
+			p.Actions = append([]plan.Action{forgetting(w.Register(toyScope, "old", "bake"))}, p.Actions...)
 			f(t, w, p)
+		})
+	}
+	erasing := func(t *testing.T, f func(*testing.T, *nodesInMemory, *plan.Plan)) { // which an earlier run may have asked for
+		twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+			w.staged(t, names[0], plan.Wiping)
+			f(t, w, planned(t, w.engine))
 		})
 	}
 	for call, tc := range map[string]struct {
@@ -49,7 +53,8 @@ func TestLockIsCheckedBefore(t *testing.T) {
 		"open":                                 {world: busy, at: "evict", fails: true},
 		"rename (of a server that is claimed)": {world: pooled, at: "TakeClaim"},
 		"fence":                                {world: agent, at: "WriteMarker"},
-		"deregister":                           {world: entry, at: "agent"},
+		"deregister":                           {world: agent, at: "agent"},
+		"reinstall":                            {world: erasing, at: "get"},
 	} {
 		parallel(t, call, func(t *testing.T) {
 			tc.world(t, func(t *testing.T, w *nodesInMemory, p *plan.Plan) {
@@ -90,21 +95,40 @@ func TestLockIsCheckedBefore(t *testing.T) {
 // TestFinished: each thing that a run leaves undone keeps it from being finished.
 func TestFinished(t *testing.T) {
 	t.Parallel()
-	whole := func() engine.Result { return engine.Result{After: &plan.Plan{}} }
-	if !whole().Finished() {
-		t.Error("a run with nothing to do is not finished")
-	}
-	for name, edit := range map[string]func(*engine.Result){
-		"not verified":          func(r *engine.Result) { r.After = nil },
-		"a failure":             func(r *engine.Result) { r.Failures = make([]engine.Failure, 1) },
-		"an agent without jobs": func(r *engine.Result) { r.LeftFenced = make([]engine.LeftFenced, 1) },
-		"an action":             func(r *engine.Result) { r.NotStarted = 1 },
-		"a Node":                func(r *engine.Result) { r.NotWaited = 1 },
-		"the lock":              func(r *engine.Result) { r.Lost = errTaken },
+	after := &plan.Plan{}
+	for left, r := range map[string]engine.Result{
+		"":               {After: after},
+		"the comparison": {},
+		"a failure":      {After: after, Failures: make([]engine.Failure, 1)},
+		"a fence":        {After: after, LeftFenced: make([]engine.LeftFenced, 1)},
+		"an action":      {After: after, NotStarted: 1},
+		"a Node":         {After: after, NotWaited: 1},
+		"the lock":       {After: after, Lost: errTaken},
 	} {
-		r := whole()
-		if edit(&r); r.Finished() {
-			t.Errorf("%s: it is finished", name)
+		if r.Finished() != (left == "") {
+			t.Errorf("left %q: finished %t", left, r.Finished())
 		}
 	}
+}
+
+// TestMarkerSinceThePlan: a host that got the marker of another configuration since the plan is not changed.
+func TestMarkerSinceThePlan(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		w.atWork(t)
+		w.want["plain"] = "b"
+		p := planned(t, w.engine)
+		h := p.Hosts[0]
+		m, _ := h.Seen.Marker.Get()
+		m.Configuration = "globex"
+		conn, err := w.Engine().Hosts.Connect(t.Context(), engine.Target{Server: h.Server, Name: h.Name, Trust: h.Trust()})
+		must(t, err)
+		conn.Observe(t.Context(), nil)
+		_, err = conn.Do(t.Context(), engine.WriteMarker{Marker: m})
+		must(t, err)
+		conn.Close(t.Context())
+		if r := performed(t, w.engine, p); r.Done > 0 || len(r.Failures) != 1 || w.Machines[0].State["plain"] != "a" {
+			t.Errorf("%d done, failures %+v", r.Done, r.Failures)
+		}
+	})
 }

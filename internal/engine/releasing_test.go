@@ -110,36 +110,6 @@ func TestReleaseIsStoredFirst(t *testing.T) {
 	})
 }
 
-// TestEraseNeedsTheLock: a run that continues an erase and loses its lock while it reads the server does not ask for it again.
-func TestEraseNeedsTheLock(t *testing.T) {
-	t.Parallel()
-	twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
-		w.releasing(t, func(_ *enginetest.Machine, c enginetest.Call) enginetest.Fault {
-			if c.What == "reinstall" {
-				return enginetest.Fault{Before: func() { w.Die(errDied) }} // before the provider gets the request
-			}
-			return enginetest.Fault{}
-		})
-		w.Die(nil)
-		next, requests := w.next("next", 2), 0
-		p := planned(t, next)
-		var lost atomic.Bool
-		next.Guard = heldWhile(func() bool { return !lost.Load() })
-		w.OnCall = func(c enginetest.Call) enginetest.Fault {
-			switch c.What {
-			case "reinstall":
-				requests++
-			case "get":
-				lost.Store(true)
-			}
-			return enginetest.Fault{}
-		}
-		if r, err := applying(t, t.Context(), next, p); err != nil || r.Lost == nil || requests > 0 {
-			t.Errorf("%v, lost %v, %d requests", err, r.Lost, requests)
-		}
-	})
-}
-
 // TestEraseOfASilentHost: one that does not answer is erased only if no Pod came to its Node since the plan.
 func TestEraseOfASilentHost(t *testing.T) {
 	t.Parallel()
