@@ -82,6 +82,7 @@ func TestOrphanedIdentities(t *testing.T) {
 			w.snap.Nodes = inventory.Present(append(slices.Clone(list), inventory.Node{Name: gone}))
 		}, false, true},
 		{"a key is pinned", gone, func(w *world) { w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: "0", Name: gone, Key: "k"}) }, false, true},
+		{"its server has another name", gone, func(w *world) { w.server(7, "someones-mac").ID = "fffff000-0000-4000-8000-000000000000" }, false, true},
 		{"an adopted host's", "acme-legacy-01", func(*world) {}, false, true},
 		{"limited to hosts", gone, func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, false, false},
 	} {

@@ -148,6 +148,10 @@ func TestMovedNode(t *testing.T) {
 			w.arrives(true)
 			w.editNode(func(n *inventory.Node) { n.ProviderID = serverProvider(2) })
 		}, "", whole[5:]},
+		"only another server's Node has its old name": {func(w *world) {
+			w.movedNode(false, pod)
+			w.editNode(func(n *inventory.Node) { n.ProviderID = serverProvider(2) })
+		}, "", slices.Concat(whole[1:4], whole[5:])},
 		"it joined, and a Pod goes": {func(w *world) { w.movedNode(true, going); w.arrives(true) }, "", whole[4:]},
 		"it joined, and a Pod is stuck": {func(w *world) {
 			held := going

@@ -339,3 +339,24 @@ func read(t *rapid.T, p *plan.Plan) string {
 	}
 	return b.String()
 }
+
+// TestUnapprovedKey: a host whose key is not pinned is changed only with the key that the plan file approves.
+func TestUnapprovedKey(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		keys       map[string]string
+		pinned     bool
+		unapproved bool
+	}{
+		"as approved":         {map[string]string{"s": "SHA256:now"}, false, false},
+		"not in the file":     {nil, true, true},
+		"another key":         {map[string]string{"s": "SHA256:then"}, false, true},
+		"not contacted then":  {map[string]string{"s": ""}, false, true},
+		"its pin vouches now": {map[string]string{"s": "SHA256:then"}, true, false},
+	} {
+		p := &plan.Plan{Hosts: []plan.Host{{Server: inventory.Server{ID: "s"}, Seen: plan.HostSeen{Fingerprint: "SHA256:now", Pinned: tc.pinned}}}}
+		if (plan.Approved{Keys: tc.keys}).Restrict(p, noSteps); p.Hosts[0].Unapproved != tc.unapproved {
+			t.Errorf("%s: unapproved %t", name, p.Hosts[0].Unapproved)
+		}
+	}
+}

@@ -59,8 +59,29 @@ func TestNoTokenNoChange(t *testing.T) {
 	})
 }
 
-// TestAnotherMachinesEntry: an entry of the host's name that came online since the plan belongs to another machine.
+// TestFailedScriptEndsItsStep: what comes behind a script that failed is not done, and the failure is the script's.
+func TestFailedScriptEndsItsStep(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.want["tools"] = "t1"
+		w.Change(func() { w.Entries = nil }) // someone deleted the entry
+		p := planned(t, w.engine)
+		w.OnCall = faultAt("register", enginetest.Fault{After: func() { w.Register(toyScope, m.Server.Name) }}) // and then takes its name
+		r := performed(t, w.engine, p)
+		if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "failed with exit code 1") || m.Agent.Runs {
+			t.Errorf("failures %v, agent %+v", r.Failures, m.Agent)
+		}
+	})
+}
+
+// TestAnotherMachinesEntry: an entry of the host's name that came online or got another name since the plan is another machine's.
 func TestAnotherMachinesEntry(t *testing.T) {
+	t.Parallel()
+	t.Run("online", func(t *testing.T) { anothersEntry(t, false) })
+	t.Run("renamed", func(t *testing.T) { anothersEntry(t, true) })
+}
+
+func anothersEntry(t *testing.T, renamed bool) {
 	t.Parallel()
 	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 		w.want["tools"] = "t1"
@@ -72,7 +93,11 @@ func TestAnotherMachinesEntry(t *testing.T) {
 			}
 			return enginetest.Fault{}
 		}
-		w.engine.Agents = connected{w.engine.Agents, other}
+		if renamed {
+			w.Change(func() { w.Entries[1].Name = "other" })
+		} else {
+			w.engine.Agents = connected{w.engine.Agents, other}
+		}
 		if r := performed(t, w.engine, p); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "another machine may use it") {
 			t.Errorf("failures %v", r.Failures)
 		}
@@ -163,6 +188,47 @@ func TestUnfenceRestores(t *testing.T) {
 		}
 		if len(got) != 1 || strings.Join(got[0].Labels, " ") != "by-hand" || got[0].GroupID != "7" {
 			t.Errorf("it gets %+v", got)
+		}
+	})
+}
+
+// TestFenceIsNotedFirst: an agent whose fence the marker cannot note is not fenced, as no later run would know why it gets no jobs.
+func TestFenceIsNotedFirst(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		p, refused := planned(t, w.engine), false
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			switch {
+			case c.What == "fence":
+				t.Error("it is fenced")
+			case c.What == "WriteMarker" && !refused:
+				refused, f.Err = true, enginetest.ErrLost
+			}
+			return f
+		}
+		if r := performed(t, w.engine, p); len(r.Failures) != 1 || len(r.LeftFenced) > 0 || m.State["tools"] != "t1" {
+			t.Errorf("tools %s, failures %v, left %v", m.State["tools"], r.Failures, r.LeftFenced)
+		}
+		w.isToy(t, m)
+	})
+}
+
+// murky is a toy agent of which it is unknown what it runs.
+type murky struct{ toyAgent }
+
+func (m murky) Diff(v plan.View) plan.Finding {
+	f := m.toyAgent.Diff(v)
+	f.Running = inventory.Unread[[]plan.Task]("its log is gone")
+	return f
+}
+
+// TestUnknownWorkIsWork: a host is not changed while it is unknown what its agent runs.
+func TestUnknownWorkIsWork(t *testing.T) {
+	t.Parallel()
+	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+		w.More = func(h fleet.Host) []plan.Step { return []plan.Step{murky{toyOf(h)[0].(toyAgent)}} }
+		if r := apply(t, w.engine); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "unknown work: its log is gone") || m.State["tools"] != "t1" {
+			t.Errorf("tools %s, failures %v", m.State["tools"], r.Failures)
 		}
 	})
 }

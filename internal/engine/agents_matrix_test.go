@@ -168,25 +168,35 @@ func TestAgentErased(t *testing.T) {
 	})
 }
 
-// TestSilentAgentRetired: a host that does not answer loses its entry at the service, but not one that is online.
-func TestSilentAgentRetired(t *testing.T) {
+// TestSilentAgent: a host that does not answer loses its entry at the service, or is restarted, only if the service lists its agent as
+// offline and without a job.
+func TestSilentAgent(t *testing.T) {
 	t.Parallel()
 	yes := true
-	for name, busy := range map[string]*bool{"offline": nil, "busy": &yes} {
-		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+	silent := func(kind plan.Kind, busy *bool, online bool) func(*testing.T, *nodesInMemory, *enginetest.Machine) {
+		return func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 			w.want["tools"] = "t1"
 			p := planned(t, w.engine)
 			h := &p.Hosts[0]
 			leave := toyOf(h.Spec)[0].(toyAgent).Leave(h.View("toy"))
-			h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), true
-			p.Actions = []plan.Action{{Kind: plan.RetireAgent, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "toy",
-				Changes: leave.Changes, Disruption: plan.Drain}}
+			h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), kind == plan.RetireAgent
+			p.Actions = []plan.Action{{Kind: kind, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "toy",
+				Changes: leave.Changes, Disruption: plan.Reboot}}
 			w.Change(func() { m.Away, w.Entries[0].Says = true, busy })
+			if online {
+				w.engine.Agents = connected{w.engine.Agents, w.Entries[0].ID}
+			}
+			restarts := w.requests()
 			r := performed(t, w.engine, p)
-			if kept := len(w.Entries) > 0; kept != (busy != nil) || kept != (len(r.Failures) == 1) || m.Agent.ID == "" {
-				t.Errorf("entries %+v, failures %v", w.Entries, r.Failures)
+			if done := len(w.Entries) == 0 || *restarts > 0; done != (busy == nil && !online) || done != (len(r.Failures) == 0) || m.Agent.ID == "" {
+				t.Errorf("entries %+v, %d restarts, failures %v", w.Entries, *restarts, r.Failures)
 			}
 			w.Change(func() { m.Away, m.Agent.ID = false, "" })
-		})
+		}
+	}
+	for _, kind := range []plan.Kind{plan.RetireAgent, plan.RebootServer} {
+		toyRow(t, string(kind)+" offline", silent(kind, nil, false))
+		toyRow(t, string(kind)+" busy", silent(kind, &yes, false))
+		toyRow(t, string(kind)+" online", silent(kind, nil, true))
 	}
 }

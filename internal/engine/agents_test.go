@@ -183,7 +183,8 @@ func TestAgentServiceComesBack(t *testing.T) {
 	})
 }
 
-// TestAgentServiceGone: while the service answers nothing, no job ends, whatever is configured.
+// TestAgentServiceGone: while the service answers nothing, no job ends, whatever is configured. A host that is idle keeps its agent too,
+// because the service cannot be kept from giving it a job.
 func TestAgentServiceGone(t *testing.T) {
 	t.Parallel()
 	for change, configure := range map[string]func(*nodesInMemory){
@@ -191,19 +192,25 @@ func TestAgentServiceGone(t *testing.T) {
 		"removal": func(w *nodesInMemory) { w.More, w.want["tools"] = noToy, "t1" },
 		"release": func(w *nodesInMemory) { w.Config.Fleets[0].Groups[0].Replicas = 0 },
 	} {
-		toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
-			if !w.RunJob(m, "bake") {
-				t.Fatal("no job runs")
-			}
-			configure(w)
-			w.OnCall = away(enginetest.InService)
-			if r := apply(t, w.engine); r.Converged() || !slices.Equal(m.Agent.Jobs, []string{"bake"}) || !m.Agent.Runs || m.State["tools"] != "t1" {
-				t.Errorf("%s: %d actions were done, the agent is %+v", change, r.Done, m.Agent)
-			}
-			w.OnCall, m.Agent.Jobs = nil, nil
-			w.asToyRun(2)
-			converges(t, w.engine)
-		})
+		for _, idle := range []bool{false, true} {
+			toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+				if !idle && !w.RunJob(m, "bake") {
+					t.Fatal("no job runs")
+				}
+				configure(w)
+				if !idle {
+					w.OnCall = away(enginetest.InService)
+				}
+				p := planned(t, w.engine)
+				w.OnCall = away(enginetest.InService)
+				if r := performed(t, w.engine, p); r.Converged() || (len(m.Agent.Jobs) == 0) != idle || !m.Agent.Runs || m.State["tools"] != "t1" || m.Server.Status != "ready" {
+					t.Errorf("%s, idle %t: %d actions were done, the agent is %+v", change, idle, r.Done, m.Agent)
+				}
+				w.OnCall, m.Agent.Jobs = nil, nil
+				w.asToyRun(2)
+				converges(t, w.engine)
+			})
+		}
 	}
 }
 
@@ -402,6 +409,12 @@ func TestAgentLate(t *testing.T) {
 	}
 }
 
+// forgetting deletes the entry of a host that is gone.
+func forgetting(id string) plan.Action {
+	return plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
+		Agent: inventory.Agent{ID: id, Name: "old"}}}}}
+}
+
 // TestForgetAgent: an entry whose host is gone is deleted only if it is still the planned one and unused.
 func TestForgetAgent(t *testing.T) {
 	t.Parallel()
@@ -419,10 +432,7 @@ func TestForgetAgent(t *testing.T) {
 		toyRow(t, name, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 			w.want["tools"] = "t1"
 			p := planned(t, w.engine)
-			id := w.Register(toyScope, "old", "bake")
-			forget := plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
-				Agent: inventory.Agent{ID: id, Name: "old"}}}}}
-			p.Actions = append([]plan.Action{forget}, p.Actions...)
+			p.Actions = append([]plan.Action{forgetting(w.Register(toyScope, "old", "bake"))}, p.Actions...)
 			w.Change(func() { tc.since(&w.Entries[1], m) })
 			r := performed(t, w.engine, p)
 			if kept := len(w.Entries) == 2; kept != tc.kept || tc.kept && name != "is another now" && (len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "plan again")) {

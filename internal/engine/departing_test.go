@@ -137,22 +137,37 @@ func TestReplaceWithoutAServer(t *testing.T) {
 	})
 }
 
+// staged stores how far a host is on its way out.
+func (w *nodesInMemory) staged(t *testing.T, host string, stage plan.Stage) {
+	t.Helper()
+	must(t, w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		i := slices.IndexFunc(all, func(p plan.Pin) bool { return p.Name == host })
+		all[i].Stage = stage
+		return all
+	}))
+}
+
+// TestCancelledTooLate: a release that another run continues since its stage was read, up to the erase, is not taken back.
+func TestCancelledTooLate(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.staged(t, names[0], plan.Leaving)
+		e := w.next("cancel", 2)
+		e.Guard = heldWhile(func() bool { w.staged(t, names[0], plan.Wiping); return true })
+		_, err := e.CancelDeparture(t.Context(), names[0])
+		pins, perr := e.Pins.All()
+		if perr != nil || !slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.Name == names[0] && p.Stage == plan.Wiping }) {
+			t.Errorf("%v, %v: stored %+v", err, perr, pins)
+		}
+	})
+}
+
 // TestErasedIsNotCancelled: a release whose server is erased, or about to be, is finished.
 func TestErasedIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	for _, stage := range plan.Stages() {
 		twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
-			set := func(all []plan.Pin) []plan.Pin {
-				for i := range all {
-					if all[i].Name == names[0] {
-						all[i].Stage = stage
-					}
-				}
-				return all
-			}
-			if err := w.engine.Pins.Update(set); err != nil {
-				t.Fatal(err)
-			}
+			w.staged(t, names[0], stage)
 			if k, err := w.next("cancel", 2).CancelDeparture(t.Context(), names[0]); k.Stage != stage || (err != nil) != stage.Final() {
 				t.Errorf("stage %q: %+v, %v", stage, k, err)
 			}

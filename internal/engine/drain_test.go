@@ -273,3 +273,18 @@ func TestLeftClosedGoesFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestHalfChangedStaysCordoned: a host whose change was interrupted takes no Pods until a run has verified it.
+func TestHalfChangedStaysCordoned(t *testing.T) {
+	t.Parallel()
+	busyInMemory(t, 1, oneByOne, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.OnCall = faultAt("RunChange", enginetest.Fault{Err: enginetest.ErrLost, Half: true})
+		r := apply(t, w.engine)
+		if n, _ := w.Node(names[0]); len(r.Failures) != 1 || len(r.LeftCordoned) != 1 || !n.Cordoned || n.CordonRun == "" {
+			t.Errorf("failures %+v, left cordoned %+v, Node %+v", r.Failures, r.LeftCordoned, n)
+		}
+		w.OnCall = nil
+		converges(t, w.engine)
+		w.isOpen(t, names[0], 0)
+	})
+}

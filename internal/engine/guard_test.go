@@ -99,12 +99,18 @@ func TestLockLost(t *testing.T) {
 }
 
 // TestEpochIsRaised: a run whose lock was deleted and started again goes above the epochs
-// that hosts know of, and not above one that no macfleet gave.
+// that hosts know of, also from an equal one, and not above one that no macfleet gave.
 func TestEpochIsRaised(t *testing.T) {
+	t.Parallel()
+	t.Run("lower", func(t *testing.T) { raises(t, 1) })
+	t.Run("equal", func(t *testing.T) { raises(t, 41) })
+}
+
+func raises(t *testing.T, from int64) {
 	t.Parallel()
 	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		converges(t, w.next("ann", 41))
-		next := w.next("bob", 1)
+		next := w.next("bob", from)
 		var asked []int64
 		next.Raise = func(_ context.Context, above int64) (plan.Run, error) {
 			asked = append(asked, above)

@@ -31,6 +31,10 @@ func TestAdopt(t *testing.T) {
 	t.Parallel()
 	adopting(t, func(t *testing.T, w *nodesInMemory, adopted *enginetest.Machine) {
 		p := planned(t, w.engine)
+		_, err := w.engine.Settle(t.Context(), p)
+		if pins, perr := w.engine.Pins.All(); err != nil || perr != nil || len(pins) > 0 {
+			t.Errorf("pinned before its first action: %+v, %v, %v", pins, err, perr)
+		}
 		w.Change(func() { adopted.Away = true })
 		if r := performed(t, w.engine, p); len(r.Failures) != 1 || r.Failures[0].Action.Host != legacy {
 			t.Fatalf("failures %v", r.Failures)

@@ -319,6 +319,20 @@ func TestMoveOfAClosedNode(t *testing.T) {
 	}
 }
 
+// TestMoveOfARemadeNode: the cordon of a Node that someone made again under the old name is not the host's.
+func TestMoveOfARemadeNode(t *testing.T) {
+	t.Parallel()
+	moving(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.begins(plan.DeleteNode, func() {
+			w.AddNode(inventory.Node{Name: names[0], UID: "again", Cordoned: true, CordonedBy: "mona@desk"})
+		})
+		r := apply(t, w.engine)
+		if n, _ := w.Node(inJobs(names[0])); len(r.Failures) != 1 || n.Cordoned && n.CordonRun == "" {
+			t.Errorf("failures %+v, the new Node %+v", r.Failures, n)
+		}
+	})
+}
+
 // TestMoveOfHostsThatAreTooMany: a host that moves and is one too many is released, under whatever name it still runs, and
 // the other moves. Nothing is left of the old names.
 func TestMoveOfHostsThatAreTooMany(t *testing.T) {

@@ -133,7 +133,7 @@ func TestRebootOfADeadHostLooksAgain(t *testing.T) {
 }
 
 // TestRebootFails: a request is sent once, also if its answer is lost. A server that changed since the plan is not restarted, and a
-// host that shows another key afterwards is not waited for.
+// host that shows another key afterwards is not waited for. Once the request may be sent, the Node stays cordoned.
 func TestRebootFails(t *testing.T) {
 	t.Parallel()
 	answers := func(f enginetest.Fault) func(*nodesInMemory, *enginetest.Machine) enginetest.Fault {
@@ -178,6 +178,9 @@ func TestRebootFails(t *testing.T) {
 				}
 				if _, r := w.restarts(t, host); requests != tc.requests || len(r.Failures) != 1 || time.Since(began) > engine.DefaultReboot && !tc.waits {
 					t.Errorf("%d requests in %s, failures %+v", requests, time.Since(began), r.Failures)
+				}
+				if n, _ := w.Node(host); n.Cordoned != (tc.requests > 0 || name == "lock lost") {
+					t.Errorf("its Node is cordoned: %t", n.Cordoned)
 				}
 			})
 		})

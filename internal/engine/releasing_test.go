@@ -59,6 +59,7 @@ func TestEraseLooksAgain(t *testing.T) {
 		"it restarts":                  {"get", false, set(func(m *enginetest.Machine) { m.Server.Status = "rebooting" })},
 		"its work cannot be read":      {"probe", false, nil},
 		"renamed":                      {"probe", true, set(func(m *enginetest.Machine) { m.Server.Name = "kept" })},
+		"its key was forgotten":        {"probe", true, func(w *nodesInMemory, _ *enginetest.Machine) { w.Unpin() }},
 		"another run pinned a new key": {"probe", true, func(w *nodesInMemory, m *enginetest.Machine) { w.Unpin(); w.Reinstall(m); w.Pin(m, m.Server.Name) }},
 	} {
 		parallel(t, name, func(t *testing.T) {
@@ -105,36 +106,6 @@ func TestReleaseIsStoredFirst(t *testing.T) {
 		w.Config.Fleets[0].Groups[0].Replicas = 1
 		if r := apply(t, w.engine); len(stages) == 0 || len(r.Failures) > 0 {
 			t.Errorf("stages %v, failures %+v", stages, r.Failures)
-		}
-	})
-}
-
-// TestEraseNeedsTheLock: a run that continues an erase and loses its lock while it reads the server does not ask for it again.
-func TestEraseNeedsTheLock(t *testing.T) {
-	t.Parallel()
-	twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
-		w.releasing(t, func(_ *enginetest.Machine, c enginetest.Call) enginetest.Fault {
-			if c.What == "reinstall" {
-				return enginetest.Fault{Before: func() { w.Die(errDied) }} // before the provider gets the request
-			}
-			return enginetest.Fault{}
-		})
-		w.Die(nil)
-		next, requests := w.next("next", 2), 0
-		p := planned(t, next)
-		var lost atomic.Bool
-		next.Guard = heldWhile(func() bool { return !lost.Load() })
-		w.OnCall = func(c enginetest.Call) enginetest.Fault {
-			switch c.What {
-			case "reinstall":
-				requests++
-			case "get":
-				lost.Store(true)
-			}
-			return enginetest.Fault{}
-		}
-		if r, err := applying(t, t.Context(), next, p); err != nil || r.Lost == nil || requests > 0 {
-			t.Errorf("%v, lost %v, %d requests", err, r.Lost, requests)
 		}
 	})
 }

@@ -102,6 +102,7 @@ func TestKubeletFault(t *testing.T) {
 		{"settling", func(c *kubeletCase) { page(endedWell, young)(c); c.heard(0) }, plan.CodeKubeletSettling.String(), true},
 		{"heard before its start", func(c *kubeletCase) { c.mac.Processes = young; c.heard(-2 * time.Second) }, "", false},
 		{"heard since", func(c *kubeletCase) { c.mac.Processes = young; c.heard(0) }, "", true},
+		{"its restart is left", func(c *kubeletCase) { c.view.Pending = true; c.heard(0) }, "", true},
 		{"older than its program", func(c *kubeletCase) { c.receipt("installed 1763000001", "installed 1763099000") }, "", true},
 	} {
 		c := newKubeletCase()
@@ -111,6 +112,9 @@ func TestKubeletFault(t *testing.T) {
 		n, _ := c.view.Node.Get()
 		if !ok || k.Fault.Code.String() != tc.fault || k.SentHeartbeat(n) != tc.heard {
 			t.Errorf("%s: %+v, heard %t", tc.name, k, k.SentHeartbeat(n))
+		}
+		if k.Unfinished != c.view.Pending { // its process may use the token of before, which must not be revoked
+			t.Errorf("%s: unfinished %t", tc.name, k.Unfinished)
 		}
 	}
 }
