@@ -5,6 +5,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -131,6 +132,13 @@ type View struct {
 	Fence     *Fence                             // an earlier run kept new jobs away from the host's agent; nil: none did
 	Fenced    bool                               // this run keeps new jobs away: labels and group of the agent are not compared
 	Taken     time.Time                          // when the lists were read; zero: unknown
+}
+
+// Anothers reports whether an agent's entry belongs to another server, because it has that server's name: then the host has
+// a copy of that server's registration. ours is the name of the host's own entry. A host that moves still has its former
+// name at the provider.
+func (v View) Anothers(entry, ours string) bool {
+	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, ours)
 }
 
 // Finding is what a step read on a host.

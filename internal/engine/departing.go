@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,29 +37,27 @@ func (e *Engine) storeAsked(p *plan.Plan) error {
 	return nil
 }
 
-// restage changes the stage that is stored of a server if it is from; another one stays. A server without a pin is an error.
+// restage changes the stage that is stored of a server from one to another. A server that has neither, or no pin, is an
+// error: another run has released it further since.
 func (e *Engine) restage(serverID string, from, to plan.Stage) error {
 	if err := e.checkLock(); err != nil {
 		return err
 	}
-	there := false
+	var found error
 	err := e.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		all, there = slices.Clone(all), false
+		all, found = slices.Clone(all), errors.New("the key of its host is not pinned; plan again")
 		for i := range all {
-			if all[i].ServerID != serverID {
-				continue
-			}
-			there = true
-			if all[i].Stage == from {
-				all[i].Stage = to
+			switch {
+			case all[i].ServerID != serverID:
+			case all[i].Stage == from, all[i].Stage == to:
+				all[i].Stage, found = to, nil
+			default:
+				found = fmt.Errorf("its release is at stage %q since it was read; plan again", all[i].Stage)
 			}
 		}
 		return all
 	})
-	if err == nil && !there {
-		err = errors.New("the key of its host is not pinned; plan again")
-	}
-	return err
+	return cmp.Or(err, found)
 }
 
 // CancelDeparture makes a server stay that a person asked to replace or release, or that a run started to release without

@@ -156,7 +156,8 @@ func TestCancelledTooLate(t *testing.T) {
 		e.Guard = heldWhile(func() bool { w.staged(t, names[0], plan.Wiping); return true })
 		_, err := e.CancelDeparture(t.Context(), names[0])
 		pins, perr := e.Pins.All()
-		if perr != nil || !slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.Name == names[0] && p.Stage == plan.Wiping }) {
+		kept := slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.Name == names[0] && p.Stage == plan.Wiping })
+		if perr != nil || !kept || err == nil || !strings.Contains(err.Error(), `at stage "wiping"`) {
 			t.Errorf("%v, %v: stored %+v", err, perr, pins)
 		}
 	})

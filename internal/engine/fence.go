@@ -107,10 +107,10 @@ func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.Ag
 	if scope, id, ok := k.Entry(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(scope, spec.Scope) {
 		ids = append(ids, id)
 	}
-	servers := w.host.View(k.ID()).Servers
+	v := w.host.View(k.ID())
 	for _, id := range append(ids, w.namesakes(spec)...) {
 		agent, there, err := w.engine.agent(ctx, spec.Scope, id)
-		if there && servers[agent.Name] && agent.Name != w.host.Server.Name && !strings.EqualFold(agent.Name, spec.Name) {
+		if there && v.Anothers(agent.Name, spec.Name) {
 			continue // the host has a copy of another host's registration
 		}
 		if err != nil || there {

@@ -200,7 +200,7 @@ func (d *diff) registration() (string, plan.Reason) {
 		return because("half made", codeHalfRegistered, "a registration in %s was interrupted", d.root)
 	case own.AgentID == 0:
 		return because("none", codeNotRegistered, "the runner is not registered")
-	case !strings.EqualFold(own.AgentName, name) && anothers(d.view, own.AgentName):
+	case d.view.Anothers(own.AgentName, name):
 		return because("of "+own.AgentName, codeOnTwoHosts, "the host has the registration of %s, which is another host", shown)
 	case !strings.EqualFold(own.AgentName, name):
 		return because("as "+own.AgentName, codeRenamed, "the runner is registered as %s", shown)
@@ -221,9 +221,6 @@ func (d *diff) registration() (string, plan.Reason) {
 	}
 	return d.registered(), plan.Reason{}
 }
-
-// anothers reports whether a name is that of another server. A host that moves still has its former name at the provider.
-func anothers(v plan.View, name string) bool { return v.Servers[name] && name != v.Server.Name }
 
 // labels compares the labels that can be changed.
 func (d *diff) labels() kit.Setting {
