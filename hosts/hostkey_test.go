@@ -58,6 +58,37 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckWitnesses: every source that knows the key must agree, also with a pin that matches. A known member whose key nobody
+// knows is not logged in to.
+func TestCheckWitnesses(t *testing.T) {
+	t.Parallel()
+	shown, other := newKey(t).PublicKey(), newKey(t).PublicKey()
+	says := func(keys ...ssh.PublicKey) (all []plan.Voucher) {
+		for _, key := range keys {
+			all = append(all, plan.Voucher{By: "its Node", Key: key.Type() + " " + ssh.FingerprintSHA256(key)})
+		}
+		return all
+	}
+	pin, none := &plan.Pin{Name: "acme-1", Key: keyText(shown)}, plan.Code{}
+	for name, tt := range map[string]struct {
+		trust plan.Trust
+		code  plan.Code
+	}{
+		"one agrees":               {plan.Trust{Vouchers: says(shown)}, none},
+		"one disagrees":            {plan.Trust{Vouchers: says(other)}, plan.CodeWrongHostKey},
+		"the second disagrees":     {plan.Trust{Vouchers: says(shown, other)}, plan.CodeWrongHostKey},
+		"pinned, one disagrees":    {plan.Trust{Pin: pin, Vouchers: says(other)}, plan.CodeWrongHostKey},
+		"a member, its key known":  {plan.Trust{Known: "by its Node", Vouchers: says(shown)}, none},
+		"a member, pinned":         {plan.Trust{Known: "by its Node", Pin: pin}, none},
+		"a member without any key": {plan.Trust{Known: "by its Node"}, plan.CodeHostKeyUnknown},
+	} {
+		var e *Error
+		if err := (Target{Trust: tt.trust}).accept(shown); (err != nil) != (tt.code != none) || err != nil && (!errors.As(err, &e) || e.Code != tt.code || !e.final) {
+			t.Errorf("%s: %v, want %s", name, err, tt.code)
+		}
+	}
+}
+
 func TestAlgorithms(t *testing.T) {
 	t.Parallel()
 	curve, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)

@@ -1,11 +1,14 @@
 package kubernetes_test
 
 import (
+	"net/http"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
 // TestCordon: a run cordons Nodes and takes over what another run left. Neither a run nor a person opens what someone else
@@ -69,4 +72,25 @@ func TestCordon(t *testing.T) {
 		must(t, client.DeleteNode(t.Context(), node))
 		opens()
 	})
+}
+
+// TestCordonMetAnother: a person cordons the Node between macfleet's read and its write. The cordon stays the person's, or the run
+// would take it back at its end.
+func TestCordonMetAnother(t *testing.T) {
+	t.Parallel()
+	var person sync.Once
+	c, client, node := oneRunner(t, func(c *cluster, o *kubernetes.Options) {
+		o.Wrap = func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPatch {
+					person.Do(func() { c.patchNode(t, name(t, "mac"), `{"spec":{"unschedulable":true}}`) })
+				}
+				return next.RoundTrip(r)
+			})
+		}
+	})
+	ours, err := client.CordonNode(t.Context(), node, plan.Run{ID: "r1", Who: "ci"})
+	if n := nodesOf(t, c.client(t, c.options(t)))[0]; err != nil || ours || !n.Cordoned || n.CordonRun != "" {
+		t.Errorf("the run's: %t, %v; %+v", ours, err, n)
+	}
 }

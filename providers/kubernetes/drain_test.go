@@ -111,6 +111,7 @@ func TestDrain(t *testing.T) {
 		must(t, err)
 		for pod, change := range map[string]func(*corev1.Pod){"runner": owned("ReplicaSet", "runner"), "daemon": owned("DaemonSet", "csi"),
 			"mirror": func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+			"ended":  owned("ReplicaSet", "runner"),
 			"over":   func(p *corev1.Pod) { owned("ReplicaSet", "runner")(p); held(p) }} {
 			c.addPod(t, node.Name, pod, change)
 			if pod != "mirror" {
@@ -119,10 +120,12 @@ func TestDrain(t *testing.T) {
 		}
 		c.phase(t, "over", corev1.PodSucceeded, "TartRunExited")
 		c.deletePod(t, "over", 0)
+		c.phase(t, "ended", corev1.PodSucceeded, "")
 		c.kubelet(t)
 		var said podReports
 		must(t, client.EvictPods(t.Context(), node, time.Minute, false, said.add))
-		want := []string{ns(t) + "/runner evicted", ns(t) + "/runner gone"}
+		slices.Sort(said.events)
+		want := []string{ns(t) + "/ended evicted", ns(t) + "/ended gone", ns(t) + "/runner evicted", ns(t) + "/runner gone"}
 		if !slices.Equal(said.events, want) {
 			t.Errorf("said %+v", said.events)
 		}

@@ -63,6 +63,9 @@ func TestPins(t *testing.T) {
 		// This machine remembers it as a witness: a member without a pin must not look new.
 		holds(t, cache, pin(1), pin(2), pin(3))
 		is(t, store.Recall(), kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}})
+		// What this machine drops itself is no witness any more.
+		must(t, store.Update(func(have []plan.Pin) []plan.Pin { return have[1:] }))
+		holds(t, cache, pin(1), pin(3))
 
 		o := c.options(t)
 		o.Token = "refused"
@@ -148,13 +151,18 @@ func TestPinsDamaged(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
 		c.addNamespace(t)
-		_, err := c.admin.CoreV1().ConfigMaps(ns(t)).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "macfleet-host-keys"},
-			Data: map[string]string{"pins.json": "\n{\"name\": \"acme-01\"}\n"}}, metav1.CreateOptions{})
+		store, maps := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{}), c.admin.CoreV1().ConfigMaps(ns(t))
+		m, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "macfleet-host-keys"}}, metav1.CreateOptions{})
 		must(t, err)
-		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
-		for _, err := range []error{errOf(store.All()), store.Update(add(pin(1)))} {
-			if err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), "fix: ") {
-				t.Errorf("invalid: %v", err)
+		for _, line := range []string{`{"name": "acme-01"}`, `{"name": "acme-01", "key": "k"}`, `{"name": "acme-01", "server_id": "id-01"}`,
+			`{"server_id": "id-01", "key": "k"}`, `acme-01`} {
+			m.Data = map[string]string{"pins.json": "\n" + line + "\n"}
+			m, err = maps.Update(t.Context(), m, metav1.UpdateOptions{})
+			must(t, err)
+			for _, err := range []error{errOf(store.All()), store.Update(add(pin(1)))} {
+				if err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), "fix: ") {
+					t.Errorf("%s: %v", line, err)
+				}
 			}
 		}
 	})

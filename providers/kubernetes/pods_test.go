@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -140,6 +141,27 @@ func TestPodDue(t *testing.T) {
 			t.Errorf("held by someone else: %v", err)
 		}
 	})
+}
+
+// TestReleaseUnread: a Node that cannot be read may be there, and its kubelet may still run the Pod.
+func TestReleaseUnread(t *testing.T) {
+	t.Parallel()
+	wrap, asked := answering("/nodes/"+name(t, "mac"), metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})
+	c, client, _ := oneRunner(t, func(_ *cluster, o *kubernetes.Options) { o.Wrap = wrap })
+	c.addPod(t, name(t, "mac"), "stuck", held)
+	c.phase(t, "stuck", corev1.PodRunning, "")
+	c.deletePod(t, "stuck", 1)
+	var p inventory.Pod
+	eventually(t, "the time is up", func() error {
+		if p = podsOf(t, client)[1]; !p.Overdue {
+			return fmt.Errorf("due %s", p.Due)
+		}
+		return nil
+	})
+	err := client.ReleasePod(t.Context(), p)
+	if left := podsOf(t, client)[1]; !apierrors.IsForbidden(err) || asked.Load() != 1 || len(left.Finalizers) != 2 {
+		t.Errorf("released after %d reads of its Node: %v; %+v", asked.Load(), err, left)
+	}
 }
 
 // TestReleaseAll repairs what an agent left in Terminating, and leaves those that are
