@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,8 @@ func (l lab) entersAt(at int, run string, epoch int) (said string, killed bool) 
 	if epoch <= 0 {
 		keeper, epoch = "host", -epoch // minus what the host gave it before
 	}
-	l.stdin = fmt.Sprintf("MARK\n%s\n%d\n%s\n600\n-\nof %s's laptop\n", run, epoch, keeper, run)
+	run, ignored, _ := strings.Cut(run, " ignores ")
+	l.stdin = fmt.Sprintf("MARK\n%s\n%d\n%s\n600\n%s\nof %s's laptop\n", run, epoch, keeper, cmp.Or(ignored, "-"), run)
 	a, killed := l.run(at, plan.Command{Name: "fence", Script: file("scripts/fence.sh") + "echo behind it\n"})
 	text := strings.TrimSpace(a.Stdout)
 	switch rest, ok := strings.CutPrefix(text, "MARK entered "); {
@@ -102,6 +104,9 @@ func TestFenceWithoutCluster(t *testing.T) {
 		l.want(0, own("leave", plan.Root, "dan"))
 		l.enter("eve", 8, "entered 8")
 		l.enter("fay", 0, "entered 9")
+		// The lock of one run may be ignored, and no other.
+		l.enter("gil ignores eve", 0, "refused locked 9 1300 1300 fay of fay's laptop")
+		l.enter("gil ignores fay", 0, "entered 10")
 	})
 }
 

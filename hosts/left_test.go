@@ -42,6 +42,28 @@ func TestEnterLeft(t *testing.T) {
 	}
 }
 
+// TestFileScript: a file counts as absent only where its folder is absent, or could be searched.
+func TestFileScript(t *testing.T) {
+	inThreeShells(t, func(t *testing.T, s shell) {
+		for name, c := range map[string]struct {
+			made string // in /etc/
+			exit int
+		}{
+			"no folder":       {"other/x", 4},
+			"an empty folder": {"macfleet/x", 4},
+			"no folder there": {"macfleet", 1},
+			"the file":        {"macfleet/host.json", 0},
+		} {
+			m := scripttest.New(t, s.argv, "/etc/macfleet")
+			m.Put("/etc/"+c.made, "{}")
+			command := own("file", plan.Login, "host.json")
+			if a := m.Run(command, ""); a.Exit != c.exit || (a.Stdout == "{}") != (c.exit == 0) {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
+	})
+}
+
 // TestLeftScript finds leftovers of every kind, also where the last line has no
 // end, and nothing on a host without any.
 func TestLeftScript(t *testing.T) {

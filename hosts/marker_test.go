@@ -121,6 +121,14 @@ func TestClaimAndMarker(t *testing.T) {
 		}
 	}
 
+	// Only the verified step is not pending any more.
+	pending := filepath.Join(dir, "pending")
+	write(t, filepath.Join(pending, "power"), "", 0o644)
+	write(t, filepath.Join(pending, "tart"), "", 0o644)
+	must(t, conn.WriteMarker(within(t), acmeMarker(), "power"))
+	is(t, "pending", listed(t, pending), "tart")
+	must(t, os.RemoveAll(pending))
+
 	// A script that fails is an error, and says what the tool said.
 	broken := filepath.Join(dir, "claim.json")
 	must(t, os.Remove(broken))

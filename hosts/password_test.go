@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/plan"
@@ -162,6 +163,14 @@ func TestPasswordCheckMeanwhile(t *testing.T) {
 			write(t, filepath.Join(g.home, ".macfleet/refused"), c.now, 0o600)
 			if exit, said := g.checkAs(t, s, 1700000000, looked); exit != 7 || g.tries() != 0 {
 				t.Errorf("%q became %q: exit %d after %d tries, %s", c.looked, c.now, exit, g.tries(), said)
+			}
+		}
+		// A run that died leaves its lock. It expires, also where the clock was set back since.
+		for age, exit := range map[time.Duration]int{0: 8, time.Hour: 0, -time.Hour: 0} {
+			g := newGate(t, "normal", loginPassword)
+			write(t, filepath.Join(g.home, ".macfleet/trying"), fmt.Sprintln(time.Now().Add(-age).Unix()), 0o600)
+			if got, said := g.check(t, s, 1700000000); got != exit || (g.tries() == 1) != (exit == 0) {
+				t.Errorf("beside a lock from %s ago: exit %d after %d tries, %s", age, got, g.tries(), said)
 			}
 		}
 		g := newGate(t, "normal", loginPassword)

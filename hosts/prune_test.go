@@ -31,6 +31,12 @@ func TestPruneArtifacts(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		}
+		before := listed(t, dir)
+		unread := own("artifact-prune", "root", dir, "86400")
+		unread.Script = "cat() { return 1; }\n" + unread.Script
+		if a, _ := l.run(0, unread); a.Exit == 0 || listed(t, dir) != before {
+			t.Errorf("with a receipt that cannot be read: %+v, left are %q", a, listed(t, dir))
+		}
 		prune()
 		if got, want := listed(t, dir), strings.Join([]string{"." + young + ".part", ".hidden", kept, young, "notes.txt"}, " "); got != want {
 			t.Errorf("left are %q, want %q", got, want)

@@ -2,12 +2,15 @@ package hosts
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/macfleet/macfleet/internal/scripttest"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -105,6 +108,44 @@ func TestKeyScriptsLeaveTheFile(t *testing.T) {
 			t.Errorf("%s left %q, %v", name, got, err)
 		}
 	}
+}
+
+// TestKeyScriptsKeepOthers: a file of keys keeps its mode and what is not the previous key, also a comment about it. A symbolic link
+// stays one, and the file that it names is not touched.
+func TestKeyScriptsKeepOthers(t *testing.T) {
+	inThreeShells(t, func(t *testing.T, sh shell) {
+		next, previous := newKey(t), newKey(t)
+		for name, c := range map[string]struct {
+			command plan.Command
+			want    string
+		}{
+			"add":  {own("key-add", plan.Login, line(previous), "acme"), "# " + line(previous) + "\n" + line(next) + "\n" + line(previous) + " acme\n"},
+			"drop": {own("key-drop", plan.Login, line(next), line(previous)), "# " + line(previous) + "\n" + line(next) + "\n"},
+		} {
+			home := t.TempDir()
+			file, aside := filepath.Join(home, ".ssh/authorized_keys"), filepath.Join(home, "aside")
+			before := "# " + line(previous) + "\n" + line(next) + "\n"
+			if name == "drop" {
+				before += line(previous) + "\n"
+			}
+			m := scripttest.New(t, sh.argv)
+			write(t, file, before, 0o640)
+			a := m.Run(c.command, "", "HOME="+home)
+			got, err := os.ReadFile(file)
+			info, serr := os.Stat(file)
+			if must(t, errors.Join(err, serr)); a.Exit != 0 || string(got) != c.want || info.Mode() != 0o640 {
+				t.Errorf("%s: %+v, mode %v, left\n%s", name, a, info.Mode(), got)
+			}
+			write(t, aside, before, 0o640)
+			must(t, errors.Join(os.Remove(file), os.Symlink(aside, file)))
+			a = m.Run(c.command, "", "HOME="+home)
+			got, err = os.ReadFile(aside)
+			info, serr = os.Lstat(file)
+			if must(t, errors.Join(err, serr)); a.Exit != 1 || string(got) != before || info.Mode()&os.ModeSymlink == 0 {
+				t.Errorf("%s through a link: %+v, mode %v, left\n%s", name, a, info.Mode(), got)
+			}
+		}
+	})
 }
 
 // TestRotationOnOpenSSH offers two keys in one handshake of OpenSSH's own sshd, and names the accepted one.

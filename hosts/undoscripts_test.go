@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,9 +50,13 @@ func TestUndoConfirmed(t *testing.T) {
 		}
 		l.clock(1059)
 		l.daemon(0)
+		undone := filepath.Join(l.etc, "undo", "undone")
+		write(l.T, undone, "step tailscale\nid z\n", 0o644)
 		for range 2 { // its answer may be lost
 			l.want(0, own("undo-confirm", plan.Root, "a", "vm_firewall"))
 		}
+		is(t, "what was undone of another step", l.read(undone), "step tailscale\nid z\n")
+		must(t, os.Remove(undone))
 		l.clock(2000)
 		l.daemon(0)
 		is(t, "state", l.stateOf("a"), "confirmed\n")
@@ -112,9 +117,12 @@ func TestUndoBusy(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		l.want(0, l.arm("a", "60"))
 		l.clock(1020)
+		next := filepath.Join(l.etc, "undo", "next.c")
+		must(t, os.Mkdir(next, 0o700)) // another run is about to arm
 		if a := l.want(undoTaken, l.arm("b", "60")); a.Stdout != "40 vm_firewall\n" {
 			t.Errorf("busy: %+v", a)
 		}
+		must(t, os.Remove(next))
 		is(t, "left behind", l.undoDir(), "armed.a")
 		l.clock(1060)
 		l.daemon(0)

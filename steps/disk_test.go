@@ -69,12 +69,22 @@ func TestDiskScripts(t *testing.T) {
 		spec := &fleet.Disk{CacheBudget: new(100), Delete: []string{"bake-*"}}
 		v := plan.View{Host: stepstest.Host(fleet.Spec{Disk: spec}), Root: true, Facts: plan.Facts{"disk.state": inventory.Present(stepstest.Disk{Images: stepstest.BakedImages}.Answer())}}
 		changes := stepstest.StepOf(t, "disk", v.Host).Diff(v).Changes
-		for _, runs := range []string{"812 1 01:02 /usr/local/lib/tart.app/Contents/MacOS/tart push bake-old ghcr.io/acme/x", "812 1 01:02 packer build x.pkr.hcl"} {
-			m.Set("ps", runs+"\n")
+		for runs, only := range map[string]string{"tart push bake-old ghcr.io/acme/x": "", "packer build x.pkr.hcl": "", "tart clone bake-old ci": "",
+			"tart export bake-old": "disk-delete", "tart pull ghcr.io/acme/base:latest": "disk-prune"} {
+			m.Set("ps", "812 1 01:02 /usr/local/bin/"+runs+"\n")
 			for _, c := range changes {
+				if only != "" && c.Command.Name != only {
+					continue
+				}
 				if m.Fails(c.Command, "", "started meanwhile"); m.Get("tart") != "" {
 					t.Errorf("%s while %q runs: %q", c.Command.Name, runs, m.Get("tart"))
 				}
+			}
+		}
+		m.Unset("ps") // so that ps fails
+		for _, c := range changes {
+			if m.Fails(c.Command, "", ""); m.Get("tart") != "" {
+				t.Errorf("%s, though what runs is unknown: %q", c.Command.Name, m.Get("tart"))
 			}
 		}
 		m.Set("ps", "1 0 01:02 /sbin/launchd\n")

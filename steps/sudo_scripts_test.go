@@ -1,6 +1,7 @@
 package steps_test
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func newSudoer(t *testing.T, shell []string) sudoer {
 	h.Folders("/etc/sudoers.d")
 	h.Set("right", sudoPassword+"\n")
 	h.Set("want", dropIn)
-	tools := map[string]string{"chown": `[ "$1" = 0:0 ]`, "id": "echo m1", "sync": ":", "visudo": `[ "$1" = -cf ] && cmp -s "$STATE/want" "$2"`}
+	tools := map[string]string{"chown": `[ "$1" = 0:0 ]`, "id": "echo m1", "sync": ":", "visudo": `! read -r _ && [ "$1" = -cf ] && cmp -s "$STATE/want" "$2"`}
 	for _, name := range []string{"rm", "mktemp", "chmod", "mv"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -90,13 +91,14 @@ func TestSudoInstall(t *testing.T) {
 			exit  int
 			want  string
 		}{
-			"right password":         {func(sudoer) {}, sudoPassword + "\n", 0, whole},
-			"wrong password":         {func(sudoer) {}, "another\n", 1, ""},
-			"no password":            {func(sudoer) {}, "", 1, ""},
-			"root by other means":    {func(h sudoer) { h.Set("free", "") }, "", 0, whole},
-			"sudo asks for none":     {func(h sudoer) { h.Set("nopasswd", "") }, "touch " + t.TempDir() + "/x\n", 0, whole},
-			"an older one":           {func(h sudoer) { h.Put("/etc/sudoers.d/macfleet", "garbage") }, sudoPassword + "\n", 0, whole},
-			"what a killed one left": {func(h sudoer) { h.Put("/etc/sudoers.d/.macfleet.abc123", "half") }, sudoPassword + "\n", 0, whole},
+			"right password":            {func(sudoer) {}, sudoPassword + "\n", 0, whole},
+			"wrong password":            {func(sudoer) {}, "another\n", 1, ""},
+			"no password":               {func(sudoer) {}, "", 1, ""},
+			"root by other means":       {func(h sudoer) { h.Set("free", "") }, "", 0, whole},
+			"sudo asks for none":        {func(h sudoer) { h.Set("nopasswd", "") }, "touch " + t.TempDir() + "/x\n", 0, whole},
+			"an older one":              {func(h sudoer) { h.Put("/etc/sudoers.d/macfleet", "garbage") }, sudoPassword + "\n", 0, whole},
+			"what a killed one left":    {func(h sudoer) { h.Put("/etc/sudoers.d/.macfleet.abc123", "half") }, sudoPassword + "\n", 0, whole},
+			"another rule overrides it": {func(h sudoer) { h.Set("useless", "") }, sudoPassword + "\n", 1, whole},
 			"refused by visudo": {func(h sudoer) { h.Set("want", "something else"); h.Put("/etc/sudoers.d/macfleet", "as it was") },
 				sudoPassword + "\n", 1, "macfleet:as it was"},
 		} {
@@ -105,6 +107,9 @@ func TestSudoInstall(t *testing.T) {
 			exit, _ := h.run(installation(t), c.input, 0, 0)
 			if got, others := h.folder(); exit != c.exit || got != c.want || others != 0 {
 				t.Errorf("%s: exit %d, want %d; %d other files besides %q", name, exit, c.exit, others, got)
+			}
+			if info, err := os.Stat(h.Path("/etc/sudoers.d/macfleet")); c.want == whole && (err != nil || info.Mode() != 0o440) {
+				t.Errorf("%s: %v, %v", name, info.Mode(), err)
 			}
 		}
 	})
@@ -134,6 +139,7 @@ func TestSudoRemove(t *testing.T) {
 		for free, want := range map[bool]string{true: "", false: "macfleet:" + dropIn} {
 			h := newSudoer(t, shell)
 			h.Put("/etc/sudoers.d/macfleet", dropIn)
+			h.Set("cached", "")
 			if free {
 				h.Set("free", "")
 			}

@@ -1,5 +1,7 @@
-# sudo gives root where a file named free exists or the drop-in is whole, else for the right password.
-free() { [ -e "$STATE/free" ] || cmp -s "$STATE/want" "$ROOT/etc/sudoers.d/macfleet"; }
+# sudo gives root where a file named free exists or the drop-in is whole, else for the right password. A file named cached stands for
+# a password that was typed a moment ago, and useless for a drop-in that another rule overrides.
+free() { [ -e "$STATE/free" ] || { [ ! -e "$STATE/useless" ] && cmp -s "$STATE/want" "$ROOT/etc/sudoers.d/macfleet"; }; }
+if [ "$*" = '-n true' ] && [ -e "$STATE/cached" ]; then exit 0; fi
 case "$*" in
 '-n true' | '-k -n true')
   free || { echo 'sudo: a password is required' >&2; exit 1; }
