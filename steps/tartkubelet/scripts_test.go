@@ -230,6 +230,19 @@ func TestNodeScriptsTakeOver(t *testing.T) {
 func TestNodeScriptsFail(t *testing.T) {
 	inNodeTurn(t, func(t *testing.T, m *nodeMac) {
 		m.apply("tart")
+		for _, c := range m.look(kubeletID).Changes {
+			if c.Input != plan.Kubeconfig {
+				continue
+			}
+			if a := m.run(c.Command, stepstest.Kubeconfig(name)); a.Exit != 1 || m.Read(kubeconfig) != "no file" {
+				t.Errorf("a kubeconfig without its token: %+v", a)
+			}
+		}
+		m.Set("flapping", "")
+		if a := m.perform(m.look(kubeletID)); a.Exit != 70 {
+			t.Errorf("a process that ends after some seconds: %+v", a)
+		}
+		m.Unset("flapping")
 		m.apply(kubeletID)
 		m.spec.TartKubelet = &fleet.TartKubelet{Artifact: m.artifact("0.5.0", "crashes\n")}
 		a := m.perform(m.look(kubeletID))
@@ -266,11 +279,17 @@ func TestNodeScriptsFail(t *testing.T) {
 			t.Errorf("signed %d times at first", calls)
 		}
 
-		for what, content := range map[string]string{"no archive": "x", "an empty one": archive(t, nil)} {
+		program := func(text string) string { return archive(t, []string{"Contents/MacOS/tart", "#!/bin/sh\n" + text}) }
+		for what, content := range map[string]string{"no archive": "x", "an empty one": archive(t, nil), "no entitlement": program("exit 0\nnoentitlement\n"),
+			"one that does not run": program("exit 1\n"), "one that does not run in its place": program("case $0 in *.tart.new.*) exit 0 ;; esac\nexit 1\n")} {
 			m.spec.Tart = &fleet.Tart{Artifact: m.artifact("9", content)}
 			if a := m.perform(m.look("tart")); a.Exit == 0 || !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.32.1") {
 				t.Errorf("%s: exit %d: %s", what, a.Exit, a.Stderr)
 			}
+		}
+		m.Put(m.spec.Tart.Artifact.HostPath(), tartArchive(t, "9.1"))
+		if a := m.perform(m.look("tart")); a.Exit != 1 || !strings.HasPrefix(a.Stderr, "checksum mismatch") || !strings.Contains(m.Read("/usr/local/lib/tart.app/Contents/MacOS/tart"), "2.32.1") {
+			t.Errorf("other bytes: exit %d: %s", a.Exit, a.Stderr)
 		}
 	})
 }
@@ -290,7 +309,13 @@ func TestNodeScriptsIdle(t *testing.T) {
 		if f := m.look("tart"); stepstest.Brief(f) != "tart-outdated tart-install, busy" || plan.TaskTexts(f.Busy) != "tart run ci-a (pid 77), packer build (pid 78)" || f.Changes[0].Disruption != plan.Drain {
 			t.Errorf("%+v", f)
 		}
-		m.force = true
+		wanted := m.spec
+		m.spec.Tart = nil
+		if a := m.perform(m.look("tart")); a.Exit != 75 {
+			t.Errorf("removed: exit %d: %s", a.Exit, a.Stderr)
+		}
+		stepstest.Expect(t, "the Mac", before, m.picture())
+		m.spec, m.force = wanted, true
 		if a := m.perform(m.look("tart")); a.Exit != 0 {
 			t.Errorf("by force: exit %d: %s", a.Exit, a.Stderr)
 		}
@@ -392,6 +417,13 @@ func TestNodeScriptsRemove(t *testing.T) {
 		m.spec = wanted
 		m.apply("tart")
 		m.apply(kubeletID)
+		// A program that macfleet did not install stays.
+		m.spec = none
+		c := m.look(kubeletID).Changes[0].Command
+		c.Args = []string{"", ""}
+		if a := m.run(c, ""); a.Exit != 0 || m.Read("/usr/local/bin/tart-kubelet") != "version=0.4.0\n" {
+			t.Errorf("%+v, the program: %s", a, m.Read("/usr/local/bin/tart-kubelet"))
+		}
 	})
 }
 

@@ -113,7 +113,8 @@ case "$name $*" in
   'date +%s') now ;;
   'sleep '*)
     get clock
-    echo $((value + $1)) >"$STATE/clock" ;;
+    echo $((value + $1)) >"$STATE/clock"
+    if has flapping && [ "$1" = 5 ]; then spawn; fi ;;
   'stat -f %i %z %m|%c|%u:%g:%Lp|%Su:%Sg:%Lp|%N '*)
     shift 2
     stat -c '%i|%s %Y|%Z|%a|%n' "$@" | while IFS='|' read -r inode times changed mode path; do
