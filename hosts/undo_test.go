@@ -77,14 +77,19 @@ func (n *lines) cut(path string) bool {
 	return err == nil
 }
 
-// dial also lets the time pass after which a host without a login undoes the change.
+// dial also lets the time pass after which a host without a login undoes the change: at a path's second dial that
+// fails, so that a confirmation over the other path would come before.
 func (n *lines) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	path := Public
 	if strings.HasPrefix(address, "100.") {
 		path = Tailscale
 	}
 	if n.cut(path) {
-		if n.read(n.State, "patient") != "" {
+		switch {
+		case n.read(n.State, "patient") == "":
+		case n.read(n.State, "failed."+path) == "":
+			n.Set("failed."+path, "yes")
+		default:
 			n.clock(9000)
 			n.daemon(0)
 		}
