@@ -58,8 +58,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckWitnesses: every source that knows the key must agree, also with a pin that matches. A known member whose key nobody
-// knows is not logged in to.
+// TestCheckWitnesses: every source that knows the key must agree, also with a pin that matches. A known member whose key is
+// unknown is not logged in to.
 func TestCheckWitnesses(t *testing.T) {
 	t.Parallel()
 	shown, other := newKey(t).PublicKey(), newKey(t).PublicKey()

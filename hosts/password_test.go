@@ -170,7 +170,7 @@ func TestPasswordCheckMeanwhile(t *testing.T) {
 			g := newGate(t, "normal", loginPassword)
 			write(t, filepath.Join(g.home, ".macfleet/trying"), fmt.Sprintln(time.Now().Add(-age).Unix()), 0o600)
 			if got, said := g.check(t, s, 1700000000); got != exit || (g.tries() == 1) != (exit == 0) {
-				t.Errorf("beside a lock from %s ago: exit %d after %d tries, %s", age, got, g.tries(), said)
+				t.Errorf("with a lock from %s ago: exit %d after %d tries, %s", age, got, g.tries(), said)
 			}
 		}
 		g := newGate(t, "normal", loginPassword)

@@ -63,7 +63,7 @@ func TestPins(t *testing.T) {
 		// This machine remembers it as a witness: a member without a pin must not look new.
 		holds(t, cache, pin(1), pin(2), pin(3))
 		is(t, store.Recall(), kubernetes.Recollection{Remembered: []plan.Pin{pin(1)}})
-		// What this machine drops itself is no witness any more.
+		// What this machine drops itself does not count as a witness.
 		must(t, store.Update(func(have []plan.Pin) []plan.Pin { return have[1:] }))
 		holds(t, cache, pin(1), pin(3))
 

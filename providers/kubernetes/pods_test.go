@@ -143,7 +143,7 @@ func TestPodDue(t *testing.T) {
 	})
 }
 
-// TestReleaseUnread: a Node that cannot be read may be there, and its kubelet may still run the Pod.
+// TestReleaseUnread: a Node that cannot be read may exist, and its kubelet may still run the Pod.
 func TestReleaseUnread(t *testing.T) {
 	t.Parallel()
 	wrap, asked := answering("/nodes/"+name(t, "mac"), metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden})

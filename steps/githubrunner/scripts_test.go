@@ -93,6 +93,35 @@ func TestTheTokenIsSeenInOnePlace(t *testing.T) {
 	})
 }
 
+// TestScriptsLeaveAJob: a workflow's job started after the plan was made. No script stops, replaces or removes its runner.
+func TestScriptsLeaveAJob(t *testing.T) {
+	t.Parallel()
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		m := scripttest.New(t, shell, "/Users", "/etc/", "/usr/local/")
+		m.Tool("ps", "echo '812 1 01:02 /Users/m1/actions-runner/bin/Runner.Worker spawnclient 120 123'")
+		m.Tool("launchctl", `echo "$*" >>"$STATE/launchctl"`)
+		m.Tool("id", "echo 501")
+		fresh, renamed, removed := newScene(), newScene(), newScene()
+		fresh.new()
+		renamed.named("another")
+		removed.find(t) // sets the facts
+		removed.view.Host = stepstest.Host(fleet.Spec{})
+		tried := make(map[string]bool)
+		for _, f := range []plan.Finding{fresh.find(t), renamed.find(t), stepstest.Find(t, step, removed.view)} {
+			for _, c := range f.Changes {
+				switch c.Command.Name {
+				case "github_runner-stop", "github_runner-install", "github_runner-job", "github_runner-remove":
+					tried[c.Command.Name] = true
+					m.Fails(c.Command, "", "work started on the host after the plan was made")
+				}
+			}
+		}
+		if files := m.Files(m.Root); len(tried) != 4 || len(files) > 0 || m.Kept("launchctl") != "no file" {
+			t.Errorf("%v ran, launchctl got %q, files %v", tried, m.Kept("launchctl"), files)
+		}
+	})
+}
+
 // TestRender: what the script reads, and that an error holds no part of the token.
 func TestRender(t *testing.T) {
 	t.Parallel()

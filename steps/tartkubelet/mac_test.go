@@ -166,7 +166,7 @@ func (m *nodeMac) apply(id plan.StepID) {
 		m.T.Fatalf("%s: exit %d: %s", stepstest.Brief(f), a.Exit, a.Stderr)
 	}
 	if !m.view(id).Pending && len(f.Changes) > 0 {
-		m.T.Errorf("%s: nothing says that it was begun", stepstest.Brief(f))
+		m.T.Errorf("%s: nothing says that it was started", stepstest.Brief(f))
 	}
 	m.verified(id)
 }
