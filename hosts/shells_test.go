@@ -433,7 +433,8 @@ func TestShellsCutData(t *testing.T) {
 		questions := []question{login("a.b", echo, "acme"), login("a.c", echo, "fleet")}
 		line, err := commandLine("", DefaultPrologue, questions)
 		must(t, err)
-		for _, input := range []string{"", testMark + "\n", testMark + "\n" + me(t) + "\n10\n", testMark + "\n" + me(t) + "\n10\n4\nacme"} {
+		for _, input := range []string{"", testMark + "\n", testMark + "\n" + me(t) + "\n10\n", testMark + "\n" + me(t) + "\n10\n4\nacme",
+			testMark + "\n" + me(t) + "\n10\n4\nacme5\nfle"} {
 			cmd := exec.CommandContext(within(t), s.argv[0], append(append(append([]string{}, s.argv[1:]...), "-c"), inner(t, line, "")...)...)
 			cmd.Stdin = strings.NewReader(input)
 			out, err := cmd.Output()
