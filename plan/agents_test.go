@@ -222,7 +222,7 @@ func TestServiceWarning(t *testing.T) {
 	}
 }
 
-// TestCopiedRegistration: an entry with the name of another server is that server's. One whose name nobody has is the host's.
+// TestCopiedRegistration: an entry with the name of another server is that server's. One with a name that no server has is the host's.
 func TestCopiedRegistration(t *testing.T) {
 	t.Parallel()
 	v := plan.View{Server: inventory.Server{Name: "acme-1"}, Servers: map[string]bool{"acme-1": true, "acme-2": true}}

@@ -135,10 +135,10 @@ type View struct {
 }
 
 // Anothers reports whether an agent's entry belongs to another server, because it has that server's name: then the host has
-// a copy of that server's registration. ours is the name of the host's own entry. A host that moves still has its former
-// name at the provider.
-func (v View) Anothers(entry, ours string) bool {
-	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, ours)
+// a copy of that server's registration. own is the name that the host's entry
+// should have. A host that moves still has its former name at the provider.
+func (v View) Anothers(entry, own string) bool {
+	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, own)
 }
 
 // Finding is what a step read on a host.
