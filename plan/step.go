@@ -135,8 +135,8 @@ type View struct {
 }
 
 // Anothers reports whether an agent's entry belongs to another server, because it has that server's name: then the host has
-// a copy of that server's registration. own is the name that the host's entry
-// should have. A host that moves still has its former name at the provider.
+// a copy of that server's registration. own is the name that the host's entry should
+// have. A host that moves still has its former name at the provider.
 func (v View) Anothers(entry, own string) bool {
 	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, own)
 }
