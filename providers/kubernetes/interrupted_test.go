@@ -65,7 +65,8 @@ func TestIdentifyInterrupted(t *testing.T) {
 			left.Store(int64(n))
 			o.Wrap = func(next http.RoundTripper) http.RoundTripper { return interrupted{next, &left, after} }
 			_, err := c.client(t, o).Identify(t.Context(), host)
-			if !errors.Is(err, errInterrupted) {
+			// How often the token's Secret is read depends on when the cluster fills it, so the last places may not be reached.
+			if unreached := err == nil && left.Load() >= 0; !unreached && !errors.Is(err, errInterrupted) {
 				t.Errorf("interrupted at %d: %v", n, err)
 			}
 			identified(t, client, host)
