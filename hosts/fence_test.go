@@ -19,7 +19,7 @@ import (
 )
 
 // enters lets a run go through the fence of a lab. A run with epoch 0 has its lock
-// on the host. It returns what the fence says, without the mark.
+// on the host, and "gil ignores eve" is one that may ignore eve's lock. It returns what the fence says, without the mark.
 func (l lab) enters(run string, epoch int) string {
 	a, _ := l.entersAt(0, run, epoch)
 	return a

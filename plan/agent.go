@@ -42,6 +42,13 @@ type AgentSpec struct {
 	FenceGroup string   // by name: the group without repositories that keeps new jobs away; empty: its labels are taken off
 }
 
+// CopiedRegistration reports whether the host has a copy of another server's registration: the entry that it names has that
+// server's name. own is the name that the host's entry should have. A host that moves still has its former name at the
+// provider.
+func (v View) CopiedRegistration(entry, own string) bool {
+	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, own)
+}
+
 // AgentVerb is what happens to an entry at a CI service.
 type AgentVerb string
 

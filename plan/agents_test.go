@@ -227,13 +227,13 @@ func TestCopiedRegistration(t *testing.T) {
 	t.Parallel()
 	v := plan.View{Server: inventory.Server{Name: "acme-1"}, Servers: map[string]bool{"acme-1": true, "acme-2": true}}
 	for _, tc := range []struct {
-		entry, ours string
-		copied      bool
+		entry, own string
+		copied     bool
 	}{
 		{"acme-1", "acme-1", false}, {"acme-2", "acme-1", true}, {"acme-1", "mac-one", false},
 		{"mac-one", "mac-one", false}, {"MAC-ONE", "mac-one", false}, {"acme-2", "ACME-2", false}, {"former-name", "acme-1", false},
 	} {
-		if got := v.Anothers(tc.entry, tc.ours); got != tc.copied {
+		if got := v.CopiedRegistration(tc.entry, tc.own); got != tc.copied {
 			t.Errorf("%+v: copied %t", tc, got)
 		}
 	}

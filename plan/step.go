@@ -5,7 +5,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -132,13 +131,6 @@ type View struct {
 	Fence     *Fence                             // an earlier run kept new jobs away from the host's agent; nil: none did
 	Fenced    bool                               // this run keeps new jobs away: labels and group of the agent are not compared
 	Taken     time.Time                          // when the lists were read; zero: unknown
-}
-
-// Anothers reports whether an agent's entry belongs to another server, because it has that server's name: then the host has
-// a copy of that server's registration. own is the name that the host's entry should
-// have. A host that moves still has its former name at the provider.
-func (v View) Anothers(entry, own string) bool {
-	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, own)
 }
 
 // Finding is what a step read on a host.

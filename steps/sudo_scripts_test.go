@@ -109,7 +109,7 @@ func TestSudoInstall(t *testing.T) {
 				t.Errorf("%s: exit %d, want %d; %d other files besides %q", name, exit, c.exit, others, got)
 			}
 			if info, err := os.Stat(h.Path("/etc/sudoers.d/macfleet")); c.want == whole && (err != nil || info.Mode() != 0o440) {
-				t.Errorf("%s: %v, %v", name, info.Mode(), err)
+				t.Errorf("%s: %+v, %v", name, info, err)
 			}
 		}
 	})

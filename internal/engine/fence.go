@@ -110,8 +110,8 @@ func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.Ag
 	v := w.host.View(k.ID())
 	for _, id := range append(ids, w.namesakes(spec)...) {
 		agent, there, err := w.engine.agent(ctx, spec.Scope, id)
-		if there && v.Anothers(agent.Name, spec.Name) {
-			continue // the host has a copy of another host's registration
+		if there && v.CopiedRegistration(agent.Name, spec.Name) {
+			continue
 		}
 		if err != nil || there {
 			return agent, there, err

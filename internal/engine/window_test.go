@@ -10,7 +10,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// opensIn is a window of an hour.
+// opensIn returns a window of an hour that opens after a time, or opened before.
 func opensIn(t *testing.T, d time.Duration) []fleet.Window {
 	t.Helper()
 	from := time.Now().UTC().Add(d)

@@ -1,4 +1,4 @@
-// Package maintest runs the tests of a package.
+// Package maintest runs the tests of a package, and gives ports to the programs that they start.
 package maintest
 
 import (

@@ -201,7 +201,7 @@ func (d *diff) obsolete() []inventory.Agent {
 func entriesOf(v plan.View, service inventory.AgentService, name, scope string, own settings) []inventory.Agent {
 	out := service.Named(name)
 	a, listed := service.Agent(own.id())
-	if listed && own.at(scope) && !strings.EqualFold(a.Name, name) && !v.Anothers(a.Name, name) {
+	if listed && own.at(scope) && !strings.EqualFold(a.Name, name) && !v.CopiedRegistration(a.Name, name) {
 		out = append(out, a)
 	}
 	return out

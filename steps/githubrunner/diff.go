@@ -200,7 +200,7 @@ func (d *diff) registration() (string, plan.Reason) {
 		return because("half made", codeHalfRegistered, "a registration in %s was interrupted", d.root)
 	case own.AgentID == 0:
 		return because("none", codeNotRegistered, "the runner is not registered")
-	case d.view.Anothers(own.AgentName, name):
+	case d.view.CopiedRegistration(own.AgentName, name):
 		return because("of "+own.AgentName, codeOnTwoHosts, "the host has the registration of %s, which is another host", shown)
 	case !strings.EqualFold(own.AgentName, name):
 		return because("as "+own.AgentName, codeRenamed, "the runner is registered as %s", shown)

@@ -1,5 +1,5 @@
-# sudo gives root where a file named free exists or the drop-in is whole, else for the right password. A file named cached stands for
-# a password that was typed a moment ago, and useless for a drop-in that another rule overrides.
+# sudo gives root where a file named free exists or the drop-in is whole, else for the right password. With a file
+# named cached, sudo still remembers a password; with one named useless, another rule overrides the drop-in.
 free() { [ -e "$STATE/free" ] || { [ ! -e "$STATE/useless" ] && cmp -s "$STATE/want" "$ROOT/etc/sudoers.d/macfleet"; }; }
 if [ "$*" = '-n true' ] && [ -e "$STATE/cached" ]; then exit 0; fi
 case "$*" in
