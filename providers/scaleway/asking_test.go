@@ -172,14 +172,17 @@ func TestDenied(t *testing.T) {
 func TestPassingStates(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
+		code  int
 		state string // of the error
 		fails int64  // so often
 		want  string // in the error
 		tries int64
 	}{
-		"passes":       {"transient_state", 3, "", 4},
-		"never passes": {"transient_state", 1000, "did not leave that state", 40},
-		"locked":       {"locked", 1000, "locked by Scaleway", 1},
+		"passes":       {409, "transient_state", 3, "", 4},
+		"never passes": {409, "transient_state", 1000, "did not leave that state", 40},
+		"locked":       {409, "locked", 1000, "locked by Scaleway", 1},
+		// Whether it was carried out is looked up before each, so few are enough.
+		"unsure": {500, "internal_error", 1000, "may have been carried out", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +190,7 @@ func TestPassingStates(t *testing.T) {
 			c := api(t, func(r *http.Request) (int, any) {
 				name := "pool-1"
 				if r.Method == http.MethodPatch && tries.Add(1) <= tc.fails {
-					return 409, map[string]any{"type": tc.state, "resource": "server", "resource_id": "a", "current_state": "updating"}
+					return tc.code, map[string]any{"type": tc.state, "resource": "server", "resource_id": "a", "current_state": "updating"}
 				}
 				if tries.Load() > tc.fails {
 					name = "ours"

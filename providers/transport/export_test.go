@@ -1,0 +1,4 @@
+package transport
+
+// Wait is the pause of a download before another try.
+var Wait = wait
