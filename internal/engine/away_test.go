@@ -111,3 +111,27 @@ func TestNoPlan(t *testing.T) {
 		})
 	}
 }
+
+// TestSettleLeavesRefusedHosts: the marker of a host that was set up for another cluster is stale, and stays: what it says is why the
+// host is refused.
+func TestSettleLeavesRefusedHosts(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		converges(t, w.engine)
+		w.Config.ClusterUID = "uid-2"
+		p := planned(t, w.engine)
+		if h := p.Hosts[0]; h.Refused == nil || !h.MarkerStale() {
+			t.Fatalf("refused %v, stale %t", h.Refused, h.MarkerStale())
+		}
+		before := w.Lasting()
+		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
+			if c.Place == enginetest.OnHost {
+				t.Errorf("%s of %s", c.What, c.Name)
+			}
+			return f
+		}
+		if failures, err := w.engine.Settle(t.Context(), p); err != nil || len(failures) > 0 || !slices.Equal(before, w.Lasting()) {
+			t.Errorf("failures %v, %v; left %q", failures, err, w.Lasting())
+		}
+	})
+}
