@@ -297,6 +297,9 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 		"unreachable": func(w *world) {
 			w.change(1, func(h *plan.HostSeen) { *h = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}} })
 		},
+		"marker unread": func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("cannot be parsed") })
+		},
 		"of another type": func(w *world) { w.snap.Servers[0].Type = "M1-M" },
 	} {
 		w := newWorld(1, 0, 0)

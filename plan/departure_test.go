@@ -73,7 +73,7 @@ func TestWhoMayLeave(t *testing.T) {
 	}{
 		"replace a member":             {host: member, replace: true},
 		"replace by its short form":    {host: "macos/00003", replace: true},
-		"replace an adopted one":       {edit: func(w *world) { w.adoptedMember(5, legacy) }, host: legacy, replace: true, want: "not-replaceable"},
+		"replace an adopted one":       {edit: func(w *world) { w.adoptedMember(5, legacy); w.pinned(5, plan.Stays, "") }, host: legacy, replace: true, want: "not-replaceable"},
 		"replace a server of the pool": {edit: func(w *world) { w.free(5) }, host: "acme-pool-05", replace: true, want: "not-replaceable"},
 		"replace an unmanaged server":  {host: "ci-scratch", replace: true, want: "not-replaceable"},
 		"replace an orphan":            {edit: func(w *world) { w.cfg.Fleets = w.cfg.Fleets[1:] }, host: member, replace: true, want: "not-replaceable"},
@@ -95,8 +95,9 @@ func TestWhoMayLeave(t *testing.T) {
 			w.cfg.Environments = []string{"prod", "staging"}
 			w.snap.Servers[3].Name = "acme-staging-macos-m2-00004"
 		}, host: "acme-staging-macos-m2-00004", want: "not-releasable"},
-		"release one of two of a name": {edit: func(w *world) { w.server(5, "ci-scratch") }, host: "ci-scratch", want: "not-releasable"},
-		"release nothing":              {host: "no-such-server", contains: "no server is named"},
+		"release what another environment adopted": {edit: func(w *world) { w.cfg.Elsewhere = []string{serverID(4)} }, host: "ci-scratch", want: "not-releasable"},
+		"release one of two of a name":             {edit: func(w *world) { w.server(5, "ci-scratch") }, host: "ci-scratch", want: "not-releasable"},
+		"release nothing":                          {host: "no-such-server", contains: "no server is named"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

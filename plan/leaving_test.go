@@ -55,6 +55,9 @@ func TestLeaving(t *testing.T) {
 				h.Facts["alpha.get"] = inventory.Unread[plan.Answer](plan.NeedsRoot)
 			})
 		}, nil},
+		{"a step that is unread", func(w *world) {
+			w.change(1, func(h *plan.HostSeen) { h.Facts["alpha.get"] = inventory.Unread[plan.Answer]("lost") })
+		}, nil},
 		{"limited to a step", func(w *world) { w.sel.Steps = []plan.StepID{"alpha"} }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

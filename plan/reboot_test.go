@@ -49,6 +49,8 @@ func TestRebootOfANode(t *testing.T) {
 		"a runner of the provider":  {func(h *plan.Host) { h.Server.RunnerConfigurations = "1" }, "host-may-be-busy"},
 		"not in the cluster":        {func(h *plan.Host) { h.Spec.Spec = fleet.Spec{} }, "host-may-be-busy"},
 		"forced":                    {func(h *plan.Host) { pod("", inventory.Ready)(h); h.ForceBusy = true }, ""},
+		"held":                      {func(h *plan.Host) { h.Held = &plan.Held{} }, "held"},
+		"its session is unread":     {func(h *plan.Host) { h.Unread = []plan.StepUnread{{Step: "autologin"}} }, "reboot-unsafe"},
 		"its server restarts":       {func(h *plan.Host) { h.Server.Status = "rebooting" }, "server-busy"},
 		"silent":                    {silent(func(*plan.Host) {}), ""},
 		"silent, another's Node":    {silent(func(h *plan.Host) { h.Node = inventory.Present(other) }), "server-not-verified"},
@@ -58,7 +60,7 @@ func TestRebootOfANode(t *testing.T) {
 		h := plan.Host{Name: first, Member: true, Server: server, Spec: fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}},
 			Node: inventory.Present(inventory.Node{Name: first, ProviderID: server.ProviderID(), Ready: inventory.Ready}), Pods: inventory.Present([]inventory.Pod{})}
 		tc.change(&h)
-		got := codeOf(plan.Rebooting(h, nil, "", nil)[0].Refusal)
+		got := codeOf(plan.Rebooting(h, nil, "autologin", nil)[0].Refusal)
 		if got != tc.want {
 			t.Errorf("%s: refused with %q, want %q", name, got, tc.want)
 		}

@@ -140,6 +140,11 @@ func TestReleaseIsRefused(t *testing.T) {
 			w.dropNode(3)
 			w.pinned(3, plan.Leaving, "")
 		}, ""},
+		"away, leaving, the Nodes unread": {func(w *world) {
+			idle(w)
+			w.pinned(3, plan.Leaving, "")
+			w.snap.Nodes = inventory.Unread[[]inventory.Node]("no rights")
+		}, "release-unsafe"},
 		"a scheduled deletion": {func(w *world) { due(&w.snap.Servers[2]) }, ""},
 		"it restarts":          {func(w *world) { w.snap.Servers[2].Status = "rebooting" }, "server-busy"},
 	} {
@@ -229,6 +234,14 @@ func TestUnfinishedRelease(t *testing.T) {
 		"started, and too many":     {plan.Leaving, 2, func(*world) {}, []string{"drain", "delete-node", "reinstall", "release"}, 0},
 		"started, and needed again": {plan.Leaving, 3, func(*world) {}, []string{"identity"}, 0},
 		"replaced, none joined":     {plan.Replaced, 3, func(*world) {}, []string{"identity"}, 1},
+		"replaced, and cancelled since": {plan.Replaced, 3, func(w *world) {
+			w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(3), Name: w.snap.Servers[2].Name, Key: "ssh-ed25519 x", Since: noon})
+		}, []string{"identity"}, 0},
+		"in quarantine by one of two records, and too many": {plan.Stays, 2, func(w *world) {
+			w.mark(3, func(m *plan.Marker) { m.Repairs = &inventory.Repairs{Failed: 1, Last: noon} })
+			nodes, _ := w.snap.Nodes.Get()
+			nodes[2].Repairs = &inventory.Repairs{Failed: 3, Since: noon}
+		}, []string{"identity !quarantined"}, 0},
 		"replaced, one joined":      {plan.Replaced, 2, func(*world) {}, []string{"drain", "delete-node", "reinstall", "release"}, 0},
 		"erased":                    {plan.Wiping, 2, erased, []string{"reinstall", "release"}, 0},
 		"erased, and needed again":  {plan.Wiping, 3, erased, []string{"reinstall", "release"}, 1},

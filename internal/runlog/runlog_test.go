@@ -373,8 +373,15 @@ func TestMet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder := t.TempDir()
+			folder, older := t.TempDir(), head("earlierrun")
+			older.Started = began().Add(-time.Hour)
+			earlier := begin(t, runlog.Options{Folder: folder}, older) // what it released was claimed again since
+			must(t, earlier.Event(engine.Event{Type: done, Action: &plan.Action{Kind: plan.ReleaseServer, ServerID: "id-one"}}))
+			end(t, earlier, runlog.End{})
 			w := wrote(t, folder, t.Context(), tc.events...)
+			if got := runlog.Worked(folder, func(runlog.Head) bool { return true }); len(got) != 1 || got[0].ID != "abcd2345" {
+				t.Errorf("a run that has not ended has worked, and one that ended without a change has not: %+v", got)
+			}
 			got := runlog.Met(folder, func(h runlog.Head) bool { return tc.ours && h.Configuration == "acme" }, []string{"id-one", "id-two", "id-three"})
 			if diff := cmp.Diff(strings.Fields(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)

@@ -1,12 +1,14 @@
 package transport_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -102,5 +104,45 @@ func TestWriteIsNotRepeatedAfterABreak(t *testing.T) {
 		}
 		client.CloseIdleConnections()
 		s.Close()
+	}
+}
+
+// TestPatientSendsAgain: every try carries the whole body, and none begins after the caller's deadline.
+func TestPatientSendsAgain(t *testing.T) {
+	t.Parallel()
+	for within, want := range map[time.Duration]int{time.Hour: 3, 10 * time.Second: 1} {
+		sent, pauses := 0, transport.NewPauses()
+		pauses.Sleep = func(context.Context, time.Duration) error { return nil }
+		next := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "body" {
+				t.Errorf("body %q, %v", body, err)
+			}
+			sent++
+			return transport.Answer(r, http.Header{"Retry-After": {"20"}}, nil, []int{429, 429, 200}[sent-1]), nil
+		})}
+		p := transport.Patient{Next: next, Pauses: pauses, Judge: func(*transport.Trail, *http.Response, []byte) error { return nil }}
+		ctx, stop := context.WithTimeout(t.Context(), within)
+		defer stop()
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPatch, "http://api.example.com", strings.NewReader("body"))
+		if resp, err := p.Do(req); err != nil || resp.Body.Close() != nil || sent != want {
+			t.Errorf("within %s: sent %d times, error %v", within, sent, err)
+		}
+	}
+}
+
+// TestPlain: a server's text reaches a terminal without its control characters, on one line.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	if got := transport.Plain("503\r\nbusy\x1b[2J\x00\x7f\u009bnow"); got != "503 busy [2J now" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWaitIsCapped: a server cannot make a download wait longer than the longest pause.
+func TestWaitIsCapped(t *testing.T) {
+	t.Parallel()
+	limited := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"X-Ratelimit-Reset": {"3600"}}}
+	if got := transport.Wait(time.Second, 10*time.Second, 1, limited); got != 10*time.Second {
+		t.Error(got)
 	}
 }
