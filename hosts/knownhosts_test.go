@@ -112,7 +112,6 @@ func TestKnownHostsBrokenLine(t *testing.T) {
 		{"a port of a pin", "[acme-9]:2222,id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
 		{"empty server id", "acme-9, " + good.Key + " since=2026-03-04T05:06:07Z"},
 		{"empty name", ",id-9 " + good.Key + " since=2026-03-04T05:06:07Z"},
-		// What an unknown stage allows is unknown: without it the server would be a member again.
 		{"unknown stage", "acme-9,id-9 " + good.Key + " since=2026-03-04T05:06:07Z stage=erasing"},
 		// Longer than any reader's line buffer: nothing behind it may be lost.
 		{"endless line", strings.Repeat("A", 1<<17)},

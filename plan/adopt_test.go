@@ -298,7 +298,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 			w.change(1, func(h *plan.HostSeen) { *h = plan.HostSeen{Trouble: &plan.Trouble{Code: plantest.Code("unreachable")}} })
 		},
 		"marker unread": func(w *world) {
-			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("cannot be parsed") })
+			w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("cut") })
 		},
 		"of another type": func(w *world) { w.snap.Servers[0].Type = "M1-M" },
 	} {

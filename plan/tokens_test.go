@@ -61,6 +61,7 @@ func TestTokenActions(t *testing.T) {
 			[]string{"gamma kubeconfig-differs D", "old-tokens old-tokens D"}},
 		{"a rotation was interrupted, and rotate", []func(*world){rotate, edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} }), outdated},
 			[]string{"gamma kubeconfig-differs D", "old-tokens old-tokens D"}},
+		{"a rotation was interrupted, and the host has the older one", []func(*world){left, finds(func(f *plan.Finding) { f.Kubelet = inventory.Present(plan.Kubelet{Token: "t"}) })}, nil},
 		{"no one knows which token the host has", []func(*world){edit(func(i *inventory.Identity) { i.Token, i.Spent = "t-2", []string{"t"} })}, nil},
 		{"an identity that is not complete", []func(*world){rotate, edit(func(i *inventory.Identity) { i.Bound = false })}, []string{"identity token-revoked D", "gamma config-changed P"}},
 		{"the host is silent", []func(*world){rotate, func(w *world) {

@@ -35,6 +35,7 @@ func TestTart(t *testing.T) {
 			*m = stepstest.Tart{FreeKB: 400_000_000, Work: "7 run x\n"}
 		}, "tart-missing tart-install"},
 		{"another tool's", func(m *tart, _ *plan.View) { m.Receipt = "" }, "tart-unknown tart-install"},
+		{"another tool's, machines run", func(m *tart, _ *plan.View) { m.Receipt, m.Work = "", "7 run ci-a\n" }, "tart-unknown tart-install, busy"},
 		{"outdated", func(m *tart, _ *plan.View) { m.Receipt = outdated.Replace(m.Receipt) }, "tart-outdated tart-install"},
 		{"outdated, machines run", func(m *tart, _ *plan.View) {
 			m.Receipt, m.Work = outdated.Replace(m.Receipt), "7 run ci-a\n8 push bake\n"

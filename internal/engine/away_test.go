@@ -112,20 +112,17 @@ func TestNoPlan(t *testing.T) {
 	}
 }
 
-// TestSettleLeavesRefusedHosts: the marker of a host that was set up for another cluster is stale, and stays: what it says is why the
-// host is refused.
+// TestSettleLeavesRefusedHosts: a host that was set up for another cluster keeps its stale marker, which is why it is refused.
 func TestSettleLeavesRefusedHosts(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 1, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		converges(t, w.engine)
 		w.Config.ClusterUID = "uid-2"
 		p := planned(t, w.engine)
-		if h := p.Hosts[0]; h.Refused == nil || !h.MarkerStale() {
-			t.Fatalf("refused %v, stale %t", h.Refused, h.MarkerStale())
-		}
 		w.OnCall = away(enginetest.OnHost)
-		if failures, err := w.engine.Settle(t.Context(), p); err != nil || len(failures) > 0 {
-			t.Errorf("failures %v, %v", failures, err)
+		failures, err := w.engine.Settle(t.Context(), p)
+		if h := p.Hosts[0]; err != nil || len(failures) > 0 || h.Refused == nil || !h.MarkerStale() {
+			t.Errorf("failures %v, %v; refused %v, stale %t", failures, err, h.Refused, h.MarkerStale())
 		}
 	})
 }

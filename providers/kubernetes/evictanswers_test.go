@@ -67,6 +67,8 @@ func TestEvictionAnswers(t *testing.T) {
 	down := metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}
 	budgets := metav1.Status{Code: http.StatusInternalServerError,
 		Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}
+	leaving := metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}
 	type answers = []metav1.Status
 	for what, tc := range map[string]struct {
 		evictions, reads answers
@@ -86,6 +88,7 @@ func TestEvictionAnswers(t *testing.T) {
 		"a webhook that fails":       {evictions: answers{webhook}, said: "held evicted gone"},
 		"unavailable":                {evictions: answers{down}, said: "held evicted gone"},
 		"two disruption budgets":     {evictions: answers{budgets}, ends: true},
+		"its namespace goes":         {evictions: answers{leaving}, reads: answers{denied}, ends: true},
 		"no right":                   {evictions: answers{denied}, ends: true},
 		"another Pod of that name":   {replaced: true, said: "gone"},
 		"new Pods keep arriving":     {arriving: true, ends: true, said: strings.TrimSpace(strings.Repeat("evicted gone ", 3))},

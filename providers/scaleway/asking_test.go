@@ -181,8 +181,7 @@ func TestPassingStates(t *testing.T) {
 		"passes":       {409, "transient_state", 3, "", 4},
 		"never passes": {409, "transient_state", 1000, "did not leave that state", 40},
 		"locked":       {409, "locked", 1000, "locked by Scaleway", 1},
-		// Whether it was carried out is looked up before each, so few are enough.
-		"unsure": {500, "internal_error", 1000, "may have been carried out", 4},
+		"unsure":       {500, "internal_error", 1000, "may have been carried out", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
