@@ -43,12 +43,13 @@ func TestRunDetached(t *testing.T) {
 			n.Set("session", "")
 			conn := connect(t, n.jobClient(), acme1())
 			for range 2 {
-				a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, "cat; "+echo+"; echo oh >&2; exit 7", hostile()...))
+				a, err := conn.RunDetached(within(t), "build_tools", detachedChange(as, "stat -c %a "+n.etc+"/jobs/build_tools/out >"+n.State+"/mode; cat; "+echo+"; echo oh >&2; exit 7", hostile()...))
 				if !scriptFailed(err) {
 					t.Fatal(err)
 				}
 				is(t, "answer", a, plan.Answer{Exit: 7, Stdout: echoed(hostile()), Stderr: "oh\n"})
 				is(t, "left behind", n.jobs(), "")
+				is(t, "mode of the output's folder", n.read(n.State, "mode"), "700\n")
 			}
 			// One label for each step: the database of background items must not grow.
 			if strings.Contains(strings.ReplaceAll(n.read(n.State, "launchctl"), n.etc, ""), "/etc/macfleet/jobs") {

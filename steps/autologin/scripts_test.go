@@ -397,6 +397,9 @@ func TestAutoLoginScriptKilled(t *testing.T) {
 			if a := m.perform(first, rightPassword); a.Exit != -1 {
 				t.Fatalf("it was not killed: %+v", a)
 			}
+			if file, err := os.Stat(m.etc("kcpassword.macfleet")); err == nil && file.Size() > 0 && file.Mode().Perm() != 0o600 {
+				t.Errorf("others may read the password: the mode is %v", file.Mode())
+			}
 			m.KillAt(0)
 			if f := m.look(); f.Facts != stepstest.WantedBy(t, "auto_login", loggedIn) {
 				if a := m.perform(f, rightPassword); a.Exit != 0 {
