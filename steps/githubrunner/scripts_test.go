@@ -1,6 +1,8 @@
 package githubrunner_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,6 +120,50 @@ func TestScriptsLeaveAJob(t *testing.T) {
 		}
 		if files := m.Files(m.Root); len(tried) != 4 || len(files) > 0 || m.Kept("launchctl") != "no file" {
 			t.Errorf("%v ran, launchctl got %q, files %v", tried, m.Kept("launchctl"), files)
+		}
+	})
+}
+
+// TestWhatTheScriptsRemove: a stop that forgets deletes each file that identifies the runner and nothing else, the end of the step deletes the
+// whole folder only if macfleet installed it, and an incomplete archive replaces no program.
+func TestWhatTheScriptsRemove(t *testing.T) {
+	t.Parallel()
+	const programs = ".env bin/Runner.Listener bin/runsvc.sh config.sh"
+	const all = ".credentials .credentials_migrated .credentials_rsaparams .env .runner .runner_migrated .service bin/Runner.Listener bin/runsvc.sh config.sh"
+	fresh, renamed, removed := newScene(), newScene(), newScene()
+	fresh.new()
+	renamed.named("another")
+	removed.find(t) // sets the facts
+	removed.view.Host = stepstest.Host(fleet.Spec{})
+	left := stepstest.Find(t, step, removed.view).Changes
+	commands := map[string]plan.Command{"stop": renamed.find(t).Changes[0].Command, "install": fresh.find(t).Changes[0].Command, "forget": left[len(left)-1].Command}
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for _, tc := range []struct{ script, arg, left string }{
+			{"stop", "forget", programs},
+			{"stop", "keep", all},
+			{"forget", "whole", ""},
+			{"forget", "", programs},
+			{"install", "bin/runsvc.sh bin/Runner.Listener", all},
+			{"install", "bin/runsvc.sh config.sh", all},
+		} {
+			m := scripttest.New(t, shell, "/Users", "/etc/", "/usr/local/")
+			m.Folders("/usr/local")
+			m.Stub("case $name in id) echo 501 ;; launchctl) exit 113 ;; esac", "ps", "sync", "chown", "id", "launchctl")
+			for _, name := range strings.Fields(all) {
+				scripttest.Write(t, m.Path(root+"/"+name), "x", 0o755)
+			}
+			c, says := commands[tc.script], ""
+			c.Args = strings.Split(m.Here(strings.Join(c.Args, "\n")), "\n")
+			c.Args[map[string]int{"stop": 3, "install": 2, "forget": 1}[tc.script]] = tc.arg
+			if tc.script == "install" {
+				m.Archive(root, strings.Fields(tc.arg)...)
+				c.Args[2], says = m.Path("/usr/local/archive"), "lacks"
+			}
+			a := m.Run(c, "")
+			got := strings.ReplaceAll(strings.Join(slices.Sorted(maps.Keys(m.Files(m.Path("/Users/m1")))), " "), "/actions-runner/", "")
+			if (a.Exit == 0) != (says == "") || !strings.Contains(a.Stderr, says) || got != tc.left {
+				t.Errorf("%s %q: exit code %d, %s; left %s", tc.script, tc.arg, a.Exit, a.Stderr, got)
+			}
 		}
 	})
 }
