@@ -217,7 +217,7 @@ func TestDeliverGoesOn(t *testing.T) {
 	is(t, "left behind", listed(t, dir), d.Artifact.SHA256)
 }
 
-// TestDeliverPassesOver what is not a beginning of the artifact, and what is longer.
+// TestDeliverPassesOver what is not a beginning of the artifact, what is longer, and a link under its name.
 func TestDeliverPassesOver(t *testing.T) {
 	t.Parallel()
 	c, dir := sshdTarget(t, func(*Options) {})
@@ -232,6 +232,12 @@ func TestDeliverPassesOver(t *testing.T) {
 		if got := listed(t, dir); strings.Contains(got, "old") {
 			t.Errorf("left behind: %q", got)
 		}
+	}
+	d := deliveryOf(random(500))
+	write(t, filepath.Join(dir, "x"), string(d.data), 0o644)
+	must(t, os.Symlink("x", filepath.Join(dir, d.Artifact.SHA256)))
+	if got, err := conn.Deliver(within(t), d.Delivery, d.source); err != nil || got.Sent != 500 {
+		t.Errorf("over a link: %+v, %v", got, err)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestUndoArmsAtOnce(t *testing.T) {
 }
 
 // TestUndoRace lets the confirmation and the undo run at the same moment, in as many
-// rounds as are this run's: one of them wins, and the other knows.
+// rounds as are this run's: one of them wins, and the other knows. Then the undo moves the change away just before the confirmation does.
 func TestUndoRace(t *testing.T) {
 	labs(t, func(t *testing.T, l lab) {
 		now := 1000
@@ -182,6 +182,23 @@ func TestUndoRace(t *testing.T) {
 			}
 			l.want(0, own("undo-drop", plan.Root, id))
 		}
+		l.want(0, l.arm("late", "60"))
+		l.want(0, l.change("late", ":"))
+		l.tool("mv", `/bin/mv "$1" undoing.late; exec /bin/mv "$@"`)
+		l.want(undoTaken, own("undo-confirm", plan.Root, "late", "vm_firewall"))
+	})
+}
+
+// TestUndoDeletionKilled: an undo that is killed while it deletes a folder does not restore from the half that is left.
+func TestUndoDeletionKilled(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		l.want(0, l.arm("a", "60", "x"))
+		l.clock(1060)
+		l.tool("rm", `for one; do [ ! -d "$one" ] || { /bin/rm "$one/arg.1"; kill -9 0; }; done; exec /bin/rm "$@"`)
+		is(t, "killed", l.daemon(0), true)
+		must(t, os.Remove(filepath.Join(l.Bin, "rm")))
+		l.daemon(0)
+		is(t, "restored", l.read(l.State, "restored"), "<x>\n")
 	})
 }
 
