@@ -133,12 +133,12 @@ func TestRoll(t *testing.T) {
 // TestInstallRefuses: of an archive with another digest, or whose daemon does not run here, nothing is installed.
 func TestInstallRefuses(t *testing.T) {
 	t.Parallel()
-	for said, spoil := range map[string]func(*rolling){
+	for said, damage := range map[string]func(*rolling){
 		"checksum mismatch":       func(r *rolling) { r.install.Args[1] = strings.Repeat("0", 64) },
 		"do not run on this host": func(r *rolling) { r.install = newRolling(t, []string{"dash"}, "#!/bin/sh\nexit 1\n").install },
 	} {
 		r := newRolling(t, []string{"dash"}, daemonProgram)
-		spoil(r)
+		damage(r)
 		if a := r.Run(r.install, ""); a.Exit != 1 || !strings.Contains(a.Stderr, said) {
 			t.Errorf("exit code %d, %s; wanted %q", a.Exit, a.Stderr, said)
 		}
