@@ -253,6 +253,24 @@ func TestDeliverBeginsAgain(t *testing.T) {
 	}
 }
 
+// TestDeliverIsOvertaken: another run ends, and clears all parts away, right before this one resumes its part.
+func TestDeliverIsOvertaken(t *testing.T) {
+	t.Parallel()
+	bin := openDir(t)
+	c, dir := sshdTarget(t, func(o *Options) { o.Prologue = withStubs(bin) })
+	d := deliveryOf(random(10_000))
+	part, whole := "."+d.Artifact.SHA256+".part", filepath.Join(dir, d.Artifact.SHA256)
+	must(t, os.MkdirAll(dir, 0o755))
+	write(t, filepath.Join(dir, part), string(d.data[:300]), 0o644)
+	write(t, filepath.Join(bin, "data"), string(d.data), 0o644)
+	write(t, filepath.Join(bin, "wc"), fmt.Sprintf("#!/bin/sh\n/usr/bin/wc -c\n[ -e %[1]s ] || { cp %[2]s %[1]s; rm -f %[3]s; }\n",
+		whole, filepath.Join(bin, "data"), filepath.Join(dir, "."+d.Artifact.SHA256+".*")), 0o755)
+	if _, err := connect(t, c, acme1()).push(within(t), d.Artifact, look{part: part, bytes: 300, sum: digest(d.data[:300]), free: 1 << 30}, d.source); err != nil {
+		t.Error(err)
+	}
+	is(t, "left behind", listed(t, dir), d.Artifact.SHA256)
+}
+
 // TestDeliverTwiceAtOnce: two runs bring the same artifact, and both succeed.
 func TestDeliverTwiceAtOnce(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,8 @@ bytes_of() {
 }
 above=${dir%/*}
 { mkdir -p "$dir" && chown 0:0 "$above" "$dir" && chmod 0755 "$above" "$dir"; } || done_with 1
+before=
+[ ! -f "$dir/$digest" ] || before=yes
 new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
 if [ "$part" != - ] && [ -f "$dir/$part" ]; then
   said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || [ ! -f "$dir/$part" ] || failed
@@ -44,17 +46,18 @@ if [ "$(bytes_of "$new")" != "$offset" ]; then
 fi
 # It also fails if the connection was cut.
 said=$({ gzip -d -c >>"$new"; } 2>&1) || case $said in *'No space left'* | *'quota exceeded'*) failed ;; esac
-# vanished reports whether another run was faster, which removes the parts.
-vanished() { [ ! -f "$new" ] && [ -f "$dir/$digest" ]; }
+# overtaken reports whether another run was faster. It removed the parts, this one too, but opening it for what arrives made
+# a new one without its beginning.
+overtaken() { [ -f "$dir/$digest" ] && { [ ! -f "$new" ] || [ -z "$before" ]; } && rm -f "$new"; }
 have=$(bytes_of "$new")
 if [ "$have" -lt "$size" ]; then
-  if vanished; then done_with 0; fi
+  if overtaken; then done_with 0; fi
   done_with 3
 fi
 # openssl takes a third of the time of shasum, which is a program in Perl.
 got=$(openssl dgst -sha256 -r <"$new" 2>/dev/null) || got=
 case ${got%% *} in '' | *[!0-9a-f]*) got=$(shasum -a 256 <"$new") ;; esac
-if vanished; then done_with 0; fi
+if overtaken; then done_with 0; fi
 if [ "${got%% *}" != "$digest" ]; then
   rm -f "$new"
   echo "the bytes that arrived have the SHA-256 ${got%% *}, not $digest" >&2
