@@ -26,6 +26,7 @@ bytes_of() {
 }
 above=${dir%/*}
 { mkdir -p "$dir" && chown 0:0 "$above" "$dir" && chmod 0755 "$above" "$dir"; } || done_with 1
+# A file that exists at the start may be broken or a link (artifact-look), so it does not show that another run was faster.
 before=
 [ ! -f "$dir/$digest" ] || before=yes
 new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
