@@ -94,8 +94,7 @@ func TestRetagAndExpire(t *testing.T) {
 	if got.BackendState != "Running" {
 		t.Errorf("retagged: %+v", got)
 	}
-	s.ask(t, nil, "nodes", "expire", "--identifier", id)
-	got = m.await(t, "expired device", func(s status) bool { return s.BackendState == "NeedsLogin" })
+	got = m.await(t, "expired device", s.expires(t, id))
 	m.recorded(t, "status-expired.json", "status", "--json")
 	m.recorded(t, "prefs-expired.json", "debug", "prefs")
 	if !got.Self.Expired || !got.HaveNodeKey || len(got.Self.Addresses) == 0 {

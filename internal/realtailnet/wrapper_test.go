@@ -88,7 +88,6 @@ func TestWrapper(t *testing.T) {
 		}
 	}
 	p.stop()
-	s.ask(t, nil, "nodes", "expire", "--identifier", joined.Self.ID)
-	m.await(t, "expired device", func(s status) bool { return s.BackendState == "NeedsLogin" })
+	m.await(t, "expired device", s.expires(t, joined.Self.ID))
 	ends("after the node key has expired")
 }
