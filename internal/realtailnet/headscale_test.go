@@ -167,7 +167,7 @@ func (s *control) ask(t testing.TB, into any, args ...string) {
 }
 
 // expires ends a device's node key, and says whether its daemon knows. If another device changes at the same moment, Headscale 0.29.1 announces
-// a change of the policy in place of this one (persistNodeToDB and SetNodeExpiry in state.go), and the daemon never hears of its own new name or
+// a policy change in place of this one (persistNodeToDB and SetNodeExpiry in state.go), and the daemon never learns its new name or
 // expiry. It does when the change is made again.
 func (s *control) expires(t testing.TB, id string) func(status) bool {
 	var made time.Time

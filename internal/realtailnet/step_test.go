@@ -22,7 +22,7 @@ func TestStep(t *testing.T) {
 			m.await(t, "daemon with new tags", func(s status) bool { return slices.Contains(s.Self.Tags, retagged) })
 		}, "tags-edited"},
 		{"renamed-1", func(t *testing.T, m *mac) {
-			m.control.ask(t, nil, "nodes", "rename", "--identifier", m.id(t), "renamed-1-2") // the daemon may never hear of it: expires
+			m.control.ask(t, nil, "nodes", "rename", "--identifier", m.id(t), "renamed-1-2") // the daemon may never learn it: see expires
 		}, "device-renamed"},
 		{"gone-1", func(t *testing.T, m *mac) {
 			m.control.ask(t, nil, "nodes", "delete", "--identifier", m.id(t), "--force")
