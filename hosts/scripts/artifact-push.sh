@@ -30,6 +30,9 @@ above=${dir%/*}
 before=
 [ ! -f "$dir/$digest" ] || before=yes
 new=$(mktemp "$dir/.$digest.XXXXXX") || done_with 1
+# overtaken reports whether another run was faster. It removed the parts, this one too, but opening it for what arrives made
+# a new one without its beginning.
+overtaken() { [ -f "$dir/$digest" ] && { [ ! -f "$new" ] || [ -z "$before" ]; } && rm -f "$new"; }
 if [ "$part" != - ] && [ -f "$dir/$part" ]; then
   said=$({ head -c "$offset" <"$dir/$part" >"$new"; } 2>&1) || [ ! -f "$dir/$part" ] || failed
   # Another run may be uploading it, unless nothing has come for ten minutes.
@@ -40,16 +43,13 @@ if [ "$part" != - ] && [ -f "$dir/$part" ]; then
   esac
 fi
 if [ "$(bytes_of "$new")" != "$offset" ]; then
+  if overtaken; then done_with 0; fi
   rm -f "$new"
-  if [ -f "$dir/$digest" ]; then done_with 0; fi # another run was faster
   echo "the part $part has gone" >&2
   done_with 7
 fi
 # It also fails if the connection was cut.
 said=$({ gzip -d -c >>"$new"; } 2>&1) || case $said in *'No space left'* | *'quota exceeded'*) failed ;; esac
-# overtaken reports whether another run was faster. It removed the parts, this one too, but opening it for what arrives made
-# a new one without its beginning.
-overtaken() { [ -f "$dir/$digest" ] && { [ ! -f "$new" ] || [ -z "$before" ]; } && rm -f "$new"; }
 have=$(bytes_of "$new")
 if [ "$have" -lt "$size" ]; then
   if overtaken; then done_with 0; fi
