@@ -4,19 +4,23 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/macfleet/macfleet/internal/scripttest"
 )
 
-// TestWorkflows checks the project's workflows: every action is pinned by its commit, no job writes to
-// the repository, keeps a token or lacks a time limit, and a newer run does not wait for an older one.
+// TestWorkflows checks the project's workflows: every action is pinned by its commit, no job writes to the repository, keeps a token
+// or lacks a time limit, a newer run does not wait for an older one, and the nightly run tries all shares.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(files) != 2 {
 		t.Fatalf("workflows %q: %v", files, err)
 	}
+	var shares []int
 	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
@@ -27,6 +31,7 @@ func TestWorkflows(t *testing.T) {
 			Jobs        map[string]struct {
 				Permissions map[string]string `json:"permissions"`
 				Timeout     int               `json:"timeout-minutes"`
+				Strategy    struct{ Matrix struct{ Share []int } }
 				Steps       []struct {
 					Uses string            `json:"uses"`
 					With map[string]string `json:"with"`
@@ -43,6 +48,7 @@ func TestWorkflows(t *testing.T) {
 			t.Errorf("%s: the checks need no secret, and run for pull requests without one", name)
 		}
 		for id, job := range w.Jobs {
+			shares = append(shares, job.Strategy.Matrix.Share...)
 			if job.Permissions != nil || job.Timeout == 0 || job.Timeout > 60 {
 				t.Errorf("%s: job %s: permissions %v, %d minutes", name, id, job.Permissions, job.Timeout)
 			}
@@ -54,6 +60,11 @@ func TestWorkflows(t *testing.T) {
 					t.Errorf("%s: job %s leaves the token in the folder", name, id)
 				}
 			}
+		}
+	}
+	for n := range scripttest.Shares + 1 {
+		if slices.Contains(shares, n) != (n < scripttest.Shares) {
+			t.Errorf("the nightly run tries the shares %v of %d", shares, scripttest.Shares)
 		}
 	}
 }
