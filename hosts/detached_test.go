@@ -66,23 +66,26 @@ func TestRunDetached(t *testing.T) {
 	}
 }
 
+// TestNoGuiSession: no user is logged in, the session is in the background only, or launchd fails.
 func TestNoGuiSession(t *testing.T) {
 	t.Parallel()
-	n := newLines(t)
-	conn := connect(t, n.jobClient(), acme1())
-	_, detached := conn.RunDetached(within(t), "local_network", detachedChange(plan.Gui, ":"))
-	_, run := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: ":"}, secret.Value{})
-	for _, err := range []error{detached, run} {
-		wantError(t, err, "no-gui-session", Talking, "no gui session of "+me(t)+": launchctl print gui/0 failed with exit code 125")
-		if e := asError(t, err); !strings.HasSuffix(e.Remedy, "log in over VNC as "+me(t)) {
-			t.Errorf("remedy %q", e.Remedy)
+	for session, code := range map[string]string{"exit 125": "125", "echo '\tsession = Background'; exit": "0", "echo '\tsession = Aqua'; exit 36": "36"} {
+		n := newLines(t)
+		n.Set("session", session)
+		conn, says := connect(t, n.jobClient(), acme1()), "no gui session of "+me(t)+": launchctl print gui/0 failed with exit code "+code
+		_, detached := conn.RunDetached(within(t), "local_network", detachedChange(plan.Gui, ":"))
+		_, run := conn.Run(within(t), plan.Command{Name: "ask", As: plan.Gui, Script: ":"}, secret.Value{})
+		for _, err := range []error{detached, run} {
+			wantError(t, err, "no-gui-session", Talking, says)
+			if e := asError(t, err); !strings.HasSuffix(e.Remedy, "log in over VNC as "+me(t)) {
+				t.Errorf("remedy %q", e.Remedy)
+			}
 		}
+		facts, _, err := conn.Probe(within(t), []plan.Probe{{ID: "a.b", Command: plan.Command{Name: "ask", As: plan.Gui, Script: ":"}}, probe("a.c", "echo c")})
+		must(t, err)
+		is(t, "facts", facts, plan.Facts{"a.b": unread(says), "a.c": said(0, "c\n", "")})
+		is(t, "left behind", n.jobs(), "")
 	}
-	facts, _, err := conn.Probe(within(t), []plan.Probe{{ID: "a.b", Command: plan.Command{Name: "ask", As: plan.Gui, Script: ":"}}, probe("a.c", "echo c")})
-	must(t, err)
-	want := plan.Facts{"a.b": unread("no gui session of " + me(t) + ": launchctl print gui/0 failed with exit code 125"), "a.c": said(0, "c\n", "")}
-	is(t, "facts", facts, want)
-	is(t, "left behind", n.jobs(), "")
 }
 
 // TestGuiSession asks from within the session, together with other questions.
@@ -225,5 +228,21 @@ func TestJobStartKilled(t *testing.T) {
 			t.Errorf("killed at %d: %+v, left behind: %q", at, a, l.jobs())
 		}
 		return killed
+	})
+}
+
+// TestJobStartOvertaken: another run creates the job right before this one does. It counts as running for 30 seconds.
+func TestJobStartOvertaken(t *testing.T) {
+	labs(t, func(t *testing.T, l lab) {
+		j := New(Options{User: "root", Prologue: l.prologue()}).job("a", plan.Command{As: plan.Root, Script: ":"})
+		l.tool("mv", `mkdir ETC/jobs/a && echo other >ETC/jobs/a/digest && echo 1000 >ETC/jobs/a/born; exec /bin/mv "$@"`)
+		a, _ := l.run(0, j.script("job-start", plan.Root, append([]string{"fresh"}, j.started()...)...))
+		is(t, "answer", a, plan.Answer{Stdout: "other\n"})
+		is(t, "files of the job", listed(t, filepath.Join(l.etc, "jobs", "a")), "born digest")
+		for now, state := range map[int]string{1029: "running\n", 1030: "lost\n"} {
+			l.clock(now)
+			a, _ := l.run(0, j.script("job-look", plan.Root))
+			is(t, "state", a.Stdout, state)
+		}
 	})
 }
