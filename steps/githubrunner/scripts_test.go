@@ -168,6 +168,24 @@ func TestWhatTheScriptsRemove(t *testing.T) {
 	})
 }
 
+// TestNoSession: the job is loaded into a session at the screen only.
+func TestNoSession(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.new()
+	all := s.find(t).Changes
+	c := all[slices.IndexFunc(all, func(c plan.Change) bool { return c.Command.Name == "github_runner-job" })].Command
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for _, session := range []string{"echo 'session = Background'", "echo 'session = Aqua'; exit 36"} {
+			m := scripttest.New(t, shell, "/Users", "/etc/", "/usr/local/")
+			m.Folders("/usr/local/lib/macfleet")
+			m.Stub("case $name in id) echo 501 ;; launchctl) "+session+" ;; esac", "ps", "sync", "sleep", "chown", "id", "launchctl")
+			m.Put(root+"/bin/runsvc.sh", "x")
+			m.Fails(plan.Command{Script: c.Script, Args: strings.Split(m.Here(strings.Join(c.Args, "\n")), "\n")}, "", "not logged in at the screen")
+		}
+	})
+}
+
 // TestRender: what the script reads, and that an error holds no part of the token.
 func TestRender(t *testing.T) {
 	t.Parallel()

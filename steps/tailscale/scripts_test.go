@@ -133,17 +133,19 @@ func TestRoll(t *testing.T) {
 // TestInstallRefuses: of an archive with another digest, or whose daemon does not run here, nothing is installed.
 func TestInstallRefuses(t *testing.T) {
 	t.Parallel()
-	for said, damage := range map[string]func(*rolling){
-		"checksum mismatch":       func(r *rolling) { r.install.Args[1] = strings.Repeat("0", 64) },
-		"do not run on this host": func(r *rolling) { r.install = newRolling(t, []string{"dash"}, "#!/bin/sh\nexit 1\n").install },
-	} {
-		r := newRolling(t, []string{"dash"}, daemonProgram)
-		damage(r)
-		if a := r.Run(r.install, ""); a.Exit != 1 || !strings.Contains(a.Stderr, said) {
-			t.Errorf("exit code %d, %s; wanted %q", a.Exit, a.Stderr, said)
+	scripttest.InShells(t, func(t *testing.T, shell []string) {
+		for said, damage := range map[string]func(*rolling){
+			"checksum mismatch":       func(r *rolling) { r.install.Args[1] = strings.Repeat("0", 64) },
+			"do not run on this host": func(r *rolling) { r.install = newRolling(t, shell, "#!/bin/sh\nexit 1\n").install },
+		} {
+			r := newRolling(t, shell, daemonProgram)
+			damage(r)
+			if a := r.Run(r.install, ""); a.Exit != 1 || !strings.Contains(a.Stderr, said) {
+				t.Errorf("exit code %d, %s; wanted %q", a.Exit, a.Stderr, said)
+			}
+			r.back("refused,")
 		}
-		r.back("refused,")
-	}
+	})
 }
 
 // TestRollBack: a daemon that does not answer is replaced by the former one at once, also with the job of before.
@@ -251,7 +253,8 @@ func TestDeletionKilled(t *testing.T) {
 }
 
 // TestUndoOfAnotherJob: a roll without new programs, as for another port, keeps the former job by itself. launchd may refuse a job that
-// it has just unloaded: the undo of a host without another way in tries again.
+// it has just unloaded: the undo of a host without another way in tries again. A roll that is killed after the load leaves no note of the
+// former job, which is not loaded.
 func TestUndoOfAnotherJob(t *testing.T) {
 	t.Parallel()
 	scripttest.InTurn(t, func(t *testing.T, shell []string) {
@@ -265,6 +268,14 @@ func TestUndoOfAnotherJob(t *testing.T) {
 			r.Done(*r.guard.Restore, "")
 			r.back("undone,")
 			r.Done(*r.guard.Restore, "") // nothing is left to undo
+		}
+		whole, killed := newRolling(t, shell, daemonProgram), newRolling(t, shell, daemonProgram)
+		whole.Done(whole.start, "")
+		calls := strings.Split(whole.Calls(), "\n")
+		killed.KillAfter(1 + slices.IndexFunc(calls, func(call string) bool { return strings.HasPrefix(call, "launchctl bootstrap") }))
+		killed.Run(killed.start, "")
+		if got := killed.Read(folder + "tailscale.job"); killed.Kept("loaded") == oldList || got != "no file" {
+			t.Errorf("killed after the load, it leaves the note %q; loaded is %q", got, killed.Kept("loaded"))
 		}
 	})
 }

@@ -168,10 +168,11 @@ func TestVMFirewallScriptsTroubles(t *testing.T) {
 		b.Set("macfleet.table.vm_sources", "")
 		b.Set("main.table.vm_sources", "")
 		b.Set("main.busy", "")
+		b.Put("/etc/macfleet/pf/tables/fail2ban", "   192.0.2.3\n") // left by a killed run
 		if b.Done(live, ""); strings.Contains(b.Calls(), "-F all") {
 			t.Errorf("busy: %s", b.Calls())
 		}
-		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n", b.Kept("main.table.fail2ban"))
+		stepstest.Expect(t, "fail2ban's addresses", "   192.0.2.1\n   192.0.2.2\n   192.0.2.3\n", b.Kept("main.table.fail2ban"))
 		wrong := live
 		wrong.Args = append([]string{}, live.Args...)
 		wrong.Args[2] = "nonsense\n"
@@ -210,6 +211,7 @@ func TestVMFirewallScriptsJob(t *testing.T) {
 		if b.converge(plan.View{Verified: true}); strings.Count(b.Calls(), "launchctl boot") != 2 {
 			t.Errorf("another job: %s", b.Calls())
 		}
+		stepstest.Expect(t, "the first pf.conf", stepstest.StockPFConf, b.Read("/etc/macfleet/pf.conf.first"))
 	})
 }
 
