@@ -107,6 +107,33 @@ func TestWitnessesThatDisagree(t *testing.T) {
 	}
 }
 
+// TestKnownByPins: by the latest pin a server that vanished is a member, unless its claim or release says otherwise.
+func TestKnownByPins(t *testing.T) {
+	t.Parallel()
+	const again = "acme-prod-runners-m2-00001"
+	old, started := plan.Pin{Name: first, Stage: plan.Wiped}, plan.Pin{Name: again, Unfinished: true}
+	for name, tc := range map[string]struct {
+		pins []plan.Pin // oldest first
+		want string     // the lost member
+	}{
+		"it is leaving":               {[]plan.Pin{{Name: first, Stage: plan.Leaving}}, first},
+		"a claim started":             {[]plan.Pin{started}, ""},
+		"released":                    {[]plan.Pin{{Name: again}, old}, ""},
+		"released and claimed":        {[]plan.Pin{old, {Name: again}}, again},
+		"released, and claim started": {[]plan.Pin{old, started}, ""},
+	} {
+		w, got := newWorld(0, 0, 0), ""
+		for i, p := range tc.pins {
+			p.ServerID, p.Since = serverID(1), noon.Add(time.Duration(i)*time.Hour)
+			w.snap.Pins = append(w.snap.Pins, p)
+		}
+		for _, l := range w.plan(t).Lost {
+			got += l.Name
+		}
+		expect(t, name, tc.want, got)
+	}
+}
+
 // TestTwoLostServersOfOneName: they are listed in one order, however often the
 // plan is made.
 func TestTwoLostServersOfOneName(t *testing.T) {

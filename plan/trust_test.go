@@ -63,6 +63,7 @@ func TestTrust(t *testing.T) {
 		"pinned":                    {claimed, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
 		"a claimed name":            {claimed, func(*world, string) {}, "host-key-unknown"},
 		"adopted, no one knows it":  {adopted, func(*world, string) {}, "first"},
+		"adopted, pinned":           {adopted, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
 		"adopted, with a Node":      {adopted, func(w *world, name string) { w.node(1, name, inventory.Ready) }, "host-key-unknown"},
 		"adopted, a Node's name":    {adopted, func(w *world, name string) { w.node(9, name, inventory.Ready) }, "host-key-unknown"},
 		"adopted, with an identity": {adopted, func(w *world, name string) { w.identity(name) }, "host-key-unknown"},
@@ -88,6 +89,11 @@ func TestTrust(t *testing.T) {
 			w.snap.Pins[0].Since = noon.Add(-time.Hour)
 			w.pinKey(1, name, 1)
 		}, "wrong-host-key"},
+		"two pins of several types": {claimed, func(w *world, name string) {
+			w.snap.Pins = []plan.Pin{{ServerID: serverID(1), Name: name, Key: "ssh-rsa AAAA"}}
+			w.pinKey(1, name, 1)
+		}, ""},
+		"pinned, and another is remembered": {claimed, func(w *world, name string) { w.pinKey(1, name, 1); remembers(2)(w, name) }, ""},
 		"the configuration gives it": {claimed, func(w *world, name string) {
 			w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(1))}
 		}, "first"},
@@ -139,6 +145,9 @@ func TestTrust(t *testing.T) {
 			if early := trust.Unknown(); early != (tc.want == "host-key-unknown") && name != "adopted, with our marker" {
 				t.Errorf("before the login it is unknown: %t", early)
 			}
+			if first := plan.FirstContacts(w.cfg, w.snap); (len(first) > 0) != (name == "adopted, no one knows it") {
+				t.Errorf("first contacts: %q", first)
+			}
 		})
 	}
 }
@@ -154,6 +163,9 @@ func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
 	w.shows(1, 1)
 	if p := w.plan(t); len(claimed(p)) != 1 || len(rejected(p)) != 0 {
 		t.Errorf("claimed %v, rejected %v", claimed(p), rejected(p))
+	}
+	if trust := plan.Trusts(w.cfg, w.snap)[serverID(1)]; trust.Known != "" || len(trust.Vouchers) > 0 {
+		t.Errorf("before the login: %+v", trust)
 	}
 }
 

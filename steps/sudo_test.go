@@ -41,6 +41,7 @@ func TestSudo(t *testing.T) {
 		"no sudoer":           {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, "m1 is not in the sudoers file.\n")}, want: []string{"sudo-missing"}, input: plan.LoginPassword},
 		"broken":              {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, brokenFile)}, want: []string{"sudoers-broken"}, input: plan.LoginPassword},
 		"broken, old wording": {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, ">>> /etc/sudoers.d/x: syntax error near line 1 <<<\nsudo: parse error in /etc/sudoers.d/x near line 1\n")}, want: []string{"sudoers-broken"}, input: plan.LoginPassword},
+		"unusable":            {answers: map[string]plan.Answer{"sudo.root": stepstest.Failed(1, "sudo: no valid sudoers sources found, quitting\nsudo: unable to initialize policy plugin\n")}, want: []string{"sudoers-broken"}, input: plan.LoginPassword, refused: "sudoers-broken"},
 		"by other means":      {root: true, answers: map[string]plan.Answer{"sudo.file": {Exit: 4}}, want: []string{"sudoers-missing"}},
 		"edited":              {root: true, answers: map[string]plan.Answer{"sudo.file": stepstest.Said("440 0 0\n" + dropIn + "eve ALL = (ALL) ALL\n")}, want: []string{"sudoers-edited"}},
 		"mode":                {root: true, answers: map[string]plan.Answer{"sudo.file": stepstest.Said("644 0 0\n" + dropIn)}, want: []string{"sudoers-edited"}},

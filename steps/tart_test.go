@@ -69,11 +69,20 @@ func TestTart(t *testing.T) {
 			m.Receipt, m.Kept, v.Rollback = strings.Replace(m.Receipt, "previous -", "previous "+older+" 2.31.0", 1), m.Kept+older+"\n", true
 		}, "tart-outdated tart-install"},
 		{"nothing to go back to", func(_ *tart, v *plan.View) { v.Rollback = true }, "warns nothing-to-roll-back"},
+		{"work that cannot be read", func(m *tart, _ *plan.View) { m.Receipt, m.Work = outdated.Replace(m.Receipt), "7\n" },
+			`unread "work 0": malformed process line "7"`},
 	} {
 		m, v := stepstest.SettledTart(), stepstest.View(stepstest.Host(tarted), nil)
 		tc.edit(&m, &v)
 		v.Facts = stepstest.With(nil, map[string]plan.Answer{"tart.state": m.Answer()})
-		stepstest.Expect(t, tc.name, tc.want, stepstest.Brief(stepstest.Find(t, "tart", v)))
+		f := stepstest.Find(t, "tart", v)
+		stepstest.Expect(t, tc.name, tc.want, stepstest.Brief(f))
+		v.Facts = stepstest.With(nil, map[string]plan.Answer{"tart.work": m.Answer()})
+		for _, g := range []plan.Finding{f, stepstest.Step(t, "tart", tarted).Diff(v)} { // also where only the login user's probe ran
+			if _, known := g.Running.Get(); known == (len(f.Unread) > 0) {
+				t.Errorf("%s: running work %+v", tc.name, g.Running)
+			}
+		}
 	}
 }
 
@@ -103,6 +112,7 @@ func TestTartRemoval(t *testing.T) {
 		"settled":        {func(*tart) {}, "tart-not-wanted tart-remove"},
 		"another tool's": {func(m *tart) { m.Receipt = "" }, ""},
 		"machines run":   {func(m *tart) { m.Work = "7 run ci-a\n" }, "tart-not-wanted tart-remove, busy"},
+		"work unread":    {func(m *tart) { m.Work = "7\n" }, ""},
 	} {
 		m := stepstest.SettledTart()
 		tc.edit(&m)
