@@ -134,8 +134,8 @@ func TestPodDue(t *testing.T) {
 		must(t, client.DeleteNode(t.Context(), inventory.Node{Name: mac}))
 		must(t, client.ReleasePod(t.Context(), p))
 		got, err := c.admin.CoreV1().Pods(ns(t)).Get(t.Context(), "a", metav1.GetOptions{})
-		if err != nil || !slices.Equal(got.Finalizers, []string{"acme.test/other"}) {
-			t.Errorf("left %v, %v", got.Finalizers, err)
+		if err != nil || !slices.Equal(got.Finalizers, []string{"acme.test/other"}) || *got.DeletionGracePeriodSeconds != 1 {
+			t.Errorf("left %+v, %v", got.ObjectMeta, err)
 		}
 		if err := client.ReleasePod(t.Context(), p); !errors.Is(err, kubernetes.ErrNotStuck) {
 			t.Errorf("held by someone else: %v", err)

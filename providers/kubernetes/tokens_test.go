@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -70,6 +71,21 @@ func TestTokenRotation(t *testing.T) {
 		}
 		if made, err = client.RenewToken(t.Context(), host); err != nil || made.Token != first+"-3" {
 			t.Errorf("renewed again: %+v, %v", made, err)
+		}
+		newer = token()
+		secrets := c.admin.CoreV1().Secrets(agents(t))
+		s, err := secrets.Get(t.Context(), made.Token, metav1.GetOptions{})
+		must(t, err)
+		for name, account := range map[string]string{first: "", first + "-9": "another"} { // empty, and of a ServiceAccount that was deleted
+			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.Labels, Annotations: map[string]string{corev1.ServiceAccountUIDKey: account}}}
+			must(t, errOf(secrets.Create(t.Context(), s, metav1.CreateOptions{})))
+		}
+		if err := client.RetireTokens(t.Context(), host, first); err == nil {
+			t.Error("an empty Secret was kept")
+		}
+		must(t, client.RetireTokens(t.Context(), host, first+"-2"), errOf(secrets.Get(t.Context(), first, metav1.GetOptions{})))
+		if seen := identities(t, client); token() != newer || seen[0].Token != made.Token {
+			t.Errorf("a plan sees %+v", seen)
 		}
 		must(t, client.Revoke(t.Context(), host))
 		if seen := identities(t, client); len(seen) != 0 {
