@@ -288,8 +288,7 @@ func TestMarkerFollowsItsGroup(t *testing.T) {
 	}
 }
 
-// TestSilentStrayHoldsAPlace: a host that was adopted once, lost its block and
-// reboots just now costs no other server a claim.
+// TestSilentStrayHoldsAPlace: a host that was adopted once, lost its block and reboots just now costs no other server a claim.
 func TestSilentStrayHoldsAPlace(t *testing.T) {
 	t.Parallel()
 	for name, disturb := range map[string]func(*world){
@@ -311,9 +310,7 @@ func TestSilentStrayHoldsAPlace(t *testing.T) {
 		w.free(9)
 		disturb(w)
 		p, holds := w.plan(t), !strings.HasSuffix(name, ", free")
-		if got := claimed(p); (len(got) == 0) != holds {
-			t.Errorf("%s: claims %v", name, got)
-		}
+		expect(t, name+": no claim", holds, len(claimed(p)) == 0)
 		if holds && (len(p.Shortages) != 1 || p.Shortages[0].Trouble.Code.String() != "host-block-removed") {
 			t.Errorf("%s: shortages %+v", name, p.Shortages)
 		}

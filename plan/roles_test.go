@@ -134,8 +134,7 @@ func TestKnownByPins(t *testing.T) {
 	}
 }
 
-// TestTwoLostServersOfOneName: they are listed in one order, however often the
-// plan is made.
+// TestTwoLostServersOfOneName: they are listed in one order, however often the plan is made.
 func TestTwoLostServersOfOneName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, 0, 0)

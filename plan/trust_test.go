@@ -60,16 +60,15 @@ func TestTrust(t *testing.T) {
 		know func(w *world, name string)
 		want string // code of what keeps everyone off it, "first" contact, "restored", or "" where it is pinned
 	}{
-		"pinned":                    {claimed, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
-		"a claimed name":            {claimed, func(*world, string) {}, "host-key-unknown"},
-		"adopted, no one knows it":  {adopted, func(*world, string) {}, "first"},
-		"adopted, pinned":           {adopted, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
-		"adopted, with a Node":      {adopted, func(w *world, name string) { w.node(1, name, inventory.Ready) }, "host-key-unknown"},
-		"adopted, a Node's name":    {adopted, func(w *world, name string) { w.node(9, name, inventory.Ready) }, "host-key-unknown"},
-		"adopted, with an identity": {adopted, func(w *world, name string) { w.identity(name) }, "host-key-unknown"},
-		"adopted, in a record":      {adopted, func(w *world, _ string) { w.snap.Met = []string{serverID(1)} }, "host-key-unknown"},
-		"adopted, a re-created server": {adopted, func(w *world, name string) { w.pinKey(7, name, 1) },
-			"host-key-unknown"},
+		"pinned":                       {claimed, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
+		"a claimed name":               {claimed, func(*world, string) {}, "host-key-unknown"},
+		"adopted, no one knows it":     {adopted, func(*world, string) {}, "first"},
+		"adopted, pinned":              {adopted, func(w *world, name string) { w.pinKey(1, name, 1) }, ""},
+		"adopted, with a Node":         {adopted, func(w *world, name string) { w.node(1, name, inventory.Ready) }, "host-key-unknown"},
+		"adopted, a Node's name":       {adopted, func(w *world, name string) { w.node(9, name, inventory.Ready) }, "host-key-unknown"},
+		"adopted, with an identity":    {adopted, func(w *world, name string) { w.identity(name) }, "host-key-unknown"},
+		"adopted, in a record":         {adopted, func(w *world, _ string) { w.snap.Met = []string{serverID(1)} }, "host-key-unknown"},
+		"adopted, a re-created server": {adopted, func(w *world, name string) { w.pinKey(7, name, 1) }, "host-key-unknown"},
 		"adopted, with our marker": {adopted, func(w *world, name string) {
 			m := w.marker("macos", "m2", 1)
 			m.Name = name
@@ -94,12 +93,8 @@ func TestTrust(t *testing.T) {
 			w.pinKey(1, name, 1)
 		}, ""},
 		"pinned, and another is remembered": {claimed, func(w *world, name string) { w.pinKey(1, name, 1); remembers(2)(w, name) }, ""},
-		"the configuration gives it": {claimed, func(w *world, name string) {
-			w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(1))}
-		}, "first"},
-		"the configuration gives it by id": {claimed, func(w *world, _ string) {
-			w.cfg.SSH.HostKeys = map[string]string{serverID(1): note(1)}
-		}, "first"},
+		"the configuration gives it":        {claimed, func(w *world, name string) { w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(1))} }, "first"},
+		"the configuration gives it by id":  {claimed, func(w *world, _ string) { w.cfg.SSH.HostKeys = map[string]string{serverID(1): note(1)} }, "first"},
 		"the configuration gives another": {claimed, func(w *world, name string) {
 			w.pinKey(1, name, 1)
 			w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(2))}
@@ -145,15 +140,12 @@ func TestTrust(t *testing.T) {
 			if early := trust.Unknown(); early != (tc.want == "host-key-unknown") && name != "adopted, with our marker" {
 				t.Errorf("before the login it is unknown: %t", early)
 			}
-			if first := plan.FirstContacts(w.cfg, w.snap); (len(first) > 0) != (name == "adopted, no one knows it") {
-				t.Errorf("first contacts: %q", first)
-			}
+			expect(t, "first contact", name == "adopted, no one knows it", len(plan.FirstContacts(w.cfg, w.snap)) > 0)
 		})
 	}
 }
 
-// TestPoolServerIsMetForTheFirstTime: a server that was released and reinstalled shows an unknown
-// key; its old pin counts until someone removes it.
+// TestPoolServerIsMetForTheFirstTime: a server that was released and reinstalled shows an unknown key; its old pin counts until someone removes it.
 func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
@@ -164,9 +156,7 @@ func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
 	if p := w.plan(t); len(claimed(p)) != 1 || len(rejected(p)) != 0 {
 		t.Errorf("claimed %v, rejected %v", claimed(p), rejected(p))
 	}
-	if trust := plan.Trusts(w.cfg, w.snap)[serverID(1)]; trust.Known != "" || len(trust.Vouchers) > 0 {
-		t.Errorf("before the login: %+v", trust)
-	}
+	expect(t, "known before the login", plan.Trust{}, plan.Trusts(w.cfg, w.snap)[serverID(1)])
 }
 
 // TestLostPlaceOfPins is drift where the cluster must have had one.

@@ -79,9 +79,8 @@ func TestTart(t *testing.T) {
 		stepstest.Expect(t, tc.name, tc.want, stepstest.Brief(f))
 		v.Facts = stepstest.With(nil, map[string]plan.Answer{"tart.work": m.Answer()})
 		for _, g := range []plan.Finding{f, stepstest.Step(t, "tart", tarted).Diff(v)} { // also where only the login user's probe ran
-			if _, known := g.Running.Get(); known == (len(f.Unread) > 0) {
-				t.Errorf("%s: running work %+v", tc.name, g.Running)
-			}
+			_, known := g.Running.Get()
+			stepstest.Expect(t, tc.name+": the work is known", len(f.Unread) == 0, known)
 		}
 	}
 }

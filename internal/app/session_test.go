@@ -6,6 +6,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/runlog"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // TestNeedsCluster: a command that is about the cluster of a configuration without one ends
@@ -13,9 +14,7 @@ import (
 func TestNeedsCluster(t *testing.T) {
 	t.Parallel()
 	s := &session{need: need{config: &fleet.Config{}}}
-	if err := s.openCluster(); err != nil {
-		t.Error(err)
-	}
+	must(t, s.openCluster())
 	s.needsCluster = "cordon"
 	if err := s.openCluster(); err == nil || !strings.Contains(err.Error(), "macfleet cordon has no cluster to work on") {
 		t.Errorf("error %v", err)
@@ -34,6 +33,15 @@ func TestFailedFromAnother(t *testing.T) {
 	s.failed.Environment = "production"
 	if _, err := s.checked(); err == nil || !strings.Contains(err.Error(), "that run was of acme-production, this is acme-canary") {
 		t.Errorf("of another run: %v", err)
+	}
+}
+
+// TestRestartUnread: a job that could not be read is not restarted.
+func TestRestartUnread(t *testing.T) {
+	t.Parallel()
+	p := &plan.Plan{Hosts: []plan.Host{{Name: "a", Member: true, Unread: []plan.StepUnread{{}}}}}
+	if p, err := new(session).restartPlan(t.Context(), plan.Snapshot{}, p, "a", "tart_kubelet"); err != nil || len(p.Actions) > 0 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 

@@ -39,10 +39,11 @@ func TestLeft(t *testing.T) {
 		exit   int
 		want   map[string]runlog.State // every host that is left
 		chosen []string                // by --failed-from
+		failed []engine.Failure        // without an event
 	}{
 		"nothing": {&plan.Plan{Hosts: []plan.Host{at("one"), at("two")}}, []engine.Event{
 			{Type: engine.Done, Action: step("one", "power")}, {Type: engine.Done, Action: step("one", "hostname")}, {Type: engine.Done, Action: step("two", "power")}},
-			0, map[string]runlog.State{}, nil},
+			0, map[string]runlog.State{}, nil, nil},
 		"each kind": {&plan.Plan{
 			Hosts: []plan.Host{at("one"), at("two"),
 				at("blocked", func(h *plan.Host) { h.Refused = trouble }), at("down", func(h *plan.Host) { h.Unknown = unreachable }),
@@ -54,20 +55,23 @@ func TestLeft(t *testing.T) {
 			3, map[string]runlog.State{"one": runlog.StateFailed, "blocked": runlog.StateRefused, "down": runlog.StateUnreachable, "strange": runlog.StateNotCompared,
 				"partly": runlog.StateNotCompared, "refused": runlog.StateRefused, "held": runlog.StateHeld, "later": runlog.StateDeferred,
 				"drifted": runlog.StateNotConverged, "lost": runlog.StateLost},
-			[]string{"one", "blocked", "down", "strange", "partly", "refused", "held", "drifted", "lost"}},
+			[]string{"one", "blocked", "down", "strange", "partly", "refused", "held", "drifted", "lost"}, nil},
 		"stopped": {&plan.Plan{}, []engine.Event{{Type: engine.Done, Action: step("one", "power")}, {Type: engine.Skipped, Action: step("one", "hostname")},
 			{Type: engine.Skipped, Action: step("two", "power")}},
-			3, map[string]runlog.State{"one": runlog.StateNotFinished, "two": runlog.StateNotStarted}, []string{"one", "two"}},
+			3, map[string]runlog.State{"one": runlog.StateNotFinished, "two": runlog.StateNotStarted}, []string{"one", "two"}, nil},
 		"only deferred": {&plan.Plan{Hosts: []plan.Host{at("later")}, Actions: []plan.Action{acted("later", later)}},
 			[]engine.Event{{Type: engine.Done, Action: step("one", "power")}, {Type: engine.Done, Action: step("one", "hostname")}, {Type: engine.Done, Action: step("two", "power")}},
-			3, map[string]runlog.State{"later": runlog.StateDeferred}, []string{"later"}},
-		"not verified": {nil, []engine.Event{{Type: engine.Done, Action: step("two", "power")}}, 1, map[string]runlog.State{"one": runlog.StateNotStarted}, []string{"one"}},
+			3, map[string]runlog.State{"later": runlog.StateDeferred}, []string{"later"}, nil},
+		"not verified": {nil, []engine.Event{{Type: engine.Done, Action: step("two", "power")}}, 1, map[string]runlog.State{"one": runlog.StateNotStarted}, []string{"one"}, nil},
+		"no marker": {nil, []engine.Event{{Type: engine.Done, Action: step("one", "power")}, {Type: engine.Done, Action: step("one", "hostname")},
+			{Type: engine.Done, Action: step("two", "power")}}, 1,
+			map[string]runlog.State{"two": runlog.StateFailed}, []string{"two"}, []engine.Failure{{Action: *step("two", "power")}}},
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := wrote(t, t.TempDir(), t.Context(), c.events...)
-			must(t, w.End(runlog.End{Outcome: runlog.Incomplete, Exit: c.exit}, engine.Result{After: c.after}))
+			must(t, w.End(runlog.End{Outcome: runlog.Incomplete, Exit: c.exit}, engine.Result{After: c.after, Failures: c.failed}))
 			r := read(t, w.Path())
 			got, counts := make(map[string]runlog.State), make(map[runlog.State]int)
 			for _, h := range r.Reports() {

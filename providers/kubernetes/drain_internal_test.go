@@ -33,8 +33,7 @@ func TestOutOfTime(t *testing.T) {
 // TestFinalizerPatch: where another finalizer has taken the place meanwhile, the patch fails.
 func TestFinalizerPatch(t *testing.T) {
 	t.Parallel()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{inventory.VMFinalizer}}}
-	patch, err := withoutFinalizers(p)
+	patch, err := withoutFinalizers(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{inventory.VMFinalizer}}})
 	if want := `{"op":"test","path":"/metadata/finalizers/0","value":"` + inventory.VMFinalizer; err != nil || !strings.Contains(string(patch), want) {
 		t.Errorf("%s, %v", patch, err)
 	}

@@ -142,9 +142,7 @@ func TestDrain(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no controller") || !strings.Contains(err.Error(), "alone") {
 			t.Errorf("a pod without a controller: %v", err)
 		}
-		if err := client.EvictPods(t.Context(), node, time.Minute, true, unreported); err != nil {
-			t.Error(err)
-		}
+		must(t, client.EvictPods(t.Context(), node, time.Minute, true, unreported))
 		other := node
 		other.UID = "another"
 		if err := client.EvictPods(t.Context(), other, time.Minute, false, unreported); !errors.Is(err, kubernetes.ErrReplaced) {
@@ -153,8 +151,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestDrainHeld names the budget that holds a Pod when the time is up, and the
-// Pod that does not end.
+// TestDrainHeld names the budget that holds a Pod when the time is up, and the Pod that does not end.
 func TestDrainHeld(t *testing.T) {
 	t.Parallel()
 	eachCluster(t, func(t *testing.T, c *cluster) {
@@ -166,8 +163,7 @@ func TestDrainHeld(t *testing.T) {
 		c.healthy(t, "web")
 		c.phase(t, "slow", corev1.PodUnknown, "") // it may still run
 		c.budget(t, "web")
-		// The first word of both ends the wait: a cancelled context returns at once,
-		// whatever pause the drain is in.
+		// The first word of both ends the wait: a cancelled context returns at once, whatever pause the drain is in.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var seen sync.Map

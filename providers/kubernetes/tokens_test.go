@@ -54,10 +54,8 @@ func TestTokenRotation(t *testing.T) {
 		if err := client.RetireTokens(t.Context(), host, first+"-9"); err == nil || !strings.Contains(err.Error(), first+"-9") {
 			t.Errorf("with no newest one: %v", err)
 		}
-		if err := taken(old); err != nil {
-			t.Errorf("it ended without anything in its place: %v", err)
-		}
-		for range 2 { // what is gone : no error
+		must(t, taken(old)) // it ends only with another in its place
+		for range 2 {       // what is gone : no error
 			must(t, client.RetireTokens(t.Context(), host, first+"-2"))
 		}
 		eventually(t, "the old token is not deleted", func() error {
@@ -66,13 +64,10 @@ func TestTokenRotation(t *testing.T) {
 			}
 			return nil
 		})
-		if err := taken(newer); err != nil {
-			t.Errorf("the new token: %v", err)
-		}
+		must(t, taken(newer))
 		if made, err = client.RenewToken(t.Context(), host); err != nil || made.Token != first+"-3" {
 			t.Errorf("renewed again: %+v, %v", made, err)
 		}
-		newer = token()
 		secrets := c.admin.CoreV1().Secrets(agents(t))
 		s, err := secrets.Get(t.Context(), made.Token, metav1.GetOptions{})
 		must(t, err)
@@ -84,7 +79,7 @@ func TestTokenRotation(t *testing.T) {
 			t.Error("an empty Secret was kept")
 		}
 		must(t, client.RetireTokens(t.Context(), host, first+"-2"), errOf(secrets.Get(t.Context(), first, metav1.GetOptions{})))
-		if seen := identities(t, client); token() != newer || seen[0].Token != made.Token {
+		if seen := identities(t, client); token() == newer || seen[0].Token != made.Token {
 			t.Errorf("a plan sees %+v", seen)
 		}
 		must(t, client.Revoke(t.Context(), host))
