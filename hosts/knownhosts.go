@@ -29,9 +29,11 @@ const (
 	serialField = " serial="
 	// unfinished follows the time if the claim that pinned the key is not complete.
 	unfinished = " unfinished"
-	// stageField and pooledField come last.
-	stageField  = "stage="
-	pooledField = "pooled="
+	// These come last, in this order.
+	stageField    = "stage="
+	pooledField   = "pooled="
+	earlierField  = "earlier="
+	acceptedField = "accepted="
 )
 
 // lockPatience is how long to wait for the lock. Its holder only writes one small file.
@@ -117,9 +119,15 @@ func pinLine(p plan.Pin) (string, error) {
 	if p.Pooled != "" {
 		line += " " + pooledField + url.QueryEscape(p.Pooled)
 	}
+	if p.Earlier != "" {
+		line += " " + earlierField + url.QueryEscape(p.Earlier)
+	}
+	if p.Accepted != "" {
+		line += " " + acceptedField + url.QueryEscape(p.Accepted)
+	}
 	back, err := parsePin(line)
 	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key ||
-		back.Serial != p.Serial || back.Stage != p.Stage || back.Pooled != p.Pooled) {
+		back.Serial != p.Serial || back.Stage != p.Stage || back.Pooled != p.Pooled || back.Earlier != p.Earlier || back.Accepted != p.Accepted) {
 		err = errors.New("it would be parsed as another one")
 	}
 	if err != nil {
@@ -145,7 +153,7 @@ func parsePin(line string) (plan.Pin, error) {
 			return plan.Pin{}, fmt.Errorf("%q is not a single host: write NAME,SERVER-ID", name)
 		}
 	}
-	comment, stage, pooled, err := cutFields(comment)
+	comment, pin, err := cutFields(comment)
 	if err != nil {
 		return plan.Pin{}, err
 	}
@@ -159,24 +167,31 @@ func parsePin(line string) (plan.Pin, error) {
 	if _, err := time.Parse(time.RFC3339, since.Format(time.RFC3339)); err != nil {
 		return plan.Pin{}, fmt.Errorf("its time cannot be written in UTC: %w", err)
 	}
-	return plan.Pin{Name: names[0], ServerID: names[1], Key: keyText(key), Since: since, Serial: serial, Unfinished: begun, Stage: stage, Pooled: pooled}, nil
+	pin.Name, pin.ServerID, pin.Key, pin.Since, pin.Serial, pin.Unfinished = names[0], names[1], keyText(key), since, serial, begun
+	return pin, nil
 }
 
-// cutFields takes the fields of a release from the end of a line's comment. An unknown stage is an error: what it allows
-// is unknown.
-func cutFields(comment string) (rest string, stage plan.Stage, pooled string, err error) {
+// cutFields takes the optional fields from the end of a line's comment. An unknown stage is an error: what it allows is unknown.
+func cutFields(comment string) (rest string, p plan.Pin, err error) {
 	rest = comment
-	if before, name, ok := strings.Cut(rest, " "+pooledField); ok {
-		if pooled, err = url.QueryUnescape(name); err != nil {
-			return "", "", "", fmt.Errorf("its field %s is malformed: %w", pooledField, err)
+	for _, f := range []struct {
+		name string
+		into *string
+	}{{acceptedField, &p.Accepted}, {earlierField, &p.Earlier}, {pooledField, &p.Pooled}} {
+		before, text, ok := strings.Cut(rest, " "+f.name)
+		if !ok {
+			continue
+		}
+		if *f.into, err = url.QueryUnescape(text); err != nil {
+			return "", p, fmt.Errorf("its field %s is malformed: %w", f.name, err)
 		}
 		rest = before
 	}
 	if before, name, ok := strings.Cut(rest, " "+stageField); ok {
-		if !slices.Contains(plan.Stages(), plan.Stage(name)) {
-			return "", "", "", fmt.Errorf("its stage %q is unknown", name)
+		if name == "" || !plan.Stage(name).Known() {
+			return "", p, fmt.Errorf("its stage %q is unknown", name)
 		}
-		rest, stage = before, plan.Stage(name)
+		rest, p.Stage = before, plan.Stage(name)
 	}
-	return rest, stage, pooled, nil
+	return rest, p, nil
 }

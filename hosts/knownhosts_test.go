@@ -33,6 +33,7 @@ func TestKnownHostsRoundTrip(t *testing.T) {
 	}
 	a, b, older := pinOf(t, "acme-1", "id-2"), pinOf(t, "acme-2", "id-1"), pinOf(t, "acme-1", "id-1")
 	a.Serial, b.Serial, b.Unfinished = "C0700001", "C0700002", true
+	a.Stage, a.Pooled, a.Earlier, a.Accepted = plan.Released, "acme pool", "SHA256:one SHA256:two", "ops@build 2026-03-04"
 	must(t, k.Update(put(b, a, older)))
 	want := []plan.Pin{older, a, b}
 	got, err := k.All()

@@ -87,8 +87,15 @@ var badCandidates = []struct {
 		m.Configuration = "other"
 		w.marked(1, m)
 	}, "dirty-pool-host", true},
-	{"own marker of a group that is gone", func(w *world, _ *inventory.Server) {
-		w.marked(1, w.marker("deleted", "m2", 1))
+	{"Node of another configuration", func(w *world, _ *inventory.Server) {
+		w.node(1, "other-prod-macos-m2-00001", inventory.Ready)
+	}, "dirty-pool-host", false},
+	{"pin of another configuration", func(w *world, _ *inventory.Server) { w.pin(1, "other-prod-macos-m2-00001") }, "dirty-pool-host", false},
+	{"pinned when it was adopted", func(w *world, _ *inventory.Server) { w.pin(1, legacy) }, "dirty-pool-host", false},
+	{"marker of another server", func(w *world, _ *inventory.Server) {
+		m := w.marker("macos", "m2", 1)
+		m.ServerID = serverID(7)
+		w.marked(1, m)
 	}, "dirty-pool-host", true},
 	{"marker unread", func(w *world, _ *inventory.Server) {
 		w.change(1, func(h *plan.HostSeen) { h.Marker = inventory.Unread[plan.Marker]("garbage") })

@@ -3,12 +3,12 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 var (
@@ -39,68 +39,23 @@ type placed struct {
 	name       string
 	place      fleet.Place // of an orphan: where it belonged
 	node       inventory.Seen[inventory.Node]
-	by         string   // the source that says it is a member; empty: none
-	wasAdopted bool     // of a stray: macfleet pinned its key under a name outside the naming grammar
-	adopted    bool     // it has a host block that names its id
-	refused    *Trouble // of an adopted server: why it cannot be adopted
-	owner      string   // of an orphan: its owner
-	placeless  *Trouble // of an orphan: why it has no place
-	stage      Stage    // of a member: how far it is on its way out
-	wasStray   bool     // of a member: it is one only because it is released
-	asked      bool     // of a server without a place: a person asked to release it
-	moved      bool     // a moved block gives it its place, but the provider still has the old name
-	types      []string // of a lacking one: those that its group accepts
-	former     []string // names it had before moved blocks gave it its place
+	why        ledger.Evidence  // what shows its owner
+	against    *ledger.Evidence // what speaks against that; nil: nothing
+	foreign    bool             // of a stray: it is another configuration's
+	wasAdopted bool             // of a stray: macfleet pinned its key under a name outside the naming grammar
+	adopted    bool             // it has a host block that names its id
+	refused    *Trouble         // of an adopted server: why it cannot be adopted
+	placeless  *Trouble         // of an orphan: why it has no place
+	stage      Stage            // of a member: how far it is on its way out
+	wasStray   bool             // of a member: it is one only because it is released
+	asked      bool             // of a server without a place: a person asked to release it
+	moved      bool             // a moved block gives it its place, but the provider still has the old name
+	types      []string         // of a lacking one: those that its group accepts
+	former     []string         // names it had before moved blocks gave it its place
 }
 
 func inOrder(a, b placed) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
-}
-
-// knownAs is the name under which a server was last known as a member, and the source.
-type knownAs struct{ name, by string }
-
-// The sources. The host's own marker has priority, then the pin, then the Node.
-const (
-	byMarker   = "marker"
-	byPin      = "pin"
-	byNode     = "Node"
-	byBlock    = "host block" // known from the configuration only
-	byName     = "name"       // of an orphan: its name at the provider
-	byIdentity = "identity"   // of an orphan: its kubelet's account in the cluster
-)
-
-// knownMembers returns the last known names by server id.
-func knownMembers(r *register, snap Snapshot) map[string]knownAs {
-	known := make(map[string]knownAs, len(snap.Servers))
-	add := func(id, name, by string) {
-		if _, ok := r.place(name, id); ok {
-			known[id] = knownAs{name, by}
-		}
-	}
-	// If two Nodes or pins name one server, the result must not depend on the list's order: the last Node by
-	// name wins, and the latest pin.
-	nodes, _ := snap.Nodes.Get()
-	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
-	for _, n := range nodes {
-		add(n.ServerID(), n.Name, byNode)
-	}
-	pins, final := byAge(snap.Pins), make(map[string]bool)
-	for _, p := range pins {
-		final[p.ServerID] = p.Stage.Final()
-	}
-	for _, p := range pins {
-		// Another run may have won the claim that pinned it, or have claimed it after its release.
-		if !p.Unfinished && !p.Stage.Final() && !final[p.ServerID] {
-			add(p.ServerID, p.Name, byPin)
-		}
-	}
-	for id, seen := range snap.Hosts {
-		if m, ok := seen.Marker.Get(); ok && m.Owner() == r.cfg.Owner && m.ServerID == id {
-			add(id, m.Name, byMarker)
-		}
-	}
-	return known
 }
 
 // byAge returns pins, latest last.
@@ -163,48 +118,37 @@ type census struct {
 	servers []placed                  // by the name they should have
 	members map[fleet.Place][]*placed // by fleet and group
 	gone    []placed                  // by name: members that are not in the inventory
-	known   map[string]knownAs        // by server id
+	known   int                       // servers that a marker, a pin or a Node shows as members, missing ones included
 	stages  map[string]Pin            // by server id: the pins of servers on their way out
 }
 
 func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed), stages: snap.stages()}
-	c.known = knownMembers(c.register, snap)
-	c.servers = c.placeAll()
+	said := c.evidence()
+	c.servers = c.placeAll(said)
 	for i := range c.servers {
 		if p := &c.servers[i]; p.role == member && !p.leavesAnyway() {
 			at := groupOf(p.place)
 			c.members[at] = append(c.members[at], p)
 		}
 	}
-	c.gone = c.missing()
+	c.gone = c.missing(said)
+	for _, some := range [][]placed{c.servers, c.gone} {
+		for i := range some {
+			c.known += ones(some[i].believed())
+		}
+	}
 	return c
 }
 
 // placeAll gives every server its role, ordered by the name it should have. A server renamed by hand is still
 // a member if a source knows it, so that no other server is claimed in its place.
-func (c *census) placeAll() []placed {
-	once, pins := c.adoptedBefore(), c.pinsByServer()
+func (c *census) placeAll(said map[string][]ledger.Evidence) []placed {
 	out := make([]placed, len(c.snap.Servers))
 	for i, s := range c.snap.Servers {
 		p := &out[i]
-		known := c.known[s.ID]
-		*p = placed{server: s, name: s.Name, by: known.by}
-		name := s.Name
-		if c.believed(p) {
-			name = known.name
-		}
-		if l, ok := c.adopted[s.ID]; ok {
-			p.role, p.name, p.place, p.adopted = member, l.Name, fleet.Place{Fleet: l.Fleet, Group: l.Group}, true
-		} else if at, ok := c.place(name, s.ID); ok {
-			p.role, p.name, p.place = member, name, at
-		} else if c.pooled(s) {
-			p.role = pool
-		} else {
-			p.wasAdopted = once[s.ID]
-			c.orphaned(p, pins)
-			c.move(p)
-		}
+		c.enterRow(p, s, said[s.ID])
+		c.move(p)
 		c.enterStage(p, c.stages[s.ID])
 		if p.role == member && !p.adopted {
 			p.former = c.formerNames(p.place, s.ID)
@@ -217,32 +161,31 @@ func (c *census) placeAll() []placed {
 	return out
 }
 
+// enterRow gives a server the role of its row in the ledger.
+func (c *census) enterRow(p *placed, s inventory.Server, said []ledger.Evidence) {
+	about := c.subject(s.ID, c.withName(s, said))
+	about.Pooled = c.pooled(s)
+	row := about.Judge()
+	*p = placed{server: s, name: cmp.Or(row.Name, s.Name), place: row.Place, why: row.Why, against: row.Against,
+		adopted: about.Listed != "", wasAdopted: row.Adopted, foreign: row.State == ledger.Foreign}
+	switch row.State {
+	case ledger.Member:
+		p.role = member
+	case ledger.Orphan:
+		p.role = orphan
+		p.placeless = c.placeless(p)
+	case ledger.Pool:
+		p.role = pool
+	}
+}
+
 func (c *census) pooled(s inventory.Server) bool {
 	return strings.HasPrefix(s.Name, c.vendor.PoolPrefix)
 }
 
-// believed reports whether a source decides about a server. A server with a pool name may have been released
-// by hand: then only its own marker decides.
-func (c *census) believed(p *placed) bool {
-	return p.by == byMarker || p.by != "" && !c.pooled(p.server)
-}
-
-// adoptedBefore returns the ids of servers that were pinned under names outside the naming grammar: those of
-// adopted hosts.
-func (c *census) adoptedBefore() map[string]bool {
-	out := make(map[string]bool)
-	for _, p := range c.snap.Pins {
-		if _, ok := c.place(p.Name, p.ServerID); ok {
-			continue // most are members, and parsing a name is slower
-		}
-		if p.Stage == Leaving {
-			continue // a person asked to release it
-		}
-		if _, _, ok := fleet.Split(p.Name, p.ServerID); !ok && !c.elsewhere[p.ServerID] {
-			out[p.ServerID] = true
-		}
-	}
-	return out
+// believed reports whether more than its name at the provider or a host block shows that a server is a member.
+func (p *placed) believed() bool {
+	return p.role != orphan && !p.foreign && (p.why.Source == ledger.Marker || p.why.Source == ledger.Pin || p.why.Source == ledger.Node || p.why.Source == ledger.Copy)
 }
 
 // mayHold reports whether a stray was adopted once and its marker could not be read.
@@ -252,20 +195,32 @@ func (c *census) mayHold(p *placed) bool {
 }
 
 // missing returns the servers that are known or have host blocks and are not in the inventory.
-func (c *census) missing() []placed {
-	known := make(map[string]knownAs)
-	for id, l := range c.adopted {
-		known[id] = knownAs{l.Name, byBlock}
-	}
-	maps.Copy(known, c.known)
+func (c *census) missing(said map[string][]ledger.Evidence) []placed {
+	there := make(map[string]bool, len(c.servers))
 	for i := range c.servers {
-		delete(known, c.servers[i].server.ID)
+		there[c.servers[i].server.ID] = true
 	}
 	var out []placed
-	for id, t := range known {
-		at, _ := c.place(t.name, id)
-		_, adopted := c.adopted[id]
-		out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: t.name, place: at, by: t.by, adopted: adopted})
+	enter := func(id string) {
+		if there[id] {
+			return
+		}
+		there[id] = true
+		about := c.subject(id, said[id])
+		if pin := c.stages[id]; pin.Stage.Final() && c.named(ledger.Pin, pin.Name, id).Owner == ledger.Us {
+			out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: pin.Name, why: ledger.Evidence{Source: ledger.Pin}, stage: pin.Stage})
+			return
+		}
+		if row := about.Judge(); row.State == ledger.Member && row.Why.Source != ledger.Copy { // whose server another machine may have forgotten
+			at, _ := c.place(row.Name, id)
+			out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: row.Name, place: at, why: row.Why, adopted: about.Listed != ""})
+		}
+	}
+	for id := range c.adopted {
+		enter(id)
+	}
+	for id := range said {
+		enter(id)
 	}
 	slices.SortFunc(out, inOrder)
 	return out
@@ -324,7 +279,7 @@ func (c *census) notAdoptable(p *placed, bearers []string) *Trouble {
 		}
 	}
 	switch {
-	case p.name == p.server.Name || c.believed(p):
+	case p.name == p.server.Name || p.believed():
 		return nil
 	case c.pooled(p.server):
 		return codeAdoptedFromPool.Trouble(fmt.Sprintf("server %s has the pool name %s", p.server.ID, p.server.Name),

@@ -12,8 +12,8 @@ import (
 // The codes that are raised here.
 var (
 	codeServerNotReady = NewCode("server-not-ready", NotDrift, "a pool server is not delivered or not ready", "wait until it is ready")
-	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a pool server still has the marker of an earlier owner",
-		"reinstall the server in the provider's console")
+	codeDirtyPoolHost  = NewCode("dirty-pool-host", NotDrift, "a server has a name of the pool, and its marker, its pin or a Node shows a host of someone",
+		"find out who uses it; keep it out of the pool with another name or another pool_prefix, or let its owner return it with macfleet release")
 	codeClaimedByAnother = NewCode("claimed-by-another", Critical, "another run or configuration is claiming the host",
 		"wait for that run to end; if it crashed, on the host: sudo rm -r /etc/macfleet; then macfleet apply")
 	CodeMissingSudoPassword = NewCode("missing-sudo-password", Warning, "the login password is needed but not known",
@@ -39,6 +39,7 @@ type need struct {
 	held     int      // servers not claimed because orphans may belong there
 	coming   []placed // ordered and not delivered yet: they will fill the group
 	rejected []Rejected
+	foreign  int // of the rejected: those of another configuration, which nothing makes free
 }
 
 // lackingIn returns what the pool lacks for a group, as selectors see it.
@@ -121,7 +122,10 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		switch {
 		case c.stages[s.ID].Stage == Wiping:
 			trouble = codeDirtyPoolHost.Trouble("an earlier run was erasing it when someone renamed it",
-				"reinstall it in "+c.vendor.Console()+", then: macfleet hosts forget-key "+c.stages[s.ID].Name)
+				"rename it to "+c.stages[s.ID].Name+" in "+c.vendor.Console()+"; then macfleet apply finishes its release")
+		case p.foreign || p.against != nil:
+			trouble = c.notFree(p)
+			n.foreign += ones(p.foreign)
 		case c.unready(s) != nil:
 			trouble = c.unready(s)
 		case names[name]:
@@ -138,6 +142,16 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 		n.chosen = append(n.chosen, p)
 		q.inZone[s.Zone]++
 	}
+}
+
+// notFree is the trouble of a server with a pool name that is shown as a host of someone. A second configuration whose pool_prefix covers
+// other names once called working hosts dirty, and its remedy was to reinstall them.
+func (c *census) notFree(p placed) *Trouble {
+	if p.foreign {
+		return codeDirtyPoolHost.Trouble(fmt.Sprintf("its %s shows %s, a host of %s", p.why.Source, p.why.Name, p.why.By))
+	}
+	return codeDirtyPoolHost.Trouble(fmt.Sprintf("its %s shows the adopted host %s", p.against.Source, p.against.Name),
+		"if it was released on purpose: macfleet hosts forget-key "+p.against.Name+"; otherwise rename it in "+c.vendor.Console())
 }
 
 // runs reports whether a server's host reports a macOS of the family. After an update, the image that the
@@ -175,7 +189,7 @@ func unfit(cfg *fleet.Config, seen HostSeen, s inventory.Server, name string, n 
 	case seen.Marker.IsUnread():
 		return markerUnreadable(seen.Marker.Why())
 	case marked:
-		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it has the marker of %s (%s): it was not reinstalled after it was released", m.Name, m.Owner()))
+		return codeDirtyPoolHost.Trouble(fmt.Sprintf("it has the marker of %s (%s), written for server %s", m.Name, m.Owner(), m.ServerID))
 	case seen.Claim.IsUnread():
 		return ClaimUnreadable(seen.Claim.Why())
 	case claimed && !claim.Same(ClaimOf(cfg.Owner, name, s.ID)):

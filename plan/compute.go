@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 // StepsFor returns all steps of a host; a step that the configuration does not have has no desired state. It
@@ -166,7 +167,7 @@ func (c *computation) keep(f fleet.Fleet, g fleet.Group, all []*placed) {
 			c.drafts = append(c.drafts, d)
 			continue
 		}
-		h.adopting = p.adopted && (p.by == "" || p.by == byNode || h.trust.Pin != nil && h.trust.Pin.Unfinished)
+		h.adopting = p.adopted && (p.why.Source == ledger.Block || p.why.Source == ledger.Node || h.trust.Pin != nil && h.trust.Pin.Unfinished)
 		if h.adopting && p.server.DeletionScheduled {
 			d.refused = cmp.Or(d.refused, CodeDeletionScheduled.Trouble("it cannot be adopted, because "+c.deletion(p.server),
 				"cancel the deletion in "+c.vendor.Console()+", or remove its host block"))

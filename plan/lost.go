@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 var (
@@ -27,11 +28,11 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	var names []string
 	forget := "" // the command for the first one
 	for i := range c.gone {
-		if p := &c.gone[i]; p.by != byBlock { // a block may be mistyped, and does not concern other servers
+		if p := &c.gone[i]; p.why.Source != ledger.Block { // a block may be mistyped, and does not concern other servers
 			names, forget = append(names, p.name), cmp.Or(forget, p.forget())
 		}
 	}
-	if len(names) == 0 || len(names) < len(c.known) {
+	if len(names) == 0 || len(names) < c.known {
 		return nil
 	}
 	where := ""
@@ -62,7 +63,7 @@ func (c *census) searched() string {
 
 // forget returns the command that makes the source forget the server.
 func (p *placed) forget() string {
-	if p.by == byNode {
+	if p.why.Source == ledger.Node {
 		return "kubectl delete node " + p.name
 	}
 	return "macfleet hosts forget-key " + p.name
@@ -99,8 +100,11 @@ func (c *computation) lost() {
 
 // vanished describes a server that is missing in the inventory.
 func (c *census) vanished(p *placed) Trouble {
-	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is missing in the inventory (known by its %s)", p.server.ID, p.by) + c.searched(),
+	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is missing in the inventory (known by its %s)", p.server.ID, p.why.Source) + c.searched(),
 		"if the machine is gone: " + p.forget()}
+	if p.stage.Final() {
+		x.Text = "its release has started, and " + x.Text
+	}
 	if a := c.snap.Account; a != nil {
 		if at, found := a.Holding(p.server.ID); found && at.Project != a.Project {
 			x = Trouble{codeMovedProject, fmt.Sprintf("server %s is in project %s now (zone %s); the configuration uses project %s", p.server.ID, at.Project, at.Zone, a.Project),
@@ -112,7 +116,7 @@ func (c *census) vanished(p *placed) Trouble {
 	}
 	// While the block exists, forgetting the source would not help.
 	x.Remedy = fmt.Sprintf("if the machine is gone, remove host %q from the configuration", p.name)
-	if p.by == byBlock {
+	if p.why.Source == ledger.Block {
 		return Trouble{codeAdoptedServerMissing, fmt.Sprintf("server %s was never seen in the inventory of zones %s",
 			p.server.ID, strings.Join(c.vendor.Zones, ", ")) + c.searched(), "correct server_id, zones or project_id"}
 	}

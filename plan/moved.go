@@ -18,7 +18,7 @@ var (
 
 // move gives an orphan the place that moved blocks name for it, if the server types match.
 func (c *census) move(p *placed) {
-	if p.role != orphan || p.owner != c.cfg.Owner.String() {
+	if p.role != orphan || p.why.By != c.cfg.Owner.String() {
 		return
 	}
 	to, ok := c.cfg.MovedTo(p.place)

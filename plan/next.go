@@ -44,14 +44,14 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case member:
 			ask = sel.matches(p)
 		case pool:
-			ask = ask || (unfinished[p.server.ID] || p.by != "" && types[p.server.Type]) && p.server.Usable() ||
+			ask = ask || unfinished[p.server.ID] && p.server.Usable() ||
 				short[p.server.Type] && mayRun(p.server) && !c.elsewhere[p.server.ID]
 		case orphan:
 			ask = sel.matches(p)
 		case stray:
 			// Without a cluster, only this configuration's pin shows where the server belongs.
 			wanted := types[p.server.Type] || p.wasAdopted && (len(types) > 0 || cfg.Kubernetes == nil)
-			ask = wanted && p.server.Usable() && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
+			ask = wanted && p.server.Usable() && !(p.foreign && c.pooled(p.server)) && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
 		}
 		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
 			out = append(out, p.server)

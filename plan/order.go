@@ -33,7 +33,7 @@ func (c *computation) orders(n need) {
 		return
 	}
 	inZone := make(map[string]int)
-	for range n.missing() - len(n.rejected) {
+	for range n.missing() - len(n.rejected) + n.foreign {
 		o := c.nextOrder(n, 1, inZone)
 		if o == nil || o.Stock == inventory.NoStock {
 			return

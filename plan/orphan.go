@@ -8,6 +8,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 var (
@@ -60,71 +61,11 @@ func (o Orphan) Runs() string {
 // noNode is the readiness of a host without a Node.
 const noNode = "no-node"
 
-// pinsByServer returns the names under which servers are pinned, latest last.
-func (c *census) pinsByServer() map[string][]string {
-	out := make(map[string][]string)
-	for _, p := range byAge(c.snap.Pins) {
-		if _, ok := c.place(p.Name, p.ServerID); !ok && !p.Unfinished {
-			out[p.ServerID] = append(out[p.ServerID], p.Name)
-		}
-	}
-	return out
-}
-
-// owns reports whether a name is this configuration's, under its present name or the one last applied from
-// here.
-func (c *census) owns(name, serverID string) (owner string, at fleet.Place, ok bool) {
-	owner, at, ok = fleet.Split(name, serverID)
-	return owner, at, ok && (owner == c.cfg.Owner.String() || c.hadOwner(owner))
-}
-
 // hadOwner reports whether the configuration was applied from here under an owner's name that no
 // environment has any more.
 func (c *census) hadOwner(owner string) bool {
 	current := func(env string) bool { return owner == fleet.Owner{Name: c.cfg.Name, Environment: env}.String() }
 	return slices.Contains(c.snap.Former, owner) && !current(c.cfg.Environment) && !slices.ContainsFunc(c.cfg.Environments, current)
-}
-
-// orphaned makes a server without a place an orphan if a source says that it is this configuration's. The
-// host's own marker has priority; a host of another owner is never an orphan.
-func (c *census) orphaned(p *placed, pins map[string][]string) {
-	s := p.server
-	if c.elsewhere[s.ID] {
-		return
-	}
-	is := func(owner string, at fleet.Place, by string) {
-		p.role, p.owner, p.place, p.by = orphan, owner, groupOf(at), by
-		p.placeless = c.placeless(p)
-	}
-	if m, ok := c.snap.Hosts[s.ID].Marker.Get(); ok && m.ServerID == s.ID {
-		if owner := m.Owner().String(); m.Owner() == c.cfg.Owner || c.hadOwner(owner) {
-			by, where := byMarker, fleet.Place{Fleet: m.Fleet, Group: m.Group}
-			if _, at, ok := c.owns(m.Name, s.ID); ok && where == (fleet.Place{}) {
-				where = at // a marker that adds nothing to the name
-			}
-			if named, at, ok := c.owns(s.Name, s.ID); ok && named == owner && groupOf(at) == groupOf(where) {
-				by = byName // which is visible to all
-			}
-			is(owner, where, by)
-		}
-		return
-	}
-	nodes := c.cluster.named[s.ProviderID()]
-	for _, w := range []struct {
-		by    string
-		names []string
-	}{{byName, []string{s.Name}}, {byPin, pins[s.ID]}, {byNode, nodes}} {
-		for _, name := range slices.Backward(w.names) {
-			if owner, at, ok := c.owns(name, s.ID); ok {
-				is(owner, at, w.by)
-				return
-			}
-		}
-	}
-	// For a name outside the naming grammar, the kubelet's account shows the owner.
-	if _, ours := c.cluster.identities[s.Name]; ours && slices.Contains(nodes, s.Name) {
-		is(c.cfg.Owner.String(), fleet.Place{}, byIdentity)
-	}
 }
 
 // placeless says why an orphan has no place, and how to restore it.
@@ -135,8 +76,8 @@ func (c *census) placeless(p *placed) *Trouble {
 	hasFleet := slices.ContainsFunc(c.cfg.Fleets, func(f fleet.Fleet) bool { return f.Name == at.Fleet })
 	why, remedy := "", "restore "+group+", or add a moved block: moved { from = fleet."+at.Fleet+".group."+at.Group+", to = … }"
 	switch {
-	case p.owner != c.cfg.Owner.String():
-		why = fmt.Sprintf("it belongs to %s, the former name of this configuration, which is now %s", p.owner, c.cfg.Owner)
+	case p.why.By != c.cfg.Owner.String():
+		why = fmt.Sprintf("it belongs to %s, the former name of this configuration, which is now %s", p.why.By, c.cfg.Owner)
 		remedy = "restore the configuration's name"
 	case at == fleet.Place{}:
 		why, remedy = "it was adopted, and its host block is missing", "restore its host block"
@@ -148,8 +89,8 @@ func (c *census) placeless(p *placed) *Trouble {
 	default:
 		why = fmt.Sprintf("fleet %q is no longer in the configuration", at.Fleet)
 	}
-	if p.by != byName {
-		why += " (known by its " + p.by + ")"
+	if p.why.Source != ledger.Name {
+		why += " (known by its " + p.why.Source.String() + ")"
 	}
 	return CodeOrphanedMember.Trouble(why, remedy+giveUp)
 }
@@ -165,7 +106,7 @@ func (c *computation) unplaced() {
 }
 
 func (c *census) orphan(p *placed) Orphan {
-	o := Orphan{Name: p.server.Name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Witness: p.by, Node: p.node,
+	o := Orphan{Name: p.server.Name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Witness: p.why.Source.String(), Node: p.node,
 		Ready: "-", Trouble: *p.placeless, Seen: c.snap.Hosts[p.server.ID]}
 	if p.server.DeletionScheduled {
 		o.Text += "; " + c.deletion(p.server)
@@ -205,7 +146,7 @@ func (c *census) holdsClaims() bool {
 // holdsPlace reports whether an orphan keeps a place of a group: it was adopted there, and a server claimed
 // instead would be one too many once its block is back.
 func (c *census) holdsPlace(p *placed) bool {
-	return p.role == orphan && p.owner == c.cfg.Owner.String() && c.has(p.place.Fleet, p.place.Group)
+	return p.role == orphan && p.why.By == c.cfg.Owner.String() && c.has(p.place.Fleet, p.place.Group)
 }
 
 // anotherName warns of a configuration that was probably renamed: it has no hosts, but servers under another
@@ -234,6 +175,6 @@ func (c *computation) anotherName() {
 // hasOwn reports whether anything is known to be this configuration's.
 func (c *computation) hasOwn() bool {
 	identities, _ := c.cluster.seen.Identities.Get()
-	return len(c.known)+len(c.gone)+len(identities) > 0 ||
+	return c.known+len(c.gone)+len(identities) > 0 ||
 		slices.ContainsFunc(c.servers, func(p placed) bool { return p.role == member || p.role == orphan })
 }

@@ -48,7 +48,12 @@ func TestOrphans(t *testing.T) {
 		"name of no known environment":               {"acme-old-deleted-m2-00001", nil, "", ""},
 		"name of another configuration":              {foreign, nil, "", ""},
 		"name that this configuration's begins with": {"acme-deleted-m2-00001", nil, "", ""},
-		"marker of the pool":                         {"acme-pool-01", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "", ""},
+		"name of the pool, and a marker":             {"acme-pool-01", func(w *world) { w.markedAs(1, acme, deleted, "deleted", "m2") }, "marker", "its marker"},
+		"name of the pool, and a pin":                {"acme-pool-01", func(w *world) { w.pin(1, deleted) }, "pin", "its pin"},
+		"name of the pool, and a Node":               {"acme-pool-01", func(w *world) { w.node(1, deleted, inventory.Ready) }, "Node", "its Node"},
+		"name of the pool, another's marker":         {"acme-pool-01", func(w *world) { w.markedAs(1, beta, foreign, "macos", "m2") }, "", ""},
+		"name of the pool, another's Node":           {"acme-pool-01", func(w *world) { w.node(1, foreign, inventory.Ready) }, "", ""},
+		"name of the pool, another's pin":            {"acme-pool-01", func(w *world) { w.pin(1, foreign) }, "", ""},
 		"any name, and a pin":                        {"renamed", func(w *world) { w.pin(1, deleted) }, "pin", "its pin"},
 		"any name, and another's pin":                {"renamed", func(w *world) { w.pin(2, "acme-prod-deleted-m2-00002") }, "", ""},
 		"pin of another configuration":               {foreign, func(w *world) { w.pin(1, foreign) }, "", ""},
@@ -114,13 +119,13 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestAServerGivenBackIsNoOrphan: under a name of the pool a pin and a Node say nothing.
+// TestAServerGivenBackIsNoOrphan once its release was finished: a Node that is left says nothing any more.
 func TestAServerGivenBackIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, 0, 0)
 	w.free(1)
-	w.pin(1, deleted)
 	w.node(1, deleted, inventory.NotReady)
+	w.released(1)
 	if p := w.plan(t); len(p.Orphans) != 0 || !slices.Equal(claimed(p), []string{"acme-pool-01 > " + first}) {
 		t.Errorf("orphans %v, claims %v", orphans(p), claimed(p))
 	}

@@ -31,7 +31,7 @@ func (c *census) queueFor(n need, taken map[string]bool) *queue {
 	for i := range c.servers {
 		p := &c.servers[i]
 		s := &p.server
-		if p.role != pool || c.elsewhere[s.ID] || taken[s.ID] || !n.group.Accepts(s.Type) || s.OSFamily != n.fleet.OS && !c.runs(*s, n.fleet.OS) {
+		if p.role != pool && !(p.foreign && c.pooled(*s)) || c.elsewhere[s.ID] || taken[s.ID] || !n.group.Accepts(s.Type) || s.OSFamily != n.fleet.OS && !c.runs(*s, n.fleet.OS) {
 			continue
 		}
 		rank := 1 + slices.Index(types, s.Type)

@@ -12,7 +12,7 @@ import (
 
 var (
 	codeReplaced       = NewCode("replaced", NotDrift, "a person asked for another server in place of the host")
-	codeReleaseStarted = NewCode("release-started", NotDrift, "an earlier run started to release the server and did not finish")
+	codeReleaseStarted = NewCode("release-started", Warning, "an earlier run started to release the server and did not finish")
 	codeReleaseAsked   = NewCode("release-asked", NotDrift, "a person asked to return the server to the pool")
 	codeReleaseUnsafe  = NewCode("release-unsafe", NotDrift, "it is unknown whether the server is this configuration's and idle, so it is not wiped",
 		"bring the host back (macfleet explain NAME), then run macfleet apply again")
@@ -35,10 +35,27 @@ const (
 	Leaving  Stage = "leaving"  // a run started to release it; nothing on it is wiped yet
 	Wiping   Stage = "wiping"   // its reinstall is requested; from here on every run finishes the release
 	Wiped    Stage = "wiped"    // it was reinstalled, and the pin has its new key
+	// Released is that of a server that is back in the pool. Its pin says nothing of its key: it ends what older sources say.
+	Released Stage = "released"
 )
 
-// Stages are all stages after Stays, in their order.
+// Stages are the stages of a server on its way out, in their order.
 func Stages() []Stage { return []Stage{Replaced, Leaving, Wiping, Wiped} }
+
+// Known reports whether a stage is one that a stored pin can have.
+func (s Stage) Known() bool { return s == Stays || s == Released || slices.Contains(Stages(), s) }
+
+// WithoutReleased separates the pins of servers that are back in the pool from the others.
+func WithoutReleased(all []Pin) (pins, released []Pin) {
+	for _, p := range all {
+		if p.Stage == Released {
+			released = append(released, p)
+		} else {
+			pins = append(pins, p)
+		}
+	}
+	return pins, released
+}
 
 // Final reports whether the release must be finished whatever the configuration says: the disk is, or is
 // about to be, empty.
@@ -159,6 +176,9 @@ func (c *computation) depart(g fleet.Group, p *placed) {
 	if !h.Asked && !h.Stage.Final() && c.sel.Departs != nil && !c.sel.Departs.Replace {
 		refused = cmp.Or(refused, c.keeps(h)) // the group has one too many, but a person named a server without a place
 	}
+	if e := p.against; e != nil {
+		refused = cmp.Or(refused, c.unsafe(h, "its %s shows %s, a host of %s", e.Source, e.Name, e.By))
+	}
 	c.drafts = append(c.drafts, draft{refused: refused})
 }
 
@@ -203,8 +223,12 @@ func (c *computation) departing(d *draft) {
 func (c *computation) leave(d *draft) {
 	h := d.host
 	reset, trouble := c.resetOf(h)
+	origin := pending
+	if h.Stage.Final() { // no run ends well before it is finished
+		origin = drifted
+	}
 	add := func(k Kind, code Code, why string, fields ...Field) *Action {
-		a := h.action(k, pending, code, why, fields...)
+		a := h.action(k, origin, code, why, fields...)
 		d.actions = append(d.actions, a)
 		return &d.actions[len(d.actions)-1]
 	}
@@ -280,6 +304,8 @@ func lackOf(needs []need, at fleet.Place) int {
 func (c *computation) whyLeaves(h *Host) (Code, string) {
 	_, g, known := c.cfg.Group(h.Fleet, h.Group)
 	switch {
+	case h.Stage.Final() && !h.Server.Usable():
+		return codeReleaseStarted, "its release has started, and " + condition(c.vendor, h.Server)
 	case h.Stage.Final():
 		return codeReleaseStarted, "its release has started"
 	case h.Asked:

@@ -87,6 +87,10 @@ func TestReleaseIsRefused(t *testing.T) {
 			w.dropNode(3)
 			w.mark(3, func(m *plan.Marker) { m.ServerID = serverID(2) })
 		}, "marker-of-another-server"},
+		"its Node is called as a host of another configuration": {func(w *world) {
+			w.dropNode(3)
+			w.node(3, "other-prod-macos-m2-00003", inventory.Ready)
+		}, "release-unsafe"},
 		"another key": {func(w *world) { w.away(3, plan.CodeWrongHostKey) }, "wrong-host-key"},
 		"held": {func(w *world) {
 			w.mark(3, func(m *plan.Marker) { m.Hold = hold(noon.Add(time.Hour)) })
@@ -264,7 +268,27 @@ func TestUnfinishedRelease(t *testing.T) {
 			p := w.plan(t)
 			expect(t, "actions", tc.want, leaving(p))
 			expect(t, "missing servers", tc.short, missing(p))
+			unfinished := tc.stage.Final() && slices.Contains(tc.want, "release")
+			if drift := slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind == plan.ReleaseServer && a.Origin.Drift }); drift != unfinished && unfinished {
+				t.Error("an unfinished release does not count as drift")
+			}
 		})
+	}
+}
+
+// TestServerVanishesWhileErased: it was in no plan, and drift had nothing to say. It holds no place of its group.
+func TestServerVanishesWhileErased(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []plan.Stage{plan.Wiping, plan.Wiped} {
+		w := leaver()
+		w.dropNode(3)
+		w.pinned(3, stage, "")
+		w.snap.Servers = w.snap.Servers[:2]
+		w.snap.Pins = append(w.snap.Pins, plan.Pin{ServerID: serverID(7), Name: "other-prod-macos-m2-00007", Key: "ssh-ed25519 x", Stage: stage})
+		p := w.plan(t)
+		if len(p.Lost) != 1 || p.Lost[0].ServerID != serverID(3) || p.Lost[0].Code.String() != "server-vanished" || len(p.Shortages) != 0 {
+			t.Errorf("%s: lost %+v, shortages %+v", stage, p.Lost, p.Shortages)
+		}
 	}
 }
 
@@ -281,12 +305,12 @@ func TestReleasedServersAreForgotten(t *testing.T) {
 		w.pinned(1, plan.Leaving, "")
 		w.dropNode(1)
 		w.unmark(1)
-		w.snap.Servers[0].Name = "acme-pool-01" // another run has released it meanwhile
+		w.snap.Servers[0].Name = "acme-pool-01"
 		w.snap.Servers[2].Name = name
 		p := w.plan(t)
-		expect(t, "left", []string{serverID(1), serverID(3)}, p.Left)
-		expect(t, "stay", []string{serverID(2)}, p.Stay)
-		w.sel.Steps = []plan.StepID{"alpha"} // such a plan cannot tell
+		expect(t, "left", []string{serverID(3)}, p.Left)
+		expect(t, "stay", []string{serverID(1), serverID(2)}, p.Stay) // a name of the pool ends nothing
+		w.sel.Steps = []plan.StepID{"alpha"}                          // such a plan cannot tell
 		if p := w.plan(t); len(p.Left)+len(p.Stay) > 0 {
 			t.Errorf("limited to a step, left %q, stay %q", p.Left, p.Stay)
 		}

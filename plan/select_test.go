@@ -223,22 +223,37 @@ func TestContradictionIsNoCleanFleet(t *testing.T) {
 	}
 }
 
-// TestGivenBackByHand leaves a clean server under a pool name in the pool, and
-// asks one that was a member whether it still has the marker before a claim.
+// TestGivenBackByHand: a name of the pool ends nothing. A member with one stays a member, also if it does not answer, and no other
+// server is claimed in its place; once its release was finished it is free.
 func TestGivenBackByHand(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.free(1).Name = "acme-pool-99"
-	w.pin(1, first)
-	w.free(2)
-	asked := plan.Next(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Pins: w.snap.Pins, Nodes: w.snap.Nodes, Hosts: map[string]plan.HostSeen{}}, plan.Selection{})
-	if len(asked) != 2 {
-		t.Errorf("asked %v: the candidate and the doubtful one", asked)
-	}
-	p := w.plan(t)
-	for _, a := range p.Actions {
-		if a.Kind == plan.RenameServer || a.Kind == plan.ReleaseServer {
-			t.Errorf("action %+v", a)
+	for _, answers := range []bool{true, false} {
+		for name, witness := range map[string]func(*world){
+			"pin":  func(w *world) { w.pin(1, first) },
+			"Node": func(w *world) { w.node(1, first, inventory.Ready) },
+			"copy": func(w *world) {
+				w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: first, Key: "ssh-ed25519 1"}}
+			},
+		} {
+			w := newWorld(1, 0, 0)
+			w.free(1).Name = "acme-pool-99"
+			w.free(2)
+			if witness(w); !answers {
+				w.away(1, plan.CodeUnreachable)
+			}
+			asked := plan.Next(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Pins: w.snap.Pins, Remembered: w.snap.Remembered, Nodes: w.snap.Nodes, Hosts: map[string]plan.HostSeen{}}, plan.Selection{})
+			if len(asked) != 1 || asked[0].ID != serverID(1) {
+				t.Errorf("%s: asked %v", name, asked)
+			}
+			p := w.plan(t)
+			if h := oneHost(t, p); !h.Member || h.Name != first || len(claimed(p)) > 0 || p.Summarise().Complete() && !answers {
+				t.Errorf("%s: %+v, claims %v", name, h, claimed(p))
+			}
+			w.snap.Pins = nil
+			w.released(1)
+			if p := w.plan(t); len(claimed(p)) != 1 || oneHost(t, p).Member {
+				t.Errorf("%s, released: claims %v", name, claimed(p))
+			}
 		}
 	}
 }

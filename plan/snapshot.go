@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -31,7 +33,9 @@ type Snapshot struct {
 	RenameRight *RenameRight `json:"rename_right,omitempty"`
 	// FleetKeys are the new and the previous key while the fleet's SSH key is rotated; else empty.
 	FleetKeys []FleetKey `json:"fleet_keys,omitempty"`
-	// Remembered are pins that this machine saw once and that are not stored any more.
+	// Released are the pins of servers that are back in the pool. Pins has none of them.
+	Released []Pin `json:"released,omitempty"`
+	// Remembered are pins that this machine saw once, and that no stored pin ends.
 	Remembered []Pin `json:"remembered_pins,omitempty"`
 	// PinsLost is the place of the pins in the cluster, if it is missing; nil: it exists, or the pins are in
 	// a file.
@@ -64,6 +68,37 @@ type Pin struct {
 	Stage Stage `json:"stage,omitempty"`
 	// Pooled is the server's name in the pool before its claim; empty: unknown, or it was adopted.
 	Pooled string `json:"pooled_as,omitempty"`
+	// Earlier are the fingerprints of the server's keys that a reinstallation or a person ended, latest first, separated by spaces.
+	Earlier string `json:"earlier,omitempty"`
+	// Accepted says who accepted the key with forget-key, and when; empty: it was pinned without a person.
+	Accepted string `json:"accepted,omitempty"`
+}
+
+// earlierKeys is how many keys a pin remembers: the copies on other machines are rarely older.
+const earlierKeys = 8
+
+// After returns the pin with the keys that it ends, latest first.
+func (p Pin) After(fingerprints ...string) Pin {
+	all := append(fingerprints, strings.Fields(p.Earlier)...)
+	var out []string
+	for _, f := range all {
+		if f != "" && f != Fingerprint(p.Key) && !slices.Contains(out, f) && len(out) < earlierKeys {
+			out = append(out, f)
+		}
+	}
+	p.Earlier = strings.Join(out, " ")
+	return p
+}
+
+// Replaces returns the pin as the one that comes after another of its server.
+func (p Pin) Replaces(old Pin) Pin {
+	return p.After(append([]string{Fingerprint(old.Key)}, strings.Fields(old.Earlier)...)...)
+}
+
+// Ends reports whether a pin says that a copy of an earlier pin of its server, on this machine, does not count any more.
+func (p Pin) Ends(copy Pin) bool {
+	return p.ServerID == copy.ServerID && (p.Stage == Released || p.Key == copy.Key ||
+		slices.Contains(strings.Fields(p.Earlier), Fingerprint(copy.Key)))
 }
 
 // HostSeen is one host as read over SSH.

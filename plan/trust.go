@@ -9,6 +9,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 // The codes that are raised here.
@@ -36,6 +37,8 @@ type Voucher struct {
 	// Lost says that a pin of the key must have been stored and is gone. A key that a person wrote into the
 	// configuration does not show that.
 	Lost bool `json:"-"`
+	// Weak says that anyone on a host may have written it: it can contradict, and does not show that a key is right.
+	Weak bool `json:"-"`
 	// Configured says that a person wrote it into the configuration.
 	Configured bool `json:"-"`
 }
@@ -79,7 +82,12 @@ func (t Trust) Lost() bool {
 }
 
 // Unknown reports whether the host is a known member whose key is unknown.
-func (t Trust) Unknown() bool { return t.Known != "" && t.Pin == nil && len(t.Vouchers) == 0 }
+func (t Trust) Unknown() bool { return t.Known != "" && t.Pin == nil && !t.vouched() }
+
+// vouched reports whether a source other than the pins shows that a key is right.
+func (t Trust) vouched() bool {
+	return slices.ContainsFunc(t.Vouchers, func(v Voucher) bool { return !v.Weak })
+}
 
 // Fingerprint returns the SHA256 fingerprint of a key "type base64", as ssh-keygen -l prints it, or "" if the
 // text is not a key.
@@ -125,17 +133,26 @@ func CompareKey(offered string) string {
 // trusts finds what is known of the keys of servers.
 type trusts struct {
 	*census
-	pins   map[string]*Pin    // by server id: the latest
-	named  map[string]string  // by the name of a pin, the server id
-	copies map[string]Voucher // by server id: this machine's copy
-	met    map[string]bool    // server ids
+	pins   map[string]*Pin      // by server id: the latest
+	named  map[string]string    // by the name of a pin, the server id
+	copies map[string][]Voucher // by server id: this machine's copies
+	met    map[string]bool      // server ids
+	bound  bool                 // the cluster limits each kubelet to its own objects, so that only macfleet notes keys on Nodes
+	// released are the ids of servers whose release was finished: what is older does not count.
+	released map[string]bool
 	// contradicting are pins that contradict another pin of the same server.
 	contradicting map[string][]Voucher
 }
 
 func (c *census) trusts() *trusts {
 	t := &trusts{census: c, pins: make(map[string]*Pin, len(c.snap.Pins)), named: make(map[string]string, len(c.snap.Pins)),
-		copies: make(map[string]Voucher), met: make(map[string]bool), contradicting: make(map[string][]Voucher)}
+		copies: make(map[string][]Voucher), met: make(map[string]bool), contradicting: make(map[string][]Voucher),
+		released: make(map[string]bool, len(c.snap.Released))}
+	objects, _ := c.cluster.seen.Objects.Get()
+	t.bound = inventory.BindsAgents(objects)
+	for _, p := range c.snap.Released {
+		t.released[p.ServerID] = true
+	}
 	for _, p := range byAge(c.snap.Pins) {
 		// Of two keys of one type, one is wrong. A host may have keys of several types.
 		if have := t.pins[p.ServerID]; have != nil && have.Key != p.Key && keyType(have.Key) == keyType(p.Key) {
@@ -145,7 +162,10 @@ func (c *census) trusts() *trusts {
 		t.pins[p.ServerID], t.named[p.Name] = &p, p.ServerID
 	}
 	for _, p := range c.snap.Remembered {
-		t.copies[p.ServerID] = Voucher{By: "the copy that this machine has from the cluster", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true}
+		if have := t.pins[p.ServerID]; have != nil && have.Ends(p) {
+			continue
+		}
+		t.copies[p.ServerID] = append(t.copies[p.ServerID], Voucher{By: "the copy that this machine has from the cluster", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true})
 	}
 	for _, id := range c.snap.Met {
 		t.met[id] = true
@@ -153,8 +173,8 @@ func (c *census) trusts() *trusts {
 	return t
 }
 
-// of returns what is known of a server's key. A pool server may have been reinstalled and released, so
-// earlier knowledge does not count.
+// of returns what is known of a server's key. The role does not matter: a host with a name of the pool was once sent the
+// login password although its Node named another key.
 func (t *trusts) of(p *placed) Trust {
 	out := Trust{Pin: t.pins[p.server.ID], Vouchers: slices.Clone(t.contradicting[p.server.ID])}
 	for _, name := range []string{p.name, p.server.Name, p.server.ID} {
@@ -163,16 +183,14 @@ func (t *trusts) of(p *placed) Trust {
 			break
 		}
 	}
-	if p.role == pool {
+	if p.role == pool && t.released[p.server.ID] {
 		return out
 	}
 	node, isNode := t.nodeOf(p)
 	if isNode && node.HostKey != "" {
-		out.Vouchers = append(out.Vouchers, Voucher{By: "its Node's annotation", Key: node.HostKey, Lost: true})
+		out.Vouchers = append(out.Vouchers, Voucher{By: "its Node's annotation", Key: node.HostKey, Lost: t.bound, Weak: !t.bound})
 	}
-	if v, ok := t.copies[p.server.ID]; ok && out.Pin == nil {
-		out.Vouchers = append(out.Vouchers, v)
-	}
+	out.Vouchers = append(out.Vouchers, t.copies[p.server.ID]...)
 	out.Known = t.known(p)
 	return out
 }
@@ -221,8 +239,8 @@ func (t *trusts) known(p *placed) string {
 	switch {
 	case grammar && p.server.Name == t.cfg.HostName(at.Fleet, at.Group, p.server.ID):
 		return "its name"
-	case p.role == orphan && p.by != byMarker:
-		return "its " + p.by
+	case p.role == orphan && p.why.Source != ledger.Marker:
+		return "its " + p.why.Source.String()
 	case isNode:
 		return "Node " + node.Name
 	case identified:
@@ -233,7 +251,7 @@ func (t *trusts) known(p *placed) string {
 		return "its own marker"
 	case t.met[p.server.ID]:
 		return "the record of an earlier run"
-	case t.snap.PinsUnread != "":
+	case t.snap.PinsUnread != "" && p.role != pool:
 		return "its host block, while the pins cannot be read"
 	}
 	return ""
@@ -250,7 +268,7 @@ func (h *Host) WrongKey() *Trouble {
 	if why := t.Disagrees(seen.Fingerprint); why != "" {
 		return CodeWrongHostKey.Trouble(why, t.WrongKeyRemedy(h.Name, seen.Fingerprint))
 	}
-	if t.Known == "" || seen.Pinned || len(t.Vouchers) > 0 {
+	if t.Known == "" || seen.Pinned || t.vouched() {
 		return nil
 	}
 	return HostKeyUnknown(h.Name, t.Known, KeyNote(seen.Key, seen.Fingerprint))

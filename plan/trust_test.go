@@ -92,9 +92,23 @@ func TestTrust(t *testing.T) {
 			w.snap.Pins = []plan.Pin{{ServerID: serverID(1), Name: name, Key: "ssh-rsa AAAA"}}
 			w.pinKey(1, name, 1)
 		}, ""},
-		"pinned, and another is remembered": {claimed, func(w *world, name string) { w.pinKey(1, name, 1); remembers(2)(w, name) }, ""},
-		"the configuration gives it":        {claimed, func(w *world, name string) { w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(1))} }, "first"},
-		"the configuration gives it by id":  {claimed, func(w *world, _ string) { w.cfg.SSH.HostKeys = map[string]string{serverID(1): note(1)} }, "first"},
+		"pinned, and another is remembered": {claimed, func(w *world, name string) { w.pinKey(1, name, 1); remembers(2)(w, name) }, "wrong-host-key"},
+		"pinned after a reinstallation": {claimed, func(w *world, name string) {
+			w.pinKey(1, name, 1)
+			w.snap.Pins[0] = w.snap.Pins[0].Replaces(plan.Pin{Key: key(2)})
+			remembers(2)(w, name)
+		}, ""},
+		"any agent could note it": {claimed, func(w *world, name string) {
+			w.noted(1, name, note(1))
+			w.observe(func(c *inventory.Cluster) { c.Objects = inventory.Present([]inventory.Object{}) })
+		}, "host-key-unknown"},
+		"any agent could note another": {claimed, func(w *world, name string) {
+			w.pinKey(1, name, 1)
+			w.noted(1, name, note(2))
+			w.observe(func(c *inventory.Cluster) { c.Objects = inventory.Present([]inventory.Object{}) })
+		}, "wrong-host-key"},
+		"the configuration gives it":       {claimed, func(w *world, name string) { w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(1))} }, "first"},
+		"the configuration gives it by id": {claimed, func(w *world, _ string) { w.cfg.SSH.HostKeys = map[string]string{serverID(1): note(1)} }, "first"},
 		"the configuration gives another": {claimed, func(w *world, name string) {
 			w.pinKey(1, name, 1)
 			w.cfg.SSH.HostKeys = map[string]string{name: plan.Fingerprint(key(2))}
@@ -108,6 +122,7 @@ func TestTrust(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(1, 0, 0)
+			w.bindsAgents()
 			tc.know(w, tc.is(w))
 			w.shows(1, 1)
 			p := w.plan(t)
@@ -145,18 +160,86 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestPoolServerIsMetForTheFirstTime: a server that was released and reinstalled shows an unknown key; its old pin counts until someone removes it.
-func TestPoolServerIsMetForTheFirstTime(t *testing.T) {
+// TestTrustOfAPoolServer: what is known of its key counts like that of a member, until its release was finished. With its pin lost, an
+// impostor under a name of the pool was sent the login password, although its Node named the true key.
+func TestTrustOfAPoolServer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, 0, 0)
-	w.free(1)
-	w.noted(1, "acme-old", note(2))
-	w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: "acme-old", Key: key(2)}}
-	w.shows(1, 1)
-	if p := w.plan(t); len(claimed(p)) != 1 || len(rejected(p)) != 0 {
-		t.Errorf("claimed %v, rejected %v", claimed(p), rejected(p))
+	const old = "acme-old"
+	for name, tc := range map[string]struct {
+		know func(*world)
+		want string // code of what keeps everyone off it; empty: it is met for the first time
+	}{
+		"no one knows it":  {func(*world) {}, ""},
+		"its Node":         {func(w *world) { w.noted(1, old, note(2)) }, "wrong-host-key"},
+		"a copy of a pin":  {func(w *world) { w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: old, Key: key(2)}} }, "wrong-host-key"},
+		"a record":         {func(w *world) { w.snap.Met = []string{serverID(1)} }, "host-key-unknown"},
+		"the pins unread":  {func(w *world) { w.snap.PinsUnread = "forbidden" }, ""},
+		"a Node, released": {func(w *world) { w.noted(1, old, note(2)); w.released(1) }, ""},
+		"a copy, released": {func(w *world) {
+			w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: old, Key: key(2)}}
+			w.released(1)
+		}, ""},
+		"a record, released": {func(w *world) { w.snap.Met = []string{serverID(1)}; w.released(1) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(1, 0, 0)
+			w.free(1)
+			tc.know(w)
+			w.shows(1, 1)
+			p, got := w.plan(t), ""
+			if h := oneHost(t, p); h.Unknown != nil {
+				got = h.Unknown.Code.String()
+			}
+			if got != tc.want || (len(p.Runnable()) > 0) != (tc.want == "") {
+				t.Errorf("got %q, want %q; it would get %v", got, tc.want, p.Runnable())
+			}
+			trust := plan.Trusts(w.cfg, plan.Snapshot{Servers: w.snap.Servers, Nodes: w.snap.Nodes, Pins: w.snap.Pins, Released: w.snap.Released,
+				Remembered: w.snap.Remembered, Met: w.snap.Met, PinsUnread: w.snap.PinsUnread})[serverID(1)]
+			if early := trust.Unknown() || trust.Disagrees(plan.Fingerprint(key(1))) != ""; early != (tc.want != "") {
+				t.Errorf("before the login it is kept off: %t", early)
+			}
+		})
 	}
-	expect(t, "known before the login", plan.Trust{}, plan.Trusts(w.cfg, w.snap)[serverID(1)])
+}
+
+// bindsAgents adds what limits each kubelet to its own objects.
+func (w *world) bindsAgents() {
+	w.observe(func(c *inventory.Cluster) {
+		c.Objects = inventory.Present([]inventory.Object{{Kind: "ValidatingAdmissionPolicy", Name: "a", State: inventory.ObjectKept},
+			{Kind: "ValidatingAdmissionPolicyBinding", Name: "a", State: inventory.ObjectKept}})
+	})
+}
+
+// TestPinEnds: a copy on this machine counts until a pin says what came after it.
+func TestPinEnds(t *testing.T) {
+	t.Parallel()
+	stored := plan.Pin{ServerID: "a", Key: key(3)}.Replaces(plan.Pin{Key: key(2)}.Replaces(plan.Pin{Key: key(1)}))
+	for k, ends := range []bool{false, true, true, true, false} {
+		if got := stored.Ends(plan.Pin{ServerID: "a", Key: key(k)}); got != ends {
+			t.Errorf("key %d: %t", k, got)
+		}
+	}
+	if stored.Ends(plan.Pin{ServerID: "b", Key: key(3)}) {
+		t.Error("it ends the copy of another server")
+	}
+	stored.Stage = plan.Released
+	if !stored.Ends(plan.Pin{ServerID: "a", Key: key(0)}) {
+		t.Error("its release does not end a copy")
+	}
+	for k := range 20 { // it does not grow without end
+		fresh := stored
+		fresh.Key = key(k + 10)
+		stored = fresh.Replaces(stored)
+	}
+	if n := len(strings.Fields(stored.Earlier)); n != 8 {
+		t.Errorf("%d earlier keys", n)
+	}
+}
+
+// released notes that a server's release was finished.
+func (w *world) released(n int) {
+	w.snap.Released = append(w.snap.Released, plan.Pin{ServerID: serverID(n), Name: "acme-was", Key: key(9), Stage: plan.Released})
 }
 
 // TestLostPlaceOfPins is drift where the cluster must have had one.

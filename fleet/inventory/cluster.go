@@ -176,6 +176,15 @@ func (o Object) Gone() bool { return o.State == ObjectMissing || o.State == Obje
 // Lacking reports whether the cluster works as if the object were missing.
 func (o Object) Lacking() bool { return o.Gone() || o.State == ObjectDiffers && o.Void }
 
+// BindsAgents reports whether the cluster limits each kubelet to its own objects: the admission policy and its binding exist as macfleet wants
+// them. Without them any host may write what macfleet notes on Nodes.
+func BindsAgents(all []Object) bool {
+	kept := func(kind string) bool {
+		return slices.ContainsFunc(all, func(o Object) bool { return o.Kind == kind && o.State == ObjectKept })
+	}
+	return kept("ValidatingAdmissionPolicy") && kept("ValidatingAdmissionPolicyBinding")
+}
+
 // Made compares an object with the record of the last macfleet init cluster: it shows whether a difference
 // comes from someone or from a later configuration.
 type Made string

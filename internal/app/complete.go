@@ -122,7 +122,8 @@ func (env *Env) pinnedHosts() []string {
 	}
 	var out []string
 	for _, e := range environments {
-		pins, _ := env.localPins(e).All() // a damaged file offers nothing
+		all, _ := env.localPins(e).All() // a damaged file offers nothing
+		pins, _ := plan.WithoutReleased(all)
 		out = append(out, mapped(pins, func(p plan.Pin) string { return p.Name })...)
 	}
 	return out

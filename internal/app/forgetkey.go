@@ -93,9 +93,19 @@ func (s *session) accept(ctx context.Context, all []view.KeyOffer) error {
 	now := time.Now().UTC()
 	err := s.engine.Pins.Update(func(pins []plan.Pin) []plan.Pin {
 		for _, o := range all {
-			pins = slices.DeleteFunc(pins, func(p plan.Pin) bool { return p.Name == o.Name || !o.Gone && p.ServerID == o.Server.ID })
+			fresh := plan.Pin{ServerID: o.Server.ID, Name: o.Name, Key: o.Key, Since: now, Unfinished: o.Unfinished(), Accepted: caller() + " " + now.Format(time.DateOnly)}
+			for _, v := range slices.Backward(o.Trust.Vouchers) { // the copies on other machines may be as old
+				fresh = fresh.After(v.Fingerprint())
+			}
+			pins = slices.DeleteFunc(pins, func(p plan.Pin) bool {
+				if old := !o.Gone && p.ServerID == o.Server.ID; old {
+					fresh = fresh.Replaces(p)
+					return true
+				}
+				return p.Name == o.Name
+			})
 			if !o.Gone {
-				pins = append(pins, plan.Pin{ServerID: o.Server.ID, Name: o.Name, Key: o.Key, Since: now, Unfinished: o.Unfinished()})
+				pins = append(pins, fresh)
 			}
 		}
 		return pins

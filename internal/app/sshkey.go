@@ -192,7 +192,9 @@ func (s *session) traces(ctx context.Context) ([]plan.Trace, error) {
 	var unread [4]error
 	t.Nodes, unread[0] = s.kubernetes.Nodes(ctx)
 	t.Identities, _, unread[1] = s.kubernetes.Identities(ctx)
-	t.Pins, unread[2] = s.pins(ctx).All()
+	pins, err := s.pins(ctx).All()
+	t.Pins, _ = plan.WithoutReleased(pins)
+	unread[2] = err
 	servers, err := s.servers()
 	switch {
 	case errors.Is(err, scaleway.ErrNoCredentials):

@@ -272,12 +272,15 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 			switch {
 			case i < 0:
 				out = append(out, f)
+			case out[i].Stage == plan.Released:
+				out[i] = f.Replaces(out[i])
 			case out[i].Key != f.Key:
 				strange = plan.CodeWrongHostKey.Trouble(fmt.Sprintf("%s showed the key %s when the plan was made, but %s was pinned since",
 					f.Name, plan.Fingerprint(f.Key), plan.Fingerprint(out[i].Key)), plan.WrongKeyRemedy(f.Name))
 				return all
 			default:
 				f.Since, f.Serial, f.Pooled = out[i].Since, cmp.Or(out[i].Serial, f.Serial), cmp.Or(f.Pooled, out[i].Pooled)
+				f.Earlier, f.Accepted = out[i].Earlier, out[i].Accepted
 				out[i] = f
 			}
 		}

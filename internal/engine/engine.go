@@ -331,8 +331,9 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 		}
 		return nil
 	})
-	g.Go(func() (err error) {
-		snap.Pins, err = e.Pins.All()
+	g.Go(func() error {
+		all, err := e.Pins.All()
+		snap.Pins, snap.Released = plan.WithoutReleased(all)
 		if r, ok := e.Pins.(Recalling); ok && err == nil {
 			c := r.Recall()
 			snap.Remembered, snap.PinsLost, snap.PinsUnread = c.Remembered, c.Lost, c.Unread

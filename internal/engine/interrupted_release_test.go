@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/worldtest"
+	"github.com/macfleet/macfleet/plan"
 )
 
 // TestReleaseInterrupted interrupts the release of a Mac that runs a Pod anywhere: at each command on it, and before each
@@ -43,7 +44,8 @@ func TestReleaseInterrupted(t *testing.T) {
 	eachInterruption(t, 1, func(t *testing.T, n int, interruption interruption) bool {
 		v := releaser(t)
 		fell := v.endsAs(t, n, interruption, want)
-		if pins, err := v.engine.Pins.All(); err != nil || len(pins) > 0 {
+		pins, err := v.engine.Pins.All()
+		if left, _ := plan.WithoutReleased(pins); err != nil || len(left) > 0 || len(pins) != 1 {
 			t.Errorf("interrupted after %d: pins %+v, %v", n, pins, err)
 		}
 		if got := names(t, v.world); !slices.Equal(got, pool) {

@@ -49,7 +49,7 @@ func (w *worker) stage(to plan.Stage, key string) error {
 	}
 	missing, other := false, false
 	err := w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		all = slices.Clone(all)
+		all = slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return p.ServerID == s.ID && p.Stage == plan.Released })
 		i := slices.IndexFunc(all, func(p plan.Pin) bool { return p.ServerID == s.ID })
 		// A run that lost its lock without knowing it must not stop or repeat the release of another.
 		other = to != plan.Wiped && i >= 0 && key != "" && all[i].Key != key
@@ -59,7 +59,9 @@ func (w *worker) stage(to plan.Stage, key string) error {
 		if i < 0 {
 			all, i = append(all, plan.Pin{ServerID: s.ID, Since: w.engine.Now().UTC()}), len(all)
 		}
-		all[i].Name, all[i].Stage, all[i].Key = s.Name, to, cmp.Or(key, all[i].Key)
+		was := all[i]
+		all[i].Name, all[i].Stage, all[i].Key = s.Name, to, cmp.Or(key, was.Key)
+		all[i] = all[i].Replaces(was)
 		return all
 	})
 	switch {
@@ -353,7 +355,7 @@ func (w *worker) toPool(ctx context.Context, a plan.Action) error {
 	if err := w.engine.Servers.Rename(ctx, s.Zone, s.ID, s.Name, a.Reset.Pool); err != nil {
 		return err
 	}
-	return w.engine.forgetPins(s.ID)
+	return w.engine.noteReleased(s.ID)
 }
 
 // stillWiped looks again, right before something is taken from a host that leaves: a run that lost its lock without knowing
@@ -409,13 +411,20 @@ func (w *worker) forgetNode(ctx context.Context) error {
 	return nil
 }
 
-// forgetPins removes the pins of released servers. One without a stage is of a server that was claimed again.
-func (e *Engine) forgetPins(ids ...string) error {
+// noteReleased stores that servers are back in the pool, so that nothing older counts: no Node, and no copy of a pin on another machine.
+// A pin without a stage is of a server that was claimed again.
+func (e *Engine) noteReleased(ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		return slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return slices.Contains(ids, p.ServerID) && p.Stage != plan.Stays })
+		all = slices.Clone(all)
+		for i := range all {
+			if p := &all[i]; slices.Contains(ids, p.ServerID) && p.Stage != plan.Stays {
+				p.Stage, p.Unfinished = plan.Released, false
+			}
+		}
+		return all
 	})
 }
 
@@ -437,5 +446,5 @@ func (e *Engine) settleStages(p *plan.Plan) error {
 			h.Seen.Pinned = false
 		}
 	}
-	return e.forgetPins(p.Left...)
+	return e.noteReleased(p.Left...)
 }

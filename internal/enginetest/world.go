@@ -226,10 +226,18 @@ func (w *World) Lasting() []string {
 		if m := w.Member(p.ServerID); m.key == key {
 			key = "its key"
 		}
-		out = append(out, fmt.Sprint("pin ", p.Name, " ", key, " ", p.Stage, " ", p.Pooled))
+		out = append(out, fmt.Sprint(kind(p), " ", p.Name, " ", key, " ", p.Stage, " ", p.Pooled))
 	}
 	slices.Sort(out)
 	return out
+}
+
+// kind says whether a pin is one, or the note of a release.
+func kind(p plan.Pin) string {
+	if p.Stage == plan.Released {
+		return "note of"
+	}
+	return "pin"
 }
 
 // fault returns the fault of a call.

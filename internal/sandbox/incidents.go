@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (h history) names() []string {
 
 // formerName returns the name the server had before an incident changed it, or "".
 func (h history) formerName() string {
-	if r := h.find(renamedName); r != nil {
+	if r := cmp.Or(h.find(renamedName), h.find(pooledIncident)); r != nil {
 		return r.Name
 	}
 	return ""

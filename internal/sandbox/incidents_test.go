@@ -233,6 +233,11 @@ func TestRenamedByHand(t *testing.T) {
 	p.heal("renamed-by-hand")
 	p.want("name", host(t, p.world, p.host.ID).Name, p.host.Name)
 
+	p.inject("renamed-to-pool")
+	p.want("name in the pool", host(t, p.world, p.host.ID).Name, "acme-pool-"+p.host.ID[:5])
+	p.heal("renamed-to-pool")
+	p.want("name", host(t, p.world, p.host.ID).Name, p.host.Name)
+
 	p.inject("renamed-by-hand")
 	_, err := scaleway(t, p.world).UpdateServer(&applesilicon.UpdateServerRequest{
 		Zone: scw.Zone(p.host.Zone), ServerID: p.host.ID, Name: scw.StringPtr("acme-repaired"),

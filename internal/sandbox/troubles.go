@@ -15,6 +15,7 @@ import (
 const (
 	unreachableName = "unreachable"
 	renamedName     = "renamed-by-hand"
+	pooledIncident  = "renamed-to-pool"
 	silentName      = "silent"
 	slowName        = "slow"
 	diesName        = "dies-in-command"
@@ -61,7 +62,11 @@ func troubles() []trouble {
 		},
 		{
 			Incident: Incident{renamedName, "someone renamed the server in the provider's console"},
-			remember: rememberName, cause: renameByHand, lasts: stillRenamed, cure: renameBack,
+			remember: rememberName, cause: rename(byHandName), lasts: hasName(byHandName), cure: renameBack(byHandName),
+		},
+		{
+			Incident: Incident{pooledIncident, "someone gave the server a name of the pool in the provider's console"},
+			remember: rememberName, cause: rename(pooledName), lasts: hasName(pooledName), cure: renameBack(pooledName),
 		},
 		{
 			Incident: Incident{"sleep-enabled", "the Mac is set to sleep when idle"},
@@ -159,26 +164,30 @@ func restoreHostKey(_ context.Context, v *victim) error {
 	return machine.RestoreHostKey()
 }
 
-// handName is the server's name after someone has renamed it.
-func (v *victim) handName() string { return "renamed-by-hand-" + v.server.ID[:5] }
+// byHandName is the server's name after someone has renamed it.
+func byHandName(v *victim) string { return "renamed-by-hand-" + v.server.ID[:5] }
+
+func pooledName(v *victim) string { return v.world.settings.PoolPrefix + v.server.ID[:5] }
 
 func rememberName(_ context.Context, v *victim) error {
 	v.record.Name = v.server.Name
 	return nil
 }
 
-func renameByHand(_ context.Context, v *victim) error {
-	return v.world.cloud.Rename(v.server.ID, func(string) (string, bool) { return v.handName(), true })
+func rename(to func(*victim) string) func(context.Context, *victim) error {
+	return func(_ context.Context, v *victim) error {
+		return v.world.cloud.Rename(v.server.ID, func(string) (string, bool) { return to(v), true })
+	}
 }
 
-func stillRenamed(_ context.Context, v *victim) (bool, error) {
-	return v.server.Name == v.handName(), nil
+func hasName(to func(*victim) string) func(context.Context, *victim) (bool, error) {
+	return func(_ context.Context, v *victim) (bool, error) { return v.server.Name == to(v), nil }
 }
 
-func renameBack(_ context.Context, v *victim) error {
-	return v.world.cloud.Rename(v.server.ID, func(present string) (string, bool) {
-		return v.record.Name, present == v.handName()
-	})
+func renameBack(from func(*victim) string) func(context.Context, *victim) error {
+	return func(_ context.Context, v *victim) error {
+		return v.world.cloud.Rename(v.server.ID, func(present string) (string, bool) { return v.record.Name, present == from(v) })
+	}
 }
 
 func (v *victim) machine() (*mac.Machine, error) {

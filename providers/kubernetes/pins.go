@@ -80,7 +80,7 @@ func (p *Pins) remember(pins []plan.Pin, lost *inventory.Object) error {
 		if err != nil {
 			return err
 		}
-		found.Remembered = without(cached, pins)
+		found.Remembered = notEnded(cached, pins)
 		if lost == nil {
 			if err := replace(cache, slices.Concat(pins, found.Remembered)); err != nil {
 				return err
@@ -91,6 +91,13 @@ func (p *Pins) remember(pins []plan.Pin, lost *inventory.Object) error {
 	defer p.recalling.Unlock()
 	p.recalled = found
 	return nil
+}
+
+// notEnded returns the pins that another machine's work does not explain: no stored pin ends them.
+func notEnded(cached, stored []plan.Pin) []plan.Pin {
+	return slices.DeleteFunc(slices.Clone(cached), func(c plan.Pin) bool {
+		return slices.ContainsFunc(stored, func(p plan.Pin) bool { return p.Ends(c) })
+	})
 }
 
 // without returns the pins of servers that other pins are not about.
@@ -171,7 +178,8 @@ func (p *Pins) cache(before, after []plan.Pin) error {
 		return nil
 	}
 	return p.options.Cache.Update(func(cached []plan.Pin) []plan.Pin {
-		return slices.Concat(after, without(cached, slices.Concat(before, after)))
+		removed := without(before, after)
+		return slices.Concat(after, notEnded(without(cached, removed), after))
 	})
 }
 

@@ -79,6 +79,34 @@ func TestPins(t *testing.T) {
 	})
 }
 
+// TestPinsReplacedElsewhere: a key that another machine stored in place of this one's copy contradicts it, until a pin says what ended it.
+func TestPinsReplacedElsewhere(t *testing.T) {
+	t.Parallel()
+	eachCluster(t, func(t *testing.T, c *cluster) {
+		c.addNamespace(t)
+		cache := hosts.KnownHosts{Path: filepath.Join(t.TempDir(), "cache")}
+		here := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{Cache: cache})
+		there := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{})
+		must(t, here.Update(add(pin(1))))
+		other := pin(1)
+		other.Key = strings.Replace(hostKey, "uz3J", "uz3K", 1)
+		put := func(p plan.Pin) {
+			must(t, there.Update(func(have []plan.Pin) []plan.Pin { return append([]plan.Pin{p}, have[1:]...) }))
+			must(t, here.Update(add(pin(len(p.Earlier)+2)))) // about another server
+		}
+		put(other)
+		for range 2 {
+			_, err := here.All()
+			must(t, err)
+			is(t, here.Recall().Remembered, []plan.Pin{pin(1)})
+		}
+		put(other.Replaces(pin(1)))
+		_, err := here.All()
+		must(t, err)
+		is(t, len(here.Recall().Remembered), 0)
+	})
+}
+
 // TestPinsAtOnce loses no pin of runs that write at the same time.
 func TestPinsAtOnce(t *testing.T) {
 	t.Parallel()
