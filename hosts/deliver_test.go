@@ -291,8 +291,11 @@ func TestDeliverTwiceAtOnce(t *testing.T) {
 				both.Done()
 				return
 			}
-			meet := hook(func() { both.Done(); both.Wait() })
-			if _, err := conn.Deliver(within(t), d.Delivery, d.from(io.MultiReader(bytes.NewReader(d.data[:3<<20]), meet, bytes.NewReader(d.data[3<<20:])))); err != nil {
+			meet := sync.OnceFunc(func() { both.Done(); both.Wait() })
+			source := func() (io.ReadCloser, int64, error) { // a new one for each attempt
+				return d.from(io.MultiReader(bytes.NewReader(d.data[:3<<20]), hook(meet), bytes.NewReader(d.data[3<<20:])))()
+			}
+			if _, err := conn.Deliver(within(t), d.Delivery, source); err != nil {
 				t.Error(err)
 			}
 		})

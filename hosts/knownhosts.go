@@ -84,7 +84,7 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 	}
 	after := change(slices.Clone(before))
 	slices.SortFunc(after, func(a, b plan.Pin) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID), b.Since.Compare(a.Since))
 	})
 	if slices.Equal(before, after) {
 		return nil

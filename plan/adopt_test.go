@@ -79,11 +79,7 @@ func TestAdoptionRefused(t *testing.T) {
 		{"another name", func(w *world) { w.snap.Servers[0].Name = "globex-mac" }, "name-differs", []string{serverID(1), `host "globex-mac"`}},
 		{"a member's name", func(w *world) { w.snap.Servers[0].Name = first }, "name-differs", []string{`host "` + first}},
 		{"in the pool", func(w *world) { w.snap.Servers[0].Name = "acme-pool-07" }, "adopted-from-pool", []string{serverID(1), "acme-pool-07"}},
-		{"in the pool, with a Node of before its release", func(w *world) {
-			w.snap.Servers[0].Name = "acme-pool-07"
-			w.node(1, legacy, inventory.Ready)
-			w.released(1)
-		}, "adopted-from-pool", nil},
+		{"in the pool, released", func(w *world) { w.snap.Servers[0].Name = "acme-pool-07"; w.released(1) }, "adopted-from-pool", nil},
 		{"a second server of that name", func(w *world) { w.server(2, legacy).Type = "M1-M" }, "name-taken", []string{serverID(1), serverID(2)}},
 		{"only the second has it", func(w *world) { w.snap.Servers[0].Name = "globex-mac"; w.server(2, legacy).Type = "M1-M" }, "name-taken", nil},
 		{"a member renamed to it by hand", func(w *world) {

@@ -91,6 +91,7 @@ var badCandidates = []struct {
 		w.node(1, "other-prod-macos-m2-00001", inventory.Ready)
 	}, "dirty-pool-host", false},
 	{"pin of another configuration", func(w *world, _ *inventory.Server) { w.pin(1, "other-prod-macos-m2-00001") }, "dirty-pool-host", false},
+	{"Node of an adopted host", func(w *world, _ *inventory.Server) { w.node(1, legacy, inventory.Ready); w.released(1) }, "dirty-pool-host", false},
 	{"pinned when it was adopted", func(w *world, _ *inventory.Server) { w.pin(1, legacy) }, "dirty-pool-host", false},
 	{"marker of another server", func(w *world, _ *inventory.Server) {
 		m := w.marker("macos", "m2", 1)

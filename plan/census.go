@@ -207,7 +207,7 @@ func (c *census) missing(said map[string][]ledger.Evidence) []placed {
 		}
 		there[id] = true
 		about := c.subject(id, said[id])
-		if pin := c.stages[id]; pin.Stage.Final() && c.named(ledger.Pin, pin.Name, id).Owner == ledger.Us {
+		if pin := c.stages[id]; about.Listed == "" && pin.Stage.Final() && c.named(ledger.Pin, pin.Name, id).Owner == ledger.Us {
 			out = append(out, placed{server: inventory.Server{ID: id}, role: gone, name: pin.Name, why: ledger.Evidence{Source: ledger.Pin}, stage: pin.Stage})
 			return
 		}

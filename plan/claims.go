@@ -7,6 +7,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 // The codes that are raised here.
@@ -150,8 +151,12 @@ func (c *census) notFree(p placed) *Trouble {
 	if p.foreign {
 		return codeDirtyPoolHost.Trouble(fmt.Sprintf("its %s shows %s, a host of %s", p.why.Source, p.why.Name, p.why.By))
 	}
+	forget := "macfleet hosts forget-key " + p.against.Name
+	if p.against.Source == ledger.Node {
+		forget = "kubectl delete node " + p.against.Name
+	}
 	return codeDirtyPoolHost.Trouble(fmt.Sprintf("its %s shows the adopted host %s", p.against.Source, p.against.Name),
-		"if it was released on purpose: macfleet hosts forget-key "+p.against.Name+"; otherwise rename it in "+c.vendor.Console())
+		"if it was released on purpose: "+forget+"; otherwise rename it in "+c.vendor.Console())
 }
 
 // runs reports whether a server's host reports a macOS of the family. After an update, the image that the

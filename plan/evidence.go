@@ -21,9 +21,7 @@ func (c *census) evidence() map[string][]ledger.Evidence {
 	nodes, _ := c.snap.Nodes.Get()
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) }) {
 		if id := n.ServerID(); id != "" {
-			e := c.named(ledger.Node, n.Name, id)
-			e.Ended = latest[id] == Wiped || latest[id] == Released
-			add(id, e)
+			add(id, c.named(ledger.Node, n.Name, id)) // a release deletes it, so one that exists is newer
 		}
 	}
 	for _, p := range pins {
@@ -37,7 +35,7 @@ func (c *census) evidence() map[string][]ledger.Evidence {
 	}
 	for _, p := range byAge(c.snap.Remembered) {
 		e := c.named(ledger.Copy, p.Name, p.ServerID)
-		e.Ended, e.Unfinished = p.Stage.Final() || latest[p.ServerID].Final() || latest[p.ServerID] == Released, p.Unfinished
+		e.Ended, e.Unfinished = p.Stage.Final() || p.Stage == Released || latest[p.ServerID].Final() || latest[p.ServerID] == Released, p.Unfinished
 		add(p.ServerID, e)
 	}
 	for id, seen := range c.snap.Hosts {

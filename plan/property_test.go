@@ -60,7 +60,7 @@ func checkPlan(t *rapid.T, w *world, p *plan.Plan) {
 		}
 	}
 	for _, l := range p.Lost {
-		if l.ServerID != "" { // otherwise no source knows a server
+		if l.ServerID != "" && l.Fleet != "" { // no source knows a server, or it vanished while it was erased and holds no place
 			at, _ := w.placeOf(l.Name, l.ServerID)
 			count[at]++
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/ledger"
 )
 
 var (
@@ -125,7 +126,7 @@ func (c *census) enterStage(p *placed, pin Pin) {
 	case p.adopted: // a person wrote its host block
 	case pin.Stage == Wiped && marked: // it was claimed again since
 	case pin.Stage.Final() && p.server.Name != pin.Name: // it left under its pool name, or a person decided
-	case (p.role == orphan || p.role == stray) && (asked || pin.Stage.Final()):
+	case (p.role == orphan || p.role == stray) && (asked || pin.Stage.Final() && !p.foreign):
 		p.wasStray = p.role == stray
 		p.role, p.stage, p.placeless, p.asked = member, pin.Stage, nil, asked
 	case p.role == member:
@@ -175,6 +176,9 @@ func (c *computation) depart(g fleet.Group, p *placed) {
 	refused := p.refused
 	if !h.Asked && !h.Stage.Final() && c.sel.Departs != nil && !c.sel.Departs.Replace {
 		refused = cmp.Or(refused, c.keeps(h)) // the group has one too many, but a person named a server without a place
+	}
+	if c.pooled(p.server) && p.why.Source != ledger.Marker && !p.adopted { // a person may have erased it, and another may use it
+		refused = cmp.Or(refused, c.unsafe(h, "its server is called %s, as in the pool, and no marker shows a host of this configuration", p.server.Name))
 	}
 	if e := p.against; e != nil {
 		refused = cmp.Or(refused, c.unsafe(h, "its %s shows %s, a host of %s", e.Source, e.Name, e.By))

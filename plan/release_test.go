@@ -292,6 +292,21 @@ func TestServerVanishesWhileErased(t *testing.T) {
 	}
 }
 
+// TestAReleaseOfAnotherIsNotFinished: in one store of pins, the stage of another configuration's server is that one's to finish.
+func TestAReleaseOfAnotherIsNotFinished(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []plan.Stage{plan.Wiping, plan.Wiped} {
+		w := newWorld(1, 0, 0)
+		w.member("macos", "m2", 1)
+		w.outside(2, "other-prod-macos-m2-00002")
+		w.pinned(2, stage, "")
+		w.away(2, plan.CodeUnreachable)
+		if got := of(w.plan(t), 2); len(got) > 0 {
+			t.Errorf("%s: %q", stage, got)
+		}
+	}
+}
+
 // TestReleasedServersAreForgotten: the pin of a server that went back to the pool, or to another configuration, says
 // nothing any more. The one of a host that stays after all is an ordinary pin.
 func TestReleasedServersAreForgotten(t *testing.T) {

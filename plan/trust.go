@@ -162,7 +162,7 @@ func (c *census) trusts() *trusts {
 		t.pins[p.ServerID], t.named[p.Name] = &p, p.ServerID
 	}
 	for _, p := range c.snap.Remembered {
-		if have := t.pins[p.ServerID]; have != nil && have.Ends(p) {
+		if have := t.pins[p.ServerID]; p.Stage == Released || have != nil && have.Ends(p) {
 			continue
 		}
 		t.copies[p.ServerID] = append(t.copies[p.ServerID], Voucher{By: "the copy that this machine has from the cluster", Key: KeyNote(p.Key, Fingerprint(p.Key)), Lost: true})
@@ -183,12 +183,12 @@ func (t *trusts) of(p *placed) Trust {
 			break
 		}
 	}
-	if p.role == pool && t.released[p.server.ID] {
-		return out
-	}
 	node, isNode := t.nodeOf(p)
 	if isNode && node.HostKey != "" {
 		out.Vouchers = append(out.Vouchers, Voucher{By: "its Node's annotation", Key: node.HostKey, Lost: t.bound, Weak: !t.bound})
+	}
+	if p.role == pool && t.released[p.server.ID] {
+		return out
 	}
 	out.Vouchers = append(out.Vouchers, t.copies[p.server.ID]...)
 	out.Known = t.known(p)

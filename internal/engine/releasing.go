@@ -49,17 +49,21 @@ func (w *worker) stage(to plan.Stage, key string) error {
 	}
 	missing, other := false, false
 	err := w.engine.Pins.Update(func(all []plan.Pin) []plan.Pin {
-		all = slices.DeleteFunc(slices.Clone(all), func(p plan.Pin) bool { return p.ServerID == s.ID && p.Stage == plan.Released })
+		all = slices.Clone(all)
 		i := slices.IndexFunc(all, func(p plan.Pin) bool { return p.ServerID == s.ID })
 		// A run that lost its lock without knowing it must not stop or repeat the release of another.
-		other = to != plan.Wiped && i >= 0 && key != "" && all[i].Key != key
-		if missing = i < 0 && (key == "" || w.host.Seen.Pinned); missing || other {
+		none := i < 0 || all[i].Stage == plan.Released
+		other = to != plan.Wiped && !none && key != "" && all[i].Key != key
+		if missing = none && (key == "" || w.host.Seen.Pinned); missing || other {
 			return all
 		}
 		if i < 0 {
 			all, i = append(all, plan.Pin{ServerID: s.ID, Since: w.engine.Now().UTC()}), len(all)
 		}
 		was := all[i]
+		if key != "" && key != was.Key {
+			all[i].Accepted = ""
+		}
 		all[i].Name, all[i].Stage, all[i].Key = s.Name, to, cmp.Or(key, was.Key)
 		all[i] = all[i].Replaces(was)
 		return all

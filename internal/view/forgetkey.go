@@ -16,7 +16,8 @@ type KeyOffer struct {
 // Agrees reports whether the offered key is pinned already, and no other source contradicts it.
 func (o KeyOffer) Agrees() bool {
 	pin := o.Trust.Pin
-	return pin != nil && !o.Gone && pin.Key == o.Key && o.Trust.Disagrees(plan.Fingerprint(o.Key)) == ""
+	given := o.Pooled && pin != nil && !pin.Unfinished // it keeps its server from being claimed
+	return pin != nil && !o.Gone && !given && pin.Key == o.Key && o.Trust.Disagrees(plan.Fingerprint(o.Key)) == ""
 }
 
 // Deciding returns the fingerprint that a person compares: of the offered key or, where the server

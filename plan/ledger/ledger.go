@@ -169,7 +169,7 @@ func (r Row) contradicts(e Evidence) bool {
 	case Foreign:
 		return e.Owner == Us || e.Owner == Former
 	case Pool:
-		return e.Source == Pin
+		return e.Source == Pin || e.Source == Node
 	}
 	return false
 }

@@ -93,8 +93,8 @@ func TestJudge(t *testing.T) {
 		switch under := pooled.Judge(); {
 		case row.State == ledger.Stray && under.State != ledger.Pool, row.State != ledger.Stray && under.State != row.State:
 			wrong("a name of the pool ends nothing, and only a stray is free under it")
-		case under.State == ledger.Pool && (under.Against != nil) != slices.ContainsFunc(live, func(e ledger.Evidence) bool { return e.Source == ledger.Pin }):
-			wrong("a pin under a name without an owner keeps it from being claimed")
+		case under.State == ledger.Pool && (under.Against != nil) != slices.ContainsFunc(live, func(e ledger.Evidence) bool { return e.Source == ledger.Pin || e.Source == ledger.Node }):
+			wrong("a pin or Node under a name without an owner keeps it from being claimed")
 		}
 		without := s
 		without.Evidence = live

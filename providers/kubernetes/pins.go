@@ -154,7 +154,7 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 		}
 		after := change(slices.Clone(all))
 		slices.SortFunc(after, func(a, b plan.Pin) int {
-			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID))
+			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID), b.Since.Compare(a.Since))
 		})
 		if last = p.write(before, after, version); last == nil {
 			// This machine's own are the cluster's now: one that the cluster forgets later must
@@ -196,7 +196,8 @@ func (p *Pins) withOwn(pins []plan.Pin) ([]plan.Pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(pins, without(own, pins)...), nil
+	live, _ := plan.WithoutReleased(own) // another machine may have claimed the server since
+	return append(pins, without(live, pins)...), nil
 }
 
 // replace puts pins into a store in place of those that it has; nil: there is no store.
