@@ -57,7 +57,8 @@ TESTFLAGS ?= -count=1 $(CACHEDFLAGS)
 TESTRUN = $(GO) run ./internal/testrun
 
 # A package takes at most four minutes, and a test that hangs ends by the deadline of its wait. The
-# limit is longer, as machines may be shared: the engine took ten next to fourteen busy processes. With TESTRUN_CPU=FILE the CPU seconds of each package are noted there.
+# limit is longer, as machines may be shared: the engine took more than nine next to fourteen busy
+# processes. With TESTRUN_CPU=FILE the CPU seconds of each package are noted there.
 TIMEOUT ?= 20m
 test:
 	$(if $(TESTRUN_CPU),$(GO) build -o bin/testrun ./internal/testrun)

@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +82,7 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 		return err
 	}
 	after := change(slices.Clone(before))
-	slices.SortFunc(after, func(a, b plan.Pin) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID), b.Since.Compare(a.Since))
-	})
+	slices.SortFunc(after, plan.InStore)
 	if slices.Equal(before, after) {
 		return nil
 	}
@@ -126,8 +123,8 @@ func pinLine(p plan.Pin) (string, error) {
 		line += " " + acceptedField + url.QueryEscape(p.Accepted)
 	}
 	back, err := parsePin(line)
-	if err == nil && (back.Unfinished != p.Unfinished || back.Name != p.Name || back.ServerID != p.ServerID || back.Key != p.Key ||
-		back.Serial != p.Serial || back.Stage != p.Stage || back.Pooled != p.Pooled || back.Earlier != p.Earlier || back.Accepted != p.Accepted) {
+	back.Since = p.Since // which is written in whole seconds
+	if err == nil && back != p {
 		err = errors.New("it would be parsed as another one")
 	}
 	if err != nil {

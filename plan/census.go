@@ -58,13 +58,6 @@ func inOrder(a, b placed) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
 }
 
-// byAge returns pins, latest last.
-func byAge(pins []Pin) []Pin {
-	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Stage, b.Stage))
-	})
-}
-
 // Healthy is a member whose Node was Ready when the plan was made.
 type Healthy struct {
 	ServerID   string
@@ -118,7 +111,7 @@ type census struct {
 	servers []placed                  // by the name they should have
 	members map[fleet.Place][]*placed // by fleet and group
 	gone    []placed                  // by name: members that are not in the inventory
-	known   int                       // servers that a marker, a pin or a Node shows as members, missing ones included
+	known   int                       // servers of the inventory that more than their name or a host block shows as members
 	stages  map[string]Pin            // by server id: the pins of servers on their way out
 }
 
@@ -127,17 +120,14 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	said := c.evidence()
 	c.servers = c.placeAll(said)
 	for i := range c.servers {
-		if p := &c.servers[i]; p.role == member && !p.leavesAnyway() {
+		p := &c.servers[i]
+		c.known += ones(p.believed())
+		if p.role == member && !p.leavesAnyway() {
 			at := groupOf(p.place)
 			c.members[at] = append(c.members[at], p)
 		}
 	}
 	c.gone = c.missing(said)
-	for _, some := range [][]placed{c.servers, c.gone} {
-		for i := range some {
-			c.known += ones(some[i].believed())
-		}
-	}
 	return c
 }
 
@@ -185,7 +175,7 @@ func (c *census) pooled(s inventory.Server) bool {
 
 // believed reports whether more than its name at the provider or a host block shows that a server is a member.
 func (p *placed) believed() bool {
-	return p.role != orphan && !p.foreign && (p.why.Source == ledger.Marker || p.why.Source == ledger.Pin || p.why.Source == ledger.Node || p.why.Source == ledger.Copy)
+	return p.why.Placed && p.why.Source != ledger.Name
 }
 
 // mayHold reports whether a stray was adopted once and its marker could not be read.

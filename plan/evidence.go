@@ -18,6 +18,7 @@ func (c *census) evidence() map[string][]ledger.Evidence {
 	for _, p := range slices.Concat(c.snap.Released, pins) {
 		latest[p.ServerID] = p.Stage
 	}
+	ended := func(p Pin) bool { return p.Stage.ends() || latest[p.ServerID].ends() }
 	nodes, _ := c.snap.Nodes.Get()
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) }) {
 		if id := n.ServerID(); id != "" {
@@ -27,15 +28,15 @@ func (c *census) evidence() map[string][]ledger.Evidence {
 	for _, p := range pins {
 		e := c.named(ledger.Pin, p.Name, p.ServerID)
 		// Another run may have won the claim that pinned it, or have claimed it after its release.
-		e.Ended, e.Unfinished = p.Stage.Final() || latest[p.ServerID].Final(), p.Unfinished
-		if e.Owner == ledger.Nobody {
+		e.Ended, e.Unfinished = ended(p), p.Unfinished
+		if e.Owner == ledger.NoOwner {
 			e.Ended = e.Ended || p.Stage == Leaving // a person asked to release it
 		}
 		add(p.ServerID, e)
 	}
 	for _, p := range byAge(c.snap.Remembered) {
 		e := c.named(ledger.Copy, p.Name, p.ServerID)
-		e.Ended, e.Unfinished = p.Stage.Final() || p.Stage == Released || latest[p.ServerID].Final() || latest[p.ServerID] == Released, p.Unfinished
+		e.Ended, e.Unfinished = ended(p), p.Unfinished
 		add(p.ServerID, e)
 	}
 	for id, seen := range c.snap.Hosts {

@@ -18,6 +18,28 @@ type KeyHolder struct {
 	Node   *inventory.Node // records its key; nil: it has none
 }
 
+// Accept returns the pins after a person accepted a key of the host. It ends every key that was known of it, so that the copies on other
+// machines agree. Of a host that is gone only the pins are removed. It is pure.
+func (h KeyHolder) Accept(pins []Pin, key Pin) []Pin {
+	key.ServerID, key.Name = h.Server.ID, h.Name
+	var out []Pin
+	for _, p := range pins {
+		switch {
+		case !h.Gone && p.ServerID == h.Server.ID:
+			key = key.Replaces(p)
+		case p.Name != h.Name, p.Stage == Released: // an adopted server may have had that name before
+			out = append(out, p)
+		}
+	}
+	if h.Gone {
+		return out
+	}
+	for _, v := range h.Trust.Vouchers { // last, so that none is cut off
+		key = key.After(v.Fingerprint())
+	}
+	return append(out, key)
+}
+
 // HolderOf returns the host that a person means, by any name that Find takes, or by that of a pin. It is pure.
 func HolderOf(cfg *fleet.Config, snap Snapshot, name string) (KeyHolder, error) {
 	p, err := find(cfg, snap, name)

@@ -32,7 +32,7 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 			names, forget = append(names, p.name), cmp.Or(forget, p.forget())
 		}
 	}
-	if len(names) == 0 || len(names) < c.known {
+	if len(names) == 0 || c.known > 0 {
 		return nil
 	}
 	where := ""

@@ -65,6 +65,21 @@ func TestOrdersProperty(t *testing.T) {
 	})
 }
 
+// TestOrderDespiteAForeignServer: a server with a pool name that another configuration uses never becomes free, so one is ordered.
+func TestOrderDespiteAForeignServer(t *testing.T) {
+	t.Parallel()
+	cfg := &fleet.Config{Owner: fleet.Owner{Name: "acme", Environment: "prod"}, Scaleway: fleet.Scaleway{Zones: []string{"fr-par-1"}, PoolPrefix: "acme-pool-", AllowOrder: true},
+		Fleets: []fleet.Fleet{{Name: "f", OS: "Tahoe", Groups: []fleet.Group{{Name: "m2", Type: "M2-L", Replicas: 1}}}}}
+	s := inventory.Server{ID: "00001-0", Name: "acme-pool-01", Type: "M2-L", Zone: "fr-par-1", OSFamily: "Tahoe", Status: "ready", Delivered: true}
+	snap := Snapshot{Servers: []inventory.Server{s}, Nodes: inventory.Present([]inventory.Node{{Name: "beta-prod-f-m2-00001", ProviderID: s.ProviderID()}}), Hosts: map[string]HostSeen{},
+		Catalogue: &inventory.Catalogue{Offers: []inventory.Offer{{Type: "M2-L", Zone: "fr-par-1", Stock: inventory.LowStock}},
+			Systems: []inventory.System{{ID: "a", Name: "macos-tahoe", Family: "Tahoe", Zone: "fr-par-1", Types: []string{"M2-L"}}}}}
+	p := Compute(cfg, func(fleet.Host) []Step { return nil }, snap, Selection{})
+	if len(p.Purchases()) != 1 || len(p.Rejected) != 1 || p.Rejected[0].Code != codeDirtyPoolHost {
+		t.Errorf("orders %+v, rejected %+v", p.Purchases(), p.Rejected)
+	}
+}
+
 // TestMarkerGuardsTheErase: each rule that reads a marker before a server is erased holds by itself, although MarkerForbids refuses
 // such a host first.
 func TestMarkerGuardsTheErase(t *testing.T) {

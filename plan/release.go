@@ -25,43 +25,6 @@ var (
 		"run macfleet apply again when the provider answers")
 )
 
-// Stage is how far a server is on its way out of its group. It is stored with the pin of its host's key, which
-// outlives the host's disk.
-type Stage string
-
-// The stages. A run stores each before it does what the stage allows.
-const (
-	Stays    Stage = ""         // it is a member
-	Replaced Stage = "replaced" // a person wants another server in its place; it leaves when that one is Ready
-	Leaving  Stage = "leaving"  // a run started to release it; nothing on it is wiped yet
-	Wiping   Stage = "wiping"   // its reinstall is requested; from here on every run finishes the release
-	Wiped    Stage = "wiped"    // it was reinstalled, and the pin has its new key
-	// Released is that of a server that is back in the pool. Its pin says nothing of its key: it ends what older sources say.
-	Released Stage = "released"
-)
-
-// Stages are the stages of a server on its way out, in their order.
-func Stages() []Stage { return []Stage{Replaced, Leaving, Wiping, Wiped} }
-
-// Known reports whether a stage is one that a stored pin can have.
-func (s Stage) Known() bool { return s == Stays || s == Released || slices.Contains(Stages(), s) }
-
-// WithoutReleased separates the pins of servers that are back in the pool from the others.
-func WithoutReleased(all []Pin) (pins, released []Pin) {
-	for _, p := range all {
-		if p.Stage == Released {
-			released = append(released, p)
-		} else {
-			pins = append(pins, p)
-		}
-	}
-	return pins, released
-}
-
-// Final reports whether the release must be finished whatever the configuration says: the disk is, or is
-// about to be, empty.
-func (s Stage) Final() bool { return s == Wiping || s == Wiped }
-
 // Keep returns a pin without its stage if its server stays after all, under the name that its host has in the plan: the name in
 // the pin of an unfinished release decides nothing, and must not decide once the stage is gone.
 func (p *Plan) Keep(pin Pin) Pin {
@@ -76,25 +39,6 @@ type Reset struct {
 	SystemID string `json:"system_id,omitempty"` // the operating system to install; empty: it is installed
 	System   string `json:"system,omitempty"`    // its name, for example macos-tahoe-26.6.1
 	Pool     string `json:"pool"`                // the server's name in the pool
-}
-
-// stages returns the stages of servers by their ids, from the latest pin of each.
-func (snap Snapshot) stages() map[string]Pin {
-	out := make(map[string]Pin)
-	for _, p := range byAge(snap.Pins) {
-		if p.Stage != Stays {
-			out[p.ServerID] = p
-		} else {
-			delete(out, p.ServerID)
-		}
-	}
-	for id, stage := range snap.Asked {
-		if pin, stored := out[id]; !stored || pin.Stage == Replaced {
-			pin.ServerID, pin.Stage = id, stage
-			out[id] = pin
-		}
-	}
-	return out
 }
 
 // leaving returns the ids of the servers that leave their groups: those whose release is final or that are

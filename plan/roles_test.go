@@ -127,6 +127,11 @@ func TestKnownByPins(t *testing.T) {
 		}
 		expect(t, name, tc.want, got)
 	}
+	w := newWorld(0, 0, 0)
+	w.snap.Remembered = []plan.Pin{{ServerID: serverID(1), Name: first}}
+	if lost := w.plan(t).Lost; len(lost) > 0 {
+		t.Errorf("a copy by itself, whose server another machine may have forgotten: %+v", lost)
+	}
 }
 
 // TestTwoLostServersOfOneName: they are listed in one order, however often the plan is made.

@@ -235,6 +235,32 @@ func TestPinEnds(t *testing.T) {
 	}
 }
 
+// TestAccept: a key that a person accepts ends all that was known, however much that is, and nothing of another server.
+func TestAccept(t *testing.T) {
+	t.Parallel()
+	here := func(k int) plan.Pin { return plan.Pin{ServerID: "a", Name: "mac-1", Key: key(k), Since: noon} }
+	old := here(0)
+	for k := range 9 {
+		next := here(k + 1)
+		old = next.Replaces(old)
+	}
+	was, other := plan.Pin{ServerID: "b", Name: "mac-1", Key: key(50), Stage: plan.Released}, plan.Pin{ServerID: "c", Name: "mac-1", Key: key(51)}
+	h := plan.KeyHolder{Name: "mac-1", Server: inventory.Server{ID: "a"}, Trust: plan.Trust{Vouchers: []plan.Voucher{{By: "a copy", Key: note(40)}}}}
+	got := h.Accept([]plan.Pin{was, old, other}, plan.Pin{Key: key(30)})
+	if len(got) != 2 || got[0] != was || got[1].ServerID != "a" || got[1].Name != "mac-1" || got[1].Key != key(30) {
+		t.Fatalf("pins %+v", got)
+	}
+	for _, k := range []int{9, 8, 40} {
+		if !got[1].Ends(here(k)) {
+			t.Errorf("a copy of key %d still counts", k)
+		}
+	}
+	h.Gone = true
+	if got := h.Accept([]plan.Pin{was, old, other}, plan.Pin{}); len(got) != 1 || got[0] != was {
+		t.Errorf("it is gone: %+v", got)
+	}
+}
+
 // released notes that a server's release was finished.
 func (w *world) released(n int) {
 	w.snap.Released = append(w.snap.Released, plan.Pin{ServerID: serverID(n), Name: "acme-was", Key: key(9), Stage: plan.Released})

@@ -93,20 +93,7 @@ func (s *session) accept(ctx context.Context, all []view.KeyOffer) error {
 	now := time.Now().UTC()
 	err := s.engine.Pins.Update(func(pins []plan.Pin) []plan.Pin {
 		for _, o := range all {
-			fresh := plan.Pin{ServerID: o.Server.ID, Name: o.Name, Key: o.Key, Since: now, Unfinished: o.Unfinished(), Accepted: caller() + " " + now.Format(time.DateOnly)}
-			pins = slices.DeleteFunc(pins, func(p plan.Pin) bool {
-				if old := !o.Gone && p.ServerID == o.Server.ID; old {
-					fresh = fresh.Replaces(p)
-					return true
-				}
-				return p.Name == o.Name && p.Stage != plan.Released
-			})
-			for _, v := range o.Trust.Vouchers { // the copies on other machines may be as old
-				fresh = fresh.After(v.Fingerprint())
-			}
-			if !o.Gone {
-				pins = append(pins, fresh)
-			}
+			pins = o.Accept(pins, plan.Pin{Key: o.Key, Since: now, Unfinished: o.Unfinished(), Accepted: caller() + " " + now.Format(time.DateOnly)})
 		}
 		return pins
 	})

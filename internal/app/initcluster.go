@@ -131,7 +131,7 @@ func (s *session) sayPrepared(ctx context.Context, p kubernetes.PrepareOptions) 
 	s.env.outText().Preparation(mapped(all, func(o inventory.Object) view.Prepared {
 		return view.Prepared{Object: o, For: s.kubernetes.Purpose(o)}
 	}))
-	if !s.kubernetes.BindsAgents(all) {
+	if !s.kubernetes.ServesPolicies(all) {
 		s.env.outText().AgentsUnbound()
 	}
 	return len(slices.DeleteFunc(all, func(o inventory.Object) bool {

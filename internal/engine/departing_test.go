@@ -82,6 +82,73 @@ func TestReplaceJoinsFirst(t *testing.T) {
 	})
 }
 
+// TestKeysThatAReleaseEnds: the note of a release, and the pin of the next claim, say which keys the server had before, so that copies on other
+// machines agree. That a person accepted the first one says nothing of the others.
+func TestKeysThatAReleaseEnds(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+		pinOf := func() (out plan.Pin) {
+			all, err := w.Engine().Pins.All()
+			must(t, err)
+			for _, p := range all {
+				if p.ServerID == w.Machines[0].Server.ID {
+					out = p
+				}
+			}
+			return out
+		}
+		must(t, w.Engine().Pins.Update(func(all []plan.Pin) []plan.Pin {
+			for i := range all {
+				all[i].Accepted = "ops@build 2026-01-01"
+			}
+			return all
+		}))
+		member := pinOf()
+		w.engine.Selection.Departs = &plan.Departure{Name: member.Name, Replace: true}
+		_ = apply(t, w.engine)
+		note := pinOf()
+		e := w.next("claims", 9)
+		e.Config.Fleets[0].Groups[0].Replicas = 3
+		converges(t, e)
+		again := pinOf()
+		if note.Stage != plan.Released || note.Accepted != "" || !again.Ends(member) || !again.Ends(note) || again.Stage != plan.Stays || again.Key == member.Key {
+			t.Errorf("member %+v, note %+v, claimed %+v", member, note, again)
+		}
+	})
+}
+
+// TestReleasedMeanwhile: a run that lost its lock finds the note of a release that another one finished. It stops, and the note stays.
+func TestReleasedMeanwhile(t *testing.T) {
+	t.Parallel()
+	twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
+		w.engine.Selection.Departs = &plan.Departure{Name: names[0], Replace: true}
+		_ = apply(t, w.engine)
+		e := w.next("late", 9)
+		e.Config.Fleets[0].Groups[0].Replicas = 1
+		p := planned(t, e)
+		var leaves plan.Host
+		for _, h := range p.Hosts {
+			if h.Leaves {
+				leaves = h
+			}
+		}
+		must(t, e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+			for i := range all {
+				if all[i].ServerID == leaves.Server.ID {
+					all[i].Stage = plan.Released
+				}
+			}
+			return all
+		}))
+		r, err := applying(t, t.Context(), e, p)
+		pins, perr := e.Pins.All()
+		kept := slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.ServerID == leaves.Server.ID && p.Stage == plan.Released })
+		if perr != nil || !kept || err == nil && len(r.Failures) == 0 {
+			t.Errorf("%v, %v: failures %+v, stored %+v", err, perr, r.Failures, pins)
+		}
+	})
+}
+
 // TestReplaceIsContinued: a run that is killed at any event of the replacement is continued by plain runs.
 func TestReplaceIsContinued(t *testing.T) {
 	t.Parallel()

@@ -336,8 +336,7 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 		snap.Pins, snap.Released = plan.WithoutReleased(all)
 		if r, ok := e.Pins.(Recalling); ok && err == nil {
 			c := r.Recall()
-			snap.Remembered, _ = plan.WithoutReleased(c.Remembered) // the note of a release that is lost shows no member
-			snap.PinsLost, snap.PinsUnread = c.Lost, c.Unread
+			snap.Remembered, snap.PinsLost, snap.PinsUnread = c.Remembered, c.Lost, c.Unread
 		}
 		return err
 	})

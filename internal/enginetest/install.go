@@ -20,7 +20,7 @@ func (m *Machine) erase() {
 	m.State, m.Root, m.granted = make(map[string]string), false, ""
 	m.pending, m.artifacts = make(map[plan.StepID]bool), make(map[string]bool)
 	m.marker, m.claim, m.entered, m.Refusals = "", nil, plan.Run{}, nil
-	m.key = fmt.Sprintf("ssh-ed25519 %s-%d", m.Server.ID, m.installs)
+	m.key = keyOf(fmt.Sprintf("%s-%d", m.Server.ID, m.installs))
 	m.node, m.process, m.token = "", "", ""
 	m.Agent = Agent{}
 }

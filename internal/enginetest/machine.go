@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -130,7 +131,12 @@ func (m *Machine) lost(err error) error {
 }
 
 // fingerprint is that of the machine's key, which is not a real SSH key.
-func (m *Machine) fingerprint() string { return "SHA256:" + strings.TrimPrefix(m.key, "ssh-ed25519 ") }
+func (m *Machine) fingerprint() string { return plan.Fingerprint(m.key) }
+
+// keyOf is a host key, another for each text.
+func keyOf(text string) string {
+	return "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte(text))
+}
 
 // lines connects to machines.
 type lines struct{ world *World }

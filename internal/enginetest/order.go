@@ -19,7 +19,7 @@ func (w *World) rent(name, status string) *Machine {
 	id := fmt.Sprintf("%05x-0000", i)
 	m := &Machine{Server: inventory.Server{ID: id, Name: name, Type: "M2-L", Zone: "fr-par-1",
 		Address: fmt.Sprintf("192.0.2.%d", i), OSFamily: "Tahoe", Status: status, Delivered: status == "ready"},
-		State: make(map[string]string), pending: make(map[plan.StepID]bool), artifacts: make(map[string]bool), key: "ssh-ed25519 " + id, Serial: "C" + id}
+		State: make(map[string]string), pending: make(map[plan.StepID]bool), artifacts: make(map[string]bool), key: keyOf(id), Serial: "C" + id}
 	w.Machines = append(w.Machines, m)
 	return m
 }

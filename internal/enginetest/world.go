@@ -447,7 +447,7 @@ func (w *World) IsPinned(m *Machine) bool {
 }
 
 // Reinstall gives a machine a new host key.
-func (w *World) Reinstall(m *Machine) { w.Change(func() { m.key += "-again" }) }
+func (w *World) Reinstall(m *Machine) { w.Change(func() { m.key = keyOf(m.key + "-again") }) }
 
 // Update replaces the pins.
 func (p pins) Update(change func([]plan.Pin) []plan.Pin) error {

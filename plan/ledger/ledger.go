@@ -12,7 +12,7 @@ type Source int
 
 // The sources, strongest first. A Node and an identity are the cluster's; a name is the provider's, and anyone may write it.
 const (
-	None Source = iota
+	_ Source = iota // no source
 	Marker
 	Pin
 	Node
@@ -32,7 +32,7 @@ type Owner int
 
 // The owners.
 const (
-	Nobody  Owner = iota // the source gives a name outside the naming grammar, which says nothing of an owner
+	NoOwner Owner = iota // the source gives a name outside the naming grammar, which says nothing of an owner
 	Us                   // this configuration and environment
 	Former               // this configuration under the name that it had before
 	Another              // another configuration or environment
@@ -123,7 +123,7 @@ func (s Subject) verdict(all []Evidence) Row {
 	if s.Elsewhere {
 		return Row{State: Foreign, Why: Evidence{Source: Block}}
 	}
-	if m, is := first(func(e Evidence) bool { return e.Source == Marker && e.Owner != Nobody }); is {
+	if m, is := first(func(e Evidence) bool { return e.Source == Marker }); is {
 		if m.Owner == Us || m.Owner == Former {
 			return s.orphan(m)
 		}
@@ -135,11 +135,10 @@ func (s Subject) verdict(all []Evidence) Row {
 	if e, is := first(func(e Evidence) bool { return e.Owner == Another }); is {
 		return Row{State: Foreign, Why: e}
 	}
-	adopted := slices.ContainsFunc(all, func(e Evidence) bool { return e.Source == Pin && e.Owner == Nobody && !e.Ended })
 	if s.Pooled {
-		return Row{State: Pool, Adopted: adopted}
+		return Row{State: Pool}
 	}
-	return Row{State: Stray, Adopted: adopted}
+	return Row{State: Stray, Adopted: slices.ContainsFunc(all, func(e Evidence) bool { return e.Source == Pin && !e.Ended })}
 }
 
 // orphan is the row of a member without a place. The name at the provider is given as the source where it says the same, because all can

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +79,8 @@ func (p *Pins) remember(pins []plan.Pin, lost *inventory.Object) error {
 		if err != nil {
 			return err
 		}
-		found.Remembered = notEnded(cached, pins)
+		live, _ := plan.WithoutReleased(cached) // the note of a release shows no member, also if the cluster has lost it
+		found.Remembered = notEnded(live, pins)
 		if lost == nil {
 			if err := replace(cache, slices.Concat(pins, found.Remembered)); err != nil {
 				return err
@@ -153,9 +153,7 @@ func (p *Pins) Update(change func([]plan.Pin) []plan.Pin) error {
 			return err
 		}
 		after := change(slices.Clone(all))
-		slices.SortFunc(after, func(a, b plan.Pin) int {
-			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ServerID, b.ServerID), b.Since.Compare(a.Since))
-		})
+		slices.SortFunc(after, plan.InStore)
 		if last = p.write(before, after, version); last == nil {
 			// This machine's own are the cluster's now: one that the cluster forgets later must
 			// not come back from here.

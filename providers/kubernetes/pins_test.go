@@ -46,7 +46,9 @@ func TestPins(t *testing.T) {
 		c.addNamespace(t)
 		dir := t.TempDir()
 		own, cache := hosts.KnownHosts{Path: filepath.Join(dir, "own")}, hosts.KnownHosts{Path: filepath.Join(dir, "cache")}
-		must(t, own.Update(add(pin(1), pin(2))))
+		note := pin(4) // another machine may have claimed its server since
+		note.Stage = plan.Released
+		must(t, own.Update(add(pin(1), pin(2), note)))
 		store := c.client(t, c.options(t)).Pins(t.Context(), kubernetes.PinOptions{Own: own, Cache: cache})
 		holds(t, store, pin(1), pin(2))
 		if _, err := c.admin.CoreV1().ConfigMaps(ns(t)).Get(t.Context(), "macfleet-host-keys", metav1.GetOptions{}); err == nil {
@@ -104,6 +106,17 @@ func TestPinsReplacedElsewhere(t *testing.T) {
 		_, err := here.All()
 		must(t, err)
 		is(t, len(here.Recall().Remembered), 0)
+		released := pin(1)
+		released.Stage = plan.Released
+		put(released)
+		must(t, there.Update(func([]plan.Pin) []plan.Pin { return nil }))
+		_, err = here.All()
+		must(t, err)
+		for _, p := range here.Recall().Remembered {
+			if p.ServerID == released.ServerID {
+				t.Errorf("the lost note of a release counts as a pin: %+v", p)
+			}
+		}
 	})
 }
 

@@ -33,9 +33,9 @@ func (c *Client) policy() []desired {
 	}
 }
 
-// BindsAgents reports whether what Prepare read binds each agent to its own host: a
+// ServesPolicies reports whether what Prepare read binds each agent to its own host: a
 // server before Kubernetes 1.30 serves no such policies.
-func (c *Client) BindsAgents(all []inventory.Object) bool {
+func (c *Client) ServesPolicies(all []inventory.Object) bool {
 	return slices.ContainsFunc(all, func(o inventory.Object) bool {
 		return o.Kind == "ValidatingAdmissionPolicy" && o.State != inventory.ObjectUnserved
 	})

@@ -210,11 +210,11 @@ func TestPolicyLost(t *testing.T) {
 				t.Errorf("%s: %+v", how, o)
 			}
 		}
-		if len(lost) != 2 || client.BindsAgents(lost) != (how == "deleted") {
-			t.Errorf("%s: lost %v, bound %t", how, lost, client.BindsAgents(lost))
+		if len(lost) != 2 || client.ServesPolicies(lost) != (how == "deleted") {
+			t.Errorf("%s: lost %v, bound %t", how, lost, client.ServesPolicies(lost))
 		}
 		after := prepare()
-		if left := wrong(after); len(left) != 0 || client.BindsAgents(after) != (how == "deleted") || how == "not served" && len(after) != len(before)-2 {
+		if left := wrong(after); len(left) != 0 || client.ServesPolicies(after) != (how == "deleted") || how == "not served" && len(after) != len(before)-2 {
 			t.Errorf("%s, prepared again: left %v of %d", how, left, len(after))
 		}
 	}
