@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 // AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner. What
@@ -13,9 +14,9 @@ type AgentKeeper interface {
 	Step
 	// Agent returns the agent that the host should be; ok is false if it should be none.
 	Agent() (spec AgentSpec, ok bool)
-	// Entry returns where the host's agent is registered, and the id of its entry there, by what was read on the host; ok is
+	// Entry returns the id of the host's entry, and the scope where it is registered, by what was read on the host; ok is
 	// false if it is not registered. The scope may differ from the specification's.
-	Entry(Facts) (scope, id string, ok bool)
+	Entry(Facts) (said lists.Said, ok bool)
 	// Job returns the label of the job that macfleet made for the host's agent; empty: it made none. It is no other system's.
 	Job(Facts) string
 	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a

@@ -7,11 +7,14 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 var (
 	codeRunnerLeftOver = NewCode("runner-left-over", Notice, "a CI service lists an offline agent whose host is gone")
-	codeAgentUnknown   = NewCode("agent-unknown", NotDrift, "the CI service cannot be read, so it is unknown whether a job runs on a host that leaves",
+	codeListChurned    = NewCode("list-churned", NotDrift, "the list of a CI service changed each time it was read and lacks the host's agent, which shows nothing",
+		"run the command again")
+	codeAgentUnknown = NewCode("agent-unknown", NotDrift, "the CI service cannot be read, so it is unknown whether a job runs on a host that leaves",
 		"check the service, then run macfleet apply again")
 )
 
@@ -41,7 +44,8 @@ func (c *computation) enterService(h *Host) {
 	}
 	h.servers, h.taken = c.names(), c.snap.Taken
 	spec, wanted := k.Agent()
-	scope, id, registered := k.Entry(h.Seen.Facts)
+	entry, registered := c.agentsSaid.of(h.Server.ID, func() (lists.Said, bool) { return k.Entry(h.Seen.Facts) })
+	scope, id := entry.Realm, entry.ID
 	if wanted {
 		scope = spec.Scope
 	}
@@ -53,6 +57,14 @@ func (c *computation) enterService(h *Host) {
 		return
 	}
 	h.Service = service.of(id, h.Name)
+	if len(h.Service.Agents) == 0 && service.Churned && service.Trouble == nil {
+		why := codeListChurned.Trouble("agents came and went each time the list was read, and it lacks those of some hosts")
+		if !service.told {
+			service.told = true
+			c.plan.Services = append(c.plan.Services, SilentService{scope, *why})
+		}
+		h.Service = &ServiceSeen{Trouble: why}
+	}
 	m, _ := h.Seen.Marker.Get()
 	if f := m.Fence; f != nil && !(c.snap.Lock != nil && c.snap.Lock.Alive && c.snap.Lock.Run.ID == f.Run) {
 		h.fence = f
@@ -72,6 +84,7 @@ func (c *computation) enterService(h *Host) {
 // indexed is a CI service with its agents by id, and by name in lower case: services ignore the case of names.
 type indexed struct {
 	ServiceSeen
+	told   bool // the plan says that it churned
 	byID   map[string]inventory.Agent
 	byName map[string][]inventory.Agent
 }
@@ -85,7 +98,7 @@ func (c *computation) service(scope string) (*indexed, bool) {
 	if !known {
 		return nil, false
 	}
-	s := &indexed{seen, make(map[string]inventory.Agent, len(seen.Agents)), make(map[string][]inventory.Agent, len(seen.Agents))}
+	s := &indexed{seen, false, make(map[string]inventory.Agent, len(seen.Agents)), make(map[string][]inventory.Agent, len(seen.Agents))}
 	for _, a := range seen.Agents {
 		name := strings.ToLower(a.Name)
 		s.byID[a.ID], s.byName[name] = a, append(s.byName[name], a)
@@ -161,7 +174,7 @@ func (c *computation) agentsLeft() {
 			continue
 		}
 		for _, a := range service.Agents {
-			if _, ours := c.cfg.Parse(a.Name); !ours || a.Online || a.Busy || spoken[a.Name] || c.names()[a.Name] {
+			if _, ours := c.cfg.Parse(a.Name); !ours || a.Online || a.Busy || spoken[a.Name] || c.names()[a.Name] || !c.leftOver(scope+" lists the offline agent "+a.Name, a.Name) {
 				continue
 			}
 			c.plan.Actions = append(c.plan.Actions, Action{Kind: ForgetAgent, Host: a.Name, Was: a.Name, Origin: drifted,

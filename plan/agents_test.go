@@ -9,6 +9,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 const scope = "https://ci.acme.dev/acme"
@@ -43,9 +44,9 @@ func (a agentStep) Agent() (plan.AgentSpec, bool) {
 	return plan.AgentSpec{Scope: scope, Name: a.name}, a.wants
 }
 
-func (agentStep) Entry(f plan.Facts) (string, string, bool) {
+func (agentStep) Entry(f plan.Facts) (lists.Said, bool) {
 	seen, _ := f.Get("agent.get").Get()
-	return scope, seen.Stdout, seen.Stdout != ""
+	return lists.Said{ID: seen.Stdout, Realm: scope}, seen.Stdout != ""
 }
 
 func (a agentStep) Diff(v plan.View) plan.Finding {
@@ -55,7 +56,8 @@ func (a agentStep) Diff(v plan.View) plan.Finding {
 
 func (a agentStep) Leave(v plan.View) plan.Finding {
 	var f plan.Finding
-	if _, id, ok := a.Entry(v.Facts); ok {
+	if said, ok := a.Entry(v.Facts); ok {
+		id := said.ID
 		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plan.CodeFirstSetup, Text: "leaves"}, Fields: []plan.Field{{Name: "agent", Before: id}},
 			Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: scope, Agent: inventory.Agent{ID: id}}}}
 	}
@@ -94,15 +96,16 @@ func TestAgentsLeft(t *testing.T) {
 		change func(*agents)
 		want   int
 	}{
-		"offline":               {func(*agents) {}, 1},
-		"online":                {func(a *agents) { a.snap.Services[scope].Agents[0].Online = true }, 0},
-		"busy":                  {func(a *agents) { a.snap.Services[scope].Agents[0].Busy = true }, 0},
-		"another owner's":       {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
-		"by hand":               {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "mini-7" }, 0},
-		"a server has the name": {func(a *agents) { a.server(9, gone.Name) }, 0},
-		"a host is silent":      {func(a *agents) { a.away(1, plan.CodeUnreachable) }, 0},
-		"narrowed":              {func(a *agents) { a.sel.On = only("fleet=macos") }, 0},
-		"read-only":             {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
+		"offline":                {func(*agents) {}, 1},
+		"online":                 {func(a *agents) { a.snap.Services[scope].Agents[0].Online = true }, 0},
+		"busy":                   {func(a *agents) { a.snap.Services[scope].Agents[0].Busy = true }, 0},
+		"another owner's":        {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
+		"no server had the name": {func(a *agents) { a.snap.Released = nil }, 0},
+		"by hand":                {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "mini-7" }, 0},
+		"a server has the name":  {func(a *agents) { a.server(9, gone.Name) }, 0},
+		"a host is silent":       {func(a *agents) { a.away(1, plan.CodeUnreachable) }, 0},
+		"narrowed":               {func(a *agents) { a.sel.On = only("fleet=macos") }, 0},
+		"read-only":              {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
 		"unread": {func(a *agents) {
 			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer"), AgentService: a.snap.Services[scope].AgentService}
 		}, 0},
@@ -112,6 +115,7 @@ func TestAgentsLeft(t *testing.T) {
 			a := newAgents(newWorld(1, 0, 0))
 			a.member("macos", "m2", 1)
 			a.lists(gone)
+			a.snap.Released = []plan.Pin{{ServerID: "fffff", Name: gone.Name, Stage: plan.Released}}
 			tc.change(a)
 			var got []plan.Action
 			for _, action := range a.plan(t).Actions {

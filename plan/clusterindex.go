@@ -113,13 +113,19 @@ func within[Value, Whole any](whole inventory.Seen[Whole], v Value, found bool) 
 	return inventory.Absent[Value]()
 }
 
+// specified is the desired state of a server in a group.
+func (c *census) specified(g fleet.Group, p *placed) fleet.Host {
+	out := fleet.Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, User: c.cfg.SSH.User, Spec: c.spec(p.name, p.server.ID, g), Tailnet: c.cfg.Tailnet}
+	if k := c.cfg.Kubernetes; k != nil {
+		out.LabelPrefix = k.LabelPrefix
+	}
+	return out
+}
+
 // host returns what is known about a server under the name it should have.
 func (c *census) host(g fleet.Group, p *placed) Host {
 	h := Host{Name: p.name, Fleet: p.place.Fleet, Group: p.place.Group, Server: p.server, Member: p.role == member, Node: p.node}
-	h.Spec = fleet.Host{Name: h.Name, Fleet: h.Fleet, Group: h.Group, User: c.cfg.SSH.User, Spec: c.spec(p.name, p.server.ID, g), Tailnet: c.cfg.Tailnet}
-	if k := c.cfg.Kubernetes; k != nil {
-		h.Spec.LabelPrefix = k.LabelPrefix
-	}
+	h.Spec = c.specified(g, p)
 	h.Former = c.before(p)
 	c.cluster.enter(&h)
 	seen, asked := c.snap.Hosts[p.server.ID]

@@ -48,8 +48,9 @@ func (p *Plan) except(these map[string]bool) map[string]draft {
 // compute is Compute on a number of goroutines. It reuses what is known of hosts by their server ids.
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
-		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, AdoptOnly: sel.AdoptOnly,
+		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, AdoptOnly: sel.AdoptOnly, AcceptLists: sel.AcceptLists,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
+	c.believe()
 	c.needs = c.assign(sel)
 	c.leaves = c.leaving(c.needs)
 	c.unstaged()
@@ -129,6 +130,8 @@ type computation struct {
 	stepsFor     StepsFor
 	sel          Selection
 	keys         *trusts
+	devicesSaid  sayings
+	agentsSaid   sayings
 	tailnet      *tailnetIndex // nil: not made yet, or there is no tailnet
 	devices      int           // with tags, planned ones included; 0: not counted yet
 	needs        []need

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 var (
@@ -79,8 +80,8 @@ func (c *computation) enterTailnet(h *Host) {
 			own = append(own, i)
 		}
 	}
-	if id, is := k.Device(h.Seen.Facts); is {
-		if i, listed := x.byID[id]; listed {
+	if said, is := c.devicesSaid.of(h.Server.ID, func() (lists.Said, bool) { return k.Device(h.Seen.Facts) }); is {
+		if i, there := x.byID[said.ID]; there {
 			own = append(own, i)
 			h.Device = &DeviceStatus{all.Devices[i]}
 		}
@@ -105,10 +106,10 @@ func (c *computation) retireDevice(h *Host, add func(Kind, Code, string, ...Fiel
 	if !ok || h.Tailnet == nil || h.Tailnet.Trouble != nil || h.Tailnet.Unlisted {
 		return
 	}
-	own, _ := k.Device(h.Seen.Facts)
+	own, _ := c.devicesSaid.of(h.Server.ID, func() (lists.Said, bool) { return k.Device(h.Seen.Facts) })
 	var changes []Change
 	for _, d := range h.Tailnet.Devices {
-		if d.ID == own || !d.Connected && d.Claims(h.Name) && c.cfg.Tailnet != nil && c.cfg.Tailnet.Gives(d.Tags) {
+		if d.ID == own.ID || !d.Connected && d.Claims(h.Name) && c.cfg.Tailnet != nil && c.cfg.Tailnet.Gives(d.Tags) {
 			changes = append(changes, Change{Reason: Reason{code, why}, Removes: true, Device: &DeviceChange{Verb: DeleteDevice, Device: d},
 				Fields: []Field{{"device in the tailnet", d.Name + ", id " + d.ID, "none"}}})
 		}
@@ -129,7 +130,8 @@ func (c *computation) devicesLeft() {
 	}
 	spoken := c.mentioned()
 	for _, d := range seen.Devices {
-		if _, ours := c.cfg.Parse(d.Name); !ours || d.Connected || !c.cfg.Tailnet.Gives(d.Tags) || spoken[d.Name] || c.names()[d.Name] {
+		if _, ours := c.cfg.Parse(d.Name); !ours || d.Connected || !c.cfg.Tailnet.Gives(d.Tags) || spoken[d.Name] || c.names()[d.Name] ||
+			!c.leftOver("the tailnet lists the disconnected device "+d.Name, d.Name) {
 			continue
 		}
 		fields := []Field{{"device in the tailnet", "id " + d.ID, "none"}}
@@ -147,12 +149,18 @@ func (c *computation) tailnetTrouble() {
 	}
 }
 
-// budget refuses what would make a host a device beyond the number that the tailnet's plan allows. All devices with tags
-// count, and those to come for which the configuration reserves room.
+// budget refuses what would make a host a device beyond the number that the tailnet's plan allows, and claims of hosts that could not join.
+// All devices with tags count, and those to come for which the configuration reserves room.
 func (c *computation) budget(d *draft) {
 	t, seen := c.cfg.Tailnet, c.snap.Tailnet
 	h := d.host
-	if t == nil || t.DeviceBudget == 0 || seen == nil || seen.Trouble != nil || seen.Unlisted || !h.Spec.Spec.JoinsTailnet() || h.Leaves {
+	if t == nil || seen == nil || seen.Unlisted || !h.Spec.Spec.JoinsTailnet() || h.Leaves {
+		return
+	}
+	if seen.Trouble != nil && !h.Member {
+		refuse(d.actions, seen.Trouble)
+	}
+	if seen.Trouble != nil || t.DeviceBudget == 0 {
 		return
 	}
 	joins := slices.ContainsFunc(d.actions, func(a Action) bool {

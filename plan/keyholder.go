@@ -19,7 +19,7 @@ type KeyHolder struct {
 }
 
 // Accept returns the pins after a person accepted a key of the host. It ends every key that was known of it, so that the copies on other
-// machines agree. Of a host that is gone only the pins are removed. It is pure.
+// machines agree. The pins of a host that is gone become a note that it was released, so that what it left at services is deleted. It is pure.
 func (h KeyHolder) Accept(pins []Pin, key Pin) []Pin {
 	key.ServerID, key.Name = h.Server.ID, h.Name
 	var out []Pin
@@ -27,12 +27,15 @@ func (h KeyHolder) Accept(pins []Pin, key Pin) []Pin {
 		switch {
 		case !h.Gone && p.ServerID == h.Server.ID:
 			key = key.Replaces(p)
+		case h.Gone && p.ServerID == h.Trust.Pin.ServerID:
 		case p.Name != h.Name, p.Stage == Released: // an adopted server may have had that name before
 			out = append(out, p)
 		}
 	}
 	if h.Gone {
-		return out
+		note := *h.Trust.Pin
+		note.Stage, note.Unfinished, note.Since, note.Accepted = Released, false, key.Since, key.Accepted
+		return append(out, note)
 	}
 	for _, v := range h.Trust.Vouchers { // last, so that none is cut off
 		key = key.After(v.Fingerprint())

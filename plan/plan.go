@@ -309,8 +309,10 @@ type Plan struct {
 	Rejected  []Rejected         `json:"rejected_pool_servers"`
 	Strays    []inventory.Server `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
 	// Orphans are members without a place in the configuration: shown, never changed.
-	Orphans      []Orphan             `json:"orphans,omitempty"`
-	AllowOrphans bool                 `json:"orphans_allowed,omitempty"` // servers may be claimed in spite of orphans
+	Orphans      []Orphan `json:"orphans,omitempty"`
+	AllowOrphans bool     `json:"orphans_allowed,omitempty"` // servers may be claimed in spite of orphans
+	// AcceptLists are names of lists that count although they lack what hosts say of themselves.
+	AcceptLists  []string             `json:"accepted_lists,omitempty"`
 	Lost         []Lost               `json:"lost,omitempty"`
 	Cluster      bool                 `json:"cluster"`                    // the configuration has a cluster
 	ClusterID    *inventory.ClusterID `json:"cluster_id,omitempty"`       // the cluster that was read; null: none, or unknown

@@ -50,7 +50,9 @@ type Selection struct {
 	ForceBusy   []string // names of hosts that are changed without waiting until they are idle
 	// AllowOrphans allows claims although members are orphaned: a person wants other servers instead.
 	AllowOrphans bool
-	MovedFrom    string // uid of the cluster from which hosts are moved to this one; empty: none
+	// AcceptLists are names of lists that a person says are right, although they lack what hosts say of themselves.
+	AcceptLists []string
+	MovedFrom   string // uid of the cluster from which hosts are moved to this one; empty: none
 	// AdoptOnly limits the run to adopted servers, and to their markers and host keys. Steps then has the step that
 	// sets up sudo: writing a marker needs it.
 	AdoptOnly bool

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 // DeviceKeeper is the step that makes a host a device of the tailnet. What happens on the host is the step's; what
@@ -12,12 +13,15 @@ type DeviceKeeper interface {
 	Step
 	// Joins reports whether the host should be a device.
 	Joins() bool
-	// Device returns the id of the device that the host's daemon says it is; ok is false if it is none.
-	Device(Facts) (id string, ok bool)
+	// Device returns the device that the host's daemon says it is, and the suffix of its tailnet; ok is false if it is none.
+	Device(Facts) (said lists.Said, ok bool)
 	// Leave returns the changes that end the host's device: its daemon, its entry at the control server, its files. It is
 	// Diff for a host that leaves, and has no changes if there is no device.
 	Leave(View) Finding
 }
+
+// TailnetName is how a person accepts the control server's list.
+const TailnetName = "tailnet"
 
 // TailnetList names the control server's list where a probe is named.
 const TailnetList = "the tailnet's list"

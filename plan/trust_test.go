@@ -255,9 +255,13 @@ func TestAccept(t *testing.T) {
 			t.Errorf("a copy of key %d still counts", k)
 		}
 	}
-	h.Gone = true
-	if got := h.Accept([]plan.Pin{was, old, other}, plan.Pin{}); len(got) != 1 || got[0] != was {
-		t.Errorf("it is gone: %+v", got)
+	h = plan.KeyHolder{Name: "mac-1", Gone: true, Trust: plan.Trust{Pin: &old}}
+	again := old
+	again.Stage, again.Since, again.Accepted = plan.Released, noon.Add(time.Hour), "sam 2026-11-29"
+	for range 2 { // the second time changes nothing
+		if got = h.Accept([]plan.Pin{was, old, other}, plan.Pin{Since: again.Since, Accepted: again.Accepted}); len(got) != 2 || got[0] != was || got[1] != again {
+			t.Fatalf("it is gone: %+v", got)
+		}
 	}
 }
 

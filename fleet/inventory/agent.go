@@ -46,6 +46,8 @@ type Sunset struct {
 // AgentService is what a CI service lists of one scope, such as an organization at GitHub.
 type AgentService struct {
 	Agents []Agent `json:"agents,omitempty"` // all of the scope, by id
+	// Churned says that entries came and went each time the list was read, so that Agents may lack some.
+	Churned bool `json:"churned,omitempty"`
 	// Groups are those of the scope; absent: the scope has none.
 	Groups Seen[[]AgentGroup] `json:"groups,omitzero"`
 	// Public says that the scope is a repository that everyone can read, so that anyone can propose a workflow; absent: the

@@ -33,7 +33,7 @@ func (a *Agents) Read(ctx context.Context, scope string) plan.ServiceSeen {
 	}
 	var out plan.ServiceSeen
 	// First, because credentials that are rejected here would be rejected for the rest, too.
-	if out.Agents, err = c.Runners(ctx); err != nil {
+	if out.Agents, out.Churned, err = c.Runners(ctx); err != nil {
 		return plan.ServiceSeen{Trouble: Trouble(err)}
 	}
 	out.ReadOnly = c.ReadOnly()

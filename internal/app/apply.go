@@ -41,10 +41,11 @@ type Bounds struct {
 	Orders                           int  // how many servers the run may order
 	AnyTime                          bool // the windows do not count
 	Rollback                         bool
-	NewTokens                        bool   // hosts get new tokens, and their old ones end
-	MovedFrom                        string // uid of the cluster from which hosts are moved to this one
-	AdoptOnly                        bool   // only markers and host keys of adopted servers
-	Orphans                          bool   // claim servers although there are orphaned members
+	NewTokens                        bool     // hosts get new tokens, and their old ones end
+	MovedFrom                        string   // uid of the cluster from which hosts are moved to this one
+	AdoptOnly                        bool     // only markers and host keys of adopted servers
+	Orphans                          bool     // claim servers although there are orphaned members
+	Lists                            []string // names of lists that are right although they lack what hosts say of themselves
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -98,7 +99,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is read.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred, asksRight: true}
-	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.MovedFrom
+	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.Lists, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.Lists, o.MovedFrom
 	n.Passwords = o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error

@@ -87,7 +87,7 @@ func TestGitHubClientInTheSandbox(t *testing.T) {
 		t.Helper()
 		must(t, err)
 	}
-	all, err := c.Runners(ctx)
+	all, _, err := c.Runners(ctx)
 	if ok(err); len(all) != 120 || all[119].ID != "120" || !slices.Equal(all[0].Labels, []string{"xcode"}) || len(all[0].Fixed) != 3 || all[0].Group != "1" {
 		t.Errorf("%d runners, the first is %+v", len(all), all[0])
 	}
@@ -100,7 +100,7 @@ func TestGitHubClientInTheSandbox(t *testing.T) {
 	ok(c.Move(ctx, "1", "5"))
 	ok(c.Remove(ctx, "2"))
 	ok(c.Remove(ctx, "2"))
-	all, err = c.Runners(ctx)
+	all, _, err = c.Runners(ctx)
 	if ok(err); len(all) != 119 || !slices.Equal(all[0].Labels, []string{"tart"}) || all[0].Group != "5" {
 		t.Errorf("after the changes: %d runners, the first is %+v", len(all), all[0])
 	}
@@ -116,7 +116,7 @@ func TestGitHubClientInTheSandbox(t *testing.T) {
 	if ok(err); !is(sunset, func(s inventory.Sunset) bool { return s.Running.Before(time.Now()) }) {
 		t.Errorf("the sunset of an old version: %+v", sunset)
 	}
-	one, err := g.client(github.Scope{Organization: "acme", Repository: "app"}, sandbox.GitHubKeyRef).Runners(ctx)
+	one, _, err := g.client(github.Scope{Organization: "acme", Repository: "app"}, sandbox.GitHubKeyRef).Runners(ctx)
 	if ok(err); len(one) != 1 || one[0].Name != "of-a-repository" || one[0].Group != "" {
 		t.Errorf("the repository's: %+v", one)
 	}
@@ -291,7 +291,7 @@ func TestGitHubKeepsABusyRunner(t *testing.T) {
 		t.Errorf("a busy runner: %v", err)
 	}
 	must(t, g.world.GitHub().SetFaults(sim.Fault{Requests: 1, Answer: "secondary", After: 1}))
-	if all, err := c.Runners(t.Context()); err != nil || len(all) != 1 {
+	if all, _, err := c.Runners(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("after a limit of a second: %d runners, %v", len(all), err)
 	}
 }

@@ -35,7 +35,7 @@ var reserved = map[string][]string{
 }
 
 // pure packages do no I/O and take no clock, randomness or context.
-var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "plan/ledger": true, "steps": true, "steps/kit": true, "steps/autologin": true, "steps/vmfirewall": true, "steps/tartkubelet": true,
+var pure = map[string]bool{"fleet": true, "fleet/inventory": true, "plan": true, "plan/ledger": true, "plan/lists": true, "steps": true, "steps/kit": true, "steps/autologin": true, "steps/vmfirewall": true, "steps/tartkubelet": true,
 	"steps/kcpassword": true, "steps/launchd": true, "steps/pf": true, "internal/rollout": true, "internal/drift": true, "internal/doctor": true, "internal/adopt": true}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "context", "math/rand", "math/rand/v2", "crypto/rand", "syscall"}

@@ -143,7 +143,8 @@ func (w *worker) viewAgent(ctx context.Context, k plan.AgentKeeper, v *plan.View
 	gone := func(a inventory.Agent) bool { return slices.Contains(w.deregistered, a.ID) }
 	now.Agents = slices.DeleteFunc(slices.Clone(now.Agents), gone)
 	ids := w.namesakes(spec)
-	scope, id, ok := k.Entry(v.Facts)
+	said, ok := k.Entry(v.Facts)
+	scope, id := said.Realm, said.ID
 	if spec.Scope = cmp.Or(spec.Scope, scope); ok && strings.EqualFold(scope, spec.Scope) {
 		ids = append(ids, id)
 	}

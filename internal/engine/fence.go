@@ -104,8 +104,8 @@ func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.Ag
 		return inventory.Agent{}, false, err
 	}
 	var ids []string
-	if scope, id, ok := k.Entry(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(scope, spec.Scope) {
-		ids = append(ids, id)
+	if said, ok := k.Entry(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(said.Realm, spec.Scope) {
+		ids = append(ids, said.ID)
 	}
 	v := w.host.View(k.ID())
 	for _, id := range append(ids, w.namesakes(spec)...) {

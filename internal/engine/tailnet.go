@@ -177,8 +177,8 @@ func (w *worker) viewDevices(ctx context.Context, k plan.DeviceKeeper, v *plan.V
 	for _, d := range now.Devices {
 		ids = append(ids, d.ID)
 	}
-	if id, is := k.Device(v.Facts); is {
-		ids = append(ids, id)
+	if said, is := k.Device(v.Facts); is {
+		ids = append(ids, said.ID)
 	}
 	slices.Sort(ids)
 	now.Devices = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/enginetest"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 // toyScope is where toy agents register.
@@ -50,12 +51,12 @@ func (a toyAgent) words(f plan.Facts) []string {
 	return nil
 }
 
-func (a toyAgent) Entry(f plan.Facts) (scope, id string, ok bool) {
+func (a toyAgent) Entry(f plan.Facts) (said lists.Said, ok bool) {
 	w := a.words(f)
 	if w == nil || w[0] == "-" {
-		return "", "", false
+		return lists.Said{}, false
 	}
-	return a.spec.Scope, w[0], true
+	return lists.Said{ID: w[0], Realm: a.spec.Scope}, true
 }
 
 func (toyAgent) Job(plan.Facts) string { return "" }
@@ -80,7 +81,8 @@ func (a toyAgent) found(v plan.View) (f plan.Finding, id string, runs bool) {
 		f.Busy = append(f.Busy, plan.Task{Text: "the job " + job})
 	}
 	f.Running, f.Facts = inventory.Present(f.Busy), strings.Join(w[1:2], " ")
-	_, id, _ = a.Entry(v.Facts)
+	said, _ := a.Entry(v.Facts)
+	id = said.ID
 	return f, id, w[1] != "-"
 }
 

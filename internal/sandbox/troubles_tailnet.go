@@ -108,6 +108,13 @@ func controlTroubles() []trouble {
 				return slices.ContainsFunc(all, func(d tailnet.Device) bool { return strings.HasPrefix(d.Name, tailnet.Filler) }), err
 			},
 			cure: func(_ context.Context, v *victim) error { return v.world.tailnet.Fill(0) }},
+		{Incident: Incident{"other-tailnet", "the OAuth client in the configuration is one of another tailnet"}, place: Tailnet, remember: nothing,
+			cause: func(_ context.Context, v *victim) error { return v.world.tailnet.Another("tail9999.ts.net") },
+			lasts: func(_ context.Context, v *victim) (bool, error) {
+				own, err := v.world.tailnet.Settings()
+				return own.ClientOf != "", err
+			},
+			cure: func(_ context.Context, v *victim) error { return v.world.tailnet.Another("") }},
 		does("magicdns-off", "someone turned MagicDNS off in the tailnet", func(s *tailnet.Settings) { s.NoMagicDNS = true },
 			func(s *tailnet.Settings) { s.NoMagicDNS = false }, func(s tailnet.Settings) bool { return s.NoMagicDNS }),
 		does("tailnet-down", "the tailnet's control server answers with 502 to the API, and daemons do not reach it", func(s *tailnet.Settings) { s.Down = 502 },

@@ -106,6 +106,14 @@ func troubles() []trouble {
 				h.Facts["tart.traces"] = inventory.Present(stepstest.Said("\n== work 0\n\n== end\n"))
 			})
 		}},
+		{"list-churned", func(s *scene) {
+			s.cfg.Fleets[0].Groups[0].Spec.GithubRunner = stepstest.GithubRunner()
+			s.cfg.Fleets[0].Groups[0].Spec = s.cfg.Fleets[0].Groups[0].Spec.WithDefaults()
+			s.snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: {AgentService: inventory.AgentService{Churned: true}}}
+			s.on(memberID, func(h *plan.HostSeen) {
+				h.Facts["github_runner.state/m1"] = stepstest.SettledFacts(memberOf)["github_runner.state/m1"]
+			})
+		}},
 		{"os-family-gone", func(s *scene) { s.leaves(plan.Wiping); s.offers(inventory.LowStock) }},
 		{"catalogue-unread", func(s *scene) { s.leaves(plan.Wiping) }},
 		{"no-replacement", func(s *scene) { s.leaves(plan.Replaced); s.snap.Servers = s.snap.Servers[:1] }},

@@ -20,7 +20,7 @@ func (c *Client) Groups(ctx context.Context) (inventory.Seen[[]inventory.AgentGr
 	if c.scope.Repository != "" {
 		return inventory.Absent[[]inventory.AgentGroup](), nil
 	}
-	found, err := all(ctx, c, groups, "runner groups", "runner-groups", func(g *gh.RunnerGroup) inventory.AgentGroup {
+	found, err := whole(ctx, c, groups, "runner groups", "runner-groups", func(g *gh.RunnerGroup) inventory.AgentGroup {
 		// "private" is all private repositories; whether public ones may use the group is a separate setting.
 		return inventory.AgentGroup{ID: strconv.FormatInt(g.GetID(), 10), Name: g.GetName(), Public: g.GetAllowsPublicRepositories(),
 			All: g.GetVisibility() != "selected", Default: g.GetDefault()}
@@ -53,7 +53,7 @@ func (c *Client) Public(ctx context.Context) (inventory.Seen[bool], error) {
 
 // Repositories returns the repositories that were selected for a group, as OWNER/NAME, sorted.
 func (c *Client) Repositories(ctx context.Context, group string) ([]string, error) {
-	names, err := all(ctx, c, groups, "repositories of runner group "+group, "runner-groups/"+url.PathEscape(group)+"/repositories", (*gh.Repository).GetFullName)
+	names, err := whole(ctx, c, groups, "repositories of runner group "+group, "runner-groups/"+url.PathEscape(group)+"/repositories", (*gh.Repository).GetFullName)
 	slices.Sort(names)
 	return names, err
 }

@@ -21,9 +21,9 @@ const perPage = 100
 // listings is how often a list is read that changed while it was read.
 const listings = 3
 
-// Runners returns all runners of the scope, ordered by id. A list that lacks some, because runners came or went between
-// two pages, is read again; it is never returned in part.
-func (c *Client) Runners(ctx context.Context) ([]inventory.Agent, error) {
+// Runners returns the runners of the scope, ordered by id. A list that lacks some, because runners came or went between two pages, is read
+// again. In a busy organization each of three readings may lack some; then churned is true, and out has what any of them had.
+func (c *Client) Runners(ctx context.Context) (out []inventory.Agent, churned bool, err error) {
 	return all(ctx, c, runnersOf, "runners", "runners", toAgent)
 }
 
@@ -53,41 +53,54 @@ type listed[T any] struct {
 // identified is what a list has.
 type identified interface{ GetID() int64 }
 
-// all reads every page of a list, ordered by id.
-func all[T identified, A any](ctx context.Context, c *Client, of subject, what, path string, convert func(T) A) ([]A, error) {
-	for try := 1; ; try++ {
+// whole is all for a list that hardly ever changes.
+func whole[T identified, A any](ctx context.Context, c *Client, of subject, what, path string, convert func(T) A) ([]A, error) {
+	out, churned, err := all(ctx, c, of, what, path, convert)
+	if err == nil && churned {
+		err = strange(fmt.Sprintf("a list of %s that lacks some, %d times", what, listings))
+	}
+	return out, err
+}
+
+// all reads every page of a list, ordered by id. churned says that entries came and went during each reading.
+func all[T identified, A any](ctx context.Context, c *Client, of subject, what, path string, convert func(T) A) (out []A, churned bool, err error) {
+	seen := make(map[int64]A) // in any reading
+	for range listings {
 		found := make(map[int64]A)
 		total := 0
 		for page := 1; page != 0; {
 			var one listed[T]
 			resp, err := c.ask(ctx, of, http.MethodGet, c.scope.path("actions/%s?per_page=%d&page=%d", path, perPage, page), nil, &one)
 			if err != nil {
-				return nil, fmt.Errorf("list the %s of the %s: %w", what, c.scope.thing(), err)
+				return nil, false, fmt.Errorf("list the %s of the %s: %w", what, c.scope.thing(), err)
 			}
 			if one.Total == nil {
-				return nil, strange("a list without total_count")
+				return nil, false, strange("a list without total_count")
 			}
 			total = *one.Total
 			for _, x := range slices.Concat(one.Runners, one.RunnerGroups, one.Repositories) {
 				id := x.GetID()
 				if id == 0 {
-					return nil, strange("an entry without an id")
+					return nil, false, strange("an entry without an id")
 				}
 				found[id] = convert(x)
 			}
 			page = resp.NextPage
 		}
 		if len(found) >= total {
-			out := make([]A, 0, len(found))
-			for _, id := range slices.Sorted(maps.Keys(found)) {
-				out = append(out, found[id])
-			}
-			return out, nil
+			return byID(found), false, nil
 		}
-		if try == listings {
-			return nil, strange(fmt.Sprintf("a list of %d with %d entries, %d times", total, len(found), listings))
-		}
+		maps.Copy(seen, found)
 	}
+	return byID(seen), true, nil
+}
+
+func byID[A any](all map[int64]A) []A {
+	out := make([]A, 0, len(all))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[id])
+	}
+	return out
 }
 
 func strange(what string) error {

@@ -26,7 +26,7 @@ type device struct {
 	Ephemeral  bool     `json:"isEphemeral"`
 	NeverKey   bool     `json:"keyExpiryDisabled"`
 	Expires    moment   `json:"expires"`
-	Connected  bool     `json:"connectedToControl"`
+	Connected  *bool    `json:"connectedToControl"` // some answers lack it
 	LastSeen   moment   `json:"lastSeen"`
 	Created    moment   `json:"created"`
 	Version    string   `json:"clientVersion"`
@@ -48,12 +48,13 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 // inventory returns a device in macfleet's words, and the tailnet's suffix.
 func (d device) inventory() (inventory.Device, string) {
 	name, suffix, _ := strings.Cut(strings.TrimSuffix(d.Name, "."), ".")
+	connected := d.Connected == nil || *d.Connected // an unknown device must not look like one that may be deleted
 	out := inventory.Device{ID: d.NodeID, Name: name, HostName: d.HostName, Tags: slices.Compact(slices.Sorted(slices.Values(d.Tags))), Approved: d.Authorized,
-		Connected: d.Connected, Shared: d.Multiple, Created: d.Created.Time, Version: d.Version, Ephemeral: d.Ephemeral}
+		Connected: connected, Shared: d.Multiple, Created: d.Created.Time, Version: d.Version, Ephemeral: d.Ephemeral}
 	if !d.NeverKey {
 		out.KeyExpires = d.Expires.Time
 	}
-	if !d.Connected {
+	if !connected {
 		out.Seen = d.LastSeen.Time
 	}
 	for _, text := range d.Addresses {
@@ -69,14 +70,17 @@ func (d device) inventory() (inventory.Device, string) {
 // Devices returns all devices of the tailnet itself by id, and the suffix of their names.
 func (c *Client) Devices(ctx context.Context) ([]inventory.Device, string, error) {
 	var answer struct {
-		Devices []device `json:"devices"`
+		Devices *[]device `json:"devices"`
 	}
 	if err := c.ask(ctx, http.MethodGet, "/api/v2/tailnet/-/devices?fields=all", nil, &answer); err != nil {
 		return nil, "", fmt.Errorf("list the tailnet's devices: %w", err)
 	}
+	if answer.Devices == nil {
+		return nil, "", strange("an answer without a list of devices")
+	}
 	var out []inventory.Device
 	suffix := ""
-	for _, d := range answer.Devices {
+	for _, d := range *answer.Devices {
 		if d.External {
 			continue
 		}
@@ -88,6 +92,11 @@ func (c *Client) Devices(ctx context.Context) ([]inventory.Device, string, error
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b inventory.Device) int { return cmp.Compare(a.ID, b.ID) })
+	for i := range out[:max(0, len(out)-1)] {
+		if out[i].ID == out[i+1].ID {
+			return nil, "", strange("device " + out[i].ID + " twice")
+		}
+	}
 	return out, suffix, nil
 }
 

@@ -55,13 +55,16 @@ type create struct {
 // Keys returns macfleet's keys that can still be used, by id.
 func (c *Client) Keys(ctx context.Context) ([]inventory.DeviceKey, error) {
 	var answer struct {
-		Keys []key `json:"keys"`
+		Keys *[]key `json:"keys"`
 	}
 	if err := c.ask(ctx, http.MethodGet, "/api/v2/tailnet/-/keys?all=true", nil, &answer); err != nil {
 		return nil, fmt.Errorf("list the tailnet's keys: %w", err)
 	}
+	if answer.Keys == nil {
+		return nil, strange("an answer without a list of keys")
+	}
 	var out []inventory.DeviceKey
-	for _, k := range answer.Keys {
+	for _, k := range *answer.Keys {
 		name, is := strings.CutPrefix(k.Description, prefix)
 		dead := k.Invalid || !k.Revoked.IsZero() || !k.Expires.IsZero() && !k.Expires.After(c.options.Now())
 		if is && !dead && (k.Type == "" || k.Type == "auth") {

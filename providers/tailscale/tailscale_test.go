@@ -106,6 +106,25 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// TestListsInPart: an answer without a list, or with a device twice, is an error. A device without connectedToControl is not
+// taken for a disconnected one.
+func TestListsInPart(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{}`, `{"devices":null,"keys":null}`, `{"message":"ok"}`, `{"devices":[{"nodeId":"n1","name":"a.x.ts.net"},{"nodeId":"n1","name":"b.x.ts.net"}]}`} {
+		c, _ := client(t, serve(t, says(200, body), nil))
+		if all, _, err := c.Devices(t.Context()); inventory.ClassOf(err) != inventory.UnexpectedAnswer {
+			t.Errorf("%s: devices %v, %v", body, all, err)
+		}
+		if all, err := c.Keys(t.Context()); inventory.ClassOf(err) != inventory.UnexpectedAnswer {
+			t.Errorf("%s: keys %v, %v", body, all, err)
+		}
+	}
+	c, _ := client(t, serve(t, says(200, `{"devices":[{"nodeId":"n1","name":"a.x.ts.net","lastSeen":"2026-11-01T10:00:00Z"}]}`), nil))
+	if all, _, err := c.Devices(t.Context()); err != nil || len(all) != 1 || !all[0].Connected || !all[0].Seen.IsZero() {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // TestKeys: a key works once, for ten minutes, is approved in advance and not ephemeral, and its description names the host. Only
 // macfleet's own unused keys are listed.
 func TestKeys(t *testing.T) {

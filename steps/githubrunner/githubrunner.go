@@ -11,6 +11,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/lists"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/launchd"
 )
@@ -91,14 +92,14 @@ func (githubRunner) Render(_ kit.InputFor, token string) (string, error) {
 }
 
 // Entry returns where the host's runner is registered, and the id of its entry there.
-func (g githubRunner) Entry(facts plan.Facts) (scope, id string, ok bool) {
+func (g githubRunner) Entry(facts plan.Facts) (lists.Said, bool) {
 	s := read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, g.stateID()))
 	label, scope := g.label(), ""
 	if g.registers() {
 		scope = g.desired.Scope()
 	}
 	f := s.chosen(cmp.Or(label, s.receipt.label), cmp.Or(scope, s.receipt.scope))
-	return f.settings.scope(), f.settings.id(), f.settings.AgentID != 0
+	return lists.Said{ID: f.settings.id(), Realm: f.settings.scope()}, f.settings.AgentID != 0
 }
 
 // Job returns the label of the runner's job, if macfleet made it.

@@ -11,6 +11,7 @@ import (
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/lists"
 	"github.com/macfleet/macfleet/steps/kit"
 	"github.com/macfleet/macfleet/steps/launchd"
 )
@@ -76,10 +77,10 @@ func (t tailscale) Probes() []plan.Probe {
 	return kit.ProbeOrTraces(t.desired != nil, scripts.Probe(t.ID(), "state", plan.Root))
 }
 
-// Device returns the id of the device that the host's daemon says it is.
-func (t tailscale) Device(facts plan.Facts) (id string, ok bool) {
+// Device returns the device that the host's daemon says it is.
+func (t tailscale) Device(facts plan.Facts) (lists.Said, bool) {
 	s := read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, probe))
-	return s.status.Self.ID, s.status.Self.ID != ""
+	return lists.Said{ID: s.status.Self.ID, Realm: s.status.MagicDNSSuffix}, s.status.Self.ID != ""
 }
 
 // Reads reports the kind of input that the script of a join reads.
@@ -127,7 +128,7 @@ func (t tailscale) Diff(v plan.View) plan.Finding {
 	case v.Tailnet == nil:
 		return unlisted("it was not read")
 	case v.Tailnet.Trouble != nil:
-		return unlisted("it could not be read (" + v.Tailnet.Trouble.Code.String() + ")")
+		return unlisted("it was not used (" + v.Tailnet.Trouble.Code.String() + ")")
 	}
 	goal, back := seen.daemon.Goal(t.desired.Artifact, seen.kept, v.Rollback)
 	d := &diff{step: t, view: v, seen: seen, goal: goal}

@@ -167,7 +167,7 @@ func TestFindings(t *testing.T) {
 		"a full disk":        {func(s *scene) { s.Daemon, s.FreeKB, s.Kept = "", 1000, "" }, "tailscale-missing: install\ntailscale-missing: run load\nrefused disk-full"},
 		"a full disk, as is": {func(s *scene) { s.FreeKB = 1000 }, ""},
 		"MagicDNS is off":    {func(s *scene) { s.view.Tailnet.MagicDNS = inventory.Present(false) }, "warns magicdns-off"},
-		"no list":            {func(s *scene) { s.view.Tailnet.Trouble = &plan.Trouble{} }, "unread it could not be read ()"},
+		"no list":            {func(s *scene) { s.view.Tailnet.Trouble = &plan.Trouble{} }, "unread it was not used ()"},
 	} {
 		s := newScene(t)
 		tc.seen(s)

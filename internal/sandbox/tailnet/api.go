@@ -175,7 +175,7 @@ func random(n int) string { return rand.Text()[:min(n, 26)] }
 // shown is a device as the API shows it.
 func (s *Server) shown(d Device, c *call) any {
 	connected := d.Connected && (d.Server == "" || s.options.Runs(d.Server))
-	out := map[string]any{"id": strings.TrimSuffix(strings.TrimPrefix(d.ID, "nSandbox"), "CNTRL"), "nodeId": d.ID, "name": d.Name + "." + c.own.Suffix, "hostname": d.HostName, "addresses": d.Addresses,
+	out := map[string]any{"id": strings.TrimSuffix(strings.TrimPrefix(d.ID, "nSandbox"), "CNTRL"), "nodeId": d.ID, "name": d.Name + "." + d.in(c.own), "hostname": d.HostName, "addresses": d.Addresses,
 		"authorized": d.Approved, "clientVersion": d.Version, "connectedToControl": connected, "created": d.Created.UTC().Format(time.RFC3339),
 		"keyExpiryDisabled": d.NeverKey, "nodeKey": d.NodeKey, "os": d.OS, "isExternal": false, "isEphemeral": d.Ephemeral, "user": "ops@acme.dev",
 		"multipleConnections": d.Second != "", "expires": d.Expires.UTC().Format(time.RFC3339)}
@@ -191,7 +191,9 @@ func (s *Server) shown(d Device, c *call) any {
 func (s *Server) listDevices(c *call) (any, *failure) {
 	all := []any{}
 	for _, d := range c.st.Devices {
-		all = append(all, s.shown(d, c))
+		if d.in(c.own) == c.own.listed() {
+			all = append(all, s.shown(d, c))
+		}
 	}
 	return map[string]any{"devices": all}, nil
 }
@@ -199,7 +201,7 @@ func (s *Server) listDevices(c *call) (any, *failure) {
 // device finds the device of a request.
 func (s *Server) device(c *call, use func(*Device) any) (any, *failure) {
 	for i := range c.st.Devices {
-		if d := &c.st.Devices[i]; d.ID == c.PathValue("id") {
+		if d := &c.st.Devices[i]; d.ID == c.PathValue("id") && d.in(c.own) == c.own.listed() {
 			return use(d), nil
 		}
 	}
@@ -234,7 +236,7 @@ func (s *Server) changeDevice(c *call) (any, *failure) {
 				d.Tags = slices.Sorted(slices.Values(body.Tags))
 			}
 		case "name":
-			name := strings.TrimSuffix(body.Name, "."+c.own.Suffix)
+			name := strings.TrimSuffix(body.Name, "."+d.in(c.own))
 			if failed = c.named(name, d.ID); failed == nil {
 				d.Name = name
 			}
@@ -254,7 +256,9 @@ func (s *Server) changeDevice(c *call) (any, *failure) {
 
 // named checks a new name of a device.
 func (c *call) named(name, id string) *failure {
-	if slices.ContainsFunc(c.st.Devices, func(d Device) bool { return d.ID != id && strings.EqualFold(d.Name, name) }) {
+	if slices.ContainsFunc(c.st.Devices, func(d Device) bool {
+		return d.ID != id && strings.EqualFold(d.Name, name) && d.in(c.own) == c.own.listed()
+	}) {
 		return &failure{http.StatusBadRequest, "name already in use"}
 	}
 	if name == "" || strings.ContainsAny(name, "._ ") {
@@ -305,7 +309,7 @@ func (s *Server) listKeys(c *call) (any, *failure) {
 	all := []any{}
 	if c.URL.Query().Get("all") == "true" {
 		for _, k := range c.st.Keys {
-			if k.Alive(c.now) {
+			if k.Alive(c.now) && cmp.Or(k.Suffix, c.own.Suffix) == c.own.listed() {
 				all = append(all, shownKey(k, c.now))
 			}
 		}
@@ -353,6 +357,7 @@ func (s *Server) createKey(c *call) (any, *failure) {
 	k, secret := c.st.newKey("tskey-auth-", c.now)
 	k.Description, k.Tags, k.Expires = body.Description, create.Tags, c.now.Add(lives)
 	k.Reusable, k.Ephemeral, k.Preauthorized = create.Reusable, create.Ephemeral, create.Preauthorized
+	k.Suffix = c.own.ClientOf
 	c.st.Keys = append(c.st.Keys, k)
 	out := shownKey(k, c.now)
 	out["key"] = secret

@@ -57,6 +57,9 @@ func (m Mac) Register(r agent.NodeRegistration) (n agent.Node, err error) {
 		if err != nil {
 			return err
 		}
+		if i >= 0 && st.Devices[i].Suffix != k.Suffix { // a machine is another device in each tailnet
+			st.Devices[i].Connected, st.Devices[i].Seen, i = false, now, -1
+		}
 		if m.server.options.Headscale && i >= 0 && st.Devices[i].expired(now) {
 			return agent.RefusedNode{Text: "weird: regen=true but server says NodeKeyExpired: " + r.NodeKey}
 		}
@@ -65,6 +68,7 @@ func (m Mac) Register(r agent.NodeRegistration) (n agent.Node, err error) {
 				return agent.RefusedNode{Text: "tailnet has reached its device limit"}
 			}
 			d := st.fresh(now)
+			d.Suffix = k.Suffix
 			st.Devices, i = append(st.Devices, d), len(st.Devices)
 		}
 		d := &st.Devices[i]
@@ -76,7 +80,7 @@ func (m Mac) Register(r agent.NodeRegistration) (n agent.Node, err error) {
 		d.NeverKey = len(k.Tags) > 0
 		d.NodeKey, d.Approved = r.NodeKey, !own.Approval || k.Preauthorized
 		if d.HostName != r.HostName || d.Name == "" {
-			d.HostName, d.Name = r.HostName, st.free(r.HostName, d.ID)
+			d.HostName, d.Name = r.HostName, st.free(r.HostName, *d)
 		}
 		m.contact(d, r.NodeContact, now)
 		n = node(*d, own, now)
@@ -100,11 +104,11 @@ func (m Mac) spend(st *state, secret string, now time.Time) (Key, error) {
 	return st.Keys[i], nil
 }
 
-// free returns a name that no other device has: the wanted one, or one with a number.
-func (st *state) free(want, id string) string {
+// free returns a name that no other device of its tailnet has: the wanted one, or one with a number.
+func (st *state) free(want string, of Device) string {
 	want = strings.ToLower(want)
 	taken := func(name string) bool {
-		return slices.ContainsFunc(st.Devices, func(d Device) bool { return d.ID != id && strings.EqualFold(d.Name, name) })
+		return slices.ContainsFunc(st.Devices, func(d Device) bool { return d.ID != of.ID && d.Suffix == of.Suffix && strings.EqualFold(d.Name, name) })
 	}
 	name := want
 	for n := 1; taken(name); n++ {
@@ -131,7 +135,7 @@ func (m Mac) contact(d *Device, c agent.NodeContact, now time.Time) {
 
 // node is a device as its daemon gets it.
 func node(d Device, own Settings, now time.Time) agent.Node {
-	n := agent.Node{ID: d.ID, Name: d.Name, Suffix: own.Suffix, HostName: d.HostName, Addresses: d.Addresses, Tags: d.Tags, Approved: d.Approved,
+	n := agent.Node{ID: d.ID, Name: d.Name, Suffix: d.in(own), HostName: d.HostName, Addresses: d.Addresses, Tags: d.Tags, Approved: d.Approved,
 		Expired: d.expired(now), Online: d.Connected, MagicDNS: !own.NoMagicDNS}
 	if !d.NeverKey {
 		n.KeyExpiry = d.Expires
@@ -149,7 +153,7 @@ func (m Mac) Node(c agent.NodeContact) (n agent.Node, err error) {
 			}
 			m.contact(d, c, now)
 			if c.HostName != "" && c.HostName != d.HostName {
-				d.HostName, d.Name = c.HostName, st.free(c.HostName, d.ID)
+				d.HostName, d.Name = c.HostName, st.free(c.HostName, *d)
 			}
 			n = node(*d, own, now)
 			return nil

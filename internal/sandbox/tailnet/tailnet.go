@@ -4,6 +4,7 @@ package tailnet
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,7 +86,12 @@ type Settings struct {
 	Pushes bool `json:"pushes,omitempty"`
 	// Limit is how many devices may join; 0 = any number.
 	Limit int `json:"limit,omitempty"`
+	// ClientOf is the suffix of the tailnet whose the credential is; "" = the one that Suffix names. The API shows that tailnet only.
+	ClientOf string `json:"client_of,omitempty"`
 }
+
+// listed is the suffix of the tailnet that the API shows.
+func (own Settings) listed() string { return cmp.Or(own.ClientOf, own.Suffix) }
 
 // state is what the server keeps.
 type state struct {
@@ -115,7 +121,11 @@ type Device struct {
 	Version   string    `json:"version"`
 	OS        string    `json:"os"`
 	Created   time.Time `json:"created"`
+	Suffix    string    `json:"suffix,omitempty"` // of its tailnet; "" = that of the settings
 }
+
+// in returns the suffix of the device's tailnet.
+func (d Device) in(own Settings) string { return cmp.Or(d.Suffix, own.Suffix) }
 
 // expired reports whether the device's node key has expired.
 func (d Device) expired(now time.Time) bool {
@@ -135,6 +145,7 @@ type Key struct {
 	Preauthorized bool      `json:"preauthorized,omitempty"`
 	Revoked       time.Time `json:"revoked,omitzero"`
 	Used          bool      `json:"used,omitempty"`
+	Suffix        string    `json:"suffix,omitempty"` // of its tailnet; "" = that of the settings
 }
 
 // Alive reports whether a device can join with the key.
@@ -266,6 +277,19 @@ func (s *Server) Add(name string, tags ...string) error {
 	return s.change(func(st *state, _ Settings, now time.Time) error {
 		d := st.fresh(now)
 		d.Name, d.HostName, d.Tags, d.Approved, d.Connected, d.OS, d.NeverKey = name, name, tags, true, true, "linux", len(tags) > 0
+		st.Devices = append(st.Devices, d)
+		return nil
+	})
+}
+
+// Another lets the API's credential be one of another tailnet, which has one device; "" takes it back.
+func (s *Server) Another(suffix string) error {
+	if err := s.Set(func(own *Settings) { own.ClientOf = suffix }); err != nil || suffix == "" {
+		return err
+	}
+	return s.change(func(st *state, _ Settings, now time.Time) error {
+		d := st.fresh(now)
+		d.Name, d.HostName, d.Approved, d.Connected, d.OS, d.Suffix = "laptop", "laptop", true, true, "macOS", suffix
 		st.Devices = append(st.Devices, d)
 		return nil
 	})

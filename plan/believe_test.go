@@ -1,0 +1,180 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
+	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/lists"
+)
+
+// deviceStep makes each host a device; its probe says "ID SUFFIX".
+type deviceStep struct{ views *views }
+
+var _ plan.DeviceKeeper = deviceStep{}
+
+func (deviceStep) ID() plan.StepID              { return "device" }
+func (deviceStep) Probes() []plan.Probe         { return []plan.Probe{{ID: "device.get"}} }
+func (deviceStep) Wanted() string               { return "device" }
+func (deviceStep) Joins() bool                  { return true }
+func (deviceStep) Leave(plan.View) plan.Finding { return plan.Finding{} }
+func (d deviceStep) Diff(v plan.View) plan.Finding {
+	d.views.add(v)
+	return plan.Finding{Facts: "device"}
+}
+
+func (deviceStep) Device(f plan.Facts) (lists.Said, bool) {
+	seen, _ := f.Get("device.get").Get()
+	id, suffix, _ := strings.Cut(seen.Stdout, " ")
+	return lists.Said{ID: id, Realm: suffix}, id != ""
+}
+
+// peers is a world whose hosts are devices of a tailnet and agents of a service.
+type peers struct {
+	*world
+	views *views
+}
+
+// newPeers has hosts that say what they are at both services, which list all of them.
+func newPeers(hosts int) *peers {
+	p := &peers{world: members(hosts, hosts)}
+	p.cfg.Tailnet = &fleet.Tailnet{Tags: []string{"tag:mac"}}
+	p.snap.Tailnet = &plan.TailnetSeen{Tailnet: inventory.Tailnet{Suffix: "here.ts.net"}}
+	var agents []inventory.Agent
+	for n := 1; n <= hosts; n++ {
+		name := p.cfg.HostName("macos", "m2", serverID(n))
+		p.snap.Tailnet.Devices = append(p.snap.Tailnet.Devices, inventory.Device{ID: fmt.Sprint("d", n), Name: name, Connected: true})
+		agents = append(agents, inventory.Agent{ID: fmt.Sprint("a", n), Name: name, Online: true})
+		p.mark(n, func(m *plan.Marker) { m.Steps["device"], m.Steps["agent"] = plan.Digest{}, plan.Digest{} })
+		p.says(n, fmt.Sprintf("d%d here.ts.net", n))
+		p.change(n, func(h *plan.HostSeen) {
+			h.Facts["agent.get"] = inventory.Present(plan.Answer{Stdout: fmt.Sprint("a", n)})
+		})
+	}
+	p.snap.Services = map[string]plan.ServiceSeen{scope: {AgentService: inventory.AgentService{Agents: agents}}}
+	return p
+}
+
+// says lets the daemon of the n-th server say what device it is.
+func (p *peers) says(n int, device string) {
+	p.change(n, func(h *plan.HostSeen) { h.Facts["device.get"] = inventory.Present(plan.Answer{Stdout: device}) })
+}
+
+func (p *peers) plan(t *testing.T) *plan.Plan {
+	t.Helper()
+	p.world.plan(t)
+	p.views = &views{}
+	return plan.Compute(p.cfg, func(h fleet.Host) []plan.Step {
+		return append(p.steps(h), agentStep{h.Name, true, p.views}, deviceStep{p.views})
+	}, p.snap, p.sel)
+}
+
+// TestBelieve: a list that is not shown to be about the hosts reaches no step; every step sees why instead, and a person may accept it by
+// its name.
+func TestBelieve(t *testing.T) {
+	t.Parallel()
+	without := func(n int) func(*peers) {
+		return func(p *peers) { p.snap.Tailnet.Devices = p.snap.Tailnet.Devices[n:] }
+	}
+	agents := func(p *peers, edit func(*plan.ServiceSeen)) {
+		s := p.snap.Services[scope]
+		edit(&s)
+		p.snap.Services[scope] = s
+	}
+	for name, tc := range map[string]struct {
+		change          func(*peers)
+		tailnet, agents string // the codes for which their lists do not count
+	}{
+		"all listed":      {func(*peers) {}, "", ""},
+		"two deleted":     {without(2), "", ""},
+		"three deleted":   {without(3), "list-lacks-hosts", ""},
+		"all deleted":     {without(6), "list-lacks-hosts", ""},
+		"accepted":        {func(p *peers) { without(6)(p); p.sel.AcceptLists = []string{"tailnet"} }, "", ""},
+		"other accepted":  {func(p *peers) { without(6)(p); p.sel.AcceptLists = []string{"ci.example.com/acme"} }, "list-lacks-hosts", ""},
+		"another tailnet": {func(p *peers) { p.snap.Tailnet.Suffix = "there.ts.net" }, "other-tailnet", ""},
+		"another tailnet, accepted": {func(p *peers) {
+			p.snap.Tailnet.Suffix, p.sel.AcceptLists = "there.ts.net", []string{"tailnet"}
+		}, "", ""},
+		"an empty tailnet":            {func(p *peers) { p.snap.Tailnet.Devices, p.snap.Tailnet.Suffix = nil, "" }, "other-tailnet", ""},
+		"one host in another tailnet": {func(p *peers) { p.says(1, "d1 there.ts.net") }, "", ""},
+		"no host was verified there": {func(p *peers) {
+			p.snap.Tailnet.Suffix = "there.ts.net"
+			for n := 1; n <= 6; n++ {
+				p.mark(n, func(m *plan.Marker) { delete(m.Steps, "device") })
+			}
+		}, "", ""},
+		"markers of another owner do not count": {func(p *peers) {
+			p.snap.Tailnet.Suffix = "there.ts.net"
+			for n := 1; n <= 5; n++ {
+				p.says(n, fmt.Sprintf("d%d there.ts.net", n))
+				p.mark(n, func(m *plan.Marker) { m.Configuration = "globex" })
+			}
+		}, "other-tailnet", ""},
+		"agents of three are gone": {func(p *peers) { agents(p, func(s *plan.ServiceSeen) { s.Agents = s.Agents[3:] }) }, "", "list-lacks-hosts"},
+		"agents of two are gone":   {func(p *peers) { agents(p, func(s *plan.ServiceSeen) { s.Agents = s.Agents[2:] }) }, "", ""},
+		"agents of three are not in a list that changes": {func(p *peers) {
+			agents(p, func(s *plan.ServiceSeen) { s.Agents, s.Churned = s.Agents[3:], true })
+		}, "", "list-churned"},
+		"unread already": {func(p *peers) {
+			agents(p, func(s *plan.ServiceSeen) { s.Agents, s.Trouble = nil, plan.CodeRunnerRight.Trouble("no") })
+		}, "", "runner-right-missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeers(6)
+			tc.change(p)
+			made := p.plan(t)
+			want := slices.DeleteFunc([]string{tc.tailnet, tc.agents}, func(s string) bool { return s == "" })
+			warned := []string{}
+			for _, s := range made.Services {
+				warned = append(warned, s.Code.String())
+			}
+			slices.Sort(warned)
+			expect(t, "warnings", want, warned)
+			if len(p.views.all) != 12 && name != "markers of another owner do not count" || len(p.views.all) == 0 {
+				t.Fatalf("%d views", len(p.views.all))
+			}
+			for _, v := range p.views.all {
+				churned := v.Service.Trouble == nil && tc.agents == "list-churned" // of a host that is listed
+				if got := codeOf(v.Tailnet.Trouble); got != tc.tailnet || tc.tailnet != "" && len(v.Tailnet.Devices) > 0 {
+					t.Errorf("%s sees a tailnet with %q, %d devices", v.Server.Name, got, len(v.Tailnet.Devices))
+				}
+				if got := codeOf(v.Service.Trouble); got != tc.agents && !churned {
+					t.Errorf("%s sees a service with %q", v.Server.Name, got)
+				}
+			}
+		})
+	}
+}
+
+// TestLeftOver: a disconnected device and an offline agent whose hosts are gone are deleted where a released server had their name, and
+// otherwise only shown.
+func TestLeftOver(t *testing.T) {
+	t.Parallel()
+	const name = "acme-prod-macos-m2-fffff"
+	for was, want := range map[string][]string{"": {"left-over-unknown", "left-over-unknown"}, "acme-prod-macos-m2-ffff0": {"left-over-unknown", "left-over-unknown"}, name: {"forget-agent", "forget-device"}} {
+		p := newPeers(2)
+		p.cfg.Tailnet.Tags = []string{"tag:mac"}
+		p.snap.Tailnet.Devices = append(p.snap.Tailnet.Devices, inventory.Device{ID: "d9", Name: name, Tags: []string{"tag:mac"}})
+		s := p.snap.Services[scope]
+		s.Agents = append(s.Agents, inventory.Agent{ID: "a9", Name: name})
+		p.snap.Services[scope] = s
+		if was != "" {
+			p.snap.Released = []plan.Pin{{ServerID: serverID(9), Name: was, Key: key(9), Stage: plan.Released}}
+		}
+		made := p.plan(t)
+		var got []string
+		for _, a := range made.Actions {
+			got = append(got, string(a.Kind))
+		}
+		for _, w := range made.Warnings {
+			got = append(got, w.Code.String())
+		}
+		slices.Sort(got)
+		expect(t, "left over of a server that was "+was, want, got)
+	}
+}
