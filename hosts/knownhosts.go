@@ -32,6 +32,7 @@ const (
 	stageField    = "stage="
 	pooledField   = "pooled="
 	earlierField  = "earlier="
+	sizeField     = "size="
 	acceptedField = "accepted="
 )
 
@@ -119,6 +120,9 @@ func pinLine(p plan.Pin) (string, error) {
 	if p.Earlier != "" {
 		line += " " + earlierField + url.QueryEscape(p.Earlier)
 	}
+	if p.Size != "" {
+		line += " " + sizeField + url.QueryEscape(p.Size)
+	}
 	if p.Accepted != "" {
 		line += " " + acceptedField + url.QueryEscape(p.Accepted)
 	}
@@ -174,7 +178,7 @@ func cutFields(comment string) (rest string, p plan.Pin, err error) {
 	for _, f := range []struct {
 		name string
 		into *string
-	}{{acceptedField, &p.Accepted}, {earlierField, &p.Earlier}, {pooledField, &p.Pooled}} {
+	}{{acceptedField, &p.Accepted}, {sizeField, &p.Size}, {earlierField, &p.Earlier}, {pooledField, &p.Pooled}} {
 		before, text, ok := strings.Cut(rest, " "+f.name)
 		if !ok {
 			continue

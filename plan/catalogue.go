@@ -83,7 +83,7 @@ func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
 		return true
 	}
 	c := takeCensus(cfg, snap)
-	return len(c.leaving(nil)) > 0 && len(sel.Steps) == 0 || slices.ContainsFunc(c.assign(sel), func(n need) bool {
+	return c.leavers(sel) && len(sel.Steps) == 0 || slices.ContainsFunc(c.assign(sel), func(n need) bool {
 		return n.missing() > 0 && sel.matches(lackingIn(n.fleet, n.group))
 	})
 }

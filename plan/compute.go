@@ -48,13 +48,14 @@ func (p *Plan) except(these map[string]bool) map[string]draft {
 // compute is Compute on a number of goroutines. It reuses what is known of hosts by their server ids.
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
-		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, AdoptOnly: sel.AdoptOnly, AcceptLists: sel.AcceptLists,
+		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, AdoptOnly: sel.AdoptOnly, AcceptLists: sel.AcceptLists, ReleaseSurplus: sel.ReleaseSurplus,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
 	c.believe()
 	c.needs = c.assign(sel)
-	c.leaves = c.leaving(c.needs)
+	c.leaves, c.surplus = c.leaving(c.needs, sel.ReleaseSurplus)
 	c.unstaged()
 	c.plan.KeyRotation = c.keyRotation()
+	c.plan.Sizes = c.sizes()
 	c.plan.Cluster, c.plan.Healthy = c.cluster.read, c.healthy()
 	c.whichCluster()
 	c.keys = c.trusts()
@@ -136,6 +137,7 @@ type computation struct {
 	devices      int           // with tags, planned ones included; 0: not counted yet
 	needs        []need
 	leaves       map[string]bool // ids of servers that leave their groups
+	surplus      map[string]int  // ids of servers that a person decides about, because their groups have too many: how many
 	plan         *Plan
 	drafts       []draft             // of the plan's hosts, in their order
 	doubt        *Trouble            // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
@@ -226,6 +228,7 @@ func (c *computation) finish(d *draft) {
 	if t := c.waitsForAnother(h); t != nil && h.Refused == nil {
 		h.warn("", t)
 	}
+	c.tooMany(h)
 	c.bindings(h)
 	c.watchNode(h, d.actions)
 	c.misplaced(h)

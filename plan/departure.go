@@ -87,7 +87,7 @@ type Kept struct {
 	Stage          Stage  // as it is stored now
 	Group          string // FLEET.GROUP; empty: it has none in the configuration
 	Replicas       int    // of the group
-	Surplus        int    // how many hosts of the group an apply releases once this one stays, as far as the lists show it
+	Surplus        int    // how many hosts the group has too many once this one stays, as far as the lists show it
 }
 
 // Keep returns what is known of a server that should stay. name is any that Find takes.
@@ -106,7 +106,8 @@ func Keep(cfg *fleet.Config, snap Snapshot, name string) (Kept, error) {
 	at := groupOf(p.place)
 	if _, g, known := cfg.Group(at.Fleet, at.Group); known {
 		c := takeCensus(cfg, snap)
-		k.Group, k.Replicas, k.Surplus = at.Fleet+"."+at.Group, g.Replicas, max(0, c.surplus(c.members[at], g.Replicas))
+		leave, surplus := c.crowd(at, g, 0).Leave()
+		k.Group, k.Replicas, k.Surplus = at.Fleet+"."+at.Group, g.Replicas, leave+surplus
 	}
 	return k, nil
 }

@@ -309,8 +309,9 @@ type Plan struct {
 	Rejected  []Rejected         `json:"rejected_pool_servers"`
 	Strays    []inventory.Server `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
 	// Orphans are members without a place in the configuration: shown, never changed.
-	Orphans      []Orphan `json:"orphans,omitempty"`
-	AllowOrphans bool     `json:"orphans_allowed,omitempty"` // servers may be claimed in spite of orphans
+	Orphans        []Orphan `json:"orphans,omitempty"`
+	AllowOrphans   bool     `json:"orphans_allowed,omitempty"`  // servers may be claimed in spite of orphans
+	ReleaseSurplus int      `json:"surplus_released,omitempty"` // how many surplus hosts a person releases
 	// AcceptLists are names of lists that count although they lack what hosts say of themselves.
 	AcceptLists  []string             `json:"accepted_lists,omitempty"`
 	Lost         []Lost               `json:"lost,omitempty"`
@@ -330,6 +331,8 @@ type Plan struct {
 	// hosts of this plan that stay.
 	Left []string `json:"released_servers,omitempty"`
 	Stay []string `json:"kept_servers,omitempty"`
+	// Sizes are what pins should note of the sizes of their groups, by server id.
+	Sizes map[string]string `json:"-"`
 }
 
 // Runnable returns the actions that will run, by host in the plan's order; those without a host come first. A

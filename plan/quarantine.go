@@ -41,15 +41,6 @@ func (c *census) serving(members []*placed) int {
 	return n
 }
 
-// surplus returns how many members leave. A quarantine by itself releases no server: the host leaves when another
-// one does, or with the last of its group. Otherwise a failed repair would end in a wipe.
-func (c *census) surplus(members []*placed, replicas int) int {
-	if replicas > 0 && c.serving(members) <= replicas {
-		return 0
-	}
-	return len(members) - replicas
-}
-
 // quarantineText says since when and why a host is quarantined.
 func quarantineText(r *inventory.Repairs) string {
 	since := "out of service since " + r.Since.UTC().Format(holdTime)

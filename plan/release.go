@@ -41,26 +41,6 @@ type Reset struct {
 	Pool     string `json:"pool"`                // the server's name in the pool
 }
 
-// leaving returns the ids of the servers that leave their groups: those whose release is final or that are
-// replaced, and as many others as a group has too many. One that is replaced stays as long as its group lacks servers.
-func (c *census) leaving(needs []need) map[string]bool {
-	out := make(map[string]bool)
-	for i := range c.servers {
-		if p := &c.servers[i]; p.leavesAnyway() && (p.stage != Replaced || lackOf(needs, groupOf(p.place)) == 0) {
-			out[p.server.ID] = true
-		}
-	}
-	for _, f := range c.cfg.Fleets {
-		for _, g := range f.Groups {
-			members := c.members[fleet.Place{Fleet: f.Name, Group: g.Name}]
-			for _, p := range c.firstToLeave(members, c.surplus(members, g.Replicas)) {
-				out[p.server.ID] = true
-			}
-		}
-	}
-	return out
-}
-
 // enterStage records how far a member is on its way out. A server whose group is gone from the configuration
 // is a member again while its release is unfinished: nothing of it is left to decide about.
 func (c *census) enterStage(p *placed, pin Pin) {

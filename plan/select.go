@@ -49,7 +49,8 @@ type Selection struct {
 	NewTokens   bool     // replace the hosts' tokens
 	ForceBusy   []string // names of hosts that are changed without waiting until they are idle
 	// AllowOrphans allows claims although members are orphaned: a person wants other servers instead.
-	AllowOrphans bool
+	AllowOrphans   bool
+	ReleaseSurplus int // how many hosts may leave groups that have too many although replicas was not lowered
 	// AcceptLists are names of lists that a person says are right, although they lack what hosts say of themselves.
 	AcceptLists []string
 	MovedFrom   string // uid of the cluster from which hosts are moved to this one; empty: none

@@ -62,6 +62,7 @@ func boundsFlags(f *pflag.FlagSet, o *app.Bounds) {
 	f.IntVar(&o.Orders, "allow-order", 0, "order at most `N` servers in this run, for allow_order of the scaleway block (default: as many as you approve by name; none with --auto-approve)")
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe outside the maintenance windows of the guardrails too")
 	f.BoolVar(&o.Orphans, "allow-orphans", false, "claim servers even while orphaned members exist")
+	f.IntVar(&o.Surplus, "release-surplus", 0, "release at most `N` hosts of groups that have more hosts than replicas, although replicas was not lowered")
 	f.StringSliceVar(&o.Lists, "accept-list", nil, "act on the list of the service `NAME` although it lacks what hosts say of themselves (tailnet, github.com/ORGANIZATION)")
 	f.BoolVar(&o.AdoptOnly, "adopt-only", false, "limit to adopted servers, and write only their markers and host keys (and sudo, where it is missing)")
 	f.StringVar(&o.MovedFrom, "moved-from-cluster", "", "move hosts that belong to the cluster with this `UID` to the current one")

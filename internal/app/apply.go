@@ -45,6 +45,7 @@ type Bounds struct {
 	MovedFrom                        string   // uid of the cluster from which hosts are moved to this one
 	AdoptOnly                        bool     // only markers and host keys of adopted servers
 	Orphans                          bool     // claim servers although there are orphaned members
+	Surplus                          int      // how many surplus hosts leave
 	Lists                            []string // names of lists that are right although they lack what hosts say of themselves
 }
 
@@ -99,7 +100,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is read.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred, asksRight: true}
-	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.Lists, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.Lists, o.MovedFrom
+	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.Lists, n.Surplus, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.Lists, o.Surplus, o.MovedFrom
 	n.Passwords = o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error

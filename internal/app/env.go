@@ -204,6 +204,7 @@ type Selection struct {
 	Rollback    bool          // of artifacts, to the version before
 	MovedFrom   string        // uid of the cluster from which hosts are moved to this one; empty: none is
 	Orphans     bool          // claim servers although there are orphaned members
+	Surplus     int           // how many surplus hosts leave
 	Lists       []string      // names of lists that are right although they lack what hosts say of themselves
 	ForceBusy   []string      // names of hosts that are not waited for
 	Passwords   []string      // names of hosts whose login passwords were typed
@@ -212,7 +213,7 @@ type Selection struct {
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Passwords: s.Passwords, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, AcceptLists: s.Lists, MovedFrom: s.MovedFrom, WhatIf: s.WhatIf}
+	sel := plan.Selection{ForceBusy: s.ForceBusy, Passwords: s.Passwords, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, AcceptLists: s.Lists, ReleaseSurplus: s.Surplus, MovedFrom: s.MovedFrom, WhatIf: s.WhatIf}
 	for _, flag := range []struct {
 		name  string
 		texts []string

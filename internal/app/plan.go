@@ -93,7 +93,7 @@ func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	if !env.gave("allow-order") { // what may be approved
 		n.bounds.Orders = plan.AnyOrders
 	}
-	n.AdoptOnly, n.Rollback, n.Orphans, n.Lists, n.MovedFrom, n.whatIf = o.AdoptOnly, o.Rollback, o.Orphans, o.Lists, o.MovedFrom, o.WhatIf
+	n.AdoptOnly, n.Rollback, n.Orphans, n.Lists, n.Surplus, n.MovedFrom, n.whatIf = o.AdoptOnly, o.Rollback, o.Orphans, o.Lists, o.Surplus, o.MovedFrom, o.WhatIf
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)
 	}
@@ -166,7 +166,7 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
 		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name), refuse(sel.AdoptOnly, cannot, "--adopt-only", name),
-		refuse(sel.NewTokens, cannot, "--rotate-tokens", name), refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(len(sel.Lists) > 0, cannot, "--accept-list", name),
+		refuse(sel.NewTokens, cannot, "--rotate-tokens", name), refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(len(sel.Lists) > 0, cannot, "--accept-list", name), refuse(sel.Surplus > 0, cannot, "--release-surplus", name),
 		refuse(sel.MovedFrom != "", cannot, "--moved-from-cluster", name)); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	sel.On, sel.Exclude, sel.Rollback, sel.Orphans, sel.Lists, sel.MovedFrom = f.On, f.Exclude, f.Rollback, f.AllowOrphans, f.AcceptLists, f.MovedFrom
+	sel.On, sel.Exclude, sel.Rollback, sel.Orphans, sel.Lists, sel.Surplus, sel.MovedFrom = f.On, f.Exclude, f.Rollback, f.AllowOrphans, f.AcceptLists, f.ReleaseSurplus, f.MovedFrom
 	if sel.AdoptOnly = f.AdoptOnly; f.AdoptOnly {
 		return &approval{name, f}, nil
 	}

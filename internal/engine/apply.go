@@ -84,6 +84,9 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 		return r, fmt.Errorf("the result could not be verified: %w", err)
 	}
 	r.After = after
+	if err := e.noteSizes(after); err != nil {
+		return r, err
+	}
 	r.Failures = append(r.Failures, e.noteKeys(ctx, after)...)
 	e.countRepairs(ctx, p, &r)
 	return r, nil
@@ -149,6 +152,9 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 	if err := e.renamePins(misnamedPins(p)); err != nil {
 		return nil, err
 	}
+	if err := e.noteSizes(p); err != nil {
+		return nil, err
+	}
 	failures := append(e.noteKeys(ctx, p), e.forgetRepairs(ctx, p, nil)...)
 	stale := slices.DeleteFunc(slices.Clone(p.Hosts), func(h plan.Host) bool {
 		return !h.Member || h.Leaves || h.Refused != nil || h.Unknown != nil || !h.MarkerStale()
@@ -160,6 +166,24 @@ func (e *Engine) Settle(ctx context.Context, p *plan.Plan) ([]Failure, error) {
 		}
 	}
 	return failures, nil
+}
+
+// noteSizes stores the sizes of groups with the pins of their hosts, for the next run: hosts leave a group only if replicas was lowered.
+func (e *Engine) noteSizes(p *plan.Plan) error {
+	all, err := e.Pins.All()
+	if err != nil {
+		return err
+	}
+	if _, changed := p.Resized(all); !changed {
+		return nil
+	}
+	if err := e.checkLock(); err != nil {
+		return err
+	}
+	return e.Pins.Update(func(all []plan.Pin) []plan.Pin {
+		all, _ = p.Resized(all)
+		return all
+	})
 }
 
 // each calls do for all elements, with a limit on concurrency, and returns the results in their order.
@@ -280,7 +304,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 				return all
 			default:
 				f.Since, f.Serial, f.Pooled = out[i].Since, cmp.Or(out[i].Serial, f.Serial), cmp.Or(f.Pooled, out[i].Pooled)
-				f.Earlier, f.Accepted = out[i].Earlier, out[i].Accepted
+				f.Earlier, f.Accepted, f.Size = out[i].Earlier, out[i].Accepted, out[i].Size
 				out[i] = f
 			}
 		}

@@ -15,8 +15,8 @@ func (t *Text) Staying(k plan.Kept) {
 	text := k.Name + " stays. The next macfleet apply repairs what was started on it."
 	if k.Surplus > 0 {
 		n := count(k.Surplus, "host")
-		text = fmt.Sprintf("%s is no longer chosen to leave. %s has replicas = %d and %s too many: the next macfleet apply releases %[4]s, which may be this one. "+
-			"macfleet plan names what leaves; to keep all of them, raise replicas.", k.Name, k.Group, k.Replicas, n)
+		text = fmt.Sprintf("%s is no longer chosen to leave. %s has replicas = %d and %s too many: macfleet plan says which leave, "+
+			"this one among them or not. To keep all of them, raise replicas.", k.Name, k.Group, k.Replicas, n)
 	}
 	t.Say(text)
 }

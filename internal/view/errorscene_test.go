@@ -142,8 +142,13 @@ func (s *scene) unanswered(d *inventory.Diagnosis) {
 		Trouble: &plan.Trouble{Code: plan.CodeUnreachable, Text: "dial tcp 198.51.100.1:22: i/o timeout", Remedy: "check the server in the Scaleway console"}}
 }
 
-// wants sets how many servers the group wants.
-func (s *scene) wants(n int) { s.cfg.Fleets[0].Groups[0].Replicas = n }
+// wants lowers or raises the group's replicas, which were 1.
+func (s *scene) wants(n int) {
+	s.cfg.Fleets[0].Groups[0].Replicas = n
+	for i := range s.snap.Pins {
+		s.snap.Pins[i].Size = "runners.m2=1"
+	}
+}
 
 // offers is what the provider has of the scene's server type.
 func (s *scene) offers(stock inventory.Stock) {

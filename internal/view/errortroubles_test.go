@@ -92,11 +92,11 @@ func troubles() []trouble {
 				h.Undone = &plan.Undone{Step: "hostname", At: time.Unix(1794000000, 0), Why: "no confirmation within 60 s"}
 			})
 		}},
-		{"release-unsafe", func(s *scene) { s.wants(0); s.offers(inventory.LowStock) }},
+		{"release-unsafe", func(s *scene) { s.leaves(plan.Leaving); s.wants(0); s.offers(inventory.LowStock) }},
 		{"agent-unknown", func(s *scene) {
-			s.wants(0)
 			s.erases(plan.Keyring{Ours: fleetKeys, Registered: inventory.Present([]inventory.SSHKey{{Name: "fleet", Public: fleetKeys[0].Public}})})
 			s.snap.Pins[0].Stage = plan.Stays
+			s.wants(0)
 			s.cfg.Fleets[0].Groups[0].Spec.GithubRunner = stepstest.GithubRunner()
 			s.cfg.Fleets[0].Groups[0].Spec = s.cfg.Fleets[0].Groups[0].Spec.WithDefaults()
 			s.snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: {Trouble: &plan.Trouble{Text: "GitHub rejects the token", Remedy: "make another token"}}}

@@ -208,6 +208,7 @@ func TestRecordRoundTrip(t *testing.T) {
 func notInPlans() map[string]string {
 	const observed = "apply observes it again"
 	left := map[string]string{
+		"Sizes":                                    "apply counts again, and stores them with the pins",
 		"Healthy":                                  "apply counts it again, and no output of plan depends on it",
 		"Hosts.Spec":                               "it is in the configuration",
 		"Hosts.Node":                               observed,

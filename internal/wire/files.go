@@ -44,6 +44,7 @@ type PlanFile struct {
 	Rollback          bool              `json:"rollback"`                     // the previous version was planned
 	MovedFrom         string            `json:"moved_from_cluster,omitempty"` // uid of the cluster from which hosts may move
 	AllowOrphans      bool              `json:"allow_orphans,omitempty"`      // servers may be claimed despite orphaned members
+	ReleaseSurplus    int               `json:"release_surplus,omitempty"`    // how many surplus hosts leave
 	AcceptLists       []string          `json:"accept_lists,omitempty"`       // names of lists that count although they lack what hosts say of themselves
 	Approves          []string          `json:"approves"`                     // addresses of the approved actions
 	Document          Plan              `json:"plan"`                         // as macfleet plan --json prints it
@@ -56,7 +57,7 @@ type PlanFile struct {
 // NewPlanFile returns the file of a plan that was just computed. The caller fills in the
 // times, the author and the flags.
 func NewPlanFile(p *plan.Plan) PlanFile {
-	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AdoptOnly: p.AdoptOnly, AllowOrphans: p.AllowOrphans, AcceptLists: p.AcceptLists, Plan: p}
+	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AdoptOnly: p.AdoptOnly, AllowOrphans: p.AllowOrphans, AcceptLists: p.AcceptLists, ReleaseSurplus: p.ReleaseSurplus, Plan: p}
 	f.FormatVersion = PlanFileFormat
 	return f
 }

@@ -10,7 +10,7 @@ type State int
 // The states.
 const (
 	Unproven State = iota // no host says anything of itself that it could have: what it has counts, and what it lacks shows nothing
-	Matching                  // it has what hosts say of themselves
+	Matching              // it has what hosts say of themselves
 	Foreign               // it has nothing of what they say: it is another list
 	Lacking               // it lacks too much of it at once: a question for a person
 )
