@@ -131,6 +131,9 @@ func (s kubeletState) jobSettings(want launchd.Job, text string) []kit.Setting {
 // beforeAbandon reports whether an older macfleet rendered the job's file, without AbandonProcessGroup. That is no
 // drift of the host.
 func (s kubeletState) beforeAbandon() bool {
+	if s.plist.Text == "" || strings.Contains(s.plist.Text, "<key>AbandonProcessGroup</key>") { // parsing takes long
+		return false
+	}
 	j, err := launchd.ParsePlist(s.plist.Text)
 	return err == nil && !j.Abandon
 }
