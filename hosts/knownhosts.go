@@ -104,6 +104,9 @@ func (k KnownHosts) Update(change func([]plan.Pin) []plan.Pin) error {
 // pinLine formats a pin. A pin that would not be parsed back, such as one whose name begins with
 // "#", is an error.
 func pinLine(p plan.Pin) (string, error) {
+	if p.StageSince = p.StageSince.UTC().Truncate(time.Second); p.Stage == plan.Stays {
+		p.StageSince = time.Time{}
+	}
 	line := fmt.Sprintf("%s,%s %s %s%s", p.Name, p.ServerID, p.Key, sinceField, p.Since.UTC().Format(time.RFC3339))
 	if p.Serial != "" {
 		line += serialField + p.Serial
@@ -113,6 +116,9 @@ func pinLine(p plan.Pin) (string, error) {
 	}
 	if p.Stage != plan.Stays {
 		line += " " + stageField + string(p.Stage)
+		if !p.StageSince.IsZero() {
+			line += "@" + p.StageSince.UTC().Format(time.RFC3339)
+		}
 	}
 	if p.Pooled != "" {
 		line += " " + pooledField + url.QueryEscape(p.Pooled)
@@ -189,6 +195,11 @@ func cutFields(comment string) (rest string, p plan.Pin, err error) {
 		rest = before
 	}
 	if before, name, ok := strings.Cut(rest, " "+stageField); ok {
+		name, at, dated := strings.Cut(name, "@")
+		if p.StageSince, err = time.Parse(time.RFC3339, at); dated && err != nil {
+			return "", p, fmt.Errorf("the time of its stage is malformed: %w", err)
+		}
+		p.StageSince = p.StageSince.UTC()
 		if name == "" || !plan.Stage(name).Known() {
 			return "", p, fmt.Errorf("its stage %q is unknown", name)
 		}

@@ -103,7 +103,7 @@ func (c *census) vanished(p *placed) Trouble {
 	x := Trouble{codeServerVanished, fmt.Sprintf("server %s is missing in the inventory (known by its %s)", p.server.ID, p.why.Source) + c.searched(),
 		"if the machine is gone: " + p.forget()}
 	if p.stage.Final() {
-		x.Text = "its release has started, and " + x.Text
+		x.Text = c.releaseStarted(p.server.ID) + ", and " + x.Text
 	}
 	if a := c.snap.Account; a != nil {
 		if at, found := a.Holding(p.server.ID); found && at.Project != a.Project {

@@ -20,6 +20,8 @@ type Pin struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Stage is how far the server is on its way out of its group.
 	Stage Stage `json:"stage,omitempty"`
+	// StageSince is when a run stored the stage; zero: unknown, or it has none.
+	StageSince time.Time `json:"stage_since,omitzero"`
 	// Pooled is the server's name in the pool before its claim; empty: unknown, or it was adopted.
 	Pooled string `json:"pooled_as,omitempty"`
 	// Earlier are the fingerprints of the server's keys that a reinstallation or a person ended, latest first, separated by spaces.

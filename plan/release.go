@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -21,7 +22,8 @@ var (
 		"make the new server join (macfleet plan names what it waits for), or cancel: macfleet replace --cancel NAME")
 	codeOSFamilyGone = NewCode("os-family-gone", Warning, "the provider no longer installs the macOS family",
 		"change os of the fleet to a family that is offered")
-	codeCatalogueUnread = NewCode("catalogue-unread", Warning, "the provider's catalogue of operating systems could not be read",
+	codeNotReinstallable = NewCode("not-reinstallable", Warning, "the provider cannot reinstall the server, so it cannot return to the pool")
+	codeCatalogueUnread  = NewCode("catalogue-unread", Warning, "the provider's catalogue of operating systems could not be read",
 		"run macfleet apply again when the provider answers")
 )
 
@@ -29,7 +31,7 @@ var (
 // the pin of an unfinished release decides nothing, and must not decide once the stage is gone.
 func (p *Plan) Keep(pin Pin) Pin {
 	if h, ok := p.HostByServer(pin.ServerID); ok && slices.Contains(p.Stay, pin.ServerID) {
-		pin.Stage, pin.Name = Stays, h.Name
+		pin.Stage, pin.StageSince, pin.Name = Stays, time.Time{}, h.Name
 	}
 	return pin
 }
@@ -233,9 +235,9 @@ func (c *computation) whyLeaves(h *Host) (Code, string) {
 	_, g, known := c.cfg.Group(h.Fleet, h.Group)
 	switch {
 	case h.Stage.Final() && !h.Server.Usable():
-		return codeReleaseStarted, "its release has started, and " + condition(c.vendor, h.Server)
+		return codeReleaseStarted, c.releaseStarted(h.Server.ID) + ", and " + condition(c.vendor, h.Server)
 	case h.Stage.Final():
-		return codeReleaseStarted, "its release has started"
+		return codeReleaseStarted, c.releaseStarted(h.Server.ID)
 	case h.Asked:
 		return codeReleaseAsked, "a person asked for it with macfleet release"
 	case h.Stage == Replaced:
@@ -244,6 +246,14 @@ func (c *computation) whyLeaves(h *Host) (Code, string) {
 		return codeTooManyReplicas, fmt.Sprintf("%s.%s has replicas = %d", h.Fleet, h.Group, g.Replicas)
 	}
 	return codeTooManyReplicas, "it has no place in the configuration"
+}
+
+// releaseStarted says that a server is erased, and since when.
+func (c *census) releaseStarted(id string) string {
+	if at := c.stages[id].StageSince; !at.IsZero() {
+		return "its release started at " + clockTime(at) + " (" + max(0, c.snap.Taken.Sub(at).Truncate(time.Minute)).String() + " ago)"
+	}
+	return "its release has started"
 }
 
 // vacate adds what takes a host out of the cluster. Its Node goes after its kubelet's identity, without which no kubelet
@@ -389,6 +399,10 @@ func (c *computation) resetOf(h *Host) (Reset, *Trouble) {
 	}
 	if catalogue == nil {
 		return r, codeCatalogueUnread.Trouble("it is unknown which operating systems the provider installs: " + cmp.Or(c.snap.CatalogueUnread, "it is unread"))
+	}
+	if h.Server.OSFamily == inventory.DevOS {
+		return r, codeNotReinstallable.Trouble(fmt.Sprintf("%s cannot reinstall a server with its %s", c.vendor.Name, inventory.DevOS),
+			"delete the server in "+c.vendor.Console()+" once it is empty: macfleet cordon "+h.Name+" --drain")
 	}
 	s, ok := catalogue.System(h.Server.OSFamily, h.Server.Type, h.Server.Zone)
 	if !ok {

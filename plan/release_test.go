@@ -112,6 +112,9 @@ func TestReleaseIsRefused(t *testing.T) {
 			w.cfg.SSH.HostKeys = map[string]string{serverID(3): plan.Fingerprint(key(2))}
 			w.change(3, func(h *plan.HostSeen) { h.Key, h.Fingerprint = key(1), plan.Fingerprint(key(1)) })
 		}, "wrong-host-key"},
+		"an image that is not reinstalled": {func(w *world) {
+			w.snap.Servers[2].OSFamily, w.snap.Catalogue = inventory.DevOS, offered(inventory.DevOS)
+		}, "not-reinstallable"},
 		"no such system any more": {func(w *world) { w.snap.Catalogue = offered("Sequoia") }, "os-family-gone"},
 		"the catalogue is unread": {func(w *world) { w.snap.Catalogue = nil }, "catalogue-unread"},
 		"away, its Node is Ready": {func(w *world) { away(w) }, "release-unsafe"},
@@ -268,13 +271,14 @@ func TestUnfinishedRelease(t *testing.T) {
 			w := leaver()
 			w.cfg.Fleets[0].Groups[0].Replicas = tc.replicas
 			w.pinned(3, tc.stage, "")
+			w.snap.Pins[len(w.snap.Pins)-1].StageSince, w.snap.Taken = noon.Add(-30*time.Minute), noon
 			tc.edit(w)
 			p := w.plan(t)
 			expect(t, "actions", tc.want, leaving(p))
 			expect(t, "missing servers", tc.short, missing(p))
 			for _, a := range p.Actions {
-				if a.Kind == plan.ReleaseServer && a.Origin.Drift != tc.stage.Final() {
-					t.Errorf("stage %q: %+v", tc.stage, a.Origin)
+				if a.Kind == plan.ReleaseServer && (a.Origin.Drift != tc.stage.Final() || strings.Contains(a.Reason.Text, "11:30:00 UTC (30m0s ago)") != tc.stage.Final()) {
+					t.Errorf("stage %q: %+v, %s", tc.stage, a.Origin, a.Reason.Text)
 				}
 			}
 		})

@@ -27,6 +27,9 @@ type Offer struct {
 	MinLease time.Duration `json:"minimum_lease"` // a server cannot be deleted earlier; 0: any time
 }
 
+// DevOS is the family of the provider's images for CI. A server with one cannot be reinstalled.
+const DevOS = "DevOS"
+
 // System is an operating system that the provider installs in one zone. The catalogue changes: patch releases
 // come and go.
 type System struct {

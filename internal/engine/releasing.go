@@ -16,6 +16,8 @@ var (
 	// CodeNotErased is raised if a server that was reinstalled is not empty, or cannot be verified.
 	CodeNotErased = plan.NewCode("not-erased", plan.Critical, "a reinstalled server could not be verified, so it is not returned to the pool",
 		"check the server in the provider's console; macfleet apply continues the release")
+	codeInstallFailed = plan.NewCode("install-failed", plan.Critical, "the provider failed twice to install a server",
+		"ask the provider's support; macfleet apply tries again and continues the release")
 	codeNotReinstalled = plan.NewCode("not-reinstalled", plan.Warning, "the provider did not finish reinstalling a server in time",
 		"check the server in the provider's console; macfleet apply continues the release")
 )
@@ -64,6 +66,9 @@ func (w *worker) stage(to plan.Stage, key string) error {
 		if key != "" && key != was.Key {
 			all[i].Accepted = ""
 		}
+		if to != was.Stage {
+			all[i].StageSince = w.engine.Now().UTC().Truncate(time.Second)
+		}
 		all[i].Name, all[i].Stage, all[i].Key = s.Name, to, cmp.Or(key, was.Key)
 		all[i] = all[i].Replaces(was)
 		return all
@@ -101,6 +106,11 @@ func (w *worker) reinstall(ctx context.Context, a plan.Action) error {
 		return err
 	}
 	key, err := w.erased(ctx, old)
+	if trouble := (*plan.Trouble)(nil); errors.As(err, &trouble) && trouble.Code == codeInstallFailed { // once more, as the provider advises
+		if err = w.erase(ctx, a); err == nil {
+			key, err = w.erased(ctx, old)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -225,8 +235,11 @@ func (w *worker) erase(ctx context.Context, a plan.Action) error {
 	return err
 }
 
-// reinstalling is the provider's status of a server that it erases.
-const reinstalling = "reinstalling"
+// The provider's statuses of a server that it erases, and of one for which that failed.
+const (
+	reinstalling  = "reinstalling"
+	installFailed = "error"
+)
 
 // eraseAgain asks for a reinstallation that an earlier run may have asked for, unless it is in progress or done: a
 // host that is erased has another key.
@@ -241,8 +254,10 @@ func (w *worker) eraseAgain(ctx context.Context, a plan.Action, old string) erro
 	case now.Status == reinstalling:
 		return nil
 	}
-	if _, err = w.settledServer(ctx, inventory.Server.Usable); err != nil {
-		return err
+	if now.Status != installFailed {
+		if _, err = w.settledServer(ctx, inventory.Server.Usable); err != nil {
+			return err
+		}
 	}
 	seen := w.lookNew(ctx)
 	if seen.Key != "" && seen.Key != old {
@@ -272,7 +287,9 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 		switch {
 		case err == nil && wanted(now):
 			return now, nil
-		case err == nil && (now.Status == "error" || now.Status == "locked"):
+		case err == nil && now.Status == installFailed:
+			return now, codeInstallFailed.Trouble("the installation of server " + s.Name + " failed: its status is " + now.Status)
+		case err == nil && now.Status == "locked":
 			return now, codeNotReinstalled.Trouble(fmt.Sprintf("the status of server %s is %s", s.Name, now.Status))
 		}
 		w.awaits(Installing, "waiting for the reinstallation")

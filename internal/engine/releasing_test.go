@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -253,6 +255,47 @@ func TestErasedOnce(t *testing.T) {
 				r := apply(t, w.next("next", 2))
 				if asked != 1 || len(r.Failures) > 0 || !strings.HasPrefix(m.Server.Name, "acme-pool-") {
 					t.Errorf("%s: %d requests to erase it, failures %+v", m.Server.Name, asked, r.Failures)
+				}
+			})
+		})
+	}
+}
+
+// TestInstallationFails: a failed installation is requested once more in the same run, and once more in the next. A server that works
+// although its status says otherwise is not erased again before that.
+func TestInstallationFails(t *testing.T) {
+	t.Parallel()
+	for failures, want := range map[int]struct {
+		requests int
+		code     string
+	}{1: {2, ""}, 2: {2, "install-failed"}, 3: {2, "install-failed"}} {
+		parallel(t, fmt.Sprint(failures, " fail"), func(t *testing.T) {
+			twoOfThree(t, func(t *testing.T, w *nodesInMemory, _ []string) {
+				left := failures
+				m, requests, r := w.releasing(t, func(m *enginetest.Machine, c enginetest.Call) enginetest.Fault {
+					if c.What != "reinstall" {
+						return enginetest.Fault{}
+					}
+					status := "ready"
+					if left--; left >= 0 {
+						status = "error"
+					}
+					return enginetest.Fault{After: func() { w.Change(func() { m.Server.Status = status }) }}
+				})
+				code := ""
+				if len(r.Failures) > 0 {
+					var trouble *plan.Trouble
+					if errors.As(r.Failures[0].Err, &trouble) {
+						code = trouble.Code.String()
+					}
+				}
+				if requests != want.requests || code != want.code || (code == "") != strings.HasPrefix(m.Server.Name, "acme-pool-") {
+					t.Fatalf("%s: %d requests, failures %+v", m.Server.Name, requests, r.Failures)
+				}
+				if failures == 2 {
+					if r := apply(t, w.next("next", 2)); len(r.Failures) > 0 || left != -1 || !strings.HasPrefix(m.Server.Name, "acme-pool-") {
+						t.Errorf("the next run: %s, %d left, failures %+v", m.Server.Name, left, r.Failures)
+					}
 				}
 			})
 		})

@@ -401,7 +401,7 @@ func (c cloud) Reinstall(ctx context.Context, _, id, _ string) error {
 	return c.world.call(ctx, Call{InCloud, "reinstall", id}, func() error {
 		m := c.world.Member(id)
 		switch working := c.world.podsOn(m.NodeName()); {
-		case m.server().Status != "ready":
+		case !slices.Contains([]string{"ready", "error"}, m.server().Status):
 			return fmt.Errorf("the server is %s", m.server().Status)
 		case len(working) > 0:
 			c.world.wrong = append(c.world.wrong, fmt.Sprintf("%s was erased under %s", m.Server.Name, working[0].Name))

@@ -38,6 +38,19 @@ func accountTroubles() []trouble {
 			remember: nothing, cause: dropFamily, lasts: familyGone, cure: restoreFamily,
 		},
 		{
+			Incident: Incident{"install-fails", "the provider fails to install macOS at the next reinstallation"}, place: Account, remember: nothing,
+			cause: func(_ context.Context, v *victim) error {
+				return v.world.cloud.Set(func(s *cloud.Settings) { s.FailInstalls = 1 })
+			},
+			lasts: func(_ context.Context, v *victim) (lasts bool, err error) {
+				err = v.world.cloud.Set(func(s *cloud.Settings) { lasts = s.FailInstalls > 0 })
+				return lasts, err
+			},
+			cure: func(_ context.Context, v *victim) error {
+				return v.world.cloud.Set(func(s *cloud.Settings) { s.FailInstalls = 0 })
+			},
+		},
+		{
 			Incident: Incident{"stray-server", "someone ordered a server of the project for another purpose"}, place: Account,
 			remember: nothing, cause: addStray("ci-scratch"), lasts: strayThere, cure: removeStray,
 		},

@@ -63,6 +63,7 @@ func gateTroubles() []plan.Trouble {
 		{Code: plantest.Code("not-releasable"), Text: memberOf + " is a member of runners.m2, so it is not released",
 			Remedy: "lower replicas, or put another server in its place: macfleet replace " + memberOf},
 		{Code: plantest.Code("not-replaceable"), Text: "acme-pool-07 is in the pool, so it is not replaced", Remedy: "macfleet hosts lists the members"},
+		{Code: plantest.Code("install-failed"), Text: "the installation of server " + memberOf + " failed: its status is error", Remedy: plantest.Code("install-failed").Remedy()},
 		{Code: plantest.Code("not-reinstalled"), Text: "server " + memberOf + " was not reinstalled in 2h0m0s: its status is reinstalling",
 			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
 		{Code: plantest.Code("host-may-be-busy"), Text: "it is a builder whose host does not answer, so it is unknown whether a job runs on it",

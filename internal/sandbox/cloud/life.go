@@ -11,6 +11,7 @@ import (
 type Life struct {
 	Doing string    `json:"doing,omitempty"` // the status while it lasts, such as reinstalling; "" = nothing
 	Until time.Time `json:"until,omitzero"`  // when it ends
+	Fails bool      `json:"fails,omitempty"` // it ends with the status error
 
 	Installed time.Time `json:"installed,omitzero"` // the last of these
 	Installs  int       `json:"installs,omitempty"` // how often macOS was reinstalled, or installed for an order
@@ -62,9 +63,12 @@ func (s *Server) begin(status string, now time.Time, lasts time.Duration) {
 func (s *Server) finish() {
 	if s.Status == s.Life.Doing {
 		s.Status, s.Delivered = "ready", true
+		if s.Life.Fails {
+			s.Status = "error"
+		}
 		s.UpdatedAt = after(s.UpdatedAt, s.Life.Until)
 	}
-	s.Life.Doing = ""
+	s.Life.Doing, s.Life.Fails = "", false
 }
 
 // inWork returns the refusal of an operation on a server that the provider works on or has locked.

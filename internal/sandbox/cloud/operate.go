@@ -52,6 +52,13 @@ func (a *API) reinstallServer(r *http.Request) (any, *failure) {
 	}
 	server.install(system, keys, a.options.Now())
 	server.begin(reinstalling, a.options.Now(), lasts)
+	if own, failed := a.settings(); failed != nil {
+		return nil, failed
+	} else if server.Life.Fails = own.FailInstalls > 0; server.Life.Fails {
+		if err := a.set(func(own *Settings) { own.FailInstalls-- }); err != nil {
+			return nil, internal(err)
+		}
+	}
 	if err := a.state.put(server); err != nil {
 		return nil, internal(err)
 	}

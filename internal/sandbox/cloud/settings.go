@@ -36,6 +36,9 @@ type Settings struct {
 	// Renamed are new names of systems, by the old one: a patch release that replaced another.
 	Renamed map[string]string `json:"renamed,omitempty"`
 
+	// FailInstalls is how many of the next reinstallations end with the status error.
+	FailInstalls int `json:"fail_installs,omitempty"`
+
 	// KeyExpires is when the API key expires.
 	KeyExpires *time.Time `json:"key_expires,omitempty"`
 	// Ordered counts the orders so far. The ids of new servers follow from it.
