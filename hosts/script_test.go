@@ -119,7 +119,7 @@ func TestScriptsAreSound(t *testing.T) {
 		"undo-now.sh": scriptlint.Change, "undo-run.sh": scriptlint.Change, "undo-state.sh": scriptlint.Probe, "artifact-look.sh": scriptlint.Probe, "artifact-push.sh": scriptlint.Change,
 		"artifact-fetch.sh": scriptlint.Change, "artifact-prune.sh": scriptlint.Change,
 		"job.sh": scriptlint.Change, "job-drop.sh": scriptlint.Change, "job-gui.sh": scriptlint.Change, "job-look.sh": scriptlint.Change,
-		"job-run.sh": scriptlint.Change, "job-start.sh": scriptlint.Change, "fence.sh": scriptlint.Change, "leave.sh": scriptlint.Change,
+		"boot.sh": scriptlint.Probe, "restart.sh": scriptlint.Change, "job-run.sh": scriptlint.Change, "job-start.sh": scriptlint.Change, "fence.sh": scriptlint.Change, "leave.sh": scriptlint.Change,
 	}
 	names, err := fs.Glob(files, "scripts/*")
 	must(t, err)

@@ -41,7 +41,7 @@ const (
 	AwaitNode       Kind = "ready"         // wait until the host's Node is Ready; it is not in plans, and ends an apply
 	RunStep         Kind = "step"          // run a step's changes and verify them
 	RemoveStep      Kind = "remove"        // remove what a step made, and verify it
-	RebootServer    Kind = "reboot"        // restart the server through the provider's API
+	RebootServer    Kind = "reboot"        // restart the host; see PullsPlug
 	RetireAgent     Kind = "retire-agent"  // end the CI agent of a host that leaves, and delete its entry at the service
 	ForgetAgent     Kind = "forget-agent"  // delete the entry of a CI agent whose host is gone
 	RetireDevice    Kind = "retire-device" // delete the device of a host that leaves
@@ -115,11 +115,14 @@ type Action struct {
 	Purchase   *Purchase         `json:"purchase,omitempty"`  // of OrderServer
 	AfterRoot  bool              `json:"deferred"`            // the changes are known only after an earlier action has set up root
 	Disruption Disruption        `json:"disruption"`
-	Busy       []Task            `json:"tasks,omitempty"`   // work on the host that it would interrupt, as the plan saw it
-	Drains     bool              `json:"drains,omitempty"`  // the host's Node is drained first
-	Evicts     int               `json:"evicts,omitempty"`  // Pods that the drain evicts, as the plan saw them
-	Forced     bool              `json:"forced,omitempty"`  // do not wait until the host is idle: --force-busy names it
-	Refusal    *Trouble          `json:"refused,omitempty"` // set when the action is blocked
+	Busy       []Task            `json:"tasks,omitempty"`  // work on the host that it would interrupt, as the plan saw it
+	Drains     bool              `json:"drains,omitempty"` // the host's Node is drained first
+	Evicts     int               `json:"evicts,omitempty"` // Pods that the drain evicts, as the plan saw them
+	Forced     bool              `json:"forced,omitempty"` // do not wait until the host is idle: --force-busy names it
+	// PullsPlug says that the provider restarts the server, as if someone pulled its plug: its host cannot do it itself. Otherwise
+	// the host restarts cleanly.
+	PullsPlug bool     `json:"pulls_plug,omitempty"`
+	Refusal   *Trouble `json:"refused,omitempty"` // set when the action is blocked
 	// Deferral is set when a limit of the run leaves the action for a later one.
 	Deferral *Trouble `json:"deferral,omitempty"`
 }

@@ -31,11 +31,15 @@ func SessionStep(all []Step) StepID {
 	return ""
 }
 
-// Rebooting returns the actions that restart a host's server through the provider, for macfleet reboot. actions are
+// Rebooting returns the actions that restart a host, for macfleet reboot: cleanly if it answers, otherwise through the provider. actions are
 // those that the host's plan has; session is the step that keeps its session; ring is the provider's SSH keys, nil if they were not read. A host that lacks the
 // fleet's key gets it by the restart, if the project has it.
 func Rebooting(h Host, actions []Action, session StepID, ring *Keyring) []Action {
-	a := h.rebooting(h.action(RebootServer, Origin{}, codeRebootRequested, "restarts the server through the provider"), actions, session)
+	why := "restarts the host"
+	if h.silent() {
+		why = "restarts the server through the provider, which is like pulling its plug"
+	}
+	a := h.rebooting(h.action(RebootServer, Origin{}, codeRebootRequested, why), actions, session)
 	if ring == nil || !h.LacksKey() {
 		return []Action{a}
 	}
@@ -47,7 +51,7 @@ func Rebooting(h Host, actions []Action, session StepID, ring *Keyring) []Action
 
 // rebooting completes an action that restarts the host's server.
 func (h *Host) rebooting(a Action, actions []Action, session StepID) Action {
-	a.Disruption, a.Forced = Reboot, h.ForceBusy
+	a.Disruption, a.Forced, a.PullsPlug = Reboot, h.ForceBusy, h.silent()
 	a.Refusal = h.notRebootable(actions, session)
 	if a.Refusal == nil && !h.ForceBusy {
 		if a.Refusal = h.mayBeBusy(); a.Refusal == nil && h.Drainable() {
@@ -56,6 +60,9 @@ func (h *Host) rebooting(a Action, actions []Action, session StepID) Action {
 	}
 	return a
 }
+
+// silent reports whether the host cannot restart itself: it does not answer, or root does nothing there.
+func (h *Host) silent() bool { return h.Unknown != nil || !h.Seen.Root }
 
 // restartFor adds the restart that a step needs, behind all other actions: it depends on them. What they repair in the session is then
 // right; where one of them is refused, the restart is, too. A new host restarts right after the step.

@@ -16,7 +16,7 @@ type RebootOptions struct {
 	ForceBusy []string // the host's name: its running work may be lost
 }
 
-// Reboot restarts a host's server through the provider, once the host is idle, and waits until it is back.
+// Reboot restarts a host once it is idle, and waits until it is back: with shutdown -r if it answers, otherwise through the provider.
 func Reboot(ctx context.Context, env *Env, o RebootOptions) error {
 	host := env.Args[0]
 	if err := cmp.Or(env.oneHost(), env.approvable("reboot", o.Approve, true, "pass --auto-approve")); err != nil {

@@ -181,12 +181,12 @@ func TestSilentAgent(t *testing.T) {
 			leave := toyOf(h.Spec)[0].(toyAgent).Leave(h.View("toy"))
 			h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), kind == plan.RetireAgent
 			p.Actions = []plan.Action{{Kind: kind, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "toy",
-				Changes: leave.Changes, Disruption: plan.Reboot}}
+				Changes: leave.Changes, Disruption: plan.Reboot, PullsPlug: kind == plan.RebootServer}}
 			w.Change(func() { m.Away, w.Entries[0].Says = true, busy })
 			if online {
 				w.engine.Agents = connected{w.engine.Agents, w.Entries[0].ID}
 			}
-			restarts := w.requests()
+			restarts, _ := w.requests()
 			r := performed(t, w.engine, p)
 			if done := len(w.Entries) == 0 || *restarts > 0; done != (busy == nil && !online) || done != (len(r.Failures) == 0) || m.Agent.ID == "" {
 				t.Errorf("entries %+v, %d restarts, failures %v", w.Entries, *restarts, r.Failures)

@@ -101,7 +101,15 @@ type PruneArtifacts struct {
 	Removed bool // also recent ones: what they belonged to was removed
 }
 
+// ReadBoot stores what names the host's present boot: after a restart it is another text.
+type ReadBoot struct{ Boot *string }
+
+// RestartHost restarts the host cleanly. The connection ends with it; only another boot shows that it was restarted.
+type RestartHost struct{}
+
 func (RunChange) task()      {}
+func (ReadBoot) task()       {}
+func (RestartHost) task()    {}
 func (TakeClaim) task()      {}
 func (DropClaim) task()      {}
 func (WriteMarker) task()    {}

@@ -11,7 +11,7 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
-// Reboot holds the time limits of a restart through the provider. A zero field means the default.
+// Reboot holds the time limits of a restart. A zero field means the default.
 type Reboot struct {
 	Within time.Duration // until the server is ready and the host answers; 0 = DefaultReboot
 	Every  time.Duration // polling interval; 0 = DefaultEvery
@@ -20,8 +20,8 @@ type Reboot struct {
 // DefaultReboot is the time for a server to restart.
 const DefaultReboot = 15 * time.Minute
 
-// reboot restarts the host's server through the provider, once, and waits until the host answers. The host is
-// idle first, unless the action is forced.
+// reboot restarts the host once, and waits until it answers. One that answers restarts itself: the provider's call is like pulling the plug,
+// which can corrupt the disk. The host is idle first, unless the action is forced.
 func (w *worker) reboot(ctx context.Context, a plan.Action) error {
 	if err := w.asMember(ctx); err != nil {
 		return err
@@ -32,21 +32,63 @@ func (w *worker) reboot(ctx context.Context, a plan.Action) error {
 	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
-	if w.conn != nil {
-		w.conn.Close(ctx)
-		w.conn = nil
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Reboot.Within, DefaultReboot))
+	defer cancel()
+	if !a.PullsPlug {
+		return w.restart(waiting)
 	}
+	w.disconnect(ctx)
 	w.changed = w.cordoned // from here on the Node stays cordoned until the host is verified
 	s := w.host.Server
 	if err := w.engine.Servers.Reboot(ctx, s.Zone, s.ID); err != nil && !w.restarts(ctx) {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, cmp.Or(w.engine.Reboot.Within, DefaultReboot))
-	defer cancel()
 	if err := w.awaitServer(waiting); err != nil {
 		return err
 	}
 	return w.awaitAnswer(waiting)
+}
+
+// restart lets the host restart itself, and waits until it answers from another boot.
+func (w *worker) restart(ctx context.Context) error {
+	before, err := w.boot(ctx)
+	if err != nil {
+		return err
+	}
+	w.changed = w.cordoned // from here on the Node stays cordoned until the host is verified
+	if _, err := w.conn.Do(ctx, RestartHost{}); err != nil {
+		return err
+	}
+	for {
+		w.disconnect(ctx)
+		if !w.again(ctx) {
+			return errors.New("the host was to restart, and still answers from the same boot; check why: macfleet ssh " + w.host.Name)
+		}
+		if err := w.awaitAnswer(ctx); err != nil {
+			return err
+		}
+		now, err := w.boot(ctx)
+		if err == nil && now != before {
+			return nil
+		}
+	}
+}
+
+// boot returns what names the host's present boot.
+func (w *worker) boot(ctx context.Context) (boot string, err error) {
+	if err := w.connect(ctx); err != nil {
+		return "", err
+	}
+	_, err = w.conn.Do(ctx, ReadBoot{&boot})
+	return boot, err
+}
+
+// disconnect ends the connection, if there is one.
+func (w *worker) disconnect(ctx context.Context) {
+	if w.conn != nil {
+		w.conn.Close(ctx)
+		w.conn = nil
+	}
 }
 
 // asMember returns an error if the server changed since the plan.

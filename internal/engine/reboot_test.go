@@ -25,21 +25,29 @@ func (w *nodesInMemory) restarts(t *testing.T, host string) (plan.Action, engine
 	return a, performed(t, w.engine, p)
 }
 
-// requests counts the restarts that the provider gets.
-func (w *nodesInMemory) requests() *int {
-	n := new(int)
-	w.OnCall = faultAt("reboot", enginetest.Fault{Before: func() { *n++ }})
-	return n
+// requests counts the restarts that the provider gets, and those that hosts get.
+func (w *nodesInMemory) requests() (provider, host *int) {
+	provider, host = new(int), new(int)
+	w.OnCall = func(c enginetest.Call) enginetest.Fault {
+		switch c.What {
+		case "reboot":
+			*provider++
+		case "RestartHost":
+			*host++
+		}
+		return enginetest.Fault{}
+	}
+	return provider, host
 }
 
-// TestReboot: a host that answers is drained, restarted once, Ready again and uncordoned.
+// TestReboot: a host that answers is drained, restarts itself once, is Ready again and uncordoned.
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 		host := w.atWork(t)[0]
-		n := w.requests()
+		provider, n := w.requests()
 		a, r := w.restarts(t, host)
-		if a.Refusal != nil || !a.Drains || a.Disruption != plan.Reboot || *n != 1 || !r.Converged() || len(w.Pods(host)) > 0 {
+		if a.Refusal != nil || !a.Drains || a.Disruption != plan.Reboot || a.PullsPlug || *n != 1 || *provider != 0 || !r.Converged() || len(w.Pods(host)) > 0 {
 			t.Fatalf("action %+v, %d requests, failures %+v, Pods %q", a, *n, r.Failures, w.Pods(host))
 		}
 		if node := w.nodeOf(t, host); node.Cordoned || node.Ready != inventory.Ready {
@@ -55,7 +63,7 @@ func TestRebootOfADeadHost(t *testing.T) {
 		host := w.atWork(t)[0]
 		w.Change(func() { m := w.Member(host); m.Away, m.Silent = true, m.State["agent"] })
 		w.dies(nil)
-		n := w.requests()
+		n, itself := w.requests()
 		if a, _ := w.restarts(t, host); a.Refusal == nil || a.Refusal.Code.String() != "host-may-be-busy" || !strings.Contains(a.Refusal.Text, "has 1 Pod") {
 			t.Errorf("with a Pod: %+v", a.Refusal)
 		}
@@ -66,11 +74,11 @@ func TestRebootOfADeadHost(t *testing.T) {
 		if h := w.hostOf(t, host); !strings.Contains(h.Unknown.Remedy, "macfleet reboot "+host) {
 			t.Errorf("not offered: %s", h.Unknown.Remedy)
 		}
-		if r := apply(t, w.engine); *n != 0 || r.Done > 0 {
+		if r := apply(t, w.engine); *n+*itself != 0 || r.Done > 0 {
 			t.Errorf("an apply asked for %d restarts", *n)
 		}
 		a, r := w.restarts(t, host)
-		if a.Refusal != nil || *n != 1 || len(r.Failures) > 0 {
+		if a.Refusal != nil || !a.PullsPlug || *n != 1 || *itself != 0 || len(r.Failures) > 0 {
 			t.Fatalf("refused %+v, %d requests, failures %+v", a.Refusal, *n, r.Failures)
 		}
 		if h, _ := r.After.HostByServer(w.Member(host).Server.ID); h.Unknown != nil {
@@ -139,33 +147,44 @@ func TestRebootFails(t *testing.T) {
 	answers := func(f enginetest.Fault) func(*nodesInMemory, *enginetest.Machine) enginetest.Fault {
 		return func(*nodesInMemory, *enginetest.Machine) enginetest.Fault { return f }
 	}
+	change := func(edit func(*enginetest.Machine)) func(*nodesInMemory, *enginetest.Machine) enginetest.Fault {
+		return func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
+			return around(false, func() { w.Change(func() { edit(m) }) })
+		}
+	}
 	for name, tc := range map[string]struct {
 		at       string
 		is       func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault // nil: the lock is lost
+		silent   bool                                                           // the provider restarts it
 		requests int
 		waits    bool // until it gives up
 	}{
-		"denied":   {"reboot", answers(enginetest.Fault{Err: inventory.ErrDenied}), 1, false},
-		"received": {"reboot", answers(enginetest.Fault{Err: enginetest.ErrLost, Applied: true}), 1, true},
-		"renamed": {"get", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
-			return around(false, func() { w.Change(func() { m.Server.Name = "by-hand" }) })
-		}, 0, false},
-		"updating": {"get", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
-			return around(false, func() { w.Change(func() { m.Server.Status = "updating" }) })
-		}, 0, false},
-		"lock lost": {"pods", nil, 0, false},
-		"another key": {"reboot", func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
+		"not received":       {at: "RestartHost", is: answers(enginetest.Fault{Err: enginetest.ErrLost}), requests: 1, waits: true},
+		"does not come back": {at: "RestartHost", is: change(func(m *enginetest.Machine) { m.Away = true }), requests: 1, waits: true},
+		"refused":            {at: "RestartHost", is: change(func(m *enginetest.Machine) { m.FullDisk = true }), requests: 1},
+		"another key": {at: "RestartHost", is: func(w *nodesInMemory, m *enginetest.Machine) enginetest.Fault {
 			return around(false, func() { w.Reinstall(m) })
-		}, 1, false},
+		}, requests: 1},
+		"renamed":          {at: "get", is: change(func(m *enginetest.Machine) { m.Server.Name = "by-hand" })},
+		"updating":         {at: "get", is: change(func(m *enginetest.Machine) { m.Server.Status = "updating" })},
+		"lock lost":        {at: "pods"},
+		"silent, denied":   {at: "reboot", is: answers(enginetest.Fault{Err: inventory.ErrDenied}), silent: true, requests: 1},
+		"silent, received": {at: "reboot", is: answers(enginetest.Fault{Err: enginetest.ErrLost, Applied: true}), silent: true, requests: 1, waits: true},
 	} {
 		parallel(t, name, func(t *testing.T) {
 			inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
 				host := w.atWork(t)[0]
 				m, requests, began := w.Member(host), 0, time.Now()
+				if tc.silent {
+					w.EndPods(host)
+					w.Change(func() { m.Away, m.Silent = true, m.State["agent"] })
+					w.dies(nil)
+					began = time.Now()
+				}
 				var lost atomic.Bool
 				w.engine.Guard = heldWhile(func() bool { return !lost.Load() })
 				w.OnCall = func(c enginetest.Call) enginetest.Fault {
-					if c.What == "reboot" {
+					if c.What == "reboot" || c.What == "RestartHost" {
 						requests++
 					}
 					switch {
@@ -185,4 +204,16 @@ func TestRebootFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRestartOverALostLine: the connection ends with the restart, so that another boot shows it, and not the answer.
+func TestRestartOverALostLine(t *testing.T) {
+	t.Parallel()
+	inMemory(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory) {
+		host := w.atWork(t)[0]
+		w.OnCall = faultAt("RestartHost", enginetest.Fault{Err: enginetest.ErrLost, Applied: true})
+		if a, r := w.restarts(t, host); a.Refusal != nil || !r.Converged() {
+			t.Errorf("refused %+v, failures %+v", a.Refusal, r.Failures)
+		}
+	})
 }

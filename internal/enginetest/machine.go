@@ -363,6 +363,11 @@ func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 				c.world.wrong = append(c.world.wrong, "a wrong password was tried on "+m.Server.Name)
 				return plan.ErrPasswordRefused
 			}
+		case engine.ReadBoot:
+			*t.Boot = fmt.Sprint("boot ", m.boots)
+		case engine.RestartHost:
+			c.world.interrupts(m, "restarted", false)
+			m.Reboot()
 		case engine.PruneArtifacts:
 			if t.Removed { // what a run leaves when it is killed just before this is pruned a day later
 				break
@@ -375,6 +380,9 @@ func (c *conn) Do(ctx context.Context, task engine.Task) (a plan.Answer, err err
 		}
 		return nil
 	})
+	if _, restarts := task.(engine.RestartHost); restarts && c.broken && c.world.dead == nil { // the connection ends with it
+		err = nil
+	}
 	return a, err
 }
 

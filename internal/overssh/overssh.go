@@ -76,6 +76,10 @@ func (h host) Do(ctx context.Context, task engine.Task) (a plan.Answer, err erro
 		err = h.Conn.AuthorizeKey(ctx, t.Comment)
 	case engine.RetireKey:
 		err = h.Conn.RetireKey(ctx)
+	case engine.ReadBoot:
+		*t.Boot, err = h.Boot(ctx)
+	case engine.RestartHost:
+		err = h.Restart(ctx)
 	case engine.PruneArtifacts:
 		err = h.Conn.PruneArtifacts(ctx, t.Removed)
 	default:

@@ -52,6 +52,7 @@ func TestRestartTools(t *testing.T) {
 		// The script that requests it is killed, also one with sudo in between.
 		_, _, exit := run(t, m, "m1", "sudo -n "+script+"; echo x >/tmp/after")
 		equal(t, exit, exitTerminated, script, "exit")
+		advance(t, m, time.Second)
 		if after := must(t, m, "root", "[ ! -e /tmp/after ] && sysctl -n kern.boottime"); after == before {
 			t.Errorf("%s: the machine is still up", script)
 		}
@@ -178,6 +179,7 @@ func TestJobsThatRestart(t *testing.T) {
 	scriptJob(t, m, "once", atLoad, "[ -e /tmp/once ] && exit 0; touch /tmp/once; shutdown -r now; touch /tmp/never")
 	before := must(t, m, "root", "sysctl -n kern.boottime")
 	ok(t, m.Reboot(t.Context()))
+	advance(t, m, time.Second)
 	expect(t, m, "root", row{script: "ls /tmp; launchctl print system/once | grep runs", stdout: "once\n\truns = 1\n"})
 	if after := must(t, m, "root", "sysctl -n kern.boottime"); after == before {
 		t.Error("the machine is still up")
@@ -188,5 +190,6 @@ func TestJobsThatRestart(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	ok(t, m.Remove("/Library/LaunchDaemons/always.plist"))
+	advance(t, m, time.Second)
 	must(t, m, "root", "true")
 }

@@ -30,7 +30,8 @@ func reboot(p *proc) int {
 
 // goDown restarts the machine. All processes end, the one that requested it included.
 func (p *proc) goDown() int {
-	if err := p.visit((*visit).shutDown); err != nil {
+	// It takes a second at least: what was written in the second of the boot may be older or newer than it.
+	if err := p.visit(func(v *visit) error { return v.haltFor(time.Second) }); err != nil {
 		return p.fail(exitFailed, "%s", err)
 	}
 	p.session.machine.power.cut()
