@@ -83,6 +83,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			c.plan.Strays = append(c.plan.Strays, p.server)
 		}
 	}
+	c.nearMisses(c.plan.Strays)
 	c.whatIf()
 	c.exchanged()
 	c.unplaced()
