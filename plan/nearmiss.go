@@ -32,6 +32,6 @@ func (c *computation) nearMisses(strays []inventory.Server) {
 	}
 	if len(names) > 0 {
 		c.plan.Warnings = append(c.plan.Warnings, *codeNearMiss.Trouble(count(len(names), "server")+" outside the pool: "+sampleOf(names),
-			"if they are to be claimed, begin their names with "+c.vendor.PoolPrefix+" in "+c.vendor.Console()))
+			"to let them be claimed, begin their names with "+c.vendor.PoolPrefix+" in "+c.vendor.Console()))
 	}
 }
