@@ -34,7 +34,6 @@ type Config struct {
 type Scaleway struct {
 	Zones      []string `hcl:"zones" is:"zone" least:"1"` // for example fr-par-1; never empty
 	PoolPrefix string   `hcl:"pool_prefix"`               // servers whose name starts with it belong to the pool
-	AllowOrder bool     `hcl:"allow_order,optional"`      // macfleet may order servers that the pool lacks
 }
 
 // Vendor is the provider of the servers: where the servers are, and how messages and remedies name it.
@@ -42,12 +41,11 @@ type Vendor struct {
 	Name       string
 	Zones      []string
 	PoolPrefix string
-	Orders     bool // macfleet may order servers from it
 }
 
 // Vendor returns the provider, by the block that the configuration has.
 func (c *Config) Vendor() Vendor {
-	return Vendor{Name: "Scaleway", Zones: c.Scaleway.Zones, PoolPrefix: c.Scaleway.PoolPrefix, Orders: c.Scaleway.AllowOrder}
+	return Vendor{Name: "Scaleway", Zones: c.Scaleway.Zones, PoolPrefix: c.Scaleway.PoolPrefix}
 }
 
 // Console is where a person orders and renames servers.

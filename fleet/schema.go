@@ -100,7 +100,6 @@ func (Scaleway) Describe() map[string]Description {
 		"":            {Text: "Where servers are rented, and which of them are free."},
 		"zones":       {Text: "Zones in which macfleet looks for servers.", Example: `["fr-par-1", "fr-par-3"]`},
 		"pool_prefix": {Text: "Servers whose name starts with this prefix are free to be claimed.", Example: `"acme-pool-"`},
-		"allow_order": {Text: "Lets apply order servers that the pool lacks, each approved by name. It needs a kubernetes block, which holds the lock.", Default: "false", Example: "true"},
 	}
 }
 

@@ -45,9 +45,6 @@ func (p *Plan) approvalOf(a Action, key string) string {
 			d.text(o.Server.ID)
 		}
 	}
-	if b := a.Purchase; b != nil {
-		d.text(b.Name, b.Type, b.Zone, b.OS)
-	}
 	if o := a.Object; o != nil {
 		d.text(o.Kind, o.Namespace, o.Name, string(o.State))
 	}

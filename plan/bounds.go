@@ -26,7 +26,6 @@ type Bounds struct {
 	Guardrails fleet.Guardrails
 	Now        time.Time
 	AnyTime    bool // ignore the windows
-	Orders     int  // how many servers the run may order; AnyOrders: all that a person approves by name
 }
 
 // Defer defers what exceeds the bounds, and the actions of the same host that may depend on it: a repair of

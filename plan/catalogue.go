@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -91,11 +90,8 @@ func NeedsCatalogue(cfg *fleet.Config, snap Snapshot, sel Selection) bool {
 // toOrder returns what to order for a group: of the types that it accepts, the first that is in stock, in the zone
 // with the fewest of its members. If none is in stock, it returns the first type there. It returns nil if the provider
 // installs the fleet's macOS family on none of them.
-func (c *census) toOrder(n need) *Order { return c.nextOrder(n, n.missing(), nil) }
-
-// nextOrder is toOrder for a number of servers, when others of the group are ordered already, by zone.
-func (c *census) nextOrder(n need, servers int, ordered map[string]int) *Order {
-	zones := c.zonesByMembers(n, ordered)
+func (c *census) toOrder(n need) *Order {
+	zones := c.zonesByMembers(n)
 	if len(zones) == 0 {
 		zones = []string{""} // the loader requires one
 	}
@@ -105,7 +101,7 @@ func (c *census) nextOrder(n need, servers int, ordered map[string]int) *Order {
 			if c.familyGone(n.fleet.OS, serverType, zone) {
 				continue
 			}
-			o := Order{Count: servers, Type: serverType, Zone: zone, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
+			o := Order{Count: n.missing(), Type: serverType, Zone: zone, OS: n.fleet.OS, NamePrefix: c.vendor.PoolPrefix, Stock: inventory.UnknownStock,
 				PriceClass: fleet.PriceOf(serverType)}
 			if offer, known := c.offer(serverType, zone); known {
 				o.Stock, o.MinLease = offer.Stock, leaseSeconds(offer)
@@ -156,10 +152,9 @@ func (c *census) offer(serverType, zone string) (inventory.Offer, bool) {
 	return o, true
 }
 
-// zonesByMembers returns the configured zones, those with the fewest members, claims and orders of a group first.
-func (c *census) zonesByMembers(n need, ordered map[string]int) []string {
+// zonesByMembers returns the configured zones, those with the fewest members, claims and coming servers of a group first.
+func (c *census) zonesByMembers(n need) []string {
 	in := make(map[string]int)
-	maps.Copy(in, ordered)
 	for _, p := range c.members[fleet.Place{Fleet: n.fleet.Name, Group: n.group.Name}] {
 		in[p.server.Zone]++
 	}
@@ -188,9 +183,6 @@ func (c *census) tooFew(n need) (*Order, Trouble) {
 		t.Code = codeOutOfStock
 		t.Text += fmt.Sprintf(", and %s has none in stock", c.vendor.Name)
 		remedy = "wait for stock, then " + remedy
-	}
-	if c.vendor.Orders && order != nil && order.Stock != inventory.NoStock && len(n.rejected) == 0 {
-		remedy = "macfleet apply orders what it may (by name, or with --allow-order N); by hand: " + remedy
 	}
 	if why := c.snap.CatalogueUnread; why != "" {
 		t.Text += "; the catalogue could not be read: " + why

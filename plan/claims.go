@@ -40,7 +40,6 @@ type need struct {
 	held     int      // servers not claimed because orphans may belong there
 	coming   []placed // ordered and not delivered yet: they will fill the group
 	rejected []Rejected
-	foreign  int // of the rejected: those of another configuration, which nothing makes free
 }
 
 // lackingIn returns what the pool lacks for a group, as selectors see it.
@@ -126,7 +125,6 @@ func (n *need) choose(c *census, taken, names map[string]bool) {
 				"rename it to "+c.stages[s.ID].Name+" in "+c.vendor.Console()+"; then macfleet apply finishes its release")
 		case p.foreign || p.against != nil:
 			trouble = c.notFree(p)
-			n.foreign += ones(p.foreign)
 		case c.unready(s) != nil:
 			trouble = c.unready(s)
 		case names[name]:
@@ -320,7 +318,6 @@ func (c *computation) claims(f fleet.Fleet, g fleet.Group) {
 	lacks(len(n.coming), t.Code, t.Text, t.Remedy, nil)
 	order, t := c.tooFew(*n)
 	lacks(n.missing(), t.Code, t.Text, t.Remedy, order)
-	c.orders(*n)
 }
 
 func serverNames(all []placed) string {

@@ -86,13 +86,10 @@ func (k Keyring) Trouble() *Trouble {
 	return nil
 }
 
-// Installs reports whether an action makes the provider install a server, which then accepts only the SSH keys of
-// the project.
-func (k Kind) Installs() bool { return k == ReinstallServer || k == OrderServer }
-
-// Installs reports whether a plan has an action that installs a server, whether or not it is refused.
+// Installs reports whether a plan has an action that installs a server, whether or not it is refused. Such a server then
+// accepts only the SSH keys of the project.
 func (p *Plan) Installs() bool {
-	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind.Installs() })
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind == ReinstallServer })
 }
 
 // NeedsKeyring reports whether a plan depends on the SSH keys of the project: it installs a server, or the key is being
@@ -110,17 +107,17 @@ func (c *computation) fleetKey() {
 	if t := ring.Trouble(); t != nil {
 		installed := make(map[string]bool)
 		for _, a := range c.plan.Actions {
-			installed[a.ServerID] = installed[a.ServerID] || a.Kind.Installs()
+			installed[a.ServerID] = installed[a.ServerID] || a.Kind == ReinstallServer
 		}
 		for i := range c.plan.Actions {
-			if a := &c.plan.Actions[i]; a.Kind.Installs() || a.ServerID != "" && installed[a.ServerID] {
+			if a := &c.plan.Actions[i]; installed[a.ServerID] {
 				a.Refusal = cmp.Or(a.Refusal, t)
 			}
 		}
 		return
 	}
 	wanted := 0 // how many of our keys the project must have
-	if slices.ContainsFunc(c.plan.Actions, func(a Action) bool { return a.Kind.Installs() && a.Runs() }) {
+	if slices.ContainsFunc(c.plan.Actions, func(a Action) bool { return a.Kind == ReinstallServer && a.Runs() }) {
 		wanted = 1
 	}
 	if r := c.plan.KeyRotation; r != nil && !c.plan.Narrowed {

@@ -38,7 +38,7 @@ func TestFleetKeyBeforeInstalling(t *testing.T) {
 			t.Parallel()
 			c := computation{census: &census{snap: Snapshot{Keyring: tc.ring}}, plan: &Plan{Actions: []Action{
 				{Kind: DrainNode, Host: "one", ServerID: "1"}, {Kind: "reinstall", Host: "one", ServerID: "1"},
-				{Kind: RunStep, Host: "two", ServerID: "2"}, {Kind: "order"},
+				{Kind: RunStep, Host: "two", ServerID: "2"},
 			}}}
 			c.fleetKey()
 			if registers := c.plan.Actions[0].Kind == RegisterKey; registers != tc.registers {
@@ -52,7 +52,7 @@ func TestFleetKeyBeforeInstalling(t *testing.T) {
 			}
 			want := ""
 			if tc.refused != "" {
-				want = strings.Join([]string{"drain " + tc.refused, "reinstall " + tc.refused, "order " + tc.refused}, ", ")
+				want = strings.Join([]string{"drain " + tc.refused, "reinstall " + tc.refused}, ", ")
 			}
 			if got := strings.Join(refused, ", "); got != want {
 				t.Errorf("refused %q, want %q", got, want)

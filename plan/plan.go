@@ -35,7 +35,6 @@ const (
 	KeepObject      Kind = "object"        // create or correct an object of the cluster itself; it has no host
 	RemoveObject    Kind = "surplus"       // delete an object of the cluster itself that macfleet made and no longer needs
 	RegisterKey     Kind = "ssh-key"       // register the fleet's SSH key in the provider's project; it has no host
-	OrderServer     Kind = "order"         // rent a server from the provider, under a name of the pool; it has no host yet
 	AuthorizeKey    Kind = "new-key"       // add the fleet's new SSH key on the host, and verify it by a login
 	RetireKey       Kind = "old-key"       // remove the fleet's previous SSH key from the host
 	AwaitNode       Kind = "ready"         // wait until the host's Node is Ready; it is not in plans, and ends an apply
@@ -72,7 +71,7 @@ func (k Kind) OfStep() bool { return k == RunStep || k == RemoveStep }
 // Sign returns the kind's symbol.
 func (k Kind) Sign() Sign {
 	switch k {
-	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey, OrderServer, AuthorizeKey:
+	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey, AuthorizeKey:
 		return Create
 	case ReinstallServer, ReleaseServer, RetireAgent, ForgetAgent, RetireDevice, ForgetDevice, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject, RetireKey:
 		return Remove
@@ -112,7 +111,6 @@ type Action struct {
 	Pods       []inventory.Pod   `json:"held_pods,omitempty"` // of ReleasePods
 	Object     *inventory.Object `json:"object,omitempty"`    // of KeepObject and RemoveObject
 	Reset      *Reset            `json:"reset,omitempty"`     // of ReinstallServer and ReleaseServer
-	Purchase   *Purchase         `json:"purchase,omitempty"`  // of OrderServer
 	AfterRoot  bool              `json:"deferred"`            // the changes are known only after an earlier action has set up root
 	Disruption Disruption        `json:"disruption"`
 	Busy       []Task            `json:"tasks,omitempty"`  // work on the host that it would interrupt, as the plan saw it
@@ -387,14 +385,10 @@ func (p *Plan) HostByServer(id string) (Host, bool) {
 }
 
 // Address names what an action is about, once in a plan: host.NAME.STEP, or
-// host.NAME.KIND, cluster.KIND.NAME for an object of the cluster, project.KIND, or
-// project.order.NAME.
+// host.NAME.KIND, cluster.KIND.NAME for an object of the cluster, or project.KIND.
 func (a Action) Address() string {
-	switch a.Kind {
-	case RegisterKey:
+	if a.Kind == RegisterKey {
 		return "project." + string(a.Kind)
-	case OrderServer:
-		return "project." + string(a.Kind) + "." + a.Host
 	}
 	if o := a.Object; a.Kind.OfObject() && o != nil {
 		parts := []string{"cluster", o.Kind, o.Namespace, o.Name}

@@ -41,9 +41,6 @@ func (p *Plan) Summarise() Summary {
 	s.NotCompared, s.LeftOut = s.NotCompared+len(p.Lost), p.LeftOut
 	unprepared, deferred := false, make(map[string]bool) // by server id
 	for _, a := range p.Actions {
-		if a.Kind == OrderServer && a.Refusal != nil {
-			continue // counted as a shortage
-		}
 		s.Drift += ones(a.Origin.Drift)
 		s.Pending += ones(a.Origin.Pending)
 		if a.Refusal != nil {
@@ -64,7 +61,7 @@ func (p *Plan) Summarise() Summary {
 		s.Change += ones(sign == Update)
 	}
 	for _, sh := range p.Shortages {
-		s.Refused += p.Uncovered(sh)
+		s.Refused += sh.Missing
 		s.Pending += sh.Missing
 	}
 	if s.Orphans = len(p.Orphans); !p.AllowOrphans {

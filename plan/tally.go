@@ -83,10 +83,9 @@ type Tally struct {
 	NeedsAttention int `json:"needs_attention"`
 	InSync         int `json:"in_sync"`
 
-	HeldInSync int `json:"held_in_sync"`       // of those in sync: hosts that a person holds
-	Missing    int `json:"missing_servers"`    // servers that the pool does not have; no hosts yet
-	ToOrder    int `json:"to_order,omitempty"` // servers that this run orders, not among those missing
-	Orphans    int `json:"orphaned_members"`   // members without a place in the configuration; not among the hosts
+	HeldInSync int `json:"held_in_sync"`     // of those in sync: hosts that a person holds
+	Missing    int `json:"missing_servers"`  // servers that the pool does not have; no hosts yet
+	Orphans    int `json:"orphaned_members"` // members without a place in the configuration; not among the hosts
 
 	// Of the actions of hosts to change: those that run, and those that a rule or a limit keeps from it.
 	Actions, BlockedActions, DeferredActions int `json:"-"`
@@ -101,15 +100,14 @@ func (p *Plan) Tally() Tally {
 		t.Hosts, t.Uncompared = t.Hosts+u.Replicas, t.Uncompared+u.Replicas
 	}
 	for _, s := range p.Shortages {
-		t.Missing += p.Uncovered(s)
+		t.Missing += s.Missing
 	}
 	actions := make(map[string][]Action, len(p.Hosts))
 	for id, of := range p.byServer() {
 		actions[id] = of
 	}
 	for _, a := range actions[""] {
-		t.ClusterActions += ones(a.Runs() && a.Kind != OrderServer)
-		t.ToOrder += ones(a.Runs() && a.Kind == OrderServer)
+		t.ClusterActions += ones(a.Runs())
 	}
 	for i := range p.Hosts {
 		h := &p.Hosts[i]

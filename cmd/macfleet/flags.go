@@ -59,7 +59,6 @@ func boundsFlags(f *pflag.FlagSet, o *app.Bounds) {
 	f.IntVar(&o.MaxDisrupted, "max-disrupted", 0, "drain, reboot or wipe at most `N` Ready hosts per fleet in this run (default: the guardrails, else unlimited)")
 	f.IntVar(&o.MaxWipes, "max-wipes", 0, "wipe at most `N` hosts in this run (default: the guardrails, else 1)")
 	f.IntVar(&o.MaxHosts, "max-hosts", 0, "change at most `N` hosts in this run (default: the guardrails, else unlimited)")
-	f.IntVar(&o.Orders, "allow-order", 0, "order at most `N` servers in this run, for allow_order of the scaleway block (default: as many as you approve by name; none with --auto-approve)")
 	f.BoolVar(&o.AnyTime, "outside-windows", false, "drain, reboot and wipe outside the maintenance windows of the guardrails too")
 	f.BoolVar(&o.Orphans, "allow-orphans", false, "claim servers even while orphaned members exist")
 	f.IntVar(&o.Surplus, "release-surplus", 0, "release at most `N` hosts of groups that have more hosts than replicas, although replicas was not lowered")

@@ -81,7 +81,7 @@ func (l *loader) config(fsys fs.FS) *fleet.Config {
 	cfg.Owner = fleet.Owner{Name: own.Name, Environment: envs.chosen.Name}
 	cfg.ProjectID, cfg.ClusterUID = envs.chosen.ProjectID, envs.chosen.ClusterUID
 	all := owners(own.Name, cfg.Environments)
-	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all, len(blocks["kubernetes"]) > 0)
+	cfg.Scaleway = l.scaleway(blocks["scaleway"], sc, all)
 	cfg.Kubernetes = l.kubernetes(blocks["kubernetes"], sc)
 	cfg.SSH = l.ssh(blocks["ssh"], sc, cfg.Kubernetes)
 

@@ -49,11 +49,8 @@ func (l *loader) requiredVersion(text string, at hcl.Range) {
 
 // scaleway reads where the servers are rented. The owners are those of all
 // environments: they share the project and therefore the pool.
-func (l *loader) scaleway(blocks []*hclsyntax.Block, sc *scope, owners []fleet.Owner, cluster bool) fleet.Scaleway {
+func (l *loader) scaleway(blocks []*hclsyntax.Block, sc *scope, owners []fleet.Owner) fleet.Scaleway {
 	b := decodeOnly(l, blocks, sc, scalewayBlock{})
-	if b.AllowOrder && !cluster {
-		l.fault(b.Place.at("allow_order"), "Orders without a lock", "Two runs at once could order the same server: the lock that prevents this is in the cluster. Add a kubernetes block, or remove %q.", "allow_order")
-	}
 	if b.Place.good["pool_prefix"] && !l.poolPrefix(b, owners) {
 		b.PoolPrefix = "" // nothing is compared with a faulty one
 	}

@@ -38,7 +38,6 @@ type ApplyOptions struct {
 // Bounds say what one run may do in the place of what the guardrails say, or that it goes back to versions before.
 type Bounds struct {
 	MaxHosts, MaxDisrupted, MaxWipes int  // 0: as the guardrails say
-	Orders                           int  // how many servers the run may order
 	AnyTime                          bool // the windows do not count
 	Rollback                         bool
 	NewTokens                        bool     // hosts get new tokens, and their old ones end
@@ -54,15 +53,12 @@ func (b *Bounds) of(config *fleet.Config, c Call) (*plan.Bounds, error) {
 	if b == nil {
 		return nil, nil
 	}
-	if err := refuse(b.Orders < 0, "--allow-order is %d; it must be 0 or more", b.Orders); err != nil {
-		return nil, err
-	}
 	const tooFew = "--%s is %d; it must be at least 1"
 	few := func(flag string, n int) error { return refuse(c.gave(flag) && n < 1, tooFew, flag, n) } // 0 must not mean any number
 	if err := cmp.Or(few("max-disrupted", b.MaxDisrupted), few("max-wipes", b.MaxWipes), few("max-hosts", b.MaxHosts)); err != nil {
 		return nil, err
 	}
-	out := plan.Bounds{Guardrails: config.Guardrails, AnyTime: b.AnyTime, Orders: b.Orders}
+	out := plan.Bounds{Guardrails: config.Guardrails, AnyTime: b.AnyTime}
 	g := &out.Guardrails
 	g.MaxHosts, g.MaxWipes = cmp.Or(b.MaxHosts, g.MaxHosts), cmp.Or(b.MaxWipes, g.MaxWipes)
 	g.MaxDisrupted = cmp.Or(fleet.Share{Count: b.MaxDisrupted}, g.MaxDisrupted)
@@ -86,9 +82,6 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 	}
 	if n.asked, err = env.askPasswords(o.AskPasswords); err != nil {
 		return err
-	}
-	if !o.Approve && n.approved == nil && !env.gave("allow-order") { // a person approves them by name
-		n.bounds.Orders = plan.AnyOrders
 	}
 	env.ending = &view.Ending{}
 	return env.with(ctx, n, func(looking context.Context, s *session) error {
@@ -155,8 +148,7 @@ func (s *session) perform(ctx context.Context, p *plan.Plan, approved bool) erro
 			return err
 		}
 	case !idle || len(engine.Unpinned(p)) > 0:
-		answer, ordering := view.OrderApproval(p)
-		if err := env.askFor(approved, question+ordering, answer); err != nil {
+		if err := env.ask(approved, question); err != nil {
 			return err
 		}
 	}

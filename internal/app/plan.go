@@ -90,9 +90,6 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds, asksRight: true}
-	if !env.gave("allow-order") { // what may be approved
-		n.bounds.Orders = plan.AnyOrders
-	}
 	n.AdoptOnly, n.Rollback, n.Orphans, n.Lists, n.Surplus, n.MovedFrom, n.whatIf = o.AdoptOnly, o.Rollback, o.Orphans, o.Lists, o.Surplus, o.MovedFrom, o.WhatIf
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)

@@ -77,7 +77,7 @@ func ExamineAccount(seen AccountSeen) Account {
 		a.right(r)
 	}
 	a.checks = append(a.checks, Check{Name: "other rights", State: Untested,
-		Text: "reboot, reinstall, order and delete servers, register SSH keys: a test would change something; AppleSiliconFullAccess and SSHKeysFullAccess include them"})
+		Text: "reboot and reinstall servers, register SSH keys: a test would change something; AppleSiliconFullAccess and SSHKeysFullAccess include them"})
 	a.quotas()
 	a.fleetKeys()
 	out := Account{Project: seen.Project, Zones: seen.Zones, AccessKey: seen.AccessKey, Checks: a.checks, Servers: a.count()}

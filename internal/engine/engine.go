@@ -145,11 +145,6 @@ func (e *Engine) judge(ctx context.Context, p, performed *plan.Plan, started tim
 	if e.Approved != nil {
 		e.Approved.Restrict(p, e.Steps)
 	}
-	orders := 0
-	if e.Bounds != nil {
-		orders = e.Bounds.Orders
-	}
-	p.PermitOrders(orders, performed)
 	if e.Bounds != nil {
 		b := *e.Bounds
 		b.Now = started

@@ -76,8 +76,6 @@ func (e *Engine) withoutHost(ctx context.Context, a plan.Action) error {
 	switch a.Kind {
 	case plan.RegisterKey:
 		return e.registerKey(ctx, a)
-	case plan.OrderServer:
-		return e.order(ctx, *a.Purchase)
 	case plan.ForgetAgent:
 		return e.forgetAgent(ctx, a)
 	case plan.ForgetDevice:

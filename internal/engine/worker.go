@@ -65,7 +65,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 	if err := w.mayClaim(ctx); err != nil {
 		return err
 	}
-	if a.Kind.Installs() {
+	if a.Kind == plan.ReinstallServer {
 		if err := w.engine.checkKey(ctx); err != nil {
 			return err
 		}

@@ -47,8 +47,5 @@ func (m *Machine) server() inventory.Server {
 	if m.installs > 0 && time.Now().Before(m.up) && s.Status == "ready" {
 		s.Status = "reinstalling"
 	}
-	if s.Status == "starting" && time.Since(s.Created) >= DeliveryTime {
-		s.Status, s.Delivered = "ready", true
-	}
 	return s
 }

@@ -104,7 +104,10 @@ func New(servers, replicas int, fleets ...fleet.Rollout) *World {
 	w := &World{Config: c, mu: new(sync.Mutex), Keys: []inventory.SSHKey{{ID: "key-0", Name: "fleet", Public: FleetKey.Public, Project: "p"}},
 		Catalogue: inventory.Catalogue{Systems: []inventory.System{offer}}, nodes: make(map[string]*node), identities: make(map[string]int), diffs: make(map[string]int), Held: make(map[string]bool)}
 	for i := range servers {
-		w.rent(fmt.Sprintf("acme-pool-%d", i), "ready")
+		id := fmt.Sprintf("%05x-0000", i)
+		w.Machines = append(w.Machines, &Machine{Server: inventory.Server{ID: id, Name: fmt.Sprintf("acme-pool-%d", i), Type: "M2-L", Zone: "fr-par-1",
+			Address: fmt.Sprintf("192.0.2.%d", i), OSFamily: "Tahoe", Status: "ready", Delivered: true},
+			State: make(map[string]string), pending: make(map[plan.StepID]bool), artifacts: make(map[string]bool), key: keyOf(id), Serial: "C" + id})
 	}
 	return w
 }

@@ -64,7 +64,7 @@ func scalewayOf(t testing.TB, w *sandbox.World) *applesilicon.API {
 func TestAccountIncidents(t *testing.T) {
 	t.Parallel()
 	all := map[string]string{ // a part of what the list of servers shows
-		"revoked-key": "does not exist", "read-only-key": "acme-pool-01", "iam-project-missing": "acme-pool-01", "wrong-project": "insufficient permissions", "rate-limited": "429", "order-answer-lost": "acme-pool-01",
+		"revoked-key": "does not exist", "read-only-key": "acme-pool-01", "iam-project-missing": "acme-pool-01", "wrong-project": "insufficient permissions", "rate-limited": "429", "answer-lost": "acme-pool-01",
 		"out-of-stock": "globex-ci-", "os-family-gone": "acme-pool-01", "install-fails": "acme-pool-01", "stray-server": "ci-scratch", "unnamed-orphan": "as-wonderful-lamport",
 		"moved-project": "", "half-made-claim": "acme-pool-01", "dirty-pool-host": "acme-pool-01",
 	}

@@ -158,7 +158,7 @@ func (m *macs) enter(server cloud.Server) (*mac.Machine, error) {
 	if err != nil || server.Life.Doing == "" {
 		return machine, err
 	}
-	return machine, machine.SwitchOff(time.Until(server.Life.Until)) // an order that is not delivered yet
+	return machine, machine.SwitchOff(time.Until(server.Life.Until)) // the provider still works on it
 }
 
 // lock locks the creation and the reinstallation of a Mac against other processes.

@@ -77,27 +77,13 @@ func TestRebootedByTheProvider(t *testing.T) {
 	p.want("marker", p.marker(), "own")
 }
 
-// TestOrdered orders a server: its Mac answers when it is delivered, and has the fleet's key.
-func TestOrdered(t *testing.T) {
+// TestDelivered adds a server: its Mac answers and has the fleet's key, until the server is deleted.
+func TestDelivered(t *testing.T) {
 	t.Parallel()
 	w, _ := newWorld(t, 2)
-	set := func(delivery cloud.Span) {
-		t.Helper()
-		must(t, w.Provider().Set(func(s *cloud.Settings) { s.Stock, s.Delivery, s.Lease = map[string]int{"M2-L": 1}, delivery, "0s" }))
-	}
-	order := func(name string) *applesilicon.Server {
-		t.Helper()
-		made, err := scaleway(t, w).CreateServer(&applesilicon.CreateServerRequest{Zone: "fr-par-1", Name: name, Type: "M2-L", ProjectID: project})
-		must(t, err)
-		return made
-	}
-	set("1h")
-	made := order("acme-pool-late")
-	if _, err := w.DialContext(t.Context(), "tcp", made.IP.String()+":22"); !errors.Is(err, syscall.ETIMEDOUT) {
-		t.Errorf("a connection before the delivery: %v", err)
-	}
-	set("0s")
-	made = order("acme-pool-new")
+	must(t, w.Provider().Set(func(s *cloud.Settings) { s.Lease = "0s" }))
+	made, err := w.Provider().Deliver("fr-par-1", "M2-L", "acme-pool-new")
+	must(t, err)
 	version, _, err := exec(t.Context(), w, signer(t, w), made.IP.String(), "sw_vers -productVersion")
 	if err != nil || strings.TrimSpace(version) != "26.6.1" {
 		t.Errorf("it answers %q, %v", version, err)

@@ -26,7 +26,7 @@ func accountTroubles() []trouble {
 			remember: nothing, cause: limitRate, lasts: failing("429"), cure: func(_ context.Context, v *victim) error { return v.world.cloud.Recover() },
 		},
 		{
-			Incident: Incident{"order-answer-lost", "the provider does the next order, reinstallation or reboot, and its answer is cut off"}, place: Account,
+			Incident: Incident{"answer-lost", "the provider does the next reinstallation or reboot, and its answer is cut off"}, place: Account,
 			remember: nothing, cause: cutAnswer, lasts: failing("cut"), cure: func(_ context.Context, v *victim) error { return v.world.cloud.Recover() },
 		},
 		{

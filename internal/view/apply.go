@@ -25,7 +25,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	names := p.Names()
 	for _, actions := range p.Runnable() {
 		if actions[0].OfCluster() {
-			objects += len(only(actions, onCluster))
+			objects += len(actions)
 			continue
 		}
 		touched[actions[0].Fleet]++
@@ -55,7 +55,7 @@ func Question(p *plan.Plan, fleets []fleet.Fleet) string {
 	inFleets := listed(", ", mapped(p.Fleets, func(f string) string { return given(touched[f] > 0, "%s %d of %d", f, touched[f], len(have[f])) })...)
 	keys := len(engine.Unpinned(p))
 	what := listed(" and ", given(total > 0, "change %s", count(total, "host")+given(inFleets != "", " (%s)", inFleets)),
-		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(len(p.Purchases()) > 0, "order %s", count(len(p.Purchases()), "server")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
+		given(objects > 0, "change %s of the cluster", count(objects, "object")), given(keys > 0, "pin the host keys of %s", count(keys, "member")))
 	shares := listed("; ", mapped(fleets, func(f fleet.Fleet) string {
 		n, ready := disturbed[f.Name], len(p.Healthy[f.Name])
 		return given(n > 0, "%s %d of %d, %d at a time", f.Name, n, ready, rollout.LimitsOf(f.Rollout, ready).MaxUnavailable)
@@ -126,7 +126,21 @@ func (t *Text) unread(before, after plan.Coverage) {
 
 // objectsToChange counts the actions on the cluster that a plan would run.
 func objectsToChange(p *plan.Plan) int {
-	return len(slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !onCluster(a) || !a.Runs() || a.Host != "" }))
+	return len(slices.DeleteFunc(slices.Clone(p.Actions), func(a plan.Action) bool { return !a.OfCluster() || !a.Runs() || a.Host != "" }))
+}
+
+// newShortages shows what a run leaves its groups lacking and the plan before it did not say, such as servers that someone
+// else took.
+func (t *Text) newShortages(before, after *plan.Plan) {
+	for _, s := range after.Shortages {
+		if slices.ContainsFunc(before.Shortages, func(b plan.Shortage) bool {
+			return b.Fleet == s.Fleet && b.Group == s.Group && b.Code == s.Code && b.Text == s.Text
+		}) {
+			continue
+		}
+		t.line(2, markWaiting, fmt.Sprintf("%s.%s  %s missing: %s  [%s]", s.Fleet, s.Group, count(s.Missing, "server"), s.Text, s.Code))
+		t.below("fix", s.Remedy)
+	}
 }
 
 // newWarnings shows the warnings that the plan before did not have.

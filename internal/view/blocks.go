@@ -174,7 +174,7 @@ func (t *Text) cluster(p *plan.Plan, rows func(plan.Action) []row) {
 	var body []row
 	for _, a := range p.Actions {
 		switch {
-		case !onCluster(a), notPrepared(a) && !a.Origin.Drift:
+		case !a.OfCluster(), notPrepared(a) && !a.Origin.Drift:
 		case notPrepared(a):
 			of := rows(a)
 			body = append(body, of[:min(1, len(of))]...) // the fix is printed once, below

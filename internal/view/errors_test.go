@@ -51,13 +51,6 @@ func gateTroubles() []plan.Trouble {
 			Remedy: "if the change is intended, run macfleet artifacts lock --update tart_kubelet; otherwise restore the locked file"},
 		{Code: plan.CodeMayNotRename, Text: "change server " + poolID + ": permission denied: scaleway-sdk-go: insufficient permissions: write server; " +
 			"the key needs AppleSiliconFullAccess in this project", Remedy: "give the API key the permission to change servers, then apply again"},
-		{Code: plantest.Code("order-refused"), Text: "order a M2-L in zone fr-par-1 as acme-pool-acme-production-1: the quota at Scaleway is used up (apple_silicon_servers 2 of 2); " +
-			"fix: ask Scaleway's support for a higher quota, or release servers (request id 0a1b)",
-			Remedy: "order it by hand when that is possible: order 1 x M2-L in fr-par-1 with Tahoe, named acme-pool-… (low stock; minimum lease 24h; price class medium)"},
-		{Code: plantest.Code("order-unknown"), Text: "order a M2-L in zone fr-par-1 as acme-pool-acme-production-1: no answer from Scaleway: EOF; the request may have been carried out; no server has that name at present",
-			Remedy: "macfleet apply, which looks for the server by its name before it orders again"},
-		{Code: plantest.Code("ordered-twice"), Text: "2 servers are named acme-pool-acme-production-1: 0b1b2c3d-0000-4000-8000-000000000003 and 0b1b2c3d-0000-4000-8000-000000000004",
-			Remedy: "delete one of them in the provider's console"},
 		{Code: engine.CodeNotErased, Text: "server " + memberOf + " was reinstalled, but its host has the same key as before",
 			Remedy: "check the server in the provider's console; macfleet apply continues the release"},
 		{Code: plantest.Code("not-releasable"), Text: memberOf + " is a member of runners.m2, so it is not released",
@@ -153,7 +146,6 @@ func disturbed(t *testing.T) []disturbance {
 		s := newScene()
 		tr.disturb(s)
 		p := plan.Compute(s.cfg, s.steps, s.snap, plan.Selection{})
-		p.PermitOrders(0, nil)
 		if s.approved != nil {
 			s.approved(p).Restrict(p, s.steps)
 		}

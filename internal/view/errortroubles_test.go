@@ -151,11 +151,6 @@ func troubles() []trouble {
 		{"pool-too-small", func(s *scene) { s.wants(3); s.offers(inventory.LowStock) }},
 		{"out-of-stock", func(s *scene) { s.wants(3); s.offers(inventory.NoStock) }},
 		{"server-on-the-way", func(s *scene) { s.wants(2); s.snap.Servers[1].Status, s.snap.Servers[1].Delivered = "starting", false }},
-		{"order-not-approved", func(s *scene) {
-			s.erases(plan.Keyring{Ours: fleetKeys, Registered: inventory.Present([]inventory.SSHKey{{Name: "fleet", Public: fleetKeys[0].Public}})})
-			s.snap.Pins, s.cfg.Scaleway.AllowOrder = nil, true
-			s.wants(3)
-		}},
 		{"server-not-ready", func(s *scene) { s.wants(2); s.snap.Servers[1].Status = "locked" }},
 		{"deletion-scheduled", func(s *scene) {
 			s.wants(2)

@@ -48,10 +48,9 @@ func fleetBlocks(p *plan.Plan, fleet string, actions map[string][]plan.Action) [
 			out = append(out, planBlocks(h, actions[h.Server.ID])...)
 		}
 	}
-	out = append(out, orderBlocks(p, fleet)...)
 	for _, s := range p.Shortages {
-		if left := p.Uncovered(s); s.Fleet == fleet && left > 0 {
-			out = append(out, troubled(fmt.Sprintf("%s missing in %s.%s", count(left, "server"), s.Fleet, s.Group), s.Trouble))
+		if s.Fleet == fleet {
+			out = append(out, troubled(fmt.Sprintf("%s missing in %s.%s", count(s.Missing, "server"), s.Fleet, s.Group), s.Trouble))
 		}
 	}
 	out = append(out, lost(p, fleet)...)
@@ -227,7 +226,7 @@ var labels = map[plan.Kind]string{
 	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.RebootServer: "reboot", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
 	plan.RetireAgent: "CI agent", plan.ForgetAgent: "CI agent that is gone",
 	plan.RetireDevice: "device in the tailnet", plan.ForgetDevice: "device that is gone",
-	plan.RegisterKey: "fleet's SSH key in the provider's project", plan.OrderServer: "order", plan.AuthorizeKey: "new SSH key", plan.RetireKey: "previous SSH key",
+	plan.RegisterKey: "fleet's SSH key in the provider's project", plan.AuthorizeKey: "new SSH key", plan.RetireKey: "previous SSH key",
 }
 
 // reason returns " (code): text" to stand behind what an action is about. A

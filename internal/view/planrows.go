@@ -28,7 +28,6 @@ func findingsOf(p *plan.Plan, cfg *fleet.Config) []finding {
 	f := &findings{plan: p, cfg: cfg}
 	f.cluster()
 	f.claims()
-	f.orders()
 	actions := byHost(p)
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -72,7 +71,7 @@ func (f *findings) cluster() {
 	var prepare *plan.Trouble
 	for _, a := range f.plan.Actions {
 		switch {
-		case !onCluster(a):
+		case !a.OfCluster():
 		case notPrepared(a):
 			missing++
 			prepare = a.Refusal
@@ -364,12 +363,8 @@ func (f *findings) claims() {
 func (f *findings) groups() {
 	p := f.plan
 	for _, s := range p.Shortages {
-		left := p.Uncovered(s)
-		if left == 0 {
-			continue
-		}
 		x := s.Trouble
-		x.Text = count(left, "server") + " missing: " + x.Text
+		x.Text = count(s.Missing, "server") + " missing: " + x.Text
 		f.trouble(catBlocked, nil, s.Fleet+"."+s.Group, "", &x)
 	}
 	for _, l := range p.Lost {

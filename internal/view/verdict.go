@@ -46,7 +46,7 @@ func planLine(p *plan.Plan) string {
 	t := tallyOf(p)
 	actions := listed(", ", count(t.Actions, "action"), some(t.BlockedActions, "blocked"), some(t.DeferredActions, "deferred"))
 	return "Plan: " + listed(", ", count(t.ToChange(), "host")+" to change"+given(t.Actions > 0, " (%s)", actions), t.rest(),
-		given(t.ClusterActions > 0, "%s in the cluster to change", count(t.ClusterActions, "object")), given(t.ToOrder > 0, "%s to order", count(t.ToOrder, "server")), t.others()) + "."
+		given(t.ClusterActions > 0, "%s in the cluster to change", count(t.ClusterActions, "object")), t.others()) + "."
 }
 
 // names are the short names of a plan's hosts.

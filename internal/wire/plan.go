@@ -154,9 +154,6 @@ func (d Plan) plan() (*plan.Plan, error) {
 		if a.Kind.OfObject() && a.Object == nil {
 			return nil, errors.New("its action " + a.Address + " names no object")
 		}
-		if a.Kind == plan.OrderServer && a.Purchase == nil {
-			return nil, errors.New("its action " + a.Address + " names no server")
-		}
 	}
 	return &p, nil
 }

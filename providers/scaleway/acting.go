@@ -2,13 +2,10 @@ package scaleway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
-
-	"github.com/macfleet/macfleet/fleet/inventory"
 )
 
 // Reinstall wipes a server and installs an operating system, by its id in the catalogue. It is sent once: after an
@@ -59,24 +56,4 @@ func (c *Client) ScheduleDeletion(ctx context.Context, zone, id string, schedule
 		}
 		return nil
 	})
-}
-
-// Order rents a server of a type with an operating system, by its id in the catalogue. It is sent once: after an error
-// that is not a refusal the server may exist, so the caller looks for its name in the list before it orders again.
-func (c *Client) Order(ctx context.Context, zone, serverType, systemID, name string) (inventory.Server, error) {
-	if serverType == "" || systemID == "" || name == "" {
-		return inventory.Server{}, errors.New("order a server: a type, an operating system and a name are required")
-	}
-	s, err := ask(ctx, c, inventoryOf, func(o scw.RequestOption) (*applesilicon.Server, error) {
-		return c.api.CreateServer(&applesilicon.CreateServerRequest{Zone: scw.Zone(zone), ProjectID: c.project, Type: serverType,
-			OsID: &systemID, Name: name, CommitmentType: applesilicon.CommitmentTypeDuration24h}, o)
-	})
-	if err != nil {
-		return inventory.Server{}, fmt.Errorf("order a %s in zone %s as %s: %w", serverType, zone, name, err)
-	}
-	if s.ID == "" {
-		return inventory.Server{}, fmt.Errorf("order a %s in zone %s as %s: %w", serverType, zone, name, &inventory.ProviderError{
-			Class: inventory.UnexpectedAnswer, Unsure: true, Text: "Scaleway accepted the order but did not return the server; fix: run macfleet hosts to look for it"})
-	}
-	return toServer(s), nil
 }

@@ -39,11 +39,6 @@ func TestActing(t *testing.T) {
 			sent{"POST", servers + "/a/reinstall", map[string]any{"os_id": "os-1", "enable_kext": false}}},
 		"reboot": {func(c *scaleway.Client) error { return c.Reboot(t.Context(), "fr-par-1", "a") },
 			sent{"POST", servers + "/a/reboot", map[string]any{}}},
-		"order": {func(c *scaleway.Client) error {
-			_, err := c.Order(t.Context(), "fr-par-1", "M2-L", "os-1", "acme-pool-1")
-			return err
-		}, sent{"POST", servers, map[string]any{"name": "acme-pool-1", "project_id": project, "type": "M2-L", "os_id": "os-1", "enable_vpc": false,
-			"commitment_type": "duration_24h", "public_bandwidth_bps": 0.0, "enable_kext": false}}},
 	} {
 		for status, body := range map[int]map[string]any{
 			200: object("a", "acme-pool-1"),
@@ -73,21 +68,6 @@ func TestNothingByDefault(t *testing.T) {
 	})
 	if err := c.Reinstall(t.Context(), "fr-par-1", "a", ""); err == nil {
 		t.Error("reinstalled with the default of the type")
-	}
-	if _, err := c.Order(t.Context(), "fr-par-1", "M2-L", "os-1", ""); err == nil {
-		t.Error("ordered under a random name")
-	}
-	if _, err := c.Order(t.Context(), "fr-par-1", "M2-L", "", "acme-pool-1"); err == nil {
-		t.Error("ordered with the default of the type")
-	}
-}
-
-// TestOrderWithoutServer: an accepted order whose answer has no server id may have been carried out, so it is not a server without an id.
-func TestOrderWithoutServer(t *testing.T) {
-	t.Parallel()
-	c := api(t, func(*http.Request) (int, any) { return 200, object("", "acme-pool-1") })
-	if s, err := c.Order(t.Context(), "fr-par-1", "M2-L", "os-1", "acme-pool-1"); !inventory.Unsure(err) {
-		t.Errorf("%+v, error %v", s, err)
 	}
 }
 

@@ -79,11 +79,6 @@ func TestCalls(t *testing.T) {
 			func(c *scaleway.Client) (any, error) {
 				return nil, c.Reinstall(t.Context(), "fr-par-1", serverID, "os-1")
 			}, nil},
-		"order": {map[string]string{"POST /servers": "create"},
-			func(c *scaleway.Client) (any, error) {
-				return c.Order(t.Context(), "fr-par-1", "M2-L", "os-1", "acme-pool-1")
-			},
-			changed(func(s *inventory.Server) { s.Status, s.Delivered = "starting", false })},
 		"schedule": {map[string]string{"PATCH /" + serverID: "update-server", "GET /" + serverID: "get-server-scheduled"},
 			func(c *scaleway.Client) (any, error) {
 				return nil, c.ScheduleDeletion(t.Context(), "fr-par-1", serverID, true)

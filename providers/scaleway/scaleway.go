@@ -1,4 +1,4 @@
-// Package scaleway sees, changes and orders Apple-silicon servers. It is the only
+// Package scaleway sees and changes Apple-silicon servers. It is the only
 // package that knows Scaleway's SDK.
 package scaleway
 

@@ -25,7 +25,7 @@ type Options struct {
 	SecretKey         string           // the only secret key that is accepted
 	ProjectID         string           // the only project the key may see
 	OrganizationID    string           // of that project
-	SSHUser           string           // login user of ordered servers; "" = m1
+	SSHUser           string           // login user of new servers; "" = m1
 	Zones             []string         // the zones that exist
 	Keys              []string         // SSH keys of the project, until the first change of them
 	RequestsPerSecond int              // above it the answer is 429; 0 = 50, as seen on the real API
@@ -97,8 +97,6 @@ func (a *API) routes() {
 		"GET " + zone + "/servers/{id}":                  a.getServer,
 		"PATCH " + zone + "/servers/{id}":                a.updateServer,
 		"DELETE " + zone + "/servers/{id}":               a.deleteServer,
-		"POST " + zone + "/servers":                      a.createServer,
-		"POST " + zone + "/batch-create-servers":         a.createServers,
 		"POST " + zone + "/connectivity-diagnostics":     a.startDiagnosis,
 		"GET " + zone + "/connectivity-diagnostics/{id}": a.getDiagnosis,
 		"GET " + iam + "/ssh-keys":                       a.listKeys,

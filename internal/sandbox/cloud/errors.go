@@ -98,18 +98,6 @@ func preconditionFailed(help string) *failure {
 	}}
 }
 
-func outOfStock() *failure {
-	return &failure{http.StatusConflict, typedError{Type: "out_of_stock", Message: "resource is out of stock", Resource: "server"}}
-}
-
-func quotaExceeded(quota, present int) *failure {
-	return &failure{http.StatusForbidden, typedError{
-		Type:    "quotas_exceeded",
-		Message: "quota(s) exceeded for this resource",
-		Details: []detail{{"resource": serversQuota, "quota": quota, "current": present}},
-	}}
-}
-
 func tooManyRequests(limit int) *failure {
 	return &failure{http.StatusTooManyRequests, typedError{
 		Type:    "too_many_requests",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/macfleet/macfleet/internal/sandbox/store"
 )
@@ -95,8 +96,8 @@ func (a *API) Rename(id string, change func(present string) (name string, ok boo
 	})
 }
 
-// Deliver adds a delivered server with the default system of its type, without an order: neither the
-// key's rights nor the stock nor the quota count.
+// Deliver adds a delivered server with the default system of its type, which someone ordered. Neither the stock nor the
+// quota counts.
 func (a *API) Deliver(zone, serverType, name string) (Server, error) {
 	unlock, err := a.lock.Lock()
 	if err != nil {
@@ -112,21 +113,41 @@ func (a *API) Deliver(zone, serverType, name string) (Server, error) {
 		return Server{}, failed
 	}
 	own.Ordered++
-	model := Server{Type: serverType, Zone: zone, Name: name}
-	system, failed := a.systemFor(model, "")
-	if failed != nil {
+	now := a.options.Now().UTC().Truncate(time.Microsecond)
+	lease, _ := own.Lease.or(own.lease(serverType)) // checked when read
+	server := Server{ID: newID(own.Ordered, all), Name: name, IP: newAddress(all), Type: serverType, Zone: zone, ProjectID: a.options.ProjectID,
+		OrganizationID: a.options.OrganizationID, SSHUsername: cmp.Or(a.options.SSHUser, "m1"), Status: "ready", Delivered: true,
+		CreatedAt: now, UpdatedAt: now, DeletableAt: now.Add(lease), VpcStatus: "vpc_disabled", PublicBandwidthBps: giga, Commitment: &Commitment{Type: "none"}}
+	system, failed := a.systemFor(server, "")
+	keys, unread := a.keys()
+	if failed = cmp.Or(failed, unread); failed != nil {
 		return Server{}, failed
 	}
-	server, failed := a.newServer(own, model, order{ProjectID: a.options.ProjectID}, *system, all)
-	if failed != nil {
-		return Server{}, failed
-	}
-	server.Life.Until = server.CreatedAt
-	server.finish()
+	server.install(system, keys, now)
+	server = server.normal()
 	if err := a.set(func(s *Settings) { s.Ordered = own.Ordered }); err != nil {
 		return Server{}, err
 	}
 	return server, a.state.put(server)
+}
+
+// newID returns the id of a new server. Its first five digits are unique, because names of hosts end in them.
+func newID(count int, others []Server) string {
+	for attempt := 0; ; attempt++ {
+		id := derivedUUID(fmt.Sprintf("order %d %d", count, attempt))
+		if !slices.ContainsFunc(others, func(s Server) bool { return s.ID[:5] == id[:5] }) {
+			return id
+		}
+	}
+}
+
+// newAddress returns the first free address of a range that no delivered server of a new world has.
+func newAddress(others []Server) netip.Addr {
+	address := netip.AddrFrom4([4]byte{198, 19, 0, 1})
+	for slices.ContainsFunc(others, func(s Server) bool { return s.IP == address }) {
+		address = address.Next()
+	}
+	return address
 }
 
 // Remove deletes a server without the API, if there is one.

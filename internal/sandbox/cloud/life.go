@@ -14,7 +14,7 @@ type Life struct {
 	Fails bool      `json:"fails,omitempty"` // it ends with the status error
 
 	Installed time.Time `json:"installed,omitzero"` // the last of these
-	Installs  int       `json:"installs,omitempty"` // how often macOS was reinstalled, or installed for an order
+	Installs  int       `json:"installs,omitempty"` // how often macOS was reinstalled, or installed for a new server
 	Boots     int       `json:"boots,omitempty"`    // how often the provider restarted the Mac
 	Password  string    `json:"password,omitempty"` // of the login user since the last installation
 	Keys      []string  `json:"keys,omitempty"`     // authorized keys since the last installation or restart

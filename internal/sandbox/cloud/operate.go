@@ -149,3 +149,28 @@ func (a *API) rebootServer(r *http.Request) (any, *failure) {
 	}
 	return started{server}, nil
 }
+
+// deleteServer removes a server at once, but not before its lease ends.
+func (a *API) deleteServer(r *http.Request) (any, *failure) {
+	server, failed := a.find(r)
+	if failed == nil {
+		failed = server.inWork()
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	own, failed := a.lacking()
+	switch {
+	case failed != nil:
+		return nil, failed
+	case own.Delete == "denied", own.Update == "denied":
+		return nil, denied("delete")
+	}
+	if a.options.Now().Before(server.DeletableAt) {
+		return nil, preconditionFailed("the server cannot be deleted before " + server.DeletableAt.UTC().Format(time.RFC3339))
+	}
+	if err := a.state.remove(server); err != nil {
+		return nil, internal(err)
+	}
+	return nil, nil
+}

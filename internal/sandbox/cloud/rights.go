@@ -20,10 +20,9 @@ type rights struct {
 	List   string `json:"list"`
 	Read   string `json:"read"`
 	Update string `json:"update"`
-	// Reinstall, Reboot, Create and Delete may be "denied": operations on servers.
+	// Reinstall, Reboot and Delete may be "denied": operations on servers.
 	Reinstall string `json:"reinstall"`
 	Reboot    string `json:"reboot"`
-	Create    string `json:"create"`
 	Delete    string `json:"delete"`
 	// SSHKeys may be "denied" or "read-only": the SSH keys of the project.
 	SSHKeys string `json:"ssh_keys"`
@@ -52,7 +51,7 @@ func (a *API) lacking() (rights, *failure) {
 		{"list", own.List, []string{"", "denied"}}, {"read", own.Read, []string{"", "denied"}},
 		{"update", own.Update, []string{"", "denied", "name-denied"}}, {"passwords", own.Passwords, []string{"", "sealed"}},
 		{"reinstall", own.Reinstall, []string{"", "denied"}}, {"reboot", own.Reboot, []string{"", "denied"}},
-		{"create", own.Create, []string{"", "denied"}}, {"delete", own.Delete, []string{"", "denied"}},
+		{"delete", own.Delete, []string{"", "denied"}},
 		{"ssh_keys", own.SSHKeys, []string{"", "denied", "read-only"}}, {"account", own.Account, []string{"", "denied"}},
 		{"key", own.Key, []string{"", "revoked", "expired"}},
 		{"scope", own.Scope, []string{"", "project"}},

@@ -18,15 +18,14 @@ const settingsFile = "settings.json"
 type Settings struct {
 	Reinstall Span `json:"reinstall,omitempty"` // how long a reinstallation takes; "" = 3s
 	Reboot    Span `json:"reboot,omitempty"`    // how long a restart takes; "" = 1s
-	Delivery  Span `json:"delivery,omitempty"`  // how long it takes to deliver an order; "" = 1s
 	Diagnosis Span `json:"diagnosis,omitempty"` // how long a connectivity diagnostic takes; "" = 0s
 
-	Lease     Span `json:"lease,omitempty"`     // how long an ordered server must be kept; "" = the type's minimum
-	Passwords Span `json:"passwords,omitempty"` // how long after the order or a reinstallation passwords are shown; "" = always
+	Lease     Span `json:"lease,omitempty"`     // how long a new server must be kept; "" = the type's minimum
+	Passwords Span `json:"passwords,omitempty"` // how long after the delivery or a reinstallation passwords are shown; "" = always
 
-	// Quota is how many servers the organization may have; 0 = no limit.
+	// Quota is how many servers the account says that it may have; 0 = no limit.
 	Quota int `json:"quota,omitempty"`
-	// Stock is how many servers of a type can be ordered, by TYPE or by ZONE/TYPE. Others have none.
+	// Stock is how many servers of a type the catalogue has, by TYPE or by ZONE/TYPE. Others have none.
 	Stock map[string]int `json:"stock,omitempty"`
 	// Leases are minimum leases by type, such as 86400s.
 	Leases map[string]Span `json:"leases,omitempty"`
@@ -41,7 +40,7 @@ type Settings struct {
 
 	// KeyExpires is when the API key expires.
 	KeyExpires *time.Time `json:"key_expires,omitempty"`
-	// Ordered counts the orders so far. The ids of new servers follow from it.
+	// Ordered counts the new servers so far. Their ids follow from it.
 	Ordered int `json:"ordered,omitempty"`
 }
 
@@ -72,7 +71,7 @@ func (a *API) settings() (Settings, *failure) {
 }
 
 func (s Settings) check() error {
-	spans := map[string]Span{"reinstall": s.Reinstall, "reboot": s.Reboot, "delivery": s.Delivery, "diagnosis": s.Diagnosis,
+	spans := map[string]Span{"reinstall": s.Reinstall, "reboot": s.Reboot, "diagnosis": s.Diagnosis,
 		"lease": s.Lease, "passwords": s.Passwords}
 	for name, span := range s.Leases {
 		spans["leases of "+name] = span
@@ -127,20 +126,6 @@ func (s Settings) stock(zone, name string) int {
 		return fewLeft
 	}
 	return 0
-}
-
-// take removes servers from the stock of a zone.
-func (s *Settings) take(zone, name string, n int) {
-	key := name
-	if _, ok := s.Stock[zone+"/"+name]; ok {
-		key = zone + "/" + name
-	}
-	left := s.stock(zone, name) - n
-	s.Stock = maps.Clone(s.Stock)
-	if s.Stock == nil {
-		s.Stock = map[string]int{}
-	}
-	s.Stock[key] = left
 }
 
 // fewLeft is up to how many servers the stock of a type is low.
