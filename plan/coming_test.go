@@ -34,7 +34,11 @@ func TestOnTheWay(t *testing.T) {
 		s.Status, s.Delivered = "starting", false
 		tc.edit(s)
 		var got []string
-		for _, lack := range w.plan(t).Shortages {
+		p := w.plan(t)
+		if len(tc.want) == 2 && len(p.Rejected) > 0 {
+			t.Errorf("%s: it is on its way, and rejected: %q", name, rejected(p))
+		}
+		for _, lack := range p.Shortages {
 			got = append(got, fmt.Sprintf("%s %d", lack.Code, lack.Missing))
 			if (lack.Order != nil) != (lack.Code.String() == "pool-too-small") || lack.Order != nil && lack.Order.Count != lack.Missing {
 				t.Errorf("%s: the order of %s is %v", name, lack.Code, lack.Order)
