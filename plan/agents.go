@@ -57,7 +57,7 @@ func (c *computation) enterService(h *Host) {
 		return
 	}
 	h.Service = service.of(id, h.Name)
-	if len(h.Service.Agents) == 0 && service.Churned && service.Trouble == nil {
+	if registered && len(h.Service.Agents) == 0 && service.Churned && service.Trouble == nil {
 		why := codeListChurned.Trouble("agents came and went each time the list was read, and it lacks those of some hosts")
 		if !service.told {
 			service.told = true

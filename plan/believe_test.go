@@ -80,6 +80,9 @@ func TestBelieve(t *testing.T) {
 	without := func(n int) func(*peers) {
 		return func(p *peers) { p.snap.Tailnet.Devices = p.snap.Tailnet.Devices[n:] }
 	}
+	another := func(p *peers) {
+		p.snap.Tailnet.Tailnet = inventory.Tailnet{Suffix: "there.ts.net", Devices: []inventory.Device{{ID: "laptop", Name: "laptop"}}}
+	}
 	agents := func(p *peers, edit func(*plan.ServiceSeen)) {
 		s := p.snap.Services[scope]
 		edit(&s)
@@ -89,33 +92,41 @@ func TestBelieve(t *testing.T) {
 		change          func(*peers)
 		tailnet, agents string // the codes for which their lists do not count
 	}{
-		"all listed":      {func(*peers) {}, "", ""},
-		"two deleted":     {without(2), "", ""},
-		"three deleted":   {without(3), "list-lacks-hosts", ""},
-		"all deleted":     {without(6), "list-lacks-hosts", ""},
-		"accepted":        {func(p *peers) { without(6)(p); p.sel.AcceptLists = []string{"tailnet"} }, "", ""},
-		"other accepted":  {func(p *peers) { without(6)(p); p.sel.AcceptLists = []string{"ci.example.com/acme"} }, "list-lacks-hosts", ""},
-		"another tailnet": {func(p *peers) { p.snap.Tailnet.Suffix = "there.ts.net" }, "other-tailnet", ""},
+		"all listed":                   {func(*peers) {}, "", ""},
+		"two deleted":                  {without(2), "", ""},
+		"three deleted":                {without(3), "list-lacks-hosts", ""},
+		"all deleted":                  {without(6), "list-lacks-hosts", ""},
+		"accepted":                     {func(p *peers) { without(6)(p); p.sel.AcceptLists = []string{"tailnet"} }, "", ""},
+		"other accepted":               {func(p *peers) { without(6)(p); p.sel.AcceptLists = []string{"ci.example.com/acme"} }, "list-lacks-hosts", ""},
+		"its tailnet got another name": {func(p *peers) { p.snap.Tailnet.Suffix = "there.ts.net" }, "", ""},
+		"another tailnet":              {another, "other-tailnet", ""},
 		"another tailnet, accepted": {func(p *peers) {
-			p.snap.Tailnet.Suffix, p.sel.AcceptLists = "there.ts.net", []string{"tailnet"}
+			another(p)
+			p.sel.AcceptLists = []string{"tailnet"}
 		}, "", ""},
 		"an empty tailnet":            {func(p *peers) { p.snap.Tailnet.Devices, p.snap.Tailnet.Suffix = nil, "" }, "other-tailnet", ""},
 		"one host in another tailnet": {func(p *peers) { p.says(1, "d1 there.ts.net") }, "", ""},
 		"no host was verified there": {func(p *peers) {
-			p.snap.Tailnet.Suffix = "there.ts.net"
+			another(p)
 			for n := 1; n <= 6; n++ {
 				p.mark(n, func(m *plan.Marker) { delete(m.Steps, "device") })
 			}
 		}, "", ""},
 		"markers of another owner do not count": {func(p *peers) {
-			p.snap.Tailnet.Suffix = "there.ts.net"
+			another(p)
 			for n := 1; n <= 5; n++ {
 				p.says(n, fmt.Sprintf("d%d there.ts.net", n))
 				p.mark(n, func(m *plan.Marker) { m.Configuration = "globex" })
 			}
 		}, "other-tailnet", ""},
 		"agents of three are gone": {func(p *peers) { agents(p, func(s *plan.ServiceSeen) { s.Agents = s.Agents[3:] }) }, "", "list-lacks-hosts"},
-		"agents of two are gone":   {func(p *peers) { agents(p, func(s *plan.ServiceSeen) { s.Agents = s.Agents[2:] }) }, "", ""},
+		"agents of three were never registered, in a list that changes": {func(p *peers) {
+			agents(p, func(s *plan.ServiceSeen) { s.Agents, s.Churned = s.Agents[3:], true })
+			for n := 1; n <= 3; n++ {
+				p.change(n, func(h *plan.HostSeen) { h.Facts["agent.get"] = inventory.Present(plan.Answer{}) })
+			}
+		}, "", ""},
+		"agents of two are gone": {func(p *peers) { agents(p, func(s *plan.ServiceSeen) { s.Agents = s.Agents[2:] }) }, "", ""},
 		"agents of three are not in a list that changes": {func(p *peers) {
 			agents(p, func(s *plan.ServiceSeen) { s.Agents, s.Churned = s.Agents[3:], true })
 		}, "", "list-churned"},

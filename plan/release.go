@@ -251,7 +251,8 @@ func (c *computation) whyLeaves(h *Host) (Code, string) {
 // releaseStarted says that a server is erased, and since when.
 func (c *census) releaseStarted(id string) string {
 	if at := c.stages[id].StageSince; !at.IsZero() {
-		return "its release started at " + clockTime(at) + " (" + max(0, c.snap.Taken.Sub(at).Truncate(time.Minute)).String() + " ago)"
+		since := strings.TrimSuffix(max(time.Minute, c.snap.Taken.Sub(at).Truncate(time.Minute)).String(), "0s")
+		return "its release started at " + clockTime(at) + " (" + since + " ago)"
 	}
 	return "its release has started"
 }

@@ -277,7 +277,7 @@ func TestUnfinishedRelease(t *testing.T) {
 			expect(t, "actions", tc.want, leaving(p))
 			expect(t, "missing servers", tc.short, missing(p))
 			for _, a := range p.Actions {
-				if a.Kind == plan.ReleaseServer && (a.Origin.Drift != tc.stage.Final() || strings.Contains(a.Reason.Text, "11:30:00 UTC (30m0s ago)") != tc.stage.Final()) {
+				if a.Kind == plan.ReleaseServer && (a.Origin.Drift != tc.stage.Final() || strings.Contains(a.Reason.Text, "11:30:00 UTC (30m ago)") != tc.stage.Final()) {
 					t.Errorf("stage %q: %+v, %s", tc.stage, a.Origin, a.Reason.Text)
 				}
 			}

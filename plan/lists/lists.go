@@ -47,16 +47,17 @@ func Judge(l List, said []Said) Verdict {
 	v := Verdict{Of: len(said)}
 	about := 0
 	for _, s := range said {
-		elsewhere := s.Realm != "" && l.Realm != "" && s.Realm != l.Realm
-		if elsewhere {
-			v.Realm = s.Realm
-		}
-		found := !elsewhere && l.Has(s.ID)
-		if !found {
-			v.Missing = append(v.Missing, s.Host)
-		}
-		if found || !elsewhere && s.Realm != "" && l.Realm != "" {
+		if l.Has(s.ID) { // ids are unique among all lists of a service, and a tailnet may get another name
 			about++
+			continue
+		}
+		v.Missing = append(v.Missing, s.Host)
+		switch {
+		case s.Realm == "" || l.Realm == "":
+		case s.Realm == l.Realm:
+			about++
+		default:
+			v.Realm = s.Realm
 		}
 	}
 	slices.Sort(v.Missing)
