@@ -24,13 +24,16 @@ type Crowd struct {
 
 // Leave returns how many hosts leave, and how many more are surplus. Hosts are erased only because a person typed it: a lower
 // number of replicas, or a number of surplus hosts. A host block or a moved block that fills the group too much is not that. A quarantine by
-// itself releases no server: the host leaves when another one does, or with the last of its group. It is pure.
+// itself releases no server: the host leaves together with others, or with the last of its group. It is pure.
 func (c Crowd) Leave() (leave, surplus int) {
 	if c.Replicas > 0 && c.Serving <= c.Replicas {
 		return 0, 0
 	}
-	over := max(0, c.Members-c.Replicas)
-	leave = min(over, max(c.Before-c.Replicas, c.Started, 0)+max(0, c.Released))
+	over, typed := max(0, c.Members-c.Replicas), c.Started
+	if c.Before > c.Replicas {
+		typed = max(typed, c.Before-c.Replicas+c.Members-c.Serving)
+	}
+	leave = min(over, typed+max(0, c.Released))
 	return leave, over - leave
 }
 

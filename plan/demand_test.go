@@ -26,11 +26,11 @@ func TestLeave(t *testing.T) {
 								tooMany = 0
 							}
 							typed := max(0, released)
-							if lowered := before - replicas; lowered > started {
-								typed += lowered
-							} else {
-								typed += started
+							lowered := 0
+							if before > replicas { // then the quarantined ones, whose places others have, leave too
+								lowered = before - replicas + quarantined
 							}
+							typed += max(lowered, started)
 							if want := min(tooMany, typed); leave != want || surplus != tooMany-want {
 								t.Errorf("%+v: %d leave, %d are surplus; want %d and %d", c, leave, surplus, want, tooMany-want)
 							}

@@ -84,7 +84,11 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan) (Result, error) {
 		return r, fmt.Errorf("the result could not be verified: %w", err)
 	}
 	r.After = after
-	if err := e.noteSizes(after); err != nil {
+	if r.Lost == nil {
+		err = e.noteSizes(after)
+		r.Lost = e.checkLock()
+	}
+	if err != nil && r.Lost == nil {
 		return r, err
 	}
 	r.Failures = append(r.Failures, e.noteKeys(ctx, after)...)

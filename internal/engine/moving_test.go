@@ -333,12 +333,13 @@ func TestMoveOfARemadeNode(t *testing.T) {
 	})
 }
 
-// TestMoveOfHostsThatAreTooMany: a host that moves and is one too many is released, under whatever name it still runs, and
+// TestMoveOfHostsThatAreTooMany: a host that moves and is surplus is released when a person releases surplus hosts, under whatever name it still runs, and
 // the other moves. Nothing is left of the old names.
 func TestMoveOfHostsThatAreTooMany(t *testing.T) {
 	t.Parallel()
 	moving(t, 2, everyoneAtOnce, func(t *testing.T, w *nodesInMemory, names []string) {
 		w.Config.Fleets[0].Groups[0].Replicas = 1
+		w.engine.Selection.ReleaseSurplus = 1
 		converges(t, w.engine)
 		if pooled := w.poolNames(); len(pooled) != 1 {
 			t.Errorf("in the pool are %q, want 1", pooled)
