@@ -126,8 +126,8 @@ func pinLine(p plan.Pin) (string, error) {
 	if p.Earlier != "" {
 		line += " " + earlierField + url.QueryEscape(p.Earlier)
 	}
-	if p.Size != "" {
-		line += " " + sizeField + url.QueryEscape(p.Size)
+	if p.GroupSize != "" {
+		line += " " + sizeField + url.QueryEscape(p.GroupSize)
 	}
 	if p.Accepted != "" {
 		line += " " + acceptedField + url.QueryEscape(p.Accepted)
@@ -184,7 +184,7 @@ func cutFields(comment string) (rest string, p plan.Pin, err error) {
 	for _, f := range []struct {
 		name string
 		into *string
-	}{{acceptedField, &p.Accepted}, {sizeField, &p.Size}, {earlierField, &p.Earlier}, {pooledField, &p.Pooled}} {
+	}{{acceptedField, &p.Accepted}, {sizeField, &p.GroupSize}, {earlierField, &p.Earlier}, {pooledField, &p.Pooled}} {
 		before, text, ok := strings.Cut(rest, " "+f.name)
 		if !ok {
 			continue

@@ -44,15 +44,15 @@ func (c *computation) believe() {
 		}
 	}
 	if s := c.snap.Tailnet; s != nil && s.Trouble == nil && !s.Unlisted {
-		ids := make(map[string]bool, len(s.Devices))
-		for _, d := range s.Devices {
-			ids[d.ID] = true
+		ids := make([]string, len(s.Devices))
+		for i, d := range s.Devices {
+			ids[i] = d.ID
 		}
 		what := "the tailnet"
 		if s.Suffix != "" {
 			what += " " + s.Suffix
 		}
-		if why := c.disbelief(lists.Judge(lists.List{Realm: s.Suffix, Has: func(id string) bool { return ids[id] }}, devices), what, TailnetName); why != nil {
+		if why := c.disbelief(lists.Judge(s.Suffix, ids, devices), what, TailnetName); why != nil {
 			c.snap.Tailnet = &TailnetSeen{Trouble: why}
 		}
 	}
@@ -61,12 +61,11 @@ func (c *computation) believe() {
 		if s.Churned { // what it lacks shows nothing
 			continue
 		}
-		ids := make(map[string]bool, len(s.Agents))
-		for _, a := range s.Agents {
-			ids[a.ID] = true
+		ids := make([]string, len(s.Agents))
+		for i, a := range s.Agents {
+			ids[i] = a.ID
 		}
-		v := lists.Judge(lists.List{Realm: scope, Has: func(id string) bool { return ids[id] }}, agents[scope])
-		if why := c.disbelief(v, scope, SilentService{Scope: scope}.About()); why != nil && s.Trouble == nil {
+		if why := c.disbelief(lists.Judge(scope, ids, agents[scope]), scope, SilentService{Scope: scope}.About()); why != nil && s.Trouble == nil {
 			services[scope] = ServiceSeen{Trouble: why}
 		}
 	}

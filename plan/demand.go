@@ -22,19 +22,21 @@ type Crowd struct {
 	Released int // surplus hosts that a person releases
 }
 
-// Leave returns how many hosts leave, and how many more are surplus. Hosts are erased only because a person typed it: a lower
+// Leave returns how many hosts leave because of a lower number or a release that started, how many more because a person releases surplus hosts, and how
+// many are surplus after that. Hosts are erased only because a person typed it: a lower
 // number of replicas, or a number of surplus hosts. A host block or a moved block that fills the group too much is not that. A quarantine by
 // itself releases no server: the host leaves together with others, or with the last of its group. It is pure.
-func (c Crowd) Leave() (leave, surplus int) {
+func (c Crowd) Leave() (typed, released, surplus int) {
 	if c.Replicas > 0 && c.Serving <= c.Replicas {
-		return 0, 0
+		return 0, 0, 0
 	}
 	over, typed := max(0, c.Members-c.Replicas), c.Started
 	if c.Before > c.Replicas {
 		typed = max(typed, c.Before-c.Replicas+c.Members-c.Serving)
 	}
-	leave = min(over, typed+max(0, c.Released))
-	return leave, over - leave
+	typed = min(over, typed)
+	released = min(over-typed, max(0, c.Released))
+	return typed, released, over - typed - released
 }
 
 // crowd is what decides who leaves a group.
@@ -70,12 +72,10 @@ func (c *census) leaving(needs []need, released int) (leaves map[string]bool, su
 		for _, g := range f.Groups {
 			at := fleet.Place{Fleet: f.Name, Group: g.Name}
 			crowd := c.crowd(at, g, released)
-			n, more := crowd.Leave()
-			crowd.Released = 0
-			typed, _ := crowd.Leave()
-			released -= n - typed
-			for i, p := range c.firstToLeave(c.members[at], n+more) {
-				if i < n {
+			typed, more, left := crowd.Leave()
+			released -= more
+			for i, p := range c.firstToLeave(c.members[at], typed+more+left) {
+				if i < typed+more {
 					leaves[p.server.ID] = true
 				} else {
 					surplus[p.server.ID] = crowd.Members
@@ -126,7 +126,7 @@ func sizeOf(at fleet.Place, replicas int) string {
 
 // replicasOf returns the number of a group that a pin notes; 0: it notes none of this group.
 func (p Pin) replicasOf(at fleet.Place) int {
-	text, is := strings.CutPrefix(p.Size, at.Fleet+"."+at.Group+"=")
+	text, is := strings.CutPrefix(p.GroupSize, at.Fleet+"."+at.Group+"=")
 	n, err := strconv.Atoi(text)
 	if !is || err != nil {
 		return 0
@@ -138,8 +138,8 @@ func (p Pin) replicasOf(at fleet.Place) int {
 func (p *Plan) Resized(pins []Pin) (out []Pin, changed bool) {
 	out = slices.Clone(pins)
 	for i := range out {
-		if size := cmp.Or(p.Sizes[out[i].ServerID], out[i].Size); out[i].Stage == Stays && size != out[i].Size {
-			out[i].Size, changed = size, true
+		if size := cmp.Or(p.Sizes[out[i].ServerID], out[i].GroupSize); out[i].Stage == Stays && size != out[i].GroupSize {
+			out[i].GroupSize, changed = size, true
 		}
 	}
 	return out, changed

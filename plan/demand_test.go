@@ -20,7 +20,8 @@ func TestLeave(t *testing.T) {
 					for started := range min(members, 2) + 1 {
 						for released := -1; released < 3; released++ {
 							c := plan.Crowd{Members: members, Serving: members - quarantined, Replicas: replicas, Before: before, Started: started, Released: released}
-							leave, surplus := c.Leave()
+							typedOnly, more, surplus := c.Leave()
+							leave := typedOnly + more
 							tooMany := members - replicas
 							if tooMany < 0 || replicas > 0 && members-quarantined <= replicas {
 								tooMany = 0
@@ -31,6 +32,9 @@ func TestLeave(t *testing.T) {
 								lowered = before - replicas + quarantined
 							}
 							typed += max(lowered, started)
+							if typedOnly != min(tooMany, max(lowered, started)) {
+								t.Errorf("%+v: %d leave for a typed cause", c, typedOnly)
+							}
 							if want := min(tooMany, typed); leave != want || surplus != tooMany-want {
 								t.Errorf("%+v: %d leave, %d are surplus; want %d and %d", c, leave, surplus, want, tooMany-want)
 							}
@@ -51,7 +55,7 @@ func TestSurplus(t *testing.T) {
 	t.Parallel()
 	sized := func(w *world, n int, size string) {
 		w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
-		w.snap.Pins[len(w.snap.Pins)-1].Size = size
+		w.snap.Pins[len(w.snap.Pins)-1].GroupSize = size
 	}
 	all := func(size string) func(*world) {
 		return func(w *world) {
@@ -138,7 +142,7 @@ func TestListedIntoAFullGroup(t *testing.T) {
 	w.cfg.Hosts = []fleet.Listed{{Name: "mini-7", Fleet: "macos", Group: "m2", ServerID: serverID(7)}}
 	for n := 1; n <= 2; n++ {
 		w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
-		w.snap.Pins[n-1].Size = "macos.m2=2"
+		w.snap.Pins[n-1].GroupSize = "macos.m2=2"
 	}
 	p := w.plan(t)
 	for _, a := range p.Actions {
@@ -158,13 +162,13 @@ func TestResized(t *testing.T) {
 		w := members(replicas, 2)
 		for n := 1; n <= 2; n++ {
 			w.pin(n, w.cfg.HostName("macos", "m2", serverID(n)))
-			w.snap.Pins[n-1].Size = "macos.m2=9"
+			w.snap.Pins[n-1].GroupSize = "macos.m2=9"
 		}
 		w.pin(8, "another")
 		going := w.snap.Pins[0]
-		going.Stage, going.Size = plan.Wiping, ""
+		going.Stage, going.GroupSize = plan.Wiping, ""
 		pins, changed := w.plan(t).Resized(append(slices.Clone(w.snap.Pins), going))
-		got := fmt.Sprint(pins[0].Size, " ", pins[1].Size, " ", pins[2].Size, " ", pins[3].Size, " ", changed)
+		got := fmt.Sprint(pins[0].GroupSize, " ", pins[1].GroupSize, " ", pins[2].GroupSize, " ", pins[3].GroupSize, " ", changed)
 		if full := fmt.Sprint(want, " ", want, "   ", want != "macos.m2=9"); got != full {
 			t.Errorf("replicas %d: %q, want %q", replicas, got, full)
 		}

@@ -106,7 +106,7 @@ func Keep(cfg *fleet.Config, snap Snapshot, name string) (Kept, error) {
 	at := groupOf(p.place)
 	if _, g, known := cfg.Group(at.Fleet, at.Group); known {
 		c := takeCensus(cfg, snap)
-		leave, surplus := c.crowd(at, g, 0).Leave()
+		leave, _, surplus := c.crowd(at, g, 0).Leave()
 		k.Group, k.Replicas, k.Surplus = at.Fleet+"."+at.Group, g.Replicas, leave+surplus
 	}
 	return k, nil

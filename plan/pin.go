@@ -26,8 +26,8 @@ type Pin struct {
 	Pooled string `json:"pooled_as,omitempty"`
 	// Earlier are the fingerprints of the server's keys that a reinstallation or a person ended, latest first, separated by spaces.
 	Earlier string `json:"earlier,omitempty"`
-	// Size is the server's group and its replicas, as in macos.m2=3, when a run ended that left it with no more hosts; empty: unknown.
-	Size string `json:"group_size,omitempty"`
+	// GroupSize is the server's group and its replicas, as in macos.m2=3, when a run ended that left it with no more hosts; empty: unknown.
+	GroupSize string `json:"group_size,omitempty"`
 	// Accepted says who accepted the key with forget-key, and when; empty: it was pinned without a person.
 	Accepted string `json:"accepted,omitempty"`
 }

@@ -308,7 +308,7 @@ func (e *Engine) pin(fresh ...plan.Pin) error {
 				return all
 			default:
 				f.Since, f.Serial, f.Pooled = out[i].Since, cmp.Or(out[i].Serial, f.Serial), cmp.Or(f.Pooled, out[i].Pooled)
-				f.Earlier, f.Accepted, f.Size = out[i].Earlier, out[i].Accepted, out[i].Size
+				f.Earlier, f.Accepted, f.GroupSize = out[i].Earlier, out[i].Accepted, out[i].GroupSize
 				out[i] = f
 			}
 		}

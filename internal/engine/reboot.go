@@ -40,7 +40,7 @@ func (w *worker) reboot(ctx context.Context, a plan.Action) error {
 	w.disconnect(ctx)
 	w.changed = w.cordoned // from here on the Node stays cordoned until the host is verified
 	s := w.host.Server
-	if err := w.engine.Servers.Reboot(ctx, s.Zone, s.ID); err != nil && !w.restarts(ctx) {
+	if err := w.engine.Servers.Reboot(ctx, s.Zone, s.ID); err != nil && !w.providerRestarts(ctx) {
 		return err
 	}
 	if err := w.awaitServer(waiting); err != nil {
@@ -101,8 +101,8 @@ func (w *worker) asMember(ctx context.Context) error {
 	return err
 }
 
-// restarts reports whether the provider restarts the server, although the answer to the request was lost.
-func (w *worker) restarts(ctx context.Context) bool {
+// providerRestarts reports whether the provider restarts the server, although the answer to the request was lost.
+func (w *worker) providerRestarts(ctx context.Context) bool {
 	s := w.host.Server
 	now, err := w.engine.Servers.Get(ctx, s.Zone, s.ID)
 	return err == nil && now.Status == "rebooting"

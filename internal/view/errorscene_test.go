@@ -146,7 +146,7 @@ func (s *scene) unanswered(d *inventory.Diagnosis) {
 func (s *scene) wants(n int) {
 	s.cfg.Fleets[0].Groups[0].Replicas = n
 	for i := range s.snap.Pins {
-		s.snap.Pins[i].Size = "runners.m2=1"
+		s.snap.Pins[i].GroupSize = "runners.m2=1"
 	}
 }
 

@@ -22,12 +22,6 @@ type Said struct {
 	Realm string // what the object is in there, such as the suffix of a tailnet; empty: it does not say
 }
 
-// List is what a service listed.
-type List struct {
-	Realm string // of the list; empty: unknown
-	Has   func(id string) bool
-}
-
 // Verdict is what a list is, and why.
 type Verdict struct {
 	State   State
@@ -42,19 +36,22 @@ func (v Verdict) Believed() bool { return v.State == Unproven || v.State == Matc
 // tolerated is how many objects may be missing whatever their share is: people delete one or two by hand.
 const tolerated = 2
 
-// Judge compares a list with what hosts say. It is pure.
-func Judge(l List, said []Said) Verdict {
-	v := Verdict{Of: len(said)}
-	about := 0
+// Judge compares a list, by the ids of its objects and its realm (empty: unknown), with what hosts say. It is pure.
+func Judge(realm string, ids []string, said []Said) Verdict {
+	v, about := Verdict{Of: len(said)}, 0
+	listed := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		listed[id] = true
+	}
 	for _, s := range said {
-		if l.Has(s.ID) { // ids are unique among all lists of a service, and a tailnet may get another name
+		if listed[s.ID] { // ids are unique among all lists of a service, and a tailnet may get another name
 			about++
 			continue
 		}
 		v.Missing = append(v.Missing, s.Host)
 		switch {
-		case s.Realm == "" || l.Realm == "":
-		case s.Realm == l.Realm:
+		case s.Realm == "" || realm == "":
+		case s.Realm == realm:
 			about++
 		default:
 			v.Realm = s.Realm

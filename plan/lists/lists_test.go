@@ -25,7 +25,7 @@ func TestJudge(t *testing.T) {
 			add(deleted, "deleted", "here")
 			add(silent, "silent", "")
 			add(elsewhere, "elsewhere", "there")
-			v := lists.Judge(lists.List{Realm: realm, Has: func(id string) bool { return id == "there" }}, said)
+			v := lists.Judge(realm, []string{"there", "another"}, said)
 
 			// The oracle is the table of docs/decisions/0051-lists.md.
 			missing, all := deleted+silent+elsewhere, len(said)
@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		t.Error(cases)
 	}
 	// A tailnet got another name, which a host has not learned yet.
-	v := lists.Judge(lists.List{Realm: "here", Has: func(string) bool { return true }}, []lists.Said{{ID: "7", Realm: "there"}})
+	v := lists.Judge("here", []string{"7"}, []lists.Said{{ID: "7", Realm: "there"}})
 	if v.State != lists.Matching || v.Realm != "" {
 		t.Errorf("%+v", v)
 	}
