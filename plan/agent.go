@@ -3,25 +3,25 @@ package plan
 import (
 	"strings"
 	"time"
-
-	"github.com/macfleet/macfleet/fleet/inventory"
-	"github.com/macfleet/macfleet/plan/lists"
 )
 
-// AgentKeeper is the step that makes a host an agent of a CI service, for example a self-hosted runner. What
-// happens on the host is the step's; what happens at the service is done by the engine.
+// AgentKeeper is a peer whose service gives work to hosts, for example a self-hosted runner. A run keeps new work away before it disturbs one.
 type AgentKeeper interface {
-	Step
+	Peer
 	// Agent returns the agent that the host should be; ok is false if it should be none.
 	Agent() (spec AgentSpec, ok bool)
-	// Entry returns the id of the host's entry, and the scope where it is registered, by what was read on the host; ok is
-	// false if it is not registered. The scope may differ from the specification's.
-	Entry(Facts) (said lists.Said, ok bool)
 	// Job returns the label of the job that macfleet made for the host's agent; empty: it made none. It is no other system's.
 	Job(Facts) string
-	// Leave returns the changes that end the host's agent: its job, its entry at the service, its files. It is Diff for a
-	// host that leaves, and has no changes if there is no agent.
-	Leave(View) Finding
+}
+
+// keeper returns the step that makes a host an agent; ok is false if there is none.
+func keeper(all []Step) (k AgentKeeper, ok bool) {
+	for _, s := range all {
+		if k, ok = s.(AgentKeeper); ok {
+			return k, true
+		}
+	}
+	return nil, false
 }
 
 // AgentStep returns the step that makes a host a CI agent, and that agent; ok is false if the host should be none.
@@ -50,30 +50,7 @@ func (v View) CopiedRegistration(entry, own string) bool {
 	return v.Servers[entry] && entry != v.Server.Name && !strings.EqualFold(entry, own)
 }
 
-// AgentVerb is what happens to an entry at a CI service.
-type AgentVerb string
-
-// The verbs.
-const (
-	Deregister AgentVerb = "deregister" // delete the entry
-	Restore    AgentVerb = "restore"    // give it the labels and the group that are configured
-)
-
-// AgentChange is a change at a CI service instead of on the host.
-type AgentChange struct {
-	Verb  AgentVerb       `json:"verb"`
-	Scope string          `json:"scope"`
-	Agent inventory.Agent `json:"agent"` // as it was listed
-}
-
-// ServiceSeen is what a CI service answered about one scope. A step gets only the entries of its host.
-type ServiceSeen struct {
-	// Trouble says why it could not be read; nil: it was.
-	Trouble *Trouble `json:"trouble,omitempty"`
-	inventory.AgentService
-}
-
-// SilentService is a CI service that could not be read in one scope, and why.
+// SilentService is a service that could not be read, by its place in a sentence, and why.
 type SilentService struct {
 	Scope string `json:"scope"`
 	Trouble

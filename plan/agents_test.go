@@ -44,7 +44,13 @@ func (a agentStep) Agent() (plan.AgentSpec, bool) {
 	return plan.AgentSpec{Scope: scope, Name: a.name}, a.wants
 }
 
-func (agentStep) Entry(f plan.Facts) (lists.Said, bool) {
+func (agentStep) Service() plan.Service {
+	return plan.Service{ID: "agent", Entry: "CI agent", Noun: "agent", Field: "entry", Idle: "offline", Works: true, LeftOver: plan.CodeFirstSetup}
+}
+
+func (a agentStep) Realm() (string, bool) { return scope, a.wants }
+
+func (agentStep) Said(f plan.Facts) (lists.Said, bool) {
 	seen, _ := f.Get("agent.get").Get()
 	return lists.Said{ID: seen.Stdout, Realm: scope}, seen.Stdout != ""
 }
@@ -56,10 +62,10 @@ func (a agentStep) Diff(v plan.View) plan.Finding {
 
 func (a agentStep) Leave(v plan.View) plan.Finding {
 	var f plan.Finding
-	if said, ok := a.Entry(v.Facts); ok {
+	if said, ok := a.Said(v.Facts); ok {
 		id := said.ID
 		f.Changes = []plan.Change{{Reason: plan.Reason{Code: plan.CodeFirstSetup, Text: "leaves"}, Fields: []plan.Field{{Name: "agent", Before: id}},
-			Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: scope, Agent: inventory.Agent{ID: id}}}}
+			Peer: &plan.PeerChange{Peer: "agent", Verb: inventory.DeleteEntry, Realm: scope, Entry: inventory.Entry{ID: id}}}}
 	}
 	return f
 }
@@ -80,7 +86,7 @@ func (a *agents) plan(t *testing.T) *plan.Plan {
 }
 
 func (a *agents) lists(all ...inventory.Agent) {
-	a.snap.Services = map[string]plan.ServiceSeen{scope: {AgentService: inventory.AgentService{Agents: all}}}
+	a.snap.Peers = plan.PeersSeen{"agent": {scope: {Listing: inventory.Listing{Agents: &inventory.AgentService{Agents: all}}}}}
 }
 
 // says lets the n-th server answer that it is registered with an id.
@@ -97,17 +103,17 @@ func TestAgentsLeft(t *testing.T) {
 		want   int
 	}{
 		"offline":                {func(*agents) {}, 1},
-		"online":                 {func(a *agents) { a.snap.Services[scope].Agents[0].Online = true }, 0},
-		"busy":                   {func(a *agents) { a.snap.Services[scope].Agents[0].Busy = true }, 0},
-		"another owner's":        {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
+		"online":                 {func(a *agents) { a.snap.Peers["agent"][scope].Agents.Agents[0].Online = true }, 0},
+		"busy":                   {func(a *agents) { a.snap.Peers["agent"][scope].Agents.Agents[0].Busy = true }, 0},
+		"another owner's":        {func(a *agents) { a.snap.Peers["agent"][scope].Agents.Agents[0].Name = "acme-canary-macos-m2-fffff" }, 0},
 		"no server had the name": {func(a *agents) { a.snap.Released = nil }, 0},
-		"by hand":                {func(a *agents) { a.snap.Services[scope].Agents[0].Name = "mini-7" }, 0},
+		"by hand":                {func(a *agents) { a.snap.Peers["agent"][scope].Agents.Agents[0].Name = "mini-7" }, 0},
 		"a server has the name":  {func(a *agents) { a.server(9, gone.Name) }, 0},
 		"a host is silent":       {func(a *agents) { a.away(1, plan.CodeUnreachable) }, 0},
 		"narrowed":               {func(a *agents) { a.sel.On = only("fleet=macos") }, 0},
-		"read-only":              {func(a *agents) { s := a.snap.Services[scope]; s.ReadOnly = true; a.snap.Services[scope] = s }, 0},
+		"read-only":              {func(a *agents) { a.snap.Peers["agent"][scope].Agents.ReadOnly = true }, 0},
 		"unread": {func(a *agents) {
-			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer"), AgentService: a.snap.Services[scope].AgentService}
+			a.snap.Peers["agent"][scope] = plan.PeerSeen{Trouble: plan.CodeUnreachable.Trouble("no answer"), Listing: a.snap.Peers["agent"][scope].Listing}
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,14 +125,14 @@ func TestAgentsLeft(t *testing.T) {
 			tc.change(a)
 			var got []plan.Action
 			for _, action := range a.plan(t).Actions {
-				if action.Kind == plan.ForgetAgent {
+				if action.Kind == plan.ForgetPeer {
 					got = append(got, action)
 				}
 			}
 			if len(got) != tc.want {
 				t.Fatalf("%d entries are deleted, want %d", len(got), tc.want)
 			}
-			if len(got) == 1 && (!got[0].OfCluster() || got[0].Changes[0].Agent.Agent.ID != "7" || got[0].Kind.Sign() != plan.Remove) {
+			if len(got) == 1 && (!got[0].OfCluster() || got[0].Changes[0].Peer.Entry.ID != "7" || got[0].Kind.Sign() != plan.Remove) {
 				t.Errorf("%+v", got[0])
 			}
 		})
@@ -141,16 +147,16 @@ func TestRetireAgent(t *testing.T) {
 		change func(*agents)
 		want   []string
 	}{
-		"registered": {func(*agents) {}, []string{"drain", "retire-agent", "delete-node", "reinstall", "release"}},
+		"registered": {func(*agents) {}, []string{"drain", "retire", "delete-node", "reinstall", "release"}},
 		"no agent":   {func(a *agents) { a.says(3, "") }, []string{"drain", "delete-node", "reinstall", "release"}},
 		"unread": {func(a *agents) {
-			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer")}
+			a.snap.Peers["agent"][scope] = plan.PeerSeen{Trouble: plan.CodeUnreachable.Trouble("no answer")}
 		},
 			[]string{"drain !agent-unknown", "delete-node !agent-unknown", "reinstall !agent-unknown", "release !agent-unknown"}},
 		"unread, forced": {func(a *agents) {
-			a.snap.Services[scope] = plan.ServiceSeen{Trouble: plan.CodeUnreachable.Trouble("no answer")}
+			a.snap.Peers["agent"][scope] = plan.PeerSeen{Trouble: plan.CodeUnreachable.Trouble("no answer")}
 			a.sel.ForceBusy = []string{third}
-		}, []string{"drain", "retire-agent", "delete-node", "reinstall", "release"}},
+		}, []string{"drain", "retire", "delete-node", "reinstall", "release"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +171,7 @@ func TestRetireAgent(t *testing.T) {
 			}
 			expect(t, "actions", tc.want, got)
 			for _, action := range p.Actions {
-				if action.Kind == plan.RetireAgent && (action.Step != "agent" || action.Disruption != plan.Drain) {
+				if action.Kind == plan.RetirePeer && (action.Step != "agent" || action.Disruption != plan.Drain) {
 					t.Errorf("%+v", action)
 				}
 			}
@@ -202,12 +208,12 @@ func TestAgentView(t *testing.T) {
 				t.Fatal("the step was not compared")
 			}
 			v := a.views.all[0]
-			expect(t, "entries", []string{"1", "5"}, each(v.Service.Agents, func(a inventory.Agent) string { return a.ID }))
+			expect(t, "entries", []string{"1", "5"}, each(v.Peer("agent").Agents.Agents, func(a inventory.Agent) string { return a.ID }))
 			if !v.Servers[name(a)] || v.Servers["another"] || (v.Fence != nil) != tc.fence {
 				t.Errorf("servers %v, fence %v", v.Servers, v.Fence)
 			}
-			if h := oneHost(t, p); h.Agent == nil || h.Agent.ID != "5" || !h.Fenceable() {
-				t.Errorf("agent %+v", h.Agent)
+			if h := oneHost(t, p); h.Peer("agent").Entry == nil || h.Peer("agent").Entry.ID != "5" || !h.Fenceable() {
+				t.Errorf("agent %+v", h.Peer("agent"))
 			}
 		})
 	}
@@ -219,7 +225,7 @@ func TestServiceWarning(t *testing.T) {
 	a := newAgents(newWorld(2, 0, 0))
 	a.member("macos", "m2", 1)
 	a.member("macos", "m2", 2)
-	a.snap.Services = map[string]plan.ServiceSeen{scope: {Trouble: plan.CodeUnreachable.Trouble("no answer")}}
+	a.snap.Peers = plan.PeersSeen{"agent": {scope: {Trouble: plan.CodeUnreachable.Trouble("no answer")}}}
 	p := a.plan(t)
 	if len(p.Services) != 1 || p.Services[0].Code != plan.CodeUnreachable || p.Services[0].Scope != scope {
 		t.Errorf("%+v", p.Services)

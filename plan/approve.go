@@ -98,13 +98,10 @@ func (d approval) change(c *Change) {
 		d.command(&g.Persist)
 		d.text(g.Why)
 	}
-	d.flags(c.Agent != nil)
-	if c.Agent != nil {
-		d.text(string(c.Agent.Verb), c.Agent.Scope, c.Agent.Agent.ID, c.Agent.Agent.Name)
-	}
-	if to := c.Device; to != nil { // no file of before has one, so those without are as they were
-		d.text(string(to.Verb), to.Device.ID, to.Device.Name, to.Key, to.Name)
-		d.text(to.Tags...)
+	d.flags(c.Peer != nil)
+	if to := c.Peer; to != nil {
+		d.text(string(to.Peer), string(to.Verb), to.Realm, to.Entry.ID, to.Entry.Name, to.Key)
+		d.text(to.To...)
 	}
 	if c.Delivery != nil {
 		x := c.Delivery.Artifact

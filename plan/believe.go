@@ -2,10 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan/lists"
 )
 
@@ -15,77 +16,72 @@ var (
 	codeLeftUnknown  = NewCode("left-over-unknown", NotDrift, "a service lists an object with a name of this configuration that no host has, and nothing shows that macfleet made it")
 )
 
-// sayings are what hosts say of their objects at a service, by server id.
+// sayings are what hosts say of their entries at a service, by server id.
 type sayings map[string]lists.Said
 
 // believe withholds each list that is not shown to be about this configuration's hosts: all who read it see why instead. Only members count
 // whose markers say that the step was verified there. A person may accept a list by its name.
 func (c *computation) believe() {
-	c.devicesSaid, c.agentsSaid = make(sayings), make(sayings)
-	var devices []lists.Said
-	agents := make(map[string][]lists.Said) // by scope
+	c.peers.said = make(map[inventory.ServiceName]sayings)
+	said := make(map[inventory.ServiceName]map[string][]lists.Said) // by realm
 	for _, f := range c.cfg.Fleets {
 		for _, g := range f.Groups {
 			for _, p := range c.members[fleet.Place{Fleet: f.Name, Group: g.Name}] {
-				seen := c.snap.Hosts[p.server.ID]
-				if seen.Trouble != nil || len(seen.Facts) == 0 {
-					continue
-				}
-				all := c.stepsFor(c.specified(g, p))
-				if k, is := deviceKeeper(all); is && c.snap.Tailnet != nil {
-					devices = append(devices, c.devicesSaid.hear(p, k, c.cfg.Owner, seen, func() (lists.Said, bool) { return k.Device(seen.Facts) })...)
-				}
-				if k, is := keeper(all); is && len(c.snap.Services) > 0 {
-					for _, s := range c.agentsSaid.hear(p, k, c.cfg.Owner, seen, func() (lists.Said, bool) { return k.Entry(seen.Facts) }) {
-						agents[s.Realm] = append(agents[s.Realm], s)
-					}
+				if seen := c.snap.Hosts[p.server.ID]; seen.Trouble == nil && len(seen.Facts) > 0 {
+					c.hear(p, c.stepsFor(c.specified(g, p)), seen, said)
 				}
 			}
 		}
 	}
-	if s := c.snap.Tailnet; s != nil && s.Trouble == nil && !s.Unlisted {
-		ids := make([]string, len(s.Devices))
-		for i, d := range s.Devices {
-			ids[i] = d.ID
-		}
-		what := "the tailnet"
-		if s.Suffix != "" {
-			what += " " + s.Suffix
-		}
-		if why := c.disbelief(lists.Judge(s.Suffix, ids, devices), what, TailnetName); why != nil {
-			c.snap.Tailnet = &TailnetSeen{Trouble: why}
-		}
-	}
-	services := maps.Clone(c.snap.Services)
-	for scope, s := range services {
-		if s.Churned { // what it lacks shows nothing
-			continue
-		}
-		ids := make([]string, len(s.Agents))
-		for i, a := range s.Agents {
-			ids[i] = a.ID
-		}
-		if why := c.disbelief(lists.Judge(scope, ids, agents[scope]), scope, SilentService{Scope: scope}.About()); why != nil && s.Trouble == nil {
-			services[scope] = ServiceSeen{Trouble: why}
+	for _, p := range c.allPeers() {
+		s := p.Service()
+		id := s.ID
+		for _, key := range c.realms(id) {
+			list, _ := c.peer(id, key)
+			if !list.Read() || list.Churned() { // what it lacks shows nothing
+				continue
+			}
+			ids := make([]string, len(list.entries))
+			for i, e := range list.entries {
+				ids[i] = e.ID
+			}
+			realm, what := key, s.At(key)
+			if s.Place != "" { // one list, which shows its realm itself
+				realm, what = list.Realm(), strings.TrimSpace(what+" "+list.Realm())
+			}
+			if why := c.disbelief(lists.Judge(realm, ids, said[id][key]), what, s.AcceptName(key)); why != nil {
+				*list = peerIndex{PeerSeen: PeerSeen{Trouble: why}}
+			}
 		}
 	}
-	c.snap.Services = services
 }
 
-// hear notes what a host says of its object, and returns it if the host is verified: its marker is this owner's, and says that the step was
-// in sync there once.
-func (all sayings) hear(p *placed, step Step, owner fleet.Owner, seen HostSeen, says func() (lists.Said, bool)) []lists.Said {
-	s, is := says()
-	if !is {
-		return nil
-	}
-	s.Host = p.name
-	all[p.server.ID] = s
+// hear notes what a host says of its entries. It counts if the host is verified: its marker is this owner's, and says that the step was in
+// sync there once.
+func (c *computation) hear(p *placed, all []Step, seen HostSeen, counts map[inventory.ServiceName]map[string][]lists.Said) {
 	m, _ := seen.Marker.Get()
-	if _, once := m.Steps[step.ID()]; !once || m.Owner() != owner {
-		return nil
+	for _, peer := range Peers(all) {
+		id := peer.Service().ID
+		if len(c.snap.Peers[id]) == 0 {
+			continue
+		}
+		said, is := peer.Said(seen.Facts)
+		if !is {
+			continue
+		}
+		said.Host = p.name
+		if c.peers.said[id] == nil {
+			c.peers.said[id], counts[id] = make(sayings), make(map[string][]lists.Said)
+		}
+		c.peers.said[id][p.server.ID] = said
+		if _, once := m.Steps[peer.ID()]; once && m.Owner() == c.cfg.Owner {
+			realm := said.Realm
+			if peer.Service().Place != "" {
+				realm = ""
+			}
+			counts[id][realm] = append(counts[id][realm], said)
+		}
 	}
-	return []lists.Said{s}
 }
 
 // of returns what the host of a server says, which is parsed once.
@@ -110,15 +106,4 @@ func (c *computation) disbelief(v lists.Verdict, what, name string) *Trouble {
 	default:
 		return codeOtherTailnet.Trouble(fmt.Sprintf("%s has none of the objects of %s (%s)", what, hosts, sampleOf(v.Missing)), accept)
 	}
-}
-
-// leftOver reports whether an object at a service, with a name of this configuration that no host has, is one that macfleet made: a server
-// with that name was released. Another's list of names may look the same, and a host may be about to come, so any other is only shown.
-func (c *computation) leftOver(what, name string) bool {
-	if slices.ContainsFunc(c.snap.Released, func(p Pin) bool { return p.Name == name }) {
-		return true
-	}
-	c.plan.Warnings = append(c.plan.Warnings, *codeLeftUnknown.Trouble(what+", no host has this name, and no released server had it",
-		"if nothing uses it, delete it there"))
-	return false
 }

@@ -63,10 +63,8 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 	c.pinPlace()
 	c.orphans()
 	c.stranded()
-	c.agentsLeft()
-	c.devicesLeft()
-	c.services()
-	c.tailnetTrouble()
+	c.peersLeft()
+	c.silentPeers()
 	refuse(c.plan.Actions, c.doubt) // actions without a host
 	c.plan.Hosts, c.drafts = make([]Host, 0, len(c.servers)), make([]draft, 0, len(c.servers))
 	for _, f := range cfg.Fleets {
@@ -105,7 +103,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			c.finish(d)
 		})
 		for i := range some {
-			c.budget(&some[i])
+			c.quotas(&some[i])
 		}
 		c.enter(some, len(c.drafts)-from)
 	}
@@ -129,23 +127,17 @@ const roomForActions = 20
 // computation carries the inputs and the plan being built.
 type computation struct {
 	*census
-	stepsFor     StepsFor
-	sel          Selection
-	keys         *trusts
-	devicesSaid  sayings
-	agentsSaid   sayings
-	tailnet      *tailnetIndex // nil: not made yet, or there is no tailnet
-	devices      int           // with tags, planned ones included; 0: not counted yet
-	needs        []need
-	leaves       map[string]bool // ids of servers that leave their groups
-	surplus      map[string]int  // ids of servers that a person decides about, because their groups have too many: how many
-	plan         *Plan
-	drafts       []draft             // of the plan's hosts, in their order
-	doubt        *Trouble            // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
-	byScope      map[string]*indexed // CI services that hosts needed
-	wantedScopes map[string]bool     // where hosts should register; nil: not needed yet
-	serverNames  map[string]bool     // of all servers and members; nil: not needed yet
-	rejected     map[Rejected]bool   // listed once, however many groups considered them
+	stepsFor StepsFor
+	sel      Selection
+	keys     *trusts
+	peers    peersKnown
+	needs    []need
+	leaves   map[string]bool // ids of servers that leave their groups
+	surplus  map[string]int  // ids of servers that a person decides about, because their groups have too many: how many
+	plan     *Plan
+	drafts   []draft           // of the plan's hosts, in their order
+	doubt    *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
+	rejected map[Rejected]bool // listed once, however many groups considered them
 }
 
 // draft is a host of the plan before its steps were compared, with the actions that come before theirs.
@@ -199,8 +191,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	h := &c.plan.Hosts[len(c.plan.Hosts)-1]
 	h.MovedFrom = c.sel.MovedFrom
 	h.trust = c.keys.of(p)
-	c.enterService(h)
-	c.enterTailnet(h)
+	c.enterPeers(h)
 	h.Stage = p.stage
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h

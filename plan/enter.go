@@ -100,7 +100,7 @@ func (h *Host) View(id StepID) View {
 	return View{Host: h.Spec, Server: h.Server, Node: node, Facts: h.Seen.Facts, OSVersion: version, Root: h.Seen.Root,
 		Verified: proven, Pending: slices.Contains(h.Seen.Pending, id),
 		Identity: h.Identity, Join: h.Join, Pods: h.Pods, Rollback: h.Rollback, NewToken: h.NewToken, Force: h.ForceBusy, At: h.Seen.At,
-		Service: h.Service, Tailnet: h.Tailnet, Path: h.Seen.Path, Servers: h.servers, Fence: h.fence, Taken: h.taken}
+		Peers: h.Peers, Path: h.Seen.Path, Servers: h.servers, Fence: h.fence, Taken: h.taken}
 }
 
 // needsRoot reports whether root could read everything that is unread.

@@ -17,37 +17,35 @@ type Kind string
 
 // The kinds of action.
 const (
-	PinHost         Kind = "pin"           // pin the host's key again, which another source still knows
-	ClaimServer     Kind = "claim"         // take a server from the pool: rename, read back
-	RenameServer    Kind = "rename"        // restore a member's name
-	CreateMarker    Kind = "marker"        // claim the host exclusively and write its marker
-	IdentifyHost    Kind = "identity"      // complete the identity of the host's kubelet in the cluster
-	RenewToken      Kind = "renew-token"   // create a new token for the host's kubelet, next to the present one
-	RetireTokens    Kind = "old-tokens"    // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
-	SetProviderID   Kind = "provider-id"   // set the provider id of the host's Node, which has none
-	TaintNode       Kind = "taint"         // restore the kubelet's taint on the host's Node, which someone removed or changed
-	ReplaceNode     Kind = "node"          // delete the host's Node, so that its kubelet registers a new one
-	DrainNode       Kind = "drain"         // drain the host's present Node before the host gets a new name
-	DeleteNode      Kind = "delete-node"   // delete the Node of a host whose kubelet is gone
-	UncordonNode    Kind = "uncordon"      // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
-	RevokeHost      Kind = "revoke"        // delete the identity of a host's kubelet; its server may be gone
-	ReleasePods     Kind = "pods"          // release Pods that only macfleet's finalizer keeps
-	KeepObject      Kind = "object"        // create or correct an object of the cluster itself; it has no host
-	RemoveObject    Kind = "surplus"       // delete an object of the cluster itself that macfleet made and no longer needs
-	RegisterKey     Kind = "ssh-key"       // register the fleet's SSH key in the provider's project; it has no host
-	AuthorizeKey    Kind = "new-key"       // add the fleet's new SSH key on the host, and verify it by a login
-	RetireKey       Kind = "old-key"       // remove the fleet's previous SSH key from the host
-	AwaitNode       Kind = "ready"         // wait until the host's Node is Ready; it is not in plans, and ends an apply
-	RunStep         Kind = "step"          // run a step's changes and verify them
-	RemoveStep      Kind = "remove"        // remove what a step made, and verify it
-	RebootServer    Kind = "reboot"        // restart the host; see PullsPlug
-	RetireAgent     Kind = "retire-agent"  // end the CI agent of a host that leaves, and delete its entry at the service
-	ForgetAgent     Kind = "forget-agent"  // delete the entry of a CI agent whose host is gone
-	RetireDevice    Kind = "retire-device" // delete the device of a host that leaves
-	ForgetDevice    Kind = "forget-device" // delete the device of a host that is gone
-	ReinstallServer Kind = "reinstall"     // erase a server that leaves, through the provider, and verify that it is empty
-	ReleaseServer   Kind = "release"       // give an erased server its name in the pool
-	ReplaceServer   Kind = "replace"       // release it and claim another one
+	PinHost         Kind = "pin"         // pin the host's key again, which another source still knows
+	ClaimServer     Kind = "claim"       // take a server from the pool: rename, read back
+	RenameServer    Kind = "rename"      // restore a member's name
+	CreateMarker    Kind = "marker"      // claim the host exclusively and write its marker
+	IdentifyHost    Kind = "identity"    // complete the identity of the host's kubelet in the cluster
+	RenewToken      Kind = "renew-token" // create a new token for the host's kubelet, next to the present one
+	RetireTokens    Kind = "old-tokens"  // delete the older tokens of the host's kubelet, once the cluster has seen it with the newest
+	SetProviderID   Kind = "provider-id" // set the provider id of the host's Node, which has none
+	TaintNode       Kind = "taint"       // restore the kubelet's taint on the host's Node, which someone removed or changed
+	ReplaceNode     Kind = "node"        // delete the host's Node, so that its kubelet registers a new one
+	DrainNode       Kind = "drain"       // drain the host's present Node before the host gets a new name
+	DeleteNode      Kind = "delete-node" // delete the Node of a host whose kubelet is gone
+	UncordonNode    Kind = "uncordon"    // uncordon the host's Node, which an earlier run left cordoned, when it is Ready and the rest is done
+	RevokeHost      Kind = "revoke"      // delete the identity of a host's kubelet; its server may be gone
+	ReleasePods     Kind = "pods"        // release Pods that only macfleet's finalizer keeps
+	KeepObject      Kind = "object"      // create or correct an object of the cluster itself; it has no host
+	RemoveObject    Kind = "surplus"     // delete an object of the cluster itself that macfleet made and no longer needs
+	RegisterKey     Kind = "ssh-key"     // register the fleet's SSH key in the provider's project; it has no host
+	AuthorizeKey    Kind = "new-key"     // add the fleet's new SSH key on the host, and verify it by a login
+	RetireKey       Kind = "old-key"     // remove the fleet's previous SSH key from the host
+	AwaitNode       Kind = "ready"       // wait until the host's Node is Ready; it is not in plans, and ends an apply
+	RunStep         Kind = "step"        // run a step's changes and verify them
+	RemoveStep      Kind = "remove"      // remove what a step made, and verify it
+	RebootServer    Kind = "reboot"      // restart the host; see PullsPlug
+	RetirePeer      Kind = "retire"      // end the entry of a host that leaves at a service
+	ForgetPeer      Kind = "forget"      // delete the entry of a host that is gone
+	ReinstallServer Kind = "reinstall"   // erase a server that leaves, through the provider, and verify that it is empty
+	ReleaseServer   Kind = "release"     // give an erased server its name in the pool
+	ReplaceServer   Kind = "replace"     // release it and claim another one
 )
 
 // Sign is the symbol of an action: "+" create, "~" update, "-" remove, "-/+"
@@ -73,7 +71,7 @@ func (k Kind) Sign() Sign {
 	switch k {
 	case ClaimServer, CreateMarker, IdentifyHost, PinHost, RenewToken, RegisterKey, AuthorizeKey:
 		return Create
-	case ReinstallServer, ReleaseServer, RetireAgent, ForgetAgent, RetireDevice, ForgetDevice, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject, RetireKey:
+	case ReinstallServer, ReleaseServer, RetirePeer, ForgetPeer, RemoveStep, ReleasePods, DeleteNode, RevokeHost, RetireTokens, RemoveObject, RetireKey:
 		return Remove
 	case ReplaceServer, ReplaceNode:
 		return Replace
@@ -101,10 +99,11 @@ type Action struct {
 	Host     string `json:"host"` // the host's present or new name
 	Fleet    string `json:"fleet"`
 	Group    string `json:"group"`
-	ServerID string `json:"server_id"`      // of the host's server; empty: the action has no host
-	Step     StepID `json:"step,omitempty"` // of RunStep and RemoveStep
-	Was      string `json:"was,omitempty"`  // of DrainNode, DeleteNode and RevokeHost: the host's former name
-	Reason   Reason `json:"-"`              // why, in short; of a step, its first change's
+	ServerID string `json:"server_id"`       // of the host's server; empty: the action has no host
+	Step     StepID `json:"step,omitempty"`  // of RunStep, RemoveStep, RetirePeer and ForgetPeer
+	About    string `json:"about,omitempty"` // what people call the entry of RetirePeer and ForgetPeer
+	Was      string `json:"was,omitempty"`   // of DrainNode, DeleteNode and RevokeHost: the host's former name
+	Reason   Reason `json:"-"`               // why, in short; of a step, its first change's
 	Origin
 	Fields     []Field           `json:"fields"` // what changes, over all changes
 	Changes    []Change          `json:"changes,omitempty"`
@@ -166,8 +165,6 @@ type Host struct {
 	// MovedFrom is the uid of the cluster from which hosts are moved to this one.
 	MovedFrom string                          `json:"-"`
 	Pods      inventory.Seen[[]inventory.Pod] `json:"-"`
-	Service   *ServiceSeen                    `json:"-"`                   // the CI service of its agent; nil: it should be none
-	Tailnet   *TailnetSeen                    `json:"-"`                   // what the control server lists of it; nil: there is no tailnet
 	Former    []Former                        `json:"-"`                   // what the cluster has of it under its former names
 	Kubelet   inventory.Seen[Kubelet]         `json:"-"`                   // absent: could not be read
 	NewToken  bool                            `json:"new_token,omitempty"` // --rotate-tokens requests a new token for it
@@ -177,10 +174,9 @@ type Host struct {
 	ForceBusy bool `json:"force_busy,omitempty"`
 	// Unapproved says that the applied plan file does not have the host, or has another key of it: nothing is
 	// written there, and no key is pinned.
-	Unapproved bool          `json:"unapproved,omitempty"`
-	Held       *Held         `json:"held,omitempty"`   // a person's hold, also an expired one; nil: none
-	Agent      *AgentStatus  `json:"agent,omitempty"`  // its CI agent as the service lists it; null: none, or unknown
-	Device     *DeviceStatus `json:"device,omitempty"` // its device in the tailnet; null: none, or unknown
+	Unapproved bool       `json:"unapproved,omitempty"`
+	Held       *Held      `json:"held,omitempty"`  // a person's hold, also an expired one; nil: none
+	Peers      []HostPeer `json:"peers,omitempty"` // what services have of it, for example of its CI agent
 	// FailedRepairs are those in a row, and whether it is quarantined; nil: none.
 	FailedRepairs *inventory.Repairs `json:"failed_repairs,omitempty"`
 	Unknown       *Trouble           `json:"unknown,omitempty"` // it could not be read
@@ -216,7 +212,7 @@ func (h Host) MarkerStale() bool {
 	if h.Server.Name != h.Name && slices.ContainsFunc(h.Former, func(f Former) bool { return f.Name == m.Name }) {
 		return false // it has not moved yet
 	}
-	if m.Fence != nil && h.Service == nil { // the agent is gone that it was about
+	if m.Fence != nil && !h.worked() { // the agent is gone that it was about
 		return true
 	}
 	if m.Name != h.Name || m.Fleet != h.Fleet || m.Group != h.Group || h.Cluster != nil && m.ClusterUID != h.Cluster.UID {
@@ -321,7 +317,7 @@ type Plan struct {
 	Healthy      map[string][]Healthy `json:"-"`                          // by fleet, selected or not; without a cluster: the hosts that answered
 	Unread       []Unread             `json:"cluster_unread,omitempty"`   // parts of the cluster that could not be read, and that hosts need
 	Warnings     []Trouble            `json:"cluster_warnings,omitempty"` // what the cluster reports that concerns no host
-	Services     []SilentService      `json:"service_warnings,omitempty"` // CI services that could not be read
+	Services     []SilentService      `json:"service_warnings,omitempty"` // services that could not be read
 	NotContacted []NotContacted       `json:"unasked,omitempty"`          // groups whose hosts were not contacted
 	Rollouts     []Rollout            `json:"rollouts,omitempty"`         // of fleets whose hosts are disturbed, in that order
 	WhatIf       []WhatIf             `json:"what_if,omitempty"`          // groups with other numbers of servers than configured: the plan cannot be applied

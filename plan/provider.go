@@ -14,7 +14,7 @@ var (
 		"give the API key the permission sets AppleSiliconFullAccess and SSHKeysFullAccess in the project")
 	CodeWrongProject = NewCode("wrong-project", NotDrift, "the project has none of the servers that macfleet knows, or no server while others have some",
 		"correct project_id and zones in the configuration, or use an API key of that project")
-	codeRateLimited = NewCode("rate-limited", NotDrift, "the provider refused requests because there were too many, for longer than macfleet waits",
+	CodeRateLimited = NewCode("rate-limited", NotDrift, "the provider refused requests because there were too many, for longer than macfleet waits",
 		"run fewer macfleet commands at once, then run the command again")
 	codeProviderAway = NewCode("provider-away", NotDrift, "the provider did not answer, or failed, for longer than macfleet waits",
 		"check the network and the provider's status page, then run the command again")
@@ -28,7 +28,7 @@ func ProviderCode(err error) Code {
 	case inventory.Denied:
 		return CodeRightMissing
 	case inventory.RateLimited:
-		return codeRateLimited
+		return CodeRateLimited
 	case inventory.ServerFault, inventory.NetworkFault, inventory.UnexpectedAnswer:
 		return codeProviderAway
 	}

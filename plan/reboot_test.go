@@ -26,7 +26,7 @@ func TestRebootOfANode(t *testing.T) {
 	builder := func(edit func(*plan.Host)) func(*plan.Host) { // a run fences its agent first
 		return func(h *plan.Host) {
 			h.Spec.Spec, h.Node = fleet.Spec{GithubRunner: &fleet.GithubRunner{}}, inventory.Seen[inventory.Node]{}
-			h.Service, h.Agent = &plan.ServiceSeen{}, &plan.AgentStatus{}
+			h.Peers = []plan.HostPeer{{Works: true, Seen: &plan.PeerSeen{Listing: inventory.Listing{Agents: new(inventory.AgentService)}}, Entry: new(inventory.Entry)}}
 			edit(h)
 		}
 	}
@@ -36,9 +36,9 @@ func TestRebootOfANode(t *testing.T) {
 	}{
 		"a builder":                 {builder(func(*plan.Host) {}), ""},
 		"a builder, silent":         {builder(func(h *plan.Host) { h.Unknown = plan.CodeUnreachable.Trouble("no route") }), "server-not-verified"},
-		"a builder without entry":   {builder(func(h *plan.Host) { h.Agent = nil }), "host-may-be-busy"},
-		"a builder, read-only":      {builder(func(h *plan.Host) { h.Service.ReadOnly = true }), "host-may-be-busy"},
-		"a builder, service unread": {builder(func(h *plan.Host) { h.Service.Trouble = plan.CodeUnreachable.Trouble("no answer") }), "host-may-be-busy"},
+		"a builder without entry":   {builder(func(h *plan.Host) { h.Peers[0].Entry = nil }), "host-may-be-busy"},
+		"a builder, read-only":      {builder(func(h *plan.Host) { h.Peers[0].Seen.Agents.ReadOnly = true }), "host-may-be-busy"},
+		"a builder, service unread": {builder(func(h *plan.Host) { h.Peers[0].Seen.Trouble = plan.CodeUnreachable.Trouble("no answer") }), "host-may-be-busy"},
 		"idle":                      {func(*plan.Host) {}, ""},
 		"a Pod":                     {pod("ReplicaSet", inventory.Ready), ""},
 		"a Pod that nothing makes":  {pod("", inventory.Ready), "host-may-be-busy"},

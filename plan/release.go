@@ -268,7 +268,7 @@ func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Ac
 			a.Refusal = h.waits("the release", a.Busy)
 		}
 	}
-	refused = c.retire(h, add, code, why)
+	refused = c.retirePeers(h, true, add, code, why)
 	if i, ok := h.Identity.Get(); ok {
 		add(RevokeHost, code, why, identityFields(i, true, Field{Before: "present"})...)
 	}
@@ -283,7 +283,7 @@ func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Ac
 			a.Refusal = deleteNode(h, n, true).Refusal
 		}
 	}
-	c.retireDevice(h, add, code, why)
+	_ = c.retirePeers(h, false, add, code, why) // what gives no work is refused nothing
 	return refused
 }
 

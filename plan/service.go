@@ -33,7 +33,7 @@ func ServiceTrouble(err error) *Trouble {
 	case inventory.NotFound:
 		code = codeRunnerScope
 	case inventory.RateLimited:
-		code = codeRateLimited
+		code = CodeRateLimited
 	}
 	text, fix := SplitFix(err)
 	return code.Trouble(text, cmp.Or(fix, code.Remedy()))

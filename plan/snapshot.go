@@ -21,10 +21,8 @@ type Snapshot struct {
 	Catalogue *inventory.Catalogue `json:"catalogue,omitempty"`
 	// CatalogueUnread says why the catalogue could not be read; empty: it was, or nothing needs it.
 	CatalogueUnread string `json:"catalogue_unread,omitempty"`
-	// Services are the CI services of the hosts' agents, by scope.
-	Services map[string]ServiceSeen `json:"services,omitempty"`
-	// Tailnet is what the control server lists; nil: the configuration has no tailnet.
-	Tailnet *TailnetSeen `json:"tailnet,omitempty"`
+	// Peers are the services that keep an entry for each host.
+	Peers PeersSeen `json:"peers,omitempty"`
 	// Keyring is the SSH keys that installed servers accept; nil: nothing is installed, so it was not read.
 	Keyring *Keyring `json:"keyring,omitempty"`
 	// RenameRight says whether the API key may rename servers; nil: no action needs it, so it was not requested.

@@ -124,8 +124,7 @@ type View struct {
 	Rollback  bool                               // the earlier version is requested instead of the configured one
 	Force     bool                               // changes do not wait, including those that check for work themselves
 	At        time.Time                          // when the host had answered, by the clock of Node.Heard; zero: unknown
-	Service   *ServiceSeen                       // the CI service of the host's agent; nil: the host should be no agent of one
-	Tailnet   *TailnetSeen                       // what the control server lists of this host; nil: the configuration has no tailnet
+	Peers     []HostPeer                         // what services have of this host
 	Path      string                             // how the host was reached, as HostSeen.Path
 	Servers   map[string]bool                    // the names of all servers and members; shared, so it must not be changed
 	Fence     *Fence                             // an earlier run kept new jobs away from the host's agent; nil: none did
@@ -187,19 +186,18 @@ type Unread struct {
 // Change is one difference within a step, as data. Only package hosts executes it, and apply runs exactly the
 // changes that were shown.
 type Change struct {
-	Reason     Reason        `json:"reason"`
-	Fields     []Field       `json:"-"`
-	Command    Command       `json:"-"`
-	Input      InputKind     `json:"input,omitempty"` // what the script reads on its standard input
-	Disruption Disruption    `json:"disruption"`
-	Removes    bool          `json:"removes,omitempty"`     // it removes what macfleet made
-	GrantsRoot bool          `json:"grants_root,omitempty"` // it sets up passwordless sudo
-	Detached   bool          `json:"detached,omitempty"`    // it takes over a minute or cuts the connection, so launchd runs it on the host
-	Guard      *Guard        `json:"guard,omitempty"`       // it may cut the connection to the host; nil: it cannot
-	Agent      *AgentChange  `json:"agent,omitempty"`       // it happens at the CI service, and Command is empty; nil: on the host
-	Device     *DeviceChange `json:"device,omitempty"`      // it happens at the tailnet's control server, and Command is empty; nil: on the host
-	Delivery   *Delivery     `json:"delivery,omitempty"`    // an artifact that must be on the host before the script runs; nil: none
-	Remedy     string        `json:"remedy,omitempty"`      // the remedy if the script exits with NotStaying; empty: the usual one
+	Reason     Reason      `json:"reason"`
+	Fields     []Field     `json:"-"`
+	Command    Command     `json:"-"`
+	Input      InputKind   `json:"input,omitempty"` // what the script reads on its standard input
+	Disruption Disruption  `json:"disruption"`
+	Removes    bool        `json:"removes,omitempty"`     // it removes what macfleet made
+	GrantsRoot bool        `json:"grants_root,omitempty"` // it sets up passwordless sudo
+	Detached   bool        `json:"detached,omitempty"`    // it takes over a minute or cuts the connection, so launchd runs it on the host
+	Guard      *Guard      `json:"guard,omitempty"`       // it may cut the connection to the host; nil: it cannot
+	Peer       *PeerChange `json:"peer,omitempty"`        // it happens at a service, and Command is empty; nil: on the host
+	Delivery   *Delivery   `json:"delivery,omitempty"`    // an artifact that must be on the host before the script runs; nil: none
+	Remedy     string      `json:"remedy,omitempty"`      // the remedy if the script exits with NotStaying; empty: the usual one
 }
 
 // NotStaying is the exit code of a change's script whose process was started but does not keep running.
@@ -229,10 +227,8 @@ const (
 	// AutoLoginCheck is AutoLogin if a password is known and the host accepts it. Otherwise it is a line for
 	// each known password that the host refused, or nothing.
 	AutoLoginCheck InputKind = "auto-login-check"
-	// Registration is what an agent registers with at its CI service.
-	Registration InputKind = "registration"
-	// TailnetKey is a key with which the host joins the tailnet, one line.
-	TailnetKey InputKind = "tailnet-key"
+	// Admission is what the step's service admits the host with, one line.
+	Admission InputKind = "admission"
 )
 
 // NeedsPassword reports whether the input requires the login user's password.

@@ -58,7 +58,7 @@ func TestInputRefuses(t *testing.T) {
 	}{
 		{plan.NoInput, "hunter2", "no step reads"},
 		{"unknown-kind", "hunter2", "no step reads"},
-		{plan.TailnetKey, "hunter2 x", "spaces"},
+		{plan.Admission, "hunter2 x", "spaces"},
 		{plan.LoginPassword, "hunter2\n", "line break"},
 		{plan.AutoLogin, "hunter2\r", "line break"},
 		{plan.AutoLogin, "hunter2\x00", "NUL"},

@@ -5,8 +5,10 @@ package steps
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/internal/secret"
@@ -56,9 +58,16 @@ func For(h fleet.Host) []plan.Step {
 // InputFor describes an input, without the secret in it.
 type InputFor = kit.InputFor
 
-// Input renders the standard input of a change's script from the login password or the
-// token of the host's identity. Its errors hold no part of the secret.
+// Input renders the standard input of a change's script from the login password, the token of the host's identity, or what a service admits
+// it with, which is a line. Its errors hold no part of the secret.
 func Input(in InputFor, value secret.Value) (secret.Value, error) {
+	if in.Kind == plan.Admission {
+		text := value.Reveal()
+		if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return secret.Value{}, errors.New("what the service admits the host with has spaces or characters that cannot be printed")
+		}
+		return secret.New(text + "\n")
+	}
 	for _, s := range For(in.Host) {
 		if r, has := s.(kit.SecretReader); has && r.Reads(in.Kind) {
 			text, err := r.Render(in, value.Reveal())

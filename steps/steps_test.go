@@ -133,7 +133,7 @@ func TestScripts(t *testing.T) {
 	left := stepstest.View(stepstest.Host(whole), stepstest.SettledFacts(name))
 	left.Pending = true
 	lint(stepstest.Step(t, "tailscale", whole).Diff(left))
-	left.Pending, left.Service = false, stepstest.Unlisted()
+	left.Pending, left.Peers[0].Seen = false, stepstest.Unlisted()
 	lint(stepstest.Step(t, "github_runner", whole).Diff(left))
 	joins := used["tart_kubelet-run"] // with what comes before it in the tailnet; other hosts have the script as it is
 	lint(stepstest.Step(t, "tart_kubelet", whole.WithoutTailnet()).Diff(stepstest.View(stepstest.Host(whole.WithoutTailnet()), facts)))

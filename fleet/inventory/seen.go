@@ -48,6 +48,15 @@ func (s Seen[T]) IsUnread() bool { return s.state == unread }
 // Why returns the reason of an unread observation.
 func (s Seen[T]) Why() string { return s.why }
 
+// Map returns the observation of what do makes of the value.
+func Map[T, U any](s Seen[T], do func(T) U) Seen[U] {
+	out := Seen[U]{state: s.state, why: s.why}
+	if s.state == present {
+		out.value = do(s.value)
+	}
+	return out
+}
+
 // Inside returns pointers to the value and to the reason, for code that visits every text of a document. The
 // value is nil if there is none.
 func (s *Seen[T]) Inside() (value any, why *string) {

@@ -56,20 +56,10 @@ func (t Tailnet) Device(id string) (Device, bool) {
 	return t.Devices[i], true
 }
 
-// Claiming returns the devices whose name or host name is name, without regard to case, or whose name is name with a
-// number that the control server added: after a rejoin next to a stale device it is called NAME-1.
-func (t Tailnet) Claiming(name string) []Device {
-	return slices.DeleteFunc(slices.Clone(t.Devices), func(d Device) bool { return !d.Claims(name) })
-}
-
-// Claims reports whether a device has a name, as Claiming compares it.
+// Claims reports whether its name or host name is name, without regard to case, or its name is name with a number that the control server
+// added.
 func (d Device) Claims(name string) bool {
-	if strings.EqualFold(d.Name, name) || strings.EqualFold(d.HostName, name) {
-		return true
-	}
-	// The host's own name has no number at its end that is shorter than the id's five characters.
-	number, numbered := strings.CutPrefix(strings.ToLower(d.Name), strings.ToLower(name)+"-")
-	return numbered && number != "" && len(number) < 4 && strings.Trim(number, "0123456789") == ""
+	return slices.Contains(d.names(), strings.ToLower(name))
 }
 
 // Has reports whether a device has an address.

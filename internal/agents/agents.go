@@ -14,6 +14,7 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/secret"
+	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/github"
 	"github.com/macfleet/macfleet/providers/transport"
 )
@@ -39,13 +40,13 @@ type Agents struct {
 	scopes []*scope
 }
 
-var _ engine.Agents = (*Agents)(nil)
+var _ engine.Fencer = (*Agents)(nil)
 
 // scope is where agents register.
 type scope struct {
 	fleet.RunnerScope
 	client       kept[*github.Client]
-	registration kept[engine.Registration]
+	registration kept[engine.Admission]
 	groups       kept[inventory.AgentService] // with only the groups
 }
 
@@ -58,7 +59,7 @@ func New(o Options) (*Agents, error) {
 	a := &Agents{Options: o}
 	for _, s := range all {
 		if o.Touches == nil || slices.ContainsFunc(s.Users, o.Touches) {
-			a.scopes = append(a.scopes, &scope{RunnerScope: s, client: newKept[*github.Client](), registration: newKept[engine.Registration](),
+			a.scopes = append(a.scopes, &scope{RunnerScope: s, client: newKept[*github.Client](), registration: newKept[engine.Admission](),
 				groups: newKept[inventory.AgentService]()})
 		}
 	}
@@ -114,42 +115,57 @@ func (a *Agents) in(ctx context.Context, url string) (*scope, *github.Client, er
 	return a.scopes[i], c, err
 }
 
-// Agent reads one entry; absent: there is none with the id.
-func (a *Agents) Agent(ctx context.Context, scope, id string) (inventory.Seen[inventory.Agent], error) {
+// Entry reads one entry; absent: there is none with the id.
+func (a *Agents) Entry(ctx context.Context, scope, id string) (inventory.Seen[inventory.Listing], error) {
 	_, c, err := a.in(ctx, scope)
 	if err != nil {
-		return inventory.Seen[inventory.Agent]{}, err
+		return inventory.Seen[inventory.Listing]{}, err
 	}
-	return c.Runner(ctx, id)
+	seen, err := c.Runner(ctx, id)
+	return inventory.Map(seen, func(r inventory.Agent) inventory.Listing {
+		return inventory.Listing{Agents: &inventory.AgentService{Agents: []inventory.Agent{r}}}
+	}), err
 }
 
 // spare is how long before its end a registration is made again: a host needs a while to use it.
 const spare = 5 * time.Minute
 
-// Register returns what agents of a scope register with. All agents of a run share one, while it is valid.
-func (a *Agents) Register(ctx context.Context, scope string) (engine.Registration, error) {
+// MayJoin fails unless there is a token for agents of a scope.
+func (a *Agents) MayJoin(ctx context.Context, scope string) error {
+	_, err := a.Admit(ctx, scope, "")
+	return err
+}
+
+// Admit returns the token that agents of a scope register with. All agents of a run share one, while it is valid.
+func (a *Agents) Admit(ctx context.Context, scope, _ string) (engine.Admission, error) {
 	s, c, err := a.in(ctx, scope)
 	if err != nil {
-		return engine.Registration{}, err
+		return engine.Admission{}, err
 	}
-	fresh := func(r engine.Registration) bool { return a.Now().Before(r.Expires.Add(-spare)) }
-	return s.registration.get(ctx, fresh, func() (engine.Registration, error) {
+	fresh := func(r engine.Admission) bool { return a.Now().Before(r.Expires.Add(-spare)) }
+	return s.registration.get(ctx, fresh, func() (engine.Admission, error) {
 		r, err := c.Register(ctx)
 		if err != nil {
-			return engine.Registration{}, err
+			return engine.Admission{}, err
 		}
 		a.Learn(r.Token.Reveal())
-		return engine.Registration{Token: r.Token, Expires: r.Expires}, nil
+		return engine.Admission{Secret: r.Token, Expires: r.Expires}, nil
 	})
 }
 
-// Deregister deletes an entry. Already deleted: nothing to do.
-func (a *Agents) Deregister(ctx context.Context, scope, id string) error {
-	_, c, err := a.in(ctx, scope)
+// Revoke does nothing: a token ends by itself within an hour, and others of the run use it.
+func (a *Agents) Revoke(context.Context, string) error { return nil }
+
+// Change deletes an entry. Already deleted: nothing to do.
+func (a *Agents) Change(ctx context.Context, to plan.PeerChange) error {
+	_, c, err := a.in(ctx, to.Realm)
 	if err != nil {
 		return err
 	}
-	return c.Remove(ctx, id)
+	if to.Verb != inventory.DeleteEntry {
+		return fmt.Errorf("unknown change of an agent: %s", to.Verb)
+	}
+	return c.Remove(ctx, to.Entry.ID)
 }
 
 // Access returns what the credentials of a scope may do.

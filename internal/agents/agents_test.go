@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,20 +37,20 @@ func TestObserve(t *testing.T) {
 	if len(seen) != 2 || seen[acme].Trouble != nil || seen[repo].Trouble != nil {
 		t.Fatalf("%d scopes: %+v, %+v", len(seen), seen[acme].Trouble, seen[repo].Trouble)
 	}
-	if n := len(seen[acme].Agents); n != 122 {
+	if n := len(seen[acme].Agents.Agents); n != 122 {
 		t.Errorf("%d agents of the organization", n)
 	}
-	if groups, ok := seen[acme].Groups.Get(); !ok || len(groups) != 1 || !groups[0].Default {
-		t.Errorf("groups %+v", seen[acme].Groups)
+	if groups, ok := seen[acme].Agents.Groups.Get(); !ok || len(groups) != 1 || !groups[0].Default {
+		t.Errorf("groups %+v", seen[acme].Agents.Groups)
 	}
-	if !seen[repo].Groups.IsAbsent() || len(seen[repo].Agents) != 1 {
-		t.Errorf("of the repository: %+v, %d agents", seen[repo].Groups, len(seen[repo].Agents))
+	if !seen[repo].Agents.Groups.IsAbsent() || len(seen[repo].Agents.Agents) != 1 {
+		t.Errorf("of the repository: %+v, %d agents", seen[repo].Agents.Groups, len(seen[repo].Agents.Agents))
 	}
-	if newest, ok := seen[acme].Newest.Get(); !ok || newest.Version == "" {
-		t.Errorf("newest %+v", seen[acme].Newest)
+	if newest, ok := seen[acme].Agents.Newest.Get(); !ok || newest.Version == "" {
+		t.Errorf("newest %+v", seen[acme].Agents.Newest)
 	}
-	if _, ok := seen[acme].Sunsets["2.334.0"]; !ok || seen[acme].SunsetsUnread != "" {
-		t.Errorf("sunsets %+v, %q", seen[acme].Sunsets, seen[acme].SunsetsUnread)
+	if _, ok := seen[acme].Agents.Sunsets["2.334.0"]; !ok || seen[acme].Agents.SunsetsUnread != "" {
+		t.Errorf("sunsets %+v, %q", seen[acme].Agents.Sunsets, seen[acme].Agents.SunsetsUnread)
 	}
 	want := map[string]int{"GET /orgs/acme/actions/runners": 2, "GET /repos/acme/app": 1, "GET /repos/acme/app/actions/runners": 1, "GET /orgs/acme/actions/runner-groups": 1,
 		"GET /orgs/acme/actions/runners/downloads": 1, "GET /repos/acme/app/actions/runners/downloads": 1,
@@ -126,10 +127,10 @@ func TestExtrasAreUnread(t *testing.T) {
 		w.refuse("GET /orgs/acme/actions/"+path, 400, "refused "+path)
 	}
 	got := w.open(builders(), nil).Observe(t.Context())[acme]
-	if got.Trouble != nil || len(got.Agents) != 1 {
+	if got.Trouble != nil || len(got.Agents.Agents) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	for path, why := range map[string]string{"runner-groups": got.Groups.Why(), "downloads": got.Newest.Why(), "deprecations": got.SunsetsUnread} {
+	for path, why := range map[string]string{"runner-groups": got.Agents.Groups.Why(), "downloads": got.Agents.Newest.Why(), "deprecations": got.Agents.SunsetsUnread} {
 		if !strings.Contains(why, path) {
 			t.Errorf("%s: %q", path, why)
 		}
@@ -144,21 +145,21 @@ func TestRegister(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if r, err := a.Register(t.Context(), acme); err != nil || r.Token.IsZero() || !r.Encoded.IsZero() {
+			if r, err := a.Admit(t.Context(), acme, ""); err != nil || r.Secret.IsZero() {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
 	}
 	all.Wait()
-	r, err := a.Register(t.Context(), acme)
-	if err != nil || len(w.requests("registration-token")) != 1 || !slices.Equal(w.learned, []string{r.Token.Reveal()}) {
+	r, err := a.Admit(t.Context(), acme, "")
+	if err != nil || len(w.requests("registration-token")) != 1 || !slices.Equal(w.learned, []string{r.Secret.Reveal()}) {
 		t.Errorf("%d requests, %v", len(w.requests("registration-token")), err)
 	}
 	w.now = r.Expires.Add(-4 * time.Minute)
-	if again, err := a.Register(t.Context(), acme); err != nil || again.Token.Reveal() == r.Token.Reveal() {
+	if again, err := a.Admit(t.Context(), acme, ""); err != nil || again.Secret.Reveal() == r.Secret.Reveal() {
 		t.Errorf("shortly before its end: %v", err)
 	}
-	if _, err := a.Register(t.Context(), other); err == nil || !strings.Contains(err.Error(), "no credentials for "+other) {
+	if _, err := a.Admit(t.Context(), other, ""); err == nil || !strings.Contains(err.Error(), "no credentials for "+other) {
 		t.Error(err)
 	}
 }
@@ -191,12 +192,12 @@ func TestFence(t *testing.T) {
 			a := w.open(config(map[string]*fleet.GithubRunner{"builders": at(c.spec.Scope)}), nil)
 			look := func() inventory.Agent {
 				t.Helper()
-				seen, err := a.Agent(t.Context(), c.spec.Scope, "9")
+				seen, err := a.Entry(t.Context(), c.spec.Scope, "9")
 				now, ok := seen.Get()
 				if err != nil || !ok {
 					t.Fatalf("%v, %v", seen, err)
 				}
-				return now
+				return now.Agents.Agents[0]
 			}
 			before := look()
 			if err := a.Fence(t.Context(), c.spec, before); err != nil {
@@ -220,6 +221,11 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// deregister deletes an entry.
+func deregister(a *agents.Agents, ctx context.Context, scope, id string) error {
+	return a.Change(ctx, plan.PeerChange{Realm: scope, Verb: inventory.DeleteEntry, Entry: inventory.Entry{ID: id}})
+}
+
 // TestFenceFails: each failure says what to do.
 func TestFenceFails(t *testing.T) {
 	t.Parallel()
@@ -240,19 +246,19 @@ func TestFenceFails(t *testing.T) {
 		"deleted, by group":     {a.Fence(t.Context(), spec(acme, "", "default"), gone), "no longer has the runner or the group in the organization acme; fix: run macfleet plan again"},
 		"deleted, then back":    {a.Unfence(t.Context(), spec(acme, "", ""), gone), "no such runner any more; fix: run macfleet plan again"},
 		"unknown group":         {a.Unfence(t.Context(), spec(acme, "bakers", ""), present), `no runner group "bakers"; fix: create it there, or correct runner_group`},
-		"unknown scope":         {a.Deregister(t.Context(), other, "9"), "no credentials for " + other},
-		"a job that GitHub has": {a.Deregister(t.Context(), acme, "10"), "fix: wait for the job"},
+		"unknown scope":         {deregister(a, t.Context(), other, "9"), "no credentials for " + other},
+		"a job that GitHub has": {deregister(a, t.Context(), acme, "10"), "fix: wait for the job"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
 	for _, id := range []string{"9", "9"} {
-		if err := a.Deregister(t.Context(), acme, id); err != nil {
+		if err := deregister(a, t.Context(), acme, id); err != nil {
 			t.Error(err)
 		}
 	}
-	if seen, err := a.Agent(t.Context(), acme, "9"); err != nil || !seen.IsAbsent() {
+	if seen, err := a.Entry(t.Context(), acme, "9"); err != nil || !seen.IsAbsent() {
 		t.Errorf("%v, %v", seen, err)
 	}
 }
@@ -274,8 +280,8 @@ func TestApp(t *testing.T) {
 	r.Token, r.App = nil, &fleet.GitHubApp{Name: "builders", AppID: fleet.Known{Text: "4711"}, InstallationID: fleet.Known{Ref: ref("INSTALLATION")}, PrivateKey: ref("KEY")}
 	a := w.open(cfg, nil)
 	for range 2 {
-		if got := a.Observe(t.Context())[acme]; got.Trouble != nil || !got.ReadOnly {
-			t.Errorf("%+v, read only %t", got.Trouble, got.ReadOnly)
+		if got := a.Observe(t.Context())[acme]; got.Trouble != nil || !got.ReadOnly() {
+			t.Errorf("%+v, read only %t", got.Trouble, got.ReadOnly())
 		}
 	}
 	if want := []string{"installation_id", "private_key"}; !slices.Equal(w.resolved, want) {

@@ -15,10 +15,10 @@ import (
 
 // Observe reads every scope of the run, each once. A scope whose list cannot be read has a Trouble; what else cannot be read
 // of it is unread.
-func (a *Agents) Observe(ctx context.Context) map[string]plan.ServiceSeen {
-	seen := make([]plan.ServiceSeen, len(a.scopes))
+func (a *Agents) Observe(ctx context.Context) map[string]plan.PeerSeen {
+	seen := make([]plan.PeerSeen, len(a.scopes))
 	together(len(a.scopes), func(i int) { seen[i] = a.Read(ctx, a.scopes[i].URL) })
-	out := make(map[string]plan.ServiceSeen, len(seen))
+	out := make(map[string]plan.PeerSeen, len(seen))
 	for i, s := range a.scopes {
 		out[s.URL] = seen[i]
 	}
@@ -26,15 +26,15 @@ func (a *Agents) Observe(ctx context.Context) map[string]plan.ServiceSeen {
 }
 
 // Read is Observe for one scope.
-func (a *Agents) Read(ctx context.Context, scope string) plan.ServiceSeen {
+func (a *Agents) Read(ctx context.Context, scope string) plan.PeerSeen {
 	_, c, err := a.in(ctx, scope)
 	if err != nil {
-		return plan.ServiceSeen{Trouble: Trouble(err)}
+		return plan.PeerSeen{Trouble: Trouble(err)}
 	}
-	var out plan.ServiceSeen
+	var out inventory.AgentService
 	// First, because credentials that are rejected here would be rejected for the rest, too.
 	if out.Agents, out.Churned, err = c.Runners(ctx); err != nil {
-		return plan.ServiceSeen{Trouble: Trouble(err)}
+		return plan.PeerSeen{Trouble: Trouble(err)}
 	}
 	out.ReadOnly = c.ReadOnly()
 	versions := versionsOf(a.Config, out.Agents)
@@ -61,7 +61,7 @@ func (a *Agents) Read(ctx context.Context, scope string) plan.ServiceSeen {
 		}
 		out.SunsetsUnread = cmp.Or(out.SunsetsUnread, sunsets[i].Why())
 	}
-	return out
+	return plan.PeerSeen{Listing: inventory.Listing{Agents: &out}}
 }
 
 // Trouble returns why a scope could not be read.

@@ -13,7 +13,7 @@ import (
 
 // agents returns the CI services whose agents run on hosts that the command may concern; nil: the configuration has none.
 func (s *session) agents(touches func(fleet.Specified) bool) (*agents.Agents, error) {
-	client := transport.New(&s.github, github.RequestsPerSecond)
+	client := transport.New(s.counts("github"), github.RequestsPerSecond)
 	client.Transport = transport.Watch(s.frugal(client.Transport), s.env.secrets.Learn)
 	s.closers = append(s.closers, client.CloseIdleConnections)
 	o := agents.Options{Config: s.config, Touches: touches, Resolve: s.credential, Learn: s.env.secrets.Learn, HTTP: client,

@@ -196,7 +196,7 @@ func TestGitHubCredentials(t *testing.T) {
 			g.set(test.set)
 			a := g.agents(test.with, static)
 			scope := a.Scopes()[0]
-			_, err = a.Register(t.Context(), scope.URL)
+			_, err = a.Admit(t.Context(), scope.URL, "")
 			if inventory.ClassOf(err) != test.class || test.class == "" && err != nil {
 				t.Fatalf("class %q, want %q: %v", inventory.ClassOf(err), test.class, err)
 			}
@@ -240,11 +240,11 @@ func TestGitHubTokensAreLearned(t *testing.T) {
 		sent = append(sent, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 		return resp, err
 	})
-	r, err := a.Register(t.Context(), a.Scopes()[0].URL)
+	r, err := a.Admit(t.Context(), a.Scopes()[0].URL, "")
 	if err != nil || len(sent) != 3 {
 		t.Fatalf("%d requests, %v", len(sent), err)
 	}
-	for i, value := range append(sent, r.Token.Reveal()) {
+	for i, value := range append(sent, r.Secret.Reveal()) {
 		if text := g.env.secrets.Scrub("begins " + value + " ends"); strings.Contains(text, value) {
 			t.Errorf("credential %d is not known", i)
 		}
@@ -252,7 +252,7 @@ func TestGitHubTokensAreLearned(t *testing.T) {
 	if text := g.env.secrets.Scrub("App 4711"); text != "App 4711" || g.env.secrets.Short() {
 		t.Errorf("the App's id counts as a secret: %s", text)
 	}
-	if n := g.session.github.Requests(); n != 3 {
+	if n := g.session.peered[0].Requests(); n != 3 {
 		t.Errorf("%d requests are counted", n)
 	}
 }

@@ -63,8 +63,7 @@ type session struct {
 	engine     *engine.Engine
 	scaleway   transport.Counter
 	cluster    transport.Counter
-	github     transport.Counter
-	tailscale  transport.Counter
+	peered     []counted                           // requests to services that keep entries of hosts
 	kubernetes *kubernetes.Client                  // nil: the configuration has no cluster
 	in         inventory.ClusterID                 // that init cluster works on
 	noted      inventory.Seen[inventory.ClusterID] // the one that it was prepared in
@@ -148,7 +147,7 @@ func (s *session) open(looking, acting context.Context) (err error) {
 		return err
 	}
 	s.env.warnOfSwitches(os.Getenv)
-	s.scaleway.Report, s.cluster.Report, s.github.Report = s.env.reportRequests("scaleway"), s.env.reportRequests("kubernetes"), s.env.reportRequests("github")
+	s.scaleway.Report, s.cluster.Report = s.env.reportRequests("scaleway"), s.env.reportRequests("kubernetes")
 	switch {
 	case s.clusterOnly:
 		return s.openCluster()
@@ -214,14 +213,9 @@ func (s *session) connect(looking, acting context.Context, sel plan.Selection) e
 			return steps.Input(steps.InputFor(in), value)
 		},
 		Passwords: &passwords{session: s, servers: servers}}
-	services, err := s.agents(func(of fleet.Specified) bool { return sel.MayInclude(s.config, of) })
-	if err != nil {
+	if s.engine.Peers, err = s.peers(sel); err != nil {
 		return err
 	}
-	if services != nil {
-		s.engine.Agents = services
-	}
-	s.engine.Tailnet = s.tailnet()
 	if s.world != nil { // it reinstalls in seconds
 		s.engine.Install.Every = 500 * time.Millisecond
 		s.engine.Drain.Quiet = time.Second // no job is given between two checks by itself
@@ -277,11 +271,11 @@ func (s *session) close() {
 	if s.env.Stats && s.hosts != nil {
 		s.cost.Hosts, s.cost.Spent, s.cost.Total = s.hosts.Stats(), s.hosts.Spent(), time.Since(s.started)
 		s.cost.Requests = []view.Requests{{Provider: "scaleway", Count: s.scaleway.Requests()}, {Provider: "kubernetes", Count: s.cluster.Requests()}}
-		if s.engine != nil && s.engine.Agents != nil {
-			s.cost.Requests = append(s.cost.Requests, view.Requests{Provider: "github", Count: s.github.Requests()})
-		}
-		if s.engine != nil && s.engine.Tailnet != nil {
-			s.cost.Requests = append(s.cost.Requests, view.Requests{Provider: "tailscale", Count: s.tailscale.Requests()})
+		for _, c := range s.peered {
+			if c.Requests() == 0 {
+				continue // no host of the run needs it
+			}
+			s.cost.Requests = append(s.cost.Requests, view.Requests{Provider: c.provider, Count: c.Requests()})
 		}
 		s.env.errText().Stats(s.cost)
 	}

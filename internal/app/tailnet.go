@@ -4,25 +4,21 @@ import (
 	"context"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/hosts/tailnet"
 	"github.com/macfleet/macfleet/internal/devices"
-	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/providers/tailscale"
 	"github.com/macfleet/macfleet/providers/transport"
 )
 
-// tailnet returns the control server of the hosts' tailnet; nil: the configuration has none.
-func (s *session) tailnet() engine.Tailnet {
-	t := s.config.Tailnet
-	if t == nil {
-		return nil
-	}
-	client := transport.New(&s.tailscale, tailscale.RequestsPerSecond)
+// tailnet returns the control server of the hosts' tailnet.
+func (s *session) tailnet(t fleet.Tailnet) *devices.Devices {
+	client := transport.New(s.counts("tailscale"), tailscale.RequestsPerSecond)
 	client.Transport = transport.Watch(s.frugal(client.Transport), s.env.secrets.Learn)
 	s.closers = append(s.closers, client.CloseIdleConnections)
-	o := devices.Options{Tailnet: *t, Resolve: s.tailnetSecret, Learn: s.env.secrets.Learn, HTTP: client, Waiting: s.env.reportWaiting("tailscale"), Now: time.Now}
+	o := devices.Options{Tailnet: t, Resolve: s.tailnetSecret, Learn: s.env.secrets.Learn, HTTP: client, Waiting: s.env.reportWaiting("tailscale"), Now: time.Now}
 	if s.world != nil {
 		o.URL = s.world.TailnetURL()
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/macfleet/macfleet/internal/maintest"
 
 	"github.com/macfleet/macfleet/internal/scripttest"

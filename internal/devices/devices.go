@@ -40,17 +40,22 @@ const (
 // Devices is the control server of one tailnet. It is safe for concurrent use.
 type Devices struct {
 	Options
-	turn    chan struct{} // guards what follows: others wait for as long as a person or a service takes
-	client  *tailscale.Client
-	key     secret.Value // made by hand; zero: macfleet makes keys
-	opened  bool
-	checked bool
+	turn   chan struct{} // guards what follows: others wait for as long as a person or a service takes
+	client *tailscale.Client
+	key    secret.Value // made by hand; zero: macfleet makes keys
+	opened bool
+
+	checking chan struct{} // guards what follows
+	checked  bool
+	denied   error
 }
 
-var _ engine.Tailnet = (*Devices)(nil)
+var _ engine.Service = (*Devices)(nil)
 
 // New returns the control server. It sends no request and reads no secret.
-func New(o Options) *Devices { return &Devices{Options: o, turn: make(chan struct{}, 1)} }
+func New(o Options) *Devices {
+	return &Devices{Options: o, turn: make(chan struct{}, 1), checking: make(chan struct{}, 1)}
+}
 
 // credentialsError says that the credentials could not be read, or are not valid. No request was sent.
 type credentialsError struct{ error }
@@ -95,21 +100,25 @@ func (d *Devices) open(ctx context.Context) (*tailscale.Client, secret.Value, er
 }
 
 // Observe reads devices, keys and settings, each once. What else than the devices cannot be read is unread.
-func (d *Devices) Observe(ctx context.Context) plan.TailnetSeen {
+func (d *Devices) Observe(ctx context.Context) map[string]plan.PeerSeen {
+	return map[string]plan.PeerSeen{"": d.observe(ctx)}
+}
+
+func (d *Devices) observe(ctx context.Context) plan.PeerSeen {
 	if !d.Tailnet.Listed() {
-		return plan.TailnetSeen{Unlisted: true} // the key is not needed to observe
+		return plan.PeerSeen{Unlisted: true} // the key is not needed to observe
 	}
 	c, _, err := d.open(ctx)
 	if err != nil {
-		return plan.TailnetSeen{Trouble: Trouble(err)}
+		return plan.PeerSeen{Trouble: Trouble(err)}
 	}
 	if c == nil {
-		return plan.TailnetSeen{Unlisted: true}
+		return plan.PeerSeen{Unlisted: true}
 	}
-	var out plan.TailnetSeen
+	var out inventory.Tailnet
 	// First, because credentials that are refused here would be refused for the rest, too.
 	if out.Devices, out.Suffix, err = c.Devices(ctx); err != nil {
-		return plan.TailnetSeen{Trouble: Trouble(err)}
+		return plan.PeerSeen{Trouble: Trouble(err)}
 	}
 	var g errgroup.Group
 	g.Go(func() error {
@@ -120,7 +129,7 @@ func (d *Devices) Observe(ctx context.Context) plan.TailnetSeen {
 	g.Go(func() error { out.Approval = orUnread(c.Approval(ctx)); return nil })
 	g.Go(func() error { out.MagicDNS = orUnread(c.MagicDNS(ctx)); return nil })
 	_ = g.Wait() // none fails: what cannot be read is unread
-	return out
+	return plan.PeerSeen{Listing: inventory.Listing{Tailnet: &out}}
 }
 
 func orUnread[T any](v inventory.Seen[T], err error) inventory.Seen[T] {
@@ -130,34 +139,49 @@ func orUnread[T any](v inventory.Seen[T], err error) inventory.Seen[T] {
 	return v
 }
 
-// Trouble returns why the control server could not be read or used.
-func Trouble(err error) *plan.Trouble {
-	var own *credentialsError
-	return plan.TailnetTrouble(err, errors.As(err, &own))
-}
-
 // errUnlisted is returned for what needs the API of a control server that has none for macfleet.
 var errUnlisted = errors.New("macfleet cannot list this control server's devices; fix: change the device with the control server's own program")
 
-// Device reads one device; absent: there is none with the id.
-func (d *Devices) Device(ctx context.Context, id string) (inventory.Seen[inventory.Device], error) {
+// Entry reads one device; absent: there is none with the id.
+func (d *Devices) Entry(ctx context.Context, _, id string) (inventory.Seen[inventory.Listing], error) {
 	c, _, err := d.open(ctx)
 	if err != nil {
-		return inventory.Seen[inventory.Device]{}, err
+		return inventory.Seen[inventory.Listing]{}, err
 	}
 	if c == nil {
-		return inventory.Unread[inventory.Device](errUnlisted.Error()), nil
+		return inventory.Unread[inventory.Listing](errUnlisted.Error()), nil
 	}
-	return c.Device(ctx, id)
+	seen, err := c.Device(ctx, id)
+	return inventory.Map(seen, func(v inventory.Device) inventory.Listing {
+		return inventory.Listing{Tailnet: &inventory.Tailnet{Devices: []inventory.Device{v}}}
+	}), err
 }
 
 // rightCheck is the name in the description of the key that is made to check the right.
 const rightCheck = "right check"
 
 // MayJoin makes a key with the configured tags and revokes it, once: nothing else shows that the credentials may do it.
-func (d *Devices) MayJoin(ctx context.Context) error {
+func (d *Devices) MayJoin(ctx context.Context, _ string) error {
+	select {
+	case d.checking <- struct{}{}:
+		defer func() { <-d.checking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if d.checked {
+		return d.denied
+	}
+	err := d.mayJoin(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.checked, d.denied = true, coded(err)
+	return d.denied
+}
+
+func (d *Devices) mayJoin(ctx context.Context) error {
 	c, _, err := d.open(ctx)
-	if err != nil || c == nil || d.checked {
+	if err != nil || c == nil {
 		return err
 	}
 	left, _ := c.Keys(ctx) // those that cannot be listed expire within a minute
@@ -172,25 +196,21 @@ func (d *Devices) MayJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Revoke(ctx, k.ID); err != nil {
-		return err
-	}
-	d.checked = true
-	return nil
+	return c.Revoke(ctx, k.ID)
 }
 
-// Key makes a key with which one host joins once, within ten minutes, approved and not ephemeral; or returns the one that
+// Admit makes a key with which one host joins once, within ten minutes, approved and not ephemeral; or returns the one that
 // was made by hand.
-func (d *Devices) Key(ctx context.Context, host string) (engine.AuthKey, error) {
+func (d *Devices) Admit(ctx context.Context, _, host string) (engine.Admission, error) {
 	c, byHand, err := d.open(ctx)
 	if err != nil {
-		return engine.AuthKey{}, err
+		return engine.Admission{}, coded(err)
 	}
 	if c == nil {
-		return engine.AuthKey{Secret: byHand}, nil
+		return engine.Admission{Secret: byHand}, nil
 	}
 	k, err := c.Make(ctx, host, tailscale.KeyLives)
-	return engine.AuthKey(k), err
+	return engine.Admission(k), coded(err)
 }
 
 // Revoke ends a key. Already used, expired or revoked: nothing to do.
@@ -203,26 +223,30 @@ func (d *Devices) Revoke(ctx context.Context, id string) error {
 }
 
 // Change performs a change of a device.
-func (d *Devices) Change(ctx context.Context, to plan.DeviceChange) error {
+func (d *Devices) Change(ctx context.Context, to plan.PeerChange) error {
 	c, _, err := d.open(ctx)
 	if err != nil {
-		return err
+		return coded(err)
 	}
 	if c == nil {
 		return errUnlisted
 	}
-	switch to.Verb {
-	case plan.DeleteDevice:
-		return c.DeleteDevice(ctx, to.Device.ID)
-	case plan.RetagDevice:
-		return c.SetTags(ctx, to.Device.ID, to.Tags)
-	case plan.RenameDevice:
-		return c.Rename(ctx, to.Device.ID, to.Name)
-	case plan.ApproveDevice:
-		return c.Approve(ctx, to.Device.ID)
-	case plan.KeepDevice:
-		return c.Keep(ctx, to.Device.ID)
-	case plan.RevokeKey:
+	return coded(change(ctx, c, to))
+}
+
+func change(ctx context.Context, c *tailscale.Client, to plan.PeerChange) error {
+	switch id := to.Entry.ID; {
+	case to.Verb == inventory.DeleteEntry:
+		return c.DeleteDevice(ctx, id)
+	case to.Verb == inventory.RetagDevice:
+		return c.SetTags(ctx, id, to.To)
+	case to.Verb == inventory.RenameDevice && len(to.To) == 1:
+		return c.Rename(ctx, id, to.To[0])
+	case to.Verb == inventory.ApproveDevice:
+		return c.Approve(ctx, id)
+	case to.Verb == inventory.KeepDevice:
+		return c.Keep(ctx, id)
+	case to.Verb == inventory.RevokeKey:
 		return c.Revoke(ctx, to.Key)
 	}
 	return fmt.Errorf("unknown change of a device: %s", to.Verb)

@@ -86,8 +86,9 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 		e.ownership()
 		e.clock()
 	}
-	e.device(planned)
-	switch steps := stepsFor(e.of.Spec); {
+	steps := stepsFor(e.of.Spec)
+	e.peers(planned, steps)
+	switch {
 	case e.of.Seen.Trouble != nil:
 	case e.planned:
 		e.advice(p, planned, steps)
@@ -156,20 +157,26 @@ func (e *examination) inventory() {
 	}
 }
 
-// device checks that the tailnet lists the device of a host that should join.
-func (e *examination) device(h plan.Host) {
-	t := h.Tailnet
-	switch {
-	case t == nil || h.Spec.Spec.Tailscale == nil:
-	case t.Trouble != nil:
-		e.checks = append(e.checks, Check{Name: "device", State: Unknown, Code: t.Trouble.Code, Text: t.Trouble.Text, Remedy: t.Trouble.Remedy})
-	case t.Unlisted:
-		e.ok("device", "name, tags and approval not checked: this control server's devices cannot be listed")
-	case h.Device == nil:
-		e.bad("device", Problem, "macfleet apply", "the tailnet lists no device of the host")
-	default:
-		d := h.Device
-		e.ok("device", "%s (id %s), address %s, tags %s, %s", d.Name, d.ID, list(d.Addresses), list(d.Tags), map[bool]string{true: "connected", false: "not connected"}[d.Connected])
+// peers checks what services have of the host. That an entry is not as configured is a finding of its step.
+func (e *examination) peers(h plan.Host, steps []plan.Step) {
+	for _, p := range plan.Peers(steps) {
+		x, s := h.Peer(p.Service().ID), p.Service()
+		_, wanted := p.Realm()
+		switch {
+		case x.Seen == nil, x.Entry == nil && !wanted:
+		case x.Seen.Trouble != nil:
+			e.trouble(s.Noun, x.Seen.Trouble)
+			e.checks[len(e.checks)-1].State = Unknown
+		case x.Seen.Unlisted:
+			e.ok(s.Noun, "not checked: this control server's entries cannot be listed")
+		case x.Entry == nil:
+			e.bad(s.Noun, Problem, "macfleet apply", "%s lists no %s of the host", s.At(x.Realm), s.Noun)
+		default:
+			i := x.Entry
+			all := []string{i.Name + " (id " + i.ID + ")", given(len(i.Addresses) > 0, "address "+strings.Join(i.Addresses, ", ")), i.Version,
+				given(i.Online, "online") + given(!i.Online, "offline"), given(i.Busy, "busy"), given(x.Fenced, "fenced"), "tags " + list(i.Tags)}
+			e.ok(s.Noun, "%s", strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", "))
+		}
 	}
 }
 

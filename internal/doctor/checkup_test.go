@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	_ "github.com/macfleet/macfleet/hosts" // declares its codes
 	"github.com/macfleet/macfleet/internal/doctor"
 	"github.com/macfleet/macfleet/plan"
+	"github.com/macfleet/macfleet/plan/lists"
 	"github.com/macfleet/macfleet/plan/plantest"
 )
 
@@ -218,20 +220,35 @@ func TestUnreadReasons(t *testing.T) {
 	}
 }
 
+// peerStep makes its host known to a service.
+type peerStep struct{ plan.Peer }
+
+func (peerStep) ID() plan.StepID                { return "peer" }
+func (peerStep) Wanted() string                 { return "" }
+func (peerStep) Probes() []plan.Probe           { return nil }
+func (peerStep) Diff(plan.View) plan.Finding    { return plan.Finding{} }
+func (peerStep) Service() plan.Service          { return plan.Service{ID: "peer", Noun: "agent"} }
+func (peerStep) Realm() (realm string, ok bool) { return "https://ci.acme.dev", true }
+
+func (peerStep) Said(plan.Facts) (said lists.Said, ok bool) { return said, false }
+
 // TestExamineAgent: what the CI service lists of a host, or why it lists nothing, with one fix.
 func TestExamineAgent(t *testing.T) {
 	t.Parallel()
 	trouble := &plan.Trouble{Code: plan.CodeRunnerRight, Text: "no right", Remedy: "grant it"}
 	for name, c := range map[string]struct {
-		service *plan.ServiceSeen
-		agent   *plan.AgentStatus
+		service plan.PeerSeen
+		entry   *inventory.Entry
+		fenced  bool
 		want    string
 	}{
-		"none":   {&plan.ServiceSeen{}, nil, ""},
-		"unread": {&plan.ServiceSeen{Trouble: trouble}, nil, "unknown: no right, fix: grant it"},
-		"idle": {&plan.ServiceSeen{}, &plan.AgentStatus{Agent: inventory.Agent{ID: "21", Version: "2.337.0", Online: true, Labels: []string{"tart"}, Fixed: []string{"macos"}}},
-			"ok: id 21, 2.337.0, online, idle, labels tart, macos"},
-		"fenced": {&plan.ServiceSeen{}, &plan.AgentStatus{Fenced: true, Agent: inventory.Agent{ID: "21", Busy: true}}, "ok: id 21, offline, busy, fenced, labels none"},
+		"none":     {want: "problem: https://ci.acme.dev lists no agent of the host, fix: macfleet apply"},
+		"unread":   {service: plan.PeerSeen{Trouble: trouble}, want: "unknown: no right, fix: grant it"},
+		"unlisted": {service: plan.PeerSeen{Unlisted: true}, want: "ok: not checked: this control server's entries cannot be listed"},
+		"idle": {entry: &inventory.Entry{ID: "21", Name: "mini", Version: "2.337.0", Online: true, Tags: []string{"tart", "macos"}},
+			want: "ok: mini (id 21), 2.337.0, online, tags tart, macos"},
+		"fenced": {entry: &inventory.Entry{ID: "21", Name: "mini", Busy: true, Addresses: []string{"100.64.0.7"}}, fenced: true,
+			want: "ok: mini (id 21), address 100.64.0.7, offline, busy, fenced, tags none"},
 	} {
 		w := newWorld()
 		w.member(1)
@@ -245,11 +262,12 @@ func TestExamineAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := plan.Compute(w.cfg, w.steps, w.snap, sel)
-		p.Hosts[0].Service, p.Hosts[0].Agent = c.service, c.agent
+		steps := func(h fleet.Host) []plan.Step { return append(w.steps(h), peerStep{}) }
+		p := plan.Compute(w.cfg, steps, w.snap, sel)
+		p.Hosts[0].Peers = []plan.HostPeer{{Peer: "peer", Realm: "https://ci.acme.dev", Seen: &c.service, Entry: c.entry, Fenced: c.fenced}}
 		got := ""
-		for _, check := range doctor.Examine(w.cfg, w.steps, w.snap, serverID(1), p).Checks {
-			if check.Name == "runner" {
+		for _, check := range doctor.Examine(w.cfg, steps, w.snap, serverID(1), p).Checks {
+			if check.Name == "agent" {
 				got = string(check.State) + ": " + check.Text + given(check.Remedy)
 			} else if check.Name == "step alpha" && check.Remedy != "" {
 				t.Errorf("%s: the step has a separate fix: %s", name, check.Remedy)

@@ -29,7 +29,6 @@ func (e *examination) advice(p *plan.Plan, h plan.Host, all []plan.Step) {
 		}
 		e.step(s, h, a)
 	}
-	e.agent(h)
 	for _, w := range h.Warnings {
 		if w.OfServer {
 			continue // said with the inventory
@@ -163,18 +162,6 @@ func (e *examination) unread(name string, all []plan.Unread) {
 		if c.Code = plan.CodeUnread; u.Bytes != "" {
 			c.State, c.Bytes = Problem, u.Bytes
 		}
-	}
-}
-
-// agent checks what the CI service lists of the host's agent. That it lists none is a finding of the agent's step.
-func (e *examination) agent(h plan.Host) {
-	if h.Service != nil && h.Service.Trouble != nil {
-		e.trouble("runner", h.Service.Trouble)
-		e.checks[len(e.checks)-1].State = Unknown
-	} else if a := h.Agent; a != nil {
-		all := []string{"id " + a.ID, a.Version, given(a.Online, "online") + given(!a.Online, "offline"), given(a.Busy, "busy") + given(!a.Busy, "idle"),
-			given(a.Fenced, "fenced"), "labels " + cmp.Or(strings.Join(slices.Concat(a.Labels, a.Fixed), ", "), "none")}
-		e.ok("runner", "%s", strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", "))
 	}
 }
 

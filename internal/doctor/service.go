@@ -15,8 +15,8 @@ type ServiceSeen struct {
 	Scope     fleet.RunnerScope
 	Access    inventory.AgentAccess
 	AccessErr error
-	Trouble   *plan.Trouble    // AccessErr with its code; nil: there is none
-	Service   plan.ServiceSeen // unless Trouble is set
+	Trouble   *plan.Trouble // AccessErr with its code; nil: there is none
+	Service   plan.PeerSeen // unless Trouble is set
 	// Repositories are those that were selected for a group, by its id; a group for all of them is missing.
 	Repositories map[string]inventory.Seen[[]string]
 }
@@ -104,12 +104,12 @@ func (e *serviceExam) listed() bool {
 		return false
 	}
 	online := 0
-	for _, a := range e.seen.Service.Agents {
+	for _, a := range e.seen.Service.Service().Agents {
 		if a.Online {
 			online++
 		}
 	}
-	e.ok(checkRunners, "%d, of which %d online", len(e.seen.Service.Agents), online)
+	e.ok(checkRunners, "%d, of which %d online", len(e.seen.Service.Service().Agents), online)
 	return true
 }
 
@@ -144,8 +144,8 @@ func (e *serviceExam) groups() {
 
 // group returns the group that an attribute names. Where a scope has no groups, an attribute that names none is right.
 func (e *serviceExam) group(check, name, attribute string) (inventory.AgentGroup, bool) {
-	all := e.seen.Service.Groups
-	g, ok := e.seen.Service.GroupNamed(name)
+	all := e.seen.Service.Service().Groups
+	g, ok := e.seen.Service.Service().GroupNamed(name)
 	switch {
 	case ok:
 		return g, true
@@ -200,7 +200,7 @@ func (e *serviceExam) fenceGroup(g inventory.AgentGroup) {
 
 func (e *serviceExam) newest() {
 	const check = "newest runner"
-	seen := e.seen.Service.Newest
+	seen := e.seen.Service.Service().Newest
 	switch newest, ok := seen.Get(); {
 	case ok:
 		e.ok(check, "%s", newest.Version)
@@ -219,7 +219,7 @@ func textOf(s *string) string {
 }
 
 // GroupsOf returns the ids of the groups whose selected repositories a check needs.
-func GroupsOf(scope fleet.RunnerScope, service plan.ServiceSeen) (out []string) {
+func GroupsOf(scope fleet.RunnerScope, service inventory.AgentService) (out []string) {
 	for _, of := range scope.Users {
 		r := of.Spec.GithubRunner
 		for _, name := range []*string{cmp.Or(r.RunnerGroup, new("")), r.FenceGroup} {

@@ -18,9 +18,9 @@ func wellService() doctor.ServiceSeen {
 		Scope: fleet.RunnerScope{URL: "https://github.com/acme", Runner: r, Users: []fleet.Specified{{Fleet: "builders", Group: "m2", Spec: fleet.Spec{GithubRunner: &r}},
 			{Fleet: "builders", Group: "m4", Spec: fleet.Spec{GithubRunner: &r}}}},
 		Access: inventory.AgentAccess{App: "4711", Key: 1, Installation: "7", Permission: "Self-hosted runners", Level: "write"},
-		Service: plan.ServiceSeen{AgentService: inventory.AgentService{Agents: []inventory.Agent{{ID: "1", Online: true}, {ID: "2"}},
+		Service: plan.PeerSeen{Listing: inventory.Listing{Agents: &inventory.AgentService{Agents: []inventory.Agent{{ID: "1", Online: true}, {ID: "2"}},
 			Groups: inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", All: true, Default: true}, {ID: "3", Name: "Bakers"}, {ID: "5", Name: "fence"}}),
-			Newest: inventory.Present(inventory.AgentRelease{Version: "2.337.0"})}},
+			Newest: inventory.Present(inventory.AgentRelease{Version: "2.337.0"})}}},
 		Repositories: map[string]inventory.Seen[[]string]{"3": inventory.Present([]string{"acme/app", "acme/web"}), "5": inventory.Present([]string{})},
 	}
 }
@@ -29,7 +29,7 @@ func wellService() doctor.ServiceSeen {
 func TestExamineService(t *testing.T) {
 	t.Parallel()
 	regroup := func(s *doctor.ServiceSeen, change func(*inventory.AgentGroup)) {
-		all, _ := s.Service.Groups.Get()
+		all, _ := s.Service.Agents.Groups.Get()
 		for i := range all {
 			change(&all[i])
 		}
@@ -58,16 +58,20 @@ func TestExamineService(t *testing.T) {
 		"the list fails": {func(s *doctor.ServiceSeen) {
 			s.Service.Trouble = plan.ServiceTrouble(&inventory.ProviderError{Class: inventory.ServerFault})
 		}, "runners problem provider-away"},
-		"no such group":        {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.Name = "x" + g.ID }) }, "runner group bakers problem, fence group fence problem"},
-		"groups unread":        {func(s *doctor.ServiceSeen) { s.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("no answer") }, "runner group bakers unknown, fence group fence unknown"},
-		"no groups":            {func(s *doctor.ServiceSeen) { s.Service.Groups = inventory.Absent[[]inventory.AgentGroup]() }, "runner group bakers problem, fence group fence problem"},
+		"no such group": {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.Name = "x" + g.ID }) }, "runner group bakers problem, fence group fence problem"},
+		"groups unread": {func(s *doctor.ServiceSeen) {
+			s.Service.Agents.Groups = inventory.Unread[[]inventory.AgentGroup]("no answer")
+		}, "runner group bakers unknown, fence group fence unknown"},
+		"no groups":            {func(s *doctor.ServiceSeen) { s.Service.Agents.Groups = inventory.Absent[[]inventory.AgentGroup]() }, "runner group bakers problem, fence group fence problem"},
 		"public":               {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.Public = true }) }, "runner group Bakers problem"},
 		"no repositories":      {func(s *doctor.ServiceSeen) { s.Repositories["3"] = inventory.Present([]string{}) }, "runner group Bakers warning"},
 		"repositories unread":  {func(s *doctor.ServiceSeen) { s.Repositories["3"], s.Repositories["5"] = unread, unread }, "runner group Bakers unknown, fence group fence unknown"},
 		"the fence is open":    {func(s *doctor.ServiceSeen) { s.Repositories["5"] = inventory.Present([]string{"acme/app"}) }, "fence group fence problem"},
 		"the fence is for all": {func(s *doctor.ServiceSeen) { regroup(s, func(g *inventory.AgentGroup) { g.All = g.ID == "5" }) }, "fence group fence problem"},
-		"newest unread":        {func(s *doctor.ServiceSeen) { s.Service.Newest = inventory.Unread[inventory.AgentRelease]("no answer") }, "newest runner unknown"},
-		"none offered":         {func(s *doctor.ServiceSeen) { s.Service.Newest = inventory.Absent[inventory.AgentRelease]() }, ""},
+		"newest unread": {func(s *doctor.ServiceSeen) {
+			s.Service.Agents.Newest = inventory.Unread[inventory.AgentRelease]("no answer")
+		}, "newest runner unknown"},
+		"none offered": {func(s *doctor.ServiceSeen) { s.Service.Agents.Newest = inventory.Absent[inventory.AgentRelease]() }, ""},
 		"a token that may change": {func(s *doctor.ServiceSeen) {
 			s.Scope.Runner.App, s.Scope.Runner.Token = nil, &secret.Ref{Scheme: secret.Env, Path: "TOKEN"}
 			s.Access.Level = ""
@@ -83,7 +87,7 @@ func TestExamineService(t *testing.T) {
 			s.Scope.Users[1].Spec.GithubRunner = &second
 		}, "runner group Bakers problem"},
 		"the default group, in a scope without groups": {func(s *doctor.ServiceSeen) {
-			s.Service.Groups = inventory.Absent[[]inventory.AgentGroup]()
+			s.Service.Agents.Groups = inventory.Absent[[]inventory.AgentGroup]()
 			s.Scope.Users[0].Spec.GithubRunner.RunnerGroup, s.Scope.Users[0].Spec.GithubRunner.FenceGroup = new(""), nil
 		}, ""},
 	} {
@@ -116,11 +120,11 @@ func faults(t *testing.T, checks []doctor.Check, unknownToo bool) string {
 func TestRepositoriesOfGroups(t *testing.T) {
 	t.Parallel()
 	seen := wellService()
-	if got := doctor.GroupsOf(seen.Scope, seen.Service); strings.Join(got, " ") != "3 5" {
+	if got := doctor.GroupsOf(seen.Scope, seen.Service.Service()); strings.Join(got, " ") != "3 5" {
 		t.Errorf("%q", got)
 	}
 	seen.Scope.Users[0].Spec.GithubRunner.RunnerGroup = nil // the default one, which all may use
-	if got := doctor.GroupsOf(seen.Scope, seen.Service); strings.Join(got, " ") != "5" {
+	if got := doctor.GroupsOf(seen.Scope, seen.Service.Service()); strings.Join(got, " ") != "5" {
 		t.Errorf("%q", got)
 	}
 }

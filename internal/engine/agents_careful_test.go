@@ -15,30 +15,29 @@ import (
 
 // connected is a service where an entry has come online since the plan.
 type connected struct {
-	engine.Agents
+	engine.Fencer
 	id string
 }
 
-// Agent returns the entry as it is now.
-func (c connected) Agent(ctx context.Context, scope, id string) (inventory.Seen[inventory.Agent], error) {
-	seen, err := c.Agents.Agent(ctx, scope, id)
-	if a, ok := seen.Get(); ok && id == c.id {
-		a.Online = true
-		return inventory.Present(a), err
+// Entry returns the entry as it is now.
+func (c connected) Entry(ctx context.Context, scope, id string) (inventory.Seen[inventory.Listing], error) {
+	seen, err := c.Fencer.Entry(ctx, scope, id)
+	if l, ok := seen.Get(); ok && id == c.id {
+		l.Agents.Agents[0].Online = true
 	}
 	return seen, err
 }
 
 // restores is a service that records what agents get back.
 type restores struct {
-	engine.Agents
+	engine.Fencer
 	got *[]plan.AgentSpec
 }
 
 // Unfence records the specification.
 func (r restores) Unfence(ctx context.Context, spec plan.AgentSpec, a inventory.Agent) error {
 	*r.got = append(*r.got, spec)
-	return r.Agents.Unfence(ctx, spec, a)
+	return r.Fencer.Unfence(ctx, spec, a)
 }
 
 // TestNoTokenNoChange: without a token for the new registration, the present agent is not stopped.
@@ -47,6 +46,7 @@ func TestNoTokenNoChange(t *testing.T) {
 	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 		w.want["tools"] = "t1"
 		w.Change(func() { w.Entries = nil }) // someone deleted the entry
+		w.asToyRun(2)
 		p := planned(t, w.engine)
 		w.OnCall = faultAt("register", enginetest.Fault{Err: errors.New("rate limited")})
 		r := performed(t, w.engine, p)
@@ -65,6 +65,7 @@ func TestFailedScriptEndsItsStep(t *testing.T) {
 	toyInMemory(t, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
 		w.want["tools"] = "t1"
 		w.Change(func() { w.Entries = nil }) // someone deleted the entry
+		w.asToyRun(2)
 		p := planned(t, w.engine)
 		w.OnCall = faultAt("register", enginetest.Fault{After: func() { w.Register(toyScope, m.Server.Name) }}) // and then takes its name
 		r := performed(t, w.engine, p)
@@ -96,7 +97,7 @@ func anothersEntry(t *testing.T, renamed bool) {
 		if renamed {
 			w.Change(func() { w.Entries[1].Name = "other" })
 		} else {
-			w.engine.Agents = connected{w.engine.Agents, other}
+			w.engine.Peers["toy"] = connected{w.toys(), other}
 		}
 		if r := performed(t, w.engine, p); len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "another machine may use it") {
 			t.Errorf("failures %v", r.Failures)
@@ -131,7 +132,7 @@ func TestRetireIsCareful(t *testing.T) {
 					return enginetest.Fault{After: func() { w.Change(func() { m.Agent.Jobs = []string{"late"} }) }}
 				}
 				r := performed(t, w.engine, p)
-				if len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.RetireAgent || m.Agent.Runs == tc.stopped || len(w.Entries) != 1 {
+				if len(r.Failures) != 1 || r.Failures[0].Action.Kind != plan.RetirePeer || m.Agent.Runs == tc.stopped || len(w.Entries) != 1 {
 					t.Errorf("failures %+v, agent %+v, entries %+v", r.Failures, m.Agent, w.Entries)
 				}
 			})
@@ -182,7 +183,7 @@ func TestUnfenceRestores(t *testing.T) {
 		w.asToyRun(2)
 		p := planned(t, w.engine)
 		var got []plan.AgentSpec
-		w.engine.Agents = restores{w.engine.Agents, &got}
+		w.engine.Peers["toy"] = restores{w.toys(), &got}
 		if r := performed(t, w.engine, p); len(r.Failures) == 0 {
 			t.Error("the job was not awaited")
 		}

@@ -93,8 +93,8 @@ func retiring(w *nodesInMemory, p *plan.Plan) *plan.Plan {
 		}
 		k, _, _ := plan.AgentStep(w.engine.Steps(h.Spec))
 		if f := k.Leave(h.View(k.ID())); len(f.Changes) > 0 {
-			p.Actions = slices.Insert(p.Actions, i, plan.Action{Kind: plan.RetireAgent, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
-				Step: k.ID(), Changes: f.Changes})
+			p.Actions = slices.Insert(p.Actions, i, plan.Action{Kind: plan.RetirePeer, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID,
+				Step: k.ID(), Changes: f.Changes, Disruption: plan.Drain})
 		}
 	}
 	return p
@@ -179,12 +179,12 @@ func TestSilentAgent(t *testing.T) {
 			p := planned(t, w.engine)
 			h := &p.Hosts[0]
 			leave := toyOf(h.Spec)[0].(toyAgent).Leave(h.View("toy"))
-			h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), kind == plan.RetireAgent
+			h.Unknown, h.Leaves = plan.CodeUnreachable.Trouble("no answer"), kind == plan.RetirePeer
 			p.Actions = []plan.Action{{Kind: kind, Host: h.Name, Fleet: h.Fleet, Group: h.Group, ServerID: h.Server.ID, Step: "toy",
 				Changes: leave.Changes, Disruption: plan.Reboot, PullsPlug: kind == plan.RebootServer}}
 			w.Change(func() { m.Away, w.Entries[0].Says = true, busy })
 			if online {
-				w.engine.Agents = connected{w.engine.Agents, w.Entries[0].ID}
+				w.engine.Peers["toy"] = connected{w.toys(), w.Entries[0].ID}
 			}
 			restarts, _ := w.requests()
 			r := performed(t, w.engine, p)
@@ -194,7 +194,7 @@ func TestSilentAgent(t *testing.T) {
 			w.Change(func() { m.Away, m.Agent.ID = false, "" })
 		}
 	}
-	for _, kind := range []plan.Kind{plan.RetireAgent, plan.RebootServer} {
+	for _, kind := range []plan.Kind{plan.RetirePeer, plan.RebootServer} {
 		toyRow(t, string(kind)+" offline", silent(kind, nil, false))
 		toyRow(t, string(kind)+" busy", silent(kind, &yes, false))
 		toyRow(t, string(kind)+" online", silent(kind, nil, true))

@@ -51,10 +51,10 @@ func TestServiceAway(t *testing.T) {
 			return enginetest.Fault{}
 		}
 		snap, p, err := w.engine.Observe(t.Context())
-		if trouble := snap.Services[toyScope].Trouble; err != nil || trouble == nil || trouble.Text != "502 ***" {
-			t.Errorf("%+v, %v", snap.Services, err)
+		if trouble := snap.Peers["toy"][toyScope].Trouble; err != nil || trouble == nil || trouble.Text != "502 ***" {
+			t.Errorf("%+v, %v", snap.Peers, err)
 		}
-		if len(p.Hosts) != 1 || p.Hosts[0].Service == nil || len(p.Hosts[0].Unread) != 1 {
+		if len(p.Hosts) != 1 || p.Hosts[0].Peer("toy").Seen == nil || len(p.Hosts[0].Unread) != 1 {
 			t.Errorf("%+v", p.Hosts[0].Unread)
 		}
 	})
@@ -411,8 +411,8 @@ func TestAgentLate(t *testing.T) {
 
 // forgetting deletes the entry of a host that is gone.
 func forgetting(id string) plan.Action {
-	return plan.Action{Kind: plan.ForgetAgent, Host: "old", Changes: []plan.Change{{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: toyScope,
-		Agent: inventory.Agent{ID: id, Name: "old"}}}}}
+	return plan.Action{Kind: plan.ForgetPeer, Host: "old", Changes: []plan.Change{{Peer: &plan.PeerChange{Peer: "toy", Verb: inventory.DeleteEntry, Realm: toyScope,
+		Entry: inventory.Entry{ID: id, Name: "old"}}}}}
 }
 
 // TestForgetAgent: an entry whose host is gone is deleted only if it is still the planned one and unused.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/agents"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -68,14 +69,14 @@ func (p process) registers() bool {
 
 // wrongTokens are services that register with a token that GitHub does not accept.
 type wrongTokens struct {
-	engine.Agents
+	engine.Fencer
 	token string
 }
 
-// Register returns the token.
-func (w wrongTokens) Register(context.Context, string) (engine.Registration, error) {
+// Admit returns the token.
+func (w wrongTokens) Admit(context.Context, string, string) (engine.Admission, error) {
 	v, err := secret.New(w.token)
-	return engine.Registration{Token: v, Expires: time.Now().Add(time.Hour)}, err
+	return engine.Admission{Secret: v, Expires: time.Now().Add(time.Hour)}, err
 }
 
 // TestRunnerSecretsShowNowhere sets a builder up, registers it again, lets config.sh fail and releases it. The key of the App,
@@ -143,11 +144,11 @@ func runnerSecrets(t *testing.T, set func(*github.Settings)) {
 	applies("", nothing)
 
 	deregister()
-	honest := e.Agents
-	e.Agents = wrongTokens{honest, "AHBRTNOTACCEPTED"}
+	honest := e.Peers[inventory.CIService]
+	e.Peers[inventory.CIService] = wrongTokens{honest.(engine.Fencer), "AHBRTNOTACCEPTED"}
 	tap.found["AHBRTNOTACCEPTED"] = "of nobody"
 	applies("NotFound", nothing)
-	e.Agents = honest
+	e.Peers[inventory.CIService] = honest
 	runner.RunnerGroup = new("bakers")
 	applies("Could not find any self-hosted runner group", func() {
 		must(t, w.GitHub().Set(func(s *github.Settings) { s.Groups = s.Groups[:1] }))

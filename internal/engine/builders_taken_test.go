@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
 	"github.com/macfleet/macfleet/internal/sandbox/mac"
@@ -34,7 +35,7 @@ func (h handMade) label() string { return "actions.runner." + h.organization + "
 // setUp sets it up.
 func (h handMade) setUp(t *testing.T, e *engine.Engine, m *mac.Machine) {
 	t.Helper()
-	r, err := e.Agents.Register(t.Context(), "https://github.com/"+h.organization)
+	r, err := e.Peers[inventory.CIService].Admit(t.Context(), "https://github.com/"+h.organization, "")
 	must(t, err)
 	list := "/Users/m1/Library/LaunchAgents/" + h.label() + ".plist"
 	sh := func(script string) {
@@ -44,7 +45,7 @@ func (h handMade) setUp(t *testing.T, e *engine.Engine, m *mac.Machine) {
 		}
 	}
 	sh("mkdir -p " + h.root + " Library/LaunchAgents Library/Logs/" + h.label() + " && cd " + h.root + " && curl -fsSL -o /tmp/r.tar.gz " + mac.RunnerArchive(h.version) +
-		" && tar -xzf /tmp/r.tar.gz && ACTIONS_RUNNER_INPUT_TOKEN=" + r.Token.Reveal() + " ./config.sh --unattended --url https://github.com/" + h.organization +
+		" && tar -xzf /tmp/r.tar.gz && ACTIONS_RUNNER_INPUT_TOKEN=" + r.Secret.Reveal() + " ./config.sh --unattended --url https://github.com/" + h.organization +
 		" --name " + h.name + " --labels " + bakeLabel + " && cp bin/runsvc.sh runsvc.sh && echo " + list + " > .service")
 	must(t, m.WriteFile(list, fmt.Appendf(nil, stockPlist, h.label(), h.root), 501, 20, 0o644))
 	sh("launchctl bootstrap gui/501 " + list)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/agents"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -79,7 +80,7 @@ func runBuilders(t *testing.T, w *sandbox.World, c *fleet.Config, more ...func(*
 	must(t, err)
 	e := run(t, w, c)
 	if a != nil {
-		e.Agents = a
+		e.Peers = map[inventory.ServiceName]engine.Service{inventory.CIService: a}
 	}
 	e.Run = named("sam", 1)
 	e.Ready = engine.Ready{Within: time.Minute, Every: 5 * time.Millisecond, Agent: time.Minute}

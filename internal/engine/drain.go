@@ -32,7 +32,7 @@ const (
 
 // idles reports whether the host must be idle before an action.
 func idles(a plan.Action) bool {
-	return !a.Forced && (a.Disruption >= plan.Drain || a.Kind == plan.RetireAgent)
+	return !a.Forced && a.Disruption >= plan.Drain
 }
 
 // drainFor drains the host before an action that would hurt its running work.

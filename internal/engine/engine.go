@@ -90,9 +90,8 @@ type Engine struct {
 	Scrub     wire.Scrub // removes secrets from observations; nil: no secrets are known
 	Drain     Drain
 	Reboot    Reboot
-	Agents    Agents          // nil: no CI agents are configured
-	Tailnet   Tailnet         // nil: no tailnet is configured
-	Stop      context.Context // done: start no new action
+	Peers     map[inventory.ServiceName]Service // those of the run
+	Stop      context.Context                   // done: start no new action
 	Now       func() time.Time
 	Emit      func(Event) // never called concurrently
 	// AddNodeEvent records on a Node that an action is about to disturb the work on its host; called
@@ -114,7 +113,6 @@ type Engine struct {
 	renaming  renameRight
 	right     *plan.RenameRight // the answer of this run; nil: it is unknown
 	keys      keyCheck
-	tags      tagCheck
 	diagnosed diagnoses
 	emitting  sync.Mutex
 	sent      sync.Map // time of the last progress event per host
@@ -315,7 +313,7 @@ func (e *Engine) checked(ctx context.Context, unread func(error) bool) (plan.Sna
 func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snapshot, error) {
 	started := e.Now()
 	snap := plan.Snapshot{Taken: started.UTC().Truncate(time.Second), Former: e.Former, Nodes: inventory.Absent[[]inventory.Node](), Cluster: inventory.Absent[inventory.Cluster](),
-		Hosts: make(map[string]plan.HostSeen)}
+		Hosts: make(map[string]plan.HostSeen), Peers: make(plan.PeersSeen)}
 	if len(e.FleetKeys) > 1 {
 		snap.FleetKeys = e.FleetKeys
 	}
@@ -345,16 +343,13 @@ func (e *Engine) lists(ctx context.Context, unread func(error) bool) (plan.Snaps
 		}
 		return nil
 	})
-	if e.Agents != nil {
+	var peers sync.Mutex
+	for id, service := range e.Peers {
 		g.Go(func() error {
-			snap.Services = e.Agents.Observe(gctx)
-			return nil
-		})
-	}
-	if e.Tailnet != nil {
-		g.Go(func() error {
-			seen := e.Tailnet.Observe(gctx)
-			snap.Tailnet = &seen
+			seen := service.Observe(gctx)
+			peers.Lock()
+			defer peers.Unlock()
+			snap.Peers[id] = seen
 			return nil
 		})
 	}

@@ -21,6 +21,7 @@ var CodeRunnerBusyStuck = plan.NewCode("runner-busy-stuck", plan.Warning, "the C
 // fence is the CI agent of a host while this run prevents new jobs on it. A service reports jobs late and sometimes wrongly,
 // so the host decides whether it is idle; the fence only makes that answer last.
 type fence struct {
+	of    inventory.ServiceName
 	spec  plan.AgentSpec
 	agent inventory.Agent // as it was before
 	noted bool            // the marker has the note
@@ -43,12 +44,15 @@ func (w *worker) agentFor(a plan.Action) (plan.AgentKeeper, plan.AgentSpec, bool
 	}
 	for _, s := range all {
 		k, is := s.(plan.AgentKeeper)
-		i := slices.IndexFunc(a.Changes, func(c plan.Change) bool { return c.Agent != nil })
+		if !is {
+			continue
+		}
+		i := slices.IndexFunc(a.Changes, func(c plan.Change) bool { return c.Peer != nil && c.Peer.Peer == k.Service().ID })
 		switch {
-		case is && i >= 0:
-			to := a.Changes[i].Agent
-			return k, plan.AgentSpec{Scope: to.Scope, Name: to.Agent.Name, Labels: to.Agent.Labels}, true
-		case is && a.Kind == plan.RetireAgent:
+		case i >= 0:
+			to := a.Changes[i].Peer
+			return k, plan.AgentSpec{Scope: to.Realm, Name: to.Entry.Name, Labels: to.Entry.Tags}, true
+		case a.Kind == plan.RetirePeer && a.Step == s.ID():
 			return k, plan.AgentSpec{}, true
 		}
 	}
@@ -73,7 +77,7 @@ func (w *worker) fenceAgent(ctx context.Context, k plan.AgentKeeper, spec plan.A
 	if _, _, configured := plan.AgentStep(e.Steps(w.host.Spec)); !configured {
 		spec.Labels, spec.GroupID = agent.Labels, agent.Group
 	}
-	w.fence = &fence{spec: spec, agent: agent}
+	w.fence = &fence{of: k.Service().ID, spec: spec, agent: agent}
 	if w.unmarked() {
 		return nil
 	}
@@ -90,26 +94,30 @@ func (w *worker) fenceAgent(ctx context.Context, k plan.AgentKeeper, spec plan.A
 	if err := e.checkLock(); err != nil {
 		return err
 	}
+	fencer, err := e.fencer(k.Service().ID)
+	if err != nil {
+		return err
+	}
 	w.fence.sent = true
-	return e.Agents.Fence(ctx, spec, agent)
+	return fencer.Fence(ctx, spec, agent)
 }
 
 // findAgent reads the entry of the host's agent again: the one that the host's registration names, or else one of its name.
 func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.AgentSpec) (inventory.Agent, bool, error) {
-	if w.engine.Agents == nil {
-		return inventory.Agent{}, false, errNoAgents
+	if _, err := w.engine.fencer(k.Service().ID); err != nil {
+		return inventory.Agent{}, false, err
 	}
 	facts, _, err := w.conn.Probe(ctx, k.Probes())
 	if err != nil {
 		return inventory.Agent{}, false, err
 	}
 	var ids []string
-	if said, ok := k.Entry(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(said.Realm, spec.Scope) {
+	if said, ok := k.Said(wire.Clean(w.engine.Scrub, facts)); ok && strings.EqualFold(said.Realm, spec.Scope) {
 		ids = append(ids, said.ID)
 	}
 	v := w.host.View(k.ID())
-	for _, id := range append(ids, w.namesakes(spec)...) {
-		agent, there, err := w.engine.agent(ctx, spec.Scope, id)
+	for _, id := range append(ids, w.namesakes(k, spec)...) {
+		agent, there, err := w.engine.agent(ctx, k.Service().ID, spec.Scope, id)
 		if there && v.CopiedRegistration(agent.Name, spec.Name) {
 			continue
 		}
@@ -121,13 +129,49 @@ func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.Ag
 }
 
 // namesakes returns the ids of the listed agents with the host's name.
-func (w *worker) namesakes(spec plan.AgentSpec) (ids []string) {
-	if w.host.Service != nil {
-		for _, a := range w.host.Service.Named(spec.Name) {
+func (w *worker) namesakes(k plan.AgentKeeper, spec plan.AgentSpec) (ids []string) {
+	if seen := w.host.Peer(k.Service().ID).Seen; seen != nil {
+		for _, a := range seen.Service().Named(spec.Name) {
 			ids = append(ids, a.ID)
 		}
 	}
 	return ids
+}
+
+// agent reads one agent of a service; there is false if it has none with the id.
+func (e *Engine) agent(ctx context.Context, of inventory.ServiceName, scope, id string) (a inventory.Agent, there bool, err error) {
+	l, there, err := e.entry(ctx, of, scope, id)
+	if all := l.Service().Agents; there && len(all) > 0 {
+		return all[0], true, err
+	}
+	return a, false, err
+}
+
+// restoreAgent gives an agent the labels and the group that are configured, unless the end of this run's fence does.
+func (w *worker) restoreAgent(ctx context.Context, to plan.PeerChange) error {
+	e := w.engine
+	if f := w.fence; f != nil && f.agent.ID == to.Entry.ID {
+		return nil
+	}
+	_, spec, ok := plan.AgentStep(e.Steps(w.host.Spec))
+	if !ok {
+		return errors.New("the host should be no agent of a CI service; plan again")
+	}
+	now, there, err := e.agent(ctx, to.Peer, to.Realm, to.Entry.ID)
+	if err == nil && !there {
+		err = fmt.Errorf("%s has no agent %s any more; plan again", to.Realm, to.Entry.ID)
+	}
+	if err == nil {
+		err = e.checkLock()
+	}
+	if err != nil {
+		return err
+	}
+	fencer, err := e.fencer(to.Peer)
+	if err != nil {
+		return err
+	}
+	return fencer.Unfence(ctx, spec, now)
 }
 
 // awaitIdle waits until the host is idle at two checks that are Drain.Quiet apart and the service reports no job at both: a
@@ -207,7 +251,7 @@ func (w *worker) reportedJob(ctx context.Context) (job bool, text string) {
 	if f == nil {
 		return false, ""
 	}
-	agent, there, err := w.engine.agent(ctx, f.spec.Scope, f.agent.ID)
+	agent, there, err := w.engine.agent(ctx, f.of, f.spec.Scope, f.agent.ID)
 	switch {
 	case err != nil:
 		return false, fmt.Sprintf("unknown whether %s has a job there (%v)", f.spec.Scope, w.engine.scrubError(err))
@@ -259,7 +303,7 @@ func (w *worker) hostWork(ctx context.Context, k plan.AgentKeeper, of plan.Step)
 
 // stillIdleAgent checks the host once more, right before a change that would interrupt a job.
 func (w *worker) stillIdleAgent(ctx context.Context, a plan.Action, c plan.Change) error {
-	deletes := c.Agent != nil && c.Agent.Verb == plan.Deregister
+	deletes := c.Peer != nil && c.Peer.Verb == inventory.DeleteEntry
 	if !idles(a) || w.host.Unknown != nil || c.Disruption < plan.Restart && !deletes {
 		return nil
 	}
@@ -276,12 +320,12 @@ func (w *worker) stillIdleAgent(ctx context.Context, a plan.Action, c plan.Chang
 
 // silentAgent returns an error if the agent of a host that does not answer may run a job.
 func (w *worker) silentAgent(ctx context.Context, a plan.Action) error {
-	_, spec, ok := w.agentFor(a)
+	k, spec, ok := w.agentFor(a)
 	if !ok || a.Forced {
 		return nil
 	}
-	for _, id := range w.namesakes(spec) {
-		agent, there, err := w.engine.agent(ctx, spec.Scope, id)
+	for _, id := range w.namesakes(k, spec) {
+		agent, there, err := w.engine.agent(ctx, k.Service().ID, spec.Scope, id)
 		if err == nil && there && (agent.Online || agent.Busy) {
 			err = fmt.Errorf("the host does not answer, and %s lists its agent as online or busy", spec.Scope)
 		}
@@ -303,9 +347,12 @@ func (w *worker) liftFence(ctx context.Context) error {
 		return err
 	}
 	if f.sent {
-		now, there, err := w.engine.agent(ctx, f.spec.Scope, f.agent.ID)
+		now, there, err := w.engine.agent(ctx, f.of, f.spec.Scope, f.agent.ID)
 		if err == nil && there { // a new registration has its labels
-			err = w.engine.Agents.Unfence(ctx, f.spec, now)
+			var fencer Fencer
+			if fencer, err = w.engine.fencer(f.of); err == nil {
+				err = fencer.Unfence(ctx, f.spec, now)
+			}
 		}
 		if err != nil {
 			return err
@@ -337,7 +384,7 @@ func (w *worker) awaitOnline(ctx context.Context) {
 	defer cancel()
 	defer context.AfterFunc(e.Stop, cancel)()
 	for {
-		now, there, err := e.agent(waiting, f.spec.Scope, f.agent.ID)
+		now, there, err := e.agent(waiting, f.of, f.spec.Scope, f.agent.ID)
 		if err == nil && (!there || now.Online) {
 			return
 		}

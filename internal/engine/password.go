@@ -148,17 +148,14 @@ func (w *worker) tryPassword(ctx context.Context, p Password, seal secret.Seal, 
 	}
 }
 
-// input returns the standard input of a change's script, made from the host's password or from
-// its kubelet's token.
-func (w *worker) input(ctx context.Context, kind plan.InputKind) (value secret.Value, err error) {
+// input returns the standard input of a step's script, made from the host's password, its kubelet's token, or what a service admits it with.
+func (w *worker) input(ctx context.Context, step plan.Step, kind plan.InputKind) (value secret.Value, err error) {
 	join, known := w.host.Join.Get()
 	switch {
+	case kind == plan.Admission:
+		return w.admission(ctx, step)
 	case kind == plan.AutoLoginCheck:
 		return w.passwordIfKnown(ctx, kind)
-	case kind == plan.Registration:
-		return w.registration(ctx)
-	case kind == plan.TailnetKey:
-		return w.tailnetKey(ctx)
 	case kind.NeedsPassword():
 		value, err = w.givePassword(ctx)
 	case w.engine.Cluster == nil:

@@ -76,10 +76,8 @@ func (e *Engine) withoutHost(ctx context.Context, a plan.Action) error {
 	switch a.Kind {
 	case plan.RegisterKey:
 		return e.registerKey(ctx, a)
-	case plan.ForgetAgent:
-		return e.forgetAgent(ctx, a)
-	case plan.ForgetDevice:
-		return e.forgetDevice(ctx, a)
+	case plan.ForgetPeer:
+		return e.forgetPeer(ctx, a)
 	}
 	w := &worker{engine: e, host: plan.Host{Name: a.Host}}
 	return w.inCluster(ctx, a)

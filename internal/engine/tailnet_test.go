@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/devices"
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/internal/sandbox"
@@ -58,7 +59,7 @@ func runTailnet(t *testing.T, w *sandbox.World, c *fleet.Config, e *engine.Engin
 		client.Transport = around(client.Transport)
 	}
 	if c.Tailnet != nil {
-		e.Tailnet = devices.New(devices.Options{Tailnet: *c.Tailnet, HTTP: client, URL: w.TailnetURL(), Now: time.Now, Learn: func(string) {},
+		service := devices.New(devices.Options{Tailnet: *c.Tailnet, HTTP: client, URL: w.TailnetURL(), Now: time.Now, Learn: func(string) {},
 			Resolve: func(_ context.Context, attribute string, ref secret.Ref) (secret.Value, error) {
 				text, err := w.TailnetSecret(attribute, ref.String(), false)
 				if err != nil {
@@ -66,6 +67,7 @@ func runTailnet(t *testing.T, w *sandbox.World, c *fleet.Config, e *engine.Engin
 				}
 				return secret.New(text)
 			}})
+		e.Peers = map[inventory.ServiceName]engine.Service{inventory.TailnetService: service}
 	}
 	e.Run = named("sam", 1)
 	return e
@@ -107,8 +109,8 @@ func TestTailnet(t *testing.T) {
 	p := planned(t, e)
 	h := p.Hosts[0]
 	s, err := macOf(t, w, h.Name).Tailscale()
-	if err != nil || s.Exporter != s.Address+":9100" || s.KubeletIP != s.Address || s.Backend != "Running" || h.Device == nil || h.Device.ID != s.ID || len(p.Actions) > 0 {
-		t.Errorf("%+v, %v, device %+v, the next plan has %+v", s, err, h.Device, p.Actions)
+	if err != nil || s.Exporter != s.Address+":9100" || s.KubeletIP != s.Address || s.Backend != "Running" || h.Peer(inventory.TailnetService).Entry == nil || h.Peer(inventory.TailnetService).Entry.ID != s.ID || len(p.Actions) > 0 {
+		t.Errorf("%+v, %v, device %+v, the next plan has %+v", s, err, h.Peer(inventory.TailnetService), p.Actions)
 	}
 	outOfTailnet(c)
 	converges(t, runTailnet(t, w, c, runNodes(t, w, c), nil))

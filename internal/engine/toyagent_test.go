@@ -51,7 +51,13 @@ func (a toyAgent) words(f plan.Facts) []string {
 	return nil
 }
 
-func (a toyAgent) Entry(f plan.Facts) (said lists.Said, ok bool) {
+func (toyAgent) Service() plan.Service {
+	return plan.Service{ID: "toy", Entry: "toy", Noun: "toy", Field: "entry", Idle: "offline", LeftOver: plan.CodeFirstSetup, Works: true}
+}
+
+func (a toyAgent) Realm() (string, bool) { return a.spec.Scope, !a.none }
+
+func (a toyAgent) Said(f plan.Facts) (said lists.Said, ok bool) {
 	w := a.words(f)
 	if w == nil || w[0] == "-" {
 		return lists.Said{}, false
@@ -66,9 +72,9 @@ func (a toyAgent) do(script string, of plan.Disruption) plan.Change {
 		Command: plan.Command{Name: "toy", Script: script, As: plan.Login, Args: append([]string{a.spec.Scope, a.spec.Name}, a.spec.Labels...)}}
 }
 
-func (a toyAgent) at(verb plan.AgentVerb, e inventory.Agent) plan.Change {
+func (a toyAgent) at(verb inventory.Verb, e inventory.Agent) plan.Change {
 	return plan.Change{Reason: plan.Reason{Code: plan.CodeFirstSetup, Text: string(verb)},
-		Agent: &plan.AgentChange{Verb: verb, Scope: a.spec.Scope, Agent: e}}
+		Peer: &plan.PeerChange{Peer: "toy", Verb: verb, Realm: a.spec.Scope, Entry: e.Entry()}}
 }
 
 // found reads the host: its registration, and the work there.
@@ -81,7 +87,7 @@ func (a toyAgent) found(v plan.View) (f plan.Finding, id string, runs bool) {
 		f.Busy = append(f.Busy, plan.Task{Text: "the job " + job})
 	}
 	f.Running, f.Facts = inventory.Present(f.Busy), strings.Join(w[1:2], " ")
-	said, _ := a.Entry(v.Facts)
+	said, _ := a.Said(v.Facts)
 	id = said.ID
 	return f, id, w[1] != "-"
 }
@@ -91,29 +97,30 @@ func (a toyAgent) Diff(v plan.View) plan.Finding {
 		return a.Leave(v)
 	}
 	f, id, runs := a.found(v)
-	if len(f.Unread) > 0 || v.Service == nil || v.Service.Trouble != nil {
+	listed := v.Peer("toy")
+	if len(f.Unread) > 0 || !listed.Read() {
 		f.Unread = append(f.Unread, plan.Unread{Probe: "toy.service", Why: "was not read"})
 		return f
 	}
-	for _, e := range v.Service.Named(a.spec.Name) {
+	for _, e := range listed.Service().Named(a.spec.Name) {
 		if e.ID != id {
-			f.Changes = append(f.Changes, a.at(plan.Deregister, e))
+			f.Changes = append(f.Changes, a.at(inventory.DeleteEntry, e))
 		}
 	}
-	e, listed := v.Service.Agent(id)
+	e, there := listed.Service().Agent(id)
 	switch {
-	case !listed:
+	case !there:
 		if runs {
 			f.Changes = append(f.Changes, a.do(enginetest.AgentStop, plan.Drain))
 		}
 		register := a.do(enginetest.AgentRegister, plan.NoDisruption)
-		register.Input = plan.Registration
+		register.Input = plan.Admission
 		f.Changes = append(f.Changes, register, a.do(enginetest.AgentStart, plan.NoDisruption))
 	case !runs, !e.Online:
 		f.Changes = append(f.Changes, a.do(enginetest.AgentStart, plan.NoDisruption))
 	}
-	if listed && !v.Fenced && (v.Fence != nil || !slices.Equal(e.Labels, a.spec.Labels)) {
-		f.Changes = append(f.Changes, a.at(plan.Restore, e))
+	if there && !v.Fenced && (v.Fence != nil || !slices.Equal(e.Labels, a.spec.Labels)) {
+		f.Changes = append(f.Changes, a.at(inventory.RestoreAgent, e))
 	}
 	return f
 }
@@ -124,13 +131,14 @@ func (a toyAgent) Leave(v plan.View) plan.Finding {
 	if runs {
 		f.Changes = append(f.Changes, a.do(enginetest.AgentStop, plan.Drain))
 	}
-	if v.Service == nil && id != "" {
-		f.Changes = append(f.Changes, a.at(plan.Deregister, inventory.Agent{ID: id, Name: a.spec.Name}))
+	listed := v.Peer("toy")
+	if listed == nil && id != "" {
+		f.Changes = append(f.Changes, a.at(inventory.DeleteEntry, inventory.Agent{ID: id, Name: a.spec.Name}))
 	}
-	if v.Service != nil {
-		for _, e := range v.Service.Agents {
+	if listed != nil {
+		for _, e := range listed.Service().Agents {
 			if e.ID == id || e.Name == a.spec.Name {
-				f.Changes = append(f.Changes, a.at(plan.Deregister, e))
+				f.Changes = append(f.Changes, a.at(inventory.DeleteEntry, e))
 			}
 		}
 	}
@@ -173,11 +181,14 @@ func (w *nodesInMemory) asToyRun(epoch int64) {
 	w.engine.Emit = func(ev engine.Event) { w.events = append(w.events, ev) }
 }
 
+// toys is the service of the run.
+func (w *nodesInMemory) toys() engine.Fencer { return w.engine.Peers["toy"].(engine.Fencer) }
+
 // isToy finds a machine registered once and online, with its labels, and nothing noted in its marker.
 func (w *nodesInMemory) isToy(t *testing.T, m *enginetest.Machine) {
 	t.Helper()
 	time.Sleep(10 * time.Second) // on the virtual clock
-	seen := w.engine.Agents.Observe(t.Context())[toyScope]
+	seen := w.toys().Observe(t.Context())[toyScope].Service()
 	if len(seen.Agents) != 1 || seen.Agents[0].ID != m.Agent.ID || !seen.Agents[0].Online || strings.Join(seen.Agents[0].Labels, " ") != "bake m2" {
 		t.Errorf("the service lists %+v; the host has %+v", seen, m.Agent)
 	}

@@ -37,13 +37,11 @@ type worker struct {
 	left       func()        // called once the Node of a host that leaves is gone
 	// disturbed says that an action that drains, reboots or wipes has started.
 	disturbed bool
-	fence     *fence       // of its CI agent; nil: this run fenced none
-	unfenced  *fence       // the fence that liftFence removed, of an agent that was online before
-	admission secret.Value // the token that its agent registers with; zero: not requested yet
-	// deregistered are the ids of entries that this run deleted at the CI service.
-	deregistered []string
-	key          string   // id of the auth key that the running script has; empty: none
-	revoked      []string // ids of auth keys that this run revoked
+	fence     *fence   // of its CI agent; nil: this run fenced none
+	unfenced  *fence   // the fence that liftFence removed, of an agent that was online before
+	admitted  admitted // what the running script has; zero: nothing
+	deleted   []string // ids of entries that this run deleted at services
+	revoked   []string // ids of keys that this run revoked
 	// late are actions, and those that depend on them, whose maintenance window has closed.
 	late    []plan.Action
 	lateFor *plan.Trouble
@@ -99,10 +97,8 @@ func (w *worker) perform(ctx context.Context, a plan.Action) error {
 		return w.step(ctx, a)
 	case plan.DrainNode:
 		return w.vacate(ctx, a)
-	case plan.RetireAgent:
-		return w.retireAgent(ctx, a)
-	case plan.RetireDevice:
-		return w.retireDevice(ctx, a)
+	case plan.RetirePeer:
+		return w.retirePeer(ctx, a)
 	case plan.ReinstallServer:
 		return w.reinstall(ctx, a)
 	case plan.ReleaseServer:
@@ -207,10 +203,8 @@ func (w *worker) claim(ctx context.Context) error {
 	if err := w.asPlanned(ctx); err != nil {
 		return err
 	}
-	if w.host.Spec.Spec.JoinsTailnet() {
-		if err := w.engine.mayJoin(ctx); err != nil {
-			return err
-		}
+	if err := w.mayJoinAll(ctx); err != nil {
+		return err
 	}
 	ours, err := w.claimHost(ctx)
 	if err != nil {
@@ -304,15 +298,11 @@ func (w *worker) step(ctx context.Context, a plan.Action) error {
 	if err := w.drainFor(ctx, a, step); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Input == plan.Registration }) {
-		// Before the old registration goes: without a token the host would be left without any.
-		if _, err := w.registration(ctx); err != nil {
-			return err
-		}
-	}
-	if slices.ContainsFunc(changes, func(c plan.Change) bool { return c.Input == plan.TailnetKey }) {
-		if err := w.engine.mayJoin(ctx); err != nil { // before anything on the host is changed
-			return err
+	for _, c := range changes {
+		if p, joins := step.(plan.Peer); joins && c.Input == plan.Admission { // before the old entry goes: the host would be left without any
+			if err := w.engine.mayJoin(ctx, p); err != nil {
+				return err
+			}
 		}
 	}
 	for _, c := range changes {
@@ -378,13 +368,8 @@ func (w *worker) probeAs(ctx context.Context, step plan.Step, done bool, judge f
 		v.Pending = false
 		v.Node = inventory.Unread[inventory.Node]("read before the change; the run waits for it at its end")
 	}
-	if k, is := step.(plan.AgentKeeper); is {
-		if err := w.viewAgent(ctx, k, &v, done); err != nil {
-			return plan.Finding{}, err
-		}
-	}
-	if k, is := step.(plan.DeviceKeeper); is {
-		if err := w.viewDevices(ctx, k, &v); err != nil {
+	if p, is := step.(plan.Peer); is {
+		if err := w.viewPeer(ctx, p, &v, done); err != nil {
 			return plan.Finding{}, err
 		}
 	}
@@ -406,11 +391,8 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	if err := w.engine.checkLock(); err != nil {
 		return err
 	}
-	if c.Agent != nil {
+	if c.Peer != nil {
 		return w.atService(ctx, a, c)
-	}
-	if c.Device != nil {
-		return w.atControl(ctx, *c.Device)
 	}
 	if c.Delivery != nil {
 		if err := w.deliver(ctx, *c.Delivery); err != nil {
@@ -423,7 +405,7 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	task := RunChange{Step: a.Step, Change: c}
 	if c.Input != plan.NoInput {
 		var err error
-		if task.Input, err = w.input(ctx, c.Input); err != nil {
+		if task.Input, err = w.input(ctx, w.stepOf(a), c.Input); err != nil {
 			return err
 		}
 	}
@@ -433,9 +415,7 @@ func (w *worker) change(ctx context.Context, a plan.Action, c plan.Change) error
 	w.changed = w.cordoned
 	w.granted = w.granted || c.GrantsRoot
 	answer, err := w.conn.Do(ctx, task)
-	if c.Input == plan.TailnetKey {
-		err = w.keyUsed(ctx, err)
-	}
+	err = w.admissionUsed(ctx, err)
 	if err != nil && answer.Exit == plan.NotStaying {
 		w.remedy = c.Remedy
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -99,51 +100,72 @@ func (w *World) Tokens() int {
 	return w.tokens
 }
 
-// services are the CI services of the world.
-type services struct{ world *World }
+// services are the CI services of the world, for one run.
+type services struct {
+	world  *World
+	tokens *sync.Map // by scope: the agents of a run share one
+}
 
 // Observe lists all entries.
-func (s services) Observe(ctx context.Context) map[string]plan.ServiceSeen {
-	out := make(map[string]plan.ServiceSeen)
+func (s services) Observe(ctx context.Context) map[string]plan.PeerSeen {
+	out := make(map[string]plan.PeerSeen)
 	err := s.world.call(ctx, Call{InService, "observe", ""}, func() error {
 		for _, scope := range s.world.Scopes {
-			seen := plan.ServiceSeen{}
+			seen := new(inventory.AgentService)
 			for _, e := range s.world.Entries {
 				if e.Scope == scope {
 					seen.Agents = append(seen.Agents, s.world.listed(e))
 				}
 			}
-			out[scope] = seen
+			out[scope] = plan.PeerSeen{Listing: inventory.Listing{Agents: seen}}
 		}
 		return nil
 	})
 	if err != nil {
 		for _, scope := range s.world.Scopes {
-			out[scope] = plan.ServiceSeen{Trouble: &plan.Trouble{Code: code("service-away"), Text: err.Error(), Remedy: "run the command again"}}
+			out[scope] = plan.PeerSeen{Trouble: &plan.Trouble{Code: code("service-away"), Text: err.Error(), Remedy: "run the command again"}}
 		}
 	}
 	return out
 }
 
-// Agent reads one entry.
-func (s services) Agent(ctx context.Context, _, id string) (out inventory.Seen[inventory.Agent], err error) {
+// Entry reads one entry.
+func (s services) Entry(ctx context.Context, _, id string) (out inventory.Seen[inventory.Listing], err error) {
 	return out, s.world.call(ctx, Call{InService, "agent", id}, func() error {
-		out = inventory.Absent[inventory.Agent]()
+		out = inventory.Absent[inventory.Listing]()
 		if e := s.world.entry(id); e != nil {
-			out = inventory.Present(s.world.listed(*e))
+			out = inventory.Present(inventory.Listing{Agents: &inventory.AgentService{Agents: []inventory.Agent{s.world.listed(*e)}}})
 		}
 		return nil
 	})
 }
 
-// Register creates a token.
-func (s services) Register(ctx context.Context, scope string) (out engine.Registration, err error) {
-	return out, s.world.call(ctx, Call{InService, "register", scope}, func() error {
+// MayJoin creates a token, as Admit does.
+func (s services) MayJoin(ctx context.Context, scope string) error {
+	_, err := s.Admit(ctx, scope, "")
+	return err
+}
+
+// Admit creates a token when the run needs it first.
+func (s services) Admit(ctx context.Context, scope, _ string) (out engine.Admission, err error) {
+	if kept, is := s.tokens.Load(scope); is {
+		return kept.(engine.Admission), nil
+	}
+	defer func() {
+		if err == nil {
+			s.tokens.Store(scope, out)
+		}
+	}()
+	err = s.world.call(ctx, Call{InService, "register", scope}, func() (err error) {
 		s.world.tokens++
-		out.Token, err = secret.New("token for " + scope)
+		out.Secret, err = secret.New("token for " + scope)
 		return err
 	})
+	return out, err
 }
+
+// Revoke does nothing: a token ends by itself.
+func (services) Revoke(context.Context, string) error { return nil }
 
 // Fence removes an agent's labels.
 func (s services) Fence(ctx context.Context, _ plan.AgentSpec, a inventory.Agent) error {
@@ -164,9 +186,12 @@ func (s services) label(id string, labels []string) error {
 	return nil
 }
 
-// Deregister deletes an entry, whether or not a job runs: that is wrong.
-func (s services) Deregister(ctx context.Context, _, id string) error {
-	w := s.world
+// Change deletes an entry, whether or not a job runs: that is wrong.
+func (s services) Change(ctx context.Context, to plan.PeerChange) error {
+	w, id := s.world, to.Entry.ID
+	if to.Verb != inventory.DeleteEntry {
+		return fmt.Errorf("unknown change %s", to.Verb)
+	}
 	return w.call(ctx, Call{InService, "deregister", id}, func() error {
 		if m := w.holder(id); m != nil {
 			w.interrupts(m, "deregistered", false)

@@ -32,7 +32,7 @@ const (
 	OnHost          // a call of engine.Host or engine.Hosts
 	InCloud         // of engine.Servers
 	InCluster       // of engine.Cluster
-	InService       // of engine.Agents
+	InService       // of engine.Service
 )
 
 // Call is a request of the engine.
@@ -123,7 +123,7 @@ func (w *World) With(name string) *World {
 
 // Engine returns an engine in this world, as a new process.
 func (w *World) Engine() *engine.Engine {
-	return &engine.Engine{AsksRight: true, Agents: services{w}, Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
+	return &engine.Engine{AsksRight: true, Peers: w.peers(), Config: w.Config, Steps: w.steps, Servers: cloud{w}, Cluster: cluster{w}, Hosts: lines{w}, Pins: pins{w},
 		FleetKeys: []plan.FleetKey{FleetKey}, Passwords: passwords{}, Artifacts: shelf{}, Input: func(_ engine.InputFor, v secret.Value) (secret.Value, error) { return v, nil },
 		Parallelism: 8, Stop: context.Background(), Now: time.Now, Emit: func(engine.Event) {}}
 }
@@ -303,6 +303,15 @@ func (w *World) steps(h fleet.Host) []plan.Step {
 	}
 	if w.More != nil {
 		out = append(out, w.More(h)...)
+	}
+	return out
+}
+
+// peers are the services that the steps know: all are the world's.
+func (w *World) peers() map[inventory.ServiceName]engine.Service {
+	out := make(map[inventory.ServiceName]engine.Service)
+	for _, p := range plan.Peers(w.steps(fleet.Host{})) {
+		out[p.Service().ID] = services{w, new(sync.Map)}
 	}
 	return out
 }

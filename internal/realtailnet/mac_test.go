@@ -19,8 +19,9 @@ import (
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/maintest"
 	"github.com/macfleet/macfleet/internal/scripttest"
+	"github.com/macfleet/macfleet/internal/secret"
 	"github.com/macfleet/macfleet/plan"
-	"github.com/macfleet/macfleet/steps/kit"
+	"github.com/macfleet/macfleet/steps"
 	"github.com/macfleet/macfleet/steps/stepstest"
 )
 
@@ -127,13 +128,13 @@ func (m *mac) here(c plan.Command) plan.Command {
 }
 
 // listed is what the control server lists, as the provider reports it to the step.
-func (m *mac) listed(t testing.TB) *plan.TailnetSeen {
+func (m *mac) listed(t testing.TB) *plan.PeerSeen {
 	t.Helper()
-	seen := &plan.TailnetSeen{Tailnet: inventory.Tailnet{Keys: inventory.Present([]inventory.DeviceKey{}), MagicDNS: inventory.Present(true)}}
+	seen := &plan.PeerSeen{Listing: inventory.Listing{Tailnet: &inventory.Tailnet{Keys: inventory.Present([]inventory.DeviceKey{}), MagicDNS: inventory.Present(true)}}}
 	for _, n := range m.control.nodes(t) {
 		d := inventory.Device{ID: strconv.Itoa(n.ID), Name: n.GivenName, HostName: n.Name, Addresses: n.Addresses, Tags: n.Tags, Approved: true, Connected: n.Online}
 		if d.Claims(m.host.Name) {
-			seen.Devices = append(seen.Devices, d)
+			seen.Tailnet.Devices = append(seen.Tailnet.Devices, d)
 		}
 	}
 	return seen
@@ -146,10 +147,10 @@ func (m *mac) look(t testing.TB) plan.Finding {
 }
 
 // compare is look with what the control server listed.
-func (m *mac) compare(t testing.TB, listed *plan.TailnetSeen) plan.Finding {
+func (m *mac) compare(t testing.TB, listed *plan.PeerSeen) plan.Finding {
 	t.Helper()
 	step := stepstest.StepOf(t, stepID, m.host)
-	v := plan.View{Host: m.host, Facts: plan.Facts{}, Root: true, Verified: m.verified, Tailnet: listed, Path: m.path}
+	v := plan.View{Host: m.host, Facts: plan.Facts{}, Root: true, Verified: m.verified, Peers: []plan.HostPeer{{Peer: inventory.TailnetService, Seen: listed}}, Path: m.path}
 	_, err := os.Stat(m.Path("/etc/macfleet/pending/tailscale"))
 	v.Pending = err == nil
 	for _, p := range step.Probes() {
@@ -167,19 +168,19 @@ func (m *mac) compare(t testing.TB, listed *plan.TailnetSeen) plan.Finding {
 // perform makes a change, on the host or at the control server.
 func (m *mac) perform(t testing.TB, c plan.Change) plan.Answer {
 	t.Helper()
-	if c.Device == nil {
+	if c.Peer == nil {
 		return m.Run(m.here(c.Command), m.input(t, c))
 	}
-	id := c.Device.Device.ID
-	switch c.Device.Verb {
-	case plan.DeleteDevice:
+	id := c.Peer.Entry.ID
+	switch c.Peer.Verb {
+	case inventory.DeleteEntry:
 		m.control.ask(t, nil, "nodes", "delete", "--identifier", id, "--force")
-	case plan.RetagDevice:
-		m.control.ask(t, nil, "nodes", "tag", "--identifier", id, "--tags", strings.Join(c.Device.Tags, ","))
-	case plan.RenameDevice:
-		m.control.ask(t, nil, "nodes", "rename", "--identifier", id, c.Device.Name)
+	case inventory.RetagDevice:
+		m.control.ask(t, nil, "nodes", "tag", "--identifier", id, "--tags", strings.Join(c.Peer.To, ","))
+	case inventory.RenameDevice:
+		m.control.ask(t, nil, "nodes", "rename", "--identifier", id, c.Peer.To[0])
 	default:
-		t.Fatalf("Headscale has nothing for %+v", c.Device)
+		t.Fatalf("Headscale has nothing for %+v", c.Peer)
 	}
 	return plan.Answer{}
 }
@@ -206,14 +207,12 @@ func (m *mac) input(t testing.TB, c plan.Change) string {
 	if c.Input == plan.NoInput {
 		return ""
 	}
-	reader, is := stepstest.StepOf(t, stepID, m.host).(kit.SecretReader)
-	if !is || !reader.Reads(c.Input) {
-		t.Fatalf("the step does not read %s", c.Input)
-	}
 	m.keys++
-	text, err := reader.Render(kit.InputFor{Kind: c.Input, Host: m.host}, m.control.key(t, m.host.Tailnet.OwnTags()...))
+	key, err := secret.New(m.control.key(t, m.host.Tailnet.OwnTags()...))
 	must(t, err)
-	return text
+	text, err := steps.Input(steps.InputFor{Kind: c.Input, Host: m.host}, key)
+	must(t, err)
+	return text.Reveal()
 }
 
 // apply makes the changes that the step plans, checks that nothing differs afterwards, and returns the reasons, each once.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
+	applesilicon "github.com/scaleway/scaleway-sdk-go/api/applesilicon/v1alpha1"
 	"github.com/scaleway/scaleway-sdk-go/scw"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"

@@ -99,7 +99,7 @@ func troubles() []trouble {
 			s.wants(0)
 			s.cfg.Fleets[0].Groups[0].Spec.GithubRunner = stepstest.GithubRunner()
 			s.cfg.Fleets[0].Groups[0].Spec = s.cfg.Fleets[0].Groups[0].Spec.WithDefaults()
-			s.snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: {Trouble: &plan.Trouble{Text: "GitHub rejects the token", Remedy: "make another token"}}}
+			s.snap.Peers = plan.PeersSeen{inventory.CIService: {stepstest.RunnerScope: {Trouble: &plan.Trouble{Text: "GitHub rejects the token", Remedy: "make another token"}}}}
 			s.on(memberID, func(h *plan.HostSeen) {
 				h.Marker = inventory.Present(plan.Marker{Configuration: "acme", Environment: "production", Name: memberOf, ServerID: memberID, Serial: "C07ACME001", Version: fleet.Version})
 				h.Facts["github_runner.state/m1"] = stepstest.SettledFacts(memberOf)["github_runner.state/m1"]
@@ -109,7 +109,7 @@ func troubles() []trouble {
 		{"list-churned", func(s *scene) {
 			s.cfg.Fleets[0].Groups[0].Spec.GithubRunner = stepstest.GithubRunner()
 			s.cfg.Fleets[0].Groups[0].Spec = s.cfg.Fleets[0].Groups[0].Spec.WithDefaults()
-			s.snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: {AgentService: inventory.AgentService{Churned: true}}}
+			s.snap.Peers = plan.PeersSeen{inventory.CIService: {stepstest.RunnerScope: {Listing: inventory.Listing{Agents: &inventory.AgentService{Churned: true}}}}}
 			s.on(memberID, func(h *plan.HostSeen) {
 				h.Facts["github_runner.state/m1"] = stepstest.SettledFacts(memberOf)["github_runner.state/m1"]
 			})

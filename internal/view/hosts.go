@@ -42,15 +42,15 @@ type HostRow struct {
 	Hold *plan.Held `json:"hold,omitempty"`
 	// Token says how old its token for the cluster is; nil: it has none, or it is not known.
 	Token *plan.TokenAge `json:"token,omitempty"`
-	// Agent is its CI agent as the service lists it; nil: it is none, or it is not known.
-	Agent    *plan.AgentStatus `json:"agent,omitempty"`
-	KeySince time.Time         `json:"key_since,omitzero"` // when its SSH key was pinned; zero: it is not pinned
-	Type     string            `json:"type"`
-	Zone     string            `json:"zone"`
-	Address  string            `json:"address"`
-	Path     string            `json:"path"` // how it was reached; "" = it was not
-	ServerID string            `json:"server_id"`
-	OS       string            `json:"os"` // version the host says it runs; "" = not known
+	// Peers are what services have of it, for example of its CI agent.
+	Peers    []plan.HostPeer `json:"peers,omitempty"`
+	KeySince time.Time       `json:"key_since,omitzero"` // when its SSH key was pinned; zero: it is not pinned
+	Type     string          `json:"type"`
+	Zone     string          `json:"zone"`
+	Address  string          `json:"address"`
+	Path     string          `json:"path"` // how it was reached; "" = it was not
+	ServerID string          `json:"server_id"`
+	OS       string          `json:"os"` // version the host says it runs; "" = not known
 	// Orphaned says that it has no place in the configuration any more; fleet and group are
 	// those that it had.
 	Orphaned bool `json:"orphaned,omitempty"`
@@ -68,7 +68,7 @@ func HostRows(p *plan.Plan, now time.Time) []HostRow {
 			continue
 		}
 		os, _ := h.Seen.OSVersion.Get()
-		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged), Agent: h.Agent,
+		r := HostRow{Name: h.Name, Fleet: h.Fleet, Group: h.Group, Reachable: "yes", Converged: string(h.Converged), Peers: h.Peers,
 			Type: h.Server.Type, Zone: h.Server.Zone, Address: h.Server.Address, Hold: h.Held, Token: h.Token,
 			Path: h.Seen.Path, ServerID: h.Server.ID, OS: os}
 		if pin := h.Trust().Pin; pin != nil {

@@ -60,9 +60,9 @@ func tableOfHosts(names plan.Names) []hostColumn {
 		}},
 		{head: "TOKEN-AGE", wide: true, cell: HostRow.tokenAge, order: func(a, b HostRow) int { return cmp.Compare(days(a), days(b)) }},
 		{head: "RUNNER", wide: true, agent: true, cell: HostRow.agent},
-		{head: "RUNNER-VERSION", wide: true, agent: true, cell: func(r HostRow) string { return or(r.listed().Version) }},
+		{head: "RUNNER-VERSION", wide: true, agent: true, cell: func(r HostRow) string { return or(r.listedEntry().Version) }},
 		{head: "RUNNER-LABELS", wide: true, agent: true, cell: func(r HostRow) string {
-			return or(strings.Join(slices.Concat(r.listed().Labels, r.listed().Fixed), ","))
+			return or(strings.Join(r.listedEntry().Tags, ","))
 		}},
 		{head: "SERVER", wide: true, cell: func(r HostRow) string { return r.ServerID }},
 		{head: whyColumn, cell: func(r HostRow) string { return r.Why }},
@@ -125,27 +125,36 @@ func (r HostRow) pods() string {
 	}()
 }
 
-// listed is the host's CI agent; zero: none.
-func (r HostRow) listed() plan.AgentStatus {
-	if r.Agent == nil {
-		return plan.AgentStatus{}
+// listedEntry is what the service lists; zero: nothing.
+func (r HostRow) listedEntry() inventory.Entry {
+	if x, is := r.listed(); is {
+		return *x.Entry
 	}
-	return *r.Agent
+	return inventory.Entry{}
+}
+
+// listed is the entry through which a service gives work to the host; nil: none.
+func (r HostRow) listed() (x plan.HostPeer, is bool) {
+	i := slices.IndexFunc(r.Peers, func(p plan.HostPeer) bool { return p.Works && p.Entry != nil })
+	if i < 0 {
+		return x, false
+	}
+	return r.Peers[i], true
 }
 
 // agent says what the CI service shows of the host's agent: its id, and what it does.
 func (r HostRow) agent() string {
-	switch a := r.listed(); {
-	case a.ID == "":
+	switch x, is := r.listed(); {
+	case !is:
 		return "-"
-	case a.Fenced:
-		return a.ID + " fenced"
-	case !a.Online:
-		return a.ID + " offline"
-	case a.Busy:
-		return a.ID + " busy"
+	case x.Fenced:
+		return x.Entry.ID + " fenced"
+	case !x.Entry.Online:
+		return x.Entry.ID + " offline"
+	case x.Entry.Busy:
+		return x.Entry.ID + " busy"
 	default:
-		return a.ID + " online"
+		return x.Entry.ID + " online"
 	}
 }
 
@@ -194,7 +203,7 @@ func (t *Text) Hosts(p *plan.Plan, o HostsOptions) {
 // hostTable is the head and the cells, with reasons that fit.
 func (t *Text) hostTable(p *plan.Plan, rows []HostRow, names plan.Names, o HostsOptions) [][]string {
 	pods := slices.ContainsFunc(rows, func(r HostRow) bool { return r.PodsRunning != nil })
-	agents := slices.ContainsFunc(rows, func(r HostRow) bool { return r.Agent != nil })
+	agents := slices.ContainsFunc(rows, func(r HostRow) bool { _, is := r.listed(); return is })
 	var columns []hostColumn
 	for _, c := range tableOfHosts(names) {
 		if c.head == "HOST" && o.Wide {

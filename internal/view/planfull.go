@@ -190,7 +190,7 @@ func idleText(a plan.Action) string {
 		return "by force, while there is " + plan.TaskTexts(a.Busy)
 	case a.Forced:
 		return "by force: work on the host is not checked"
-	case a.Kind == plan.RetireAgent:
+	case a.Kind == plan.RetirePeer:
 		return "waits until no job runs on the host" + given(len(a.Busy) > 0, "; running now: %s", plan.TaskTexts(a.Busy))
 	case a.Drains:
 		work := slices.DeleteFunc(slices.Clone(a.Busy), func(t plan.Task) bool { return t.VM != "" }) // these end with their Pods
@@ -215,8 +215,10 @@ func label(a plan.Action) string {
 		return string(a.Step)
 	case a.Kind.OfObject():
 		return a.Object.String()
+	case a.Kind == plan.ForgetPeer:
+		return a.About + " that is gone"
 	}
-	return cmp.Or(labels[a.Kind], string(a.Kind))
+	return cmp.Or(a.About, labels[a.Kind], string(a.Kind))
 }
 
 // labels name what actions are about, where that is not their kind.
@@ -224,8 +226,6 @@ var labels = map[plan.Kind]string{
 	plan.CreateMarker: "marker", plan.PinHost: "host key", plan.RenameServer: "server name", plan.RevokeHost: "identity in the cluster",
 	plan.RenewToken: "token", plan.RetireTokens: "older tokens", plan.ReplaceNode: "Node", plan.DrainNode: "drain", plan.ReinstallServer: "erase the server", plan.ReleaseServer: "back to the pool", plan.DeleteNode: "Node", plan.AwaitNode: "Node",
 	plan.SetProviderID: "provider id of its Node", plan.UncordonNode: "cordon of its Node", plan.RebootServer: "reboot", plan.TaintNode: "taint of its Node", plan.ReleasePods: "Pods",
-	plan.RetireAgent: "CI agent", plan.ForgetAgent: "CI agent that is gone",
-	plan.RetireDevice: "device in the tailnet", plan.ForgetDevice: "device that is gone",
 	plan.RegisterKey: "fleet's SSH key in the provider's project", plan.AuthorizeKey: "new SSH key", plan.RetireKey: "previous SSH key",
 }
 

@@ -48,7 +48,7 @@ func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 		snap.Pins = append(snap.Pins, plan.Pin{ServerID: m.server.ID, Name: m.server.Name, Key: seen.Key, Since: m.server.Created})
 		snap.Hosts[m.server.ID] = seen
 		if f.settled {
-			github.Agents = append(github.Agents, stepstest.Service(m.server.Name).Agents...)
+			github.Agents.Agents = append(github.Agents.Agents, stepstest.Service(m.server.Name).Agents.Agents...)
 		}
 		if !f.joined {
 			continue
@@ -58,7 +58,7 @@ func recorded(n int, f fate) (*fleet.Config, plan.StepsFor, plan.Snapshot) {
 			pods = append(pods, inventory.Pod{Namespace: "ci", Name: "job-" + m.server.ID[:5], Node: m.server.Name, Phase: "Running"})
 		}
 	}
-	snap.Services = map[string]plan.ServiceSeen{stepstest.RunnerScope: github}
+	snap.Peers = plan.PeersSeen{inventory.CIService: {stepstest.RunnerScope: github}}
 	snap.Nodes = inventory.Present(nodes)
 	snap.Cluster = inventory.Present(inventory.Cluster{Pods: inventory.Present(pods), Identities: inventory.Present(identities),
 		Join: inventory.Present(stepstest.Join()), Objects: inventory.Present([]inventory.Object(nil)), Machines: inventory.Absent[[]inventory.Machine]()})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/steps/kit"
 )
@@ -82,11 +83,11 @@ func Listeners(text string) []socket {
 // Judged returns s without an address that the control server does not list for a device of the host, or whose node key has
 // expired: the host gets another one when it joins again, and programs that listen on the former one are unreachable.
 func (s Seen) Judged(v plan.View) Seen {
-	t := v.Tailnet
-	if s.Address == "" || t == nil || t.Trouble != nil || t.Unlisted {
+	t := v.Peer(inventory.TailnetService)
+	if s.Address == "" || !t.Read() {
 		return s
 	}
-	for _, d := range t.Devices {
+	for _, d := range t.Net().Devices {
 		if d.Has(s.Address) && (d.KeyExpires.IsZero() || v.Taken.IsZero() || d.KeyExpires.After(v.Taken)) {
 			return s
 		}

@@ -92,26 +92,26 @@ func TestABlindBoundaryIsUnread(t *testing.T) {
 func TestJudged(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	device := func(address string, expires time.Time) *plan.TailnetSeen {
-		return &plan.TailnetSeen{Tailnet: inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Addresses: []string{address}, KeyExpires: expires}}}}
+	device := func(address string, expires time.Time) *plan.PeerSeen {
+		return &plan.PeerSeen{Listing: inventory.Listing{Tailnet: &inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Addresses: []string{address}, KeyExpires: expires}}}}}
 	}
 	unlisted, troubled := device("100.64.0.9", time.Time{}), device("100.64.0.9", time.Time{})
 	unlisted.Unlisted, troubled.Trouble = true, &plan.Trouble{Text: "the control server does not answer"}
 	for name, tc := range map[string]struct {
-		tailnet *plan.TailnetSeen
+		tailnet *plan.PeerSeen
 		want    string
 	}{
 		"not probed":          {nil, "100.64.0.7"},
 		"listed":              {device("100.64.0.7", time.Time{}), "100.64.0.7"},
 		"expires later":       {device("100.64.0.7", now.Add(time.Hour)), "100.64.0.7"},
 		"expired":             {device("100.64.0.7", now.Add(-time.Hour)), ""},
-		"deleted":             {&plan.TailnetSeen{}, ""},
+		"deleted":             {&plan.PeerSeen{}, ""},
 		"of another address":  {device("100.64.0.9", time.Time{}), ""},
 		"cannot be listed":    {unlisted, "100.64.0.7"},
 		"could not be listed": {troubled, "100.64.0.7"},
 	} {
 		s, _ := seen(t, answer("", "100.64.0.7"))
-		if got := s.Judged(plan.View{Tailnet: tc.tailnet, Taken: now}).Address; got != tc.want {
+		if got := s.Judged(plan.View{Peers: []plan.HostPeer{{Peer: inventory.TailnetService, Seen: tc.tailnet}}, Taken: now}).Address; got != tc.want {
 			t.Errorf("%s: the address is %q, want %q", name, got, tc.want)
 		}
 	}

@@ -135,10 +135,10 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 	}
 	if w.register != (plan.Reason{}) {
 		for _, e := range d.obsolete() {
-			add(w.register, plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: g.desired.Scope(), Agent: e},
+			add(w.register, plan.Change{Peer: g.at(inventory.DeleteEntry, g.desired.Scope(), e),
 				Fields: []plan.Field{{Name: "entry at GitHub", Before: kit.Choose(strings.EqualFold(e.Name, g.host.Name), "", e.Name+", ") + "id " + e.ID, After: "deleted"}}})
 		}
-		c := plan.Change{Input: plan.Registration, Fields: []plan.Field{{Name: "entry at GitHub", Before: "none", After: "new"}},
+		c := plan.Change{Input: plan.Admission, Fields: []plan.Field{{Name: "entry at GitHub", Before: "none", After: "new"}},
 			Command: scripts.Command("github_runner-register", plan.Login, d.root, g.desired.Scope(), g.host.Name, strings.Join(g.desired.OwnLabels(), ","),
 				value(g.desired.RunnerGroup), *g.desired.WorkFolder, kit.Choose(*g.desired.DefaultLabels, "", "bare"))}
 		if !forgets {
@@ -159,7 +159,7 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		add(w.start, c)
 	}
 	if w.restore != (plan.Reason{}) && d.entry != nil {
-		add(w.restore, plan.Change{Agent: &plan.AgentChange{Verb: plan.Restore, Scope: g.desired.Scope(), Agent: *d.entry}, Fields: fields(nameLabels, nameGroup, nameFence)})
+		add(w.restore, plan.Change{Peer: g.at(inventory.RestoreAgent, g.desired.Scope(), *d.entry), Fields: fields(nameLabels, nameGroup, nameFence)})
 	}
 	return out
 }

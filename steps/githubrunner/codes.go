@@ -6,6 +6,7 @@ import "github.com/macfleet/macfleet/plan"
 var (
 	codePodOnBuilder = plan.NewCode("pod-on-builder", plan.Critical, "a Pod runs on the Node of a builder",
 		"give the workload a nodeSelector for another fleet, then delete the Pod")
+	codeLeftOver   = plan.NewCode("runner-left-over", plan.Notice, "a CI service lists an offline agent whose host is gone")
 	codeNotWanted  = plan.NewCode("runner-not-wanted", plan.Notice, "the configuration no longer has a runner for the host")
 	codeEntryStays = plan.NewCode("runner-entry-stays", plan.Notice, "macfleet has no credentials to delete the runner's entry at GitHub",
 		"delete it on GitHub's page of the runners, or wait: GitHub deletes a runner that was offline for 14 days")

@@ -35,7 +35,7 @@ type diff struct {
 }
 
 func newDiff(g githubRunner, v plan.View, seen state) *diff {
-	d := &diff{step: g, view: v, seen: seen, service: v.Service.AgentService, label: g.label()}
+	d := &diff{step: g, view: v, seen: seen, service: v.Peer(inventory.CIService).Service(), label: g.label()}
 	d.at = seen.chosen(d.label, g.desired.Scope())
 	d.root = cmp.Or(d.at.root, "/Users/"+g.host.User+"/actions-runner")
 	_, d.plist = g.job(d.root)
@@ -206,7 +206,7 @@ func (d *diff) registration() (string, plan.Reason) {
 		return because("as "+own.AgentName, codeRenamed, "the runner is registered as %s", shown)
 	case !own.at(scope):
 		return because("under the host's name at "+own.scope(), codeElsewhere, "the runner is registered at %s", own.scope())
-	case d.entry == nil && d.view.Service != nil && len(named) > 0:
+	case d.entry == nil && len(named) > 0:
 		return because("replaced", codeStale, "GitHub has no runner with the id %s; its entry %s has the id %s", own.id(), named[0].Name, named[0].ID)
 	case d.entry == nil, d.said == saidDeleted && !d.runs():
 		return because("deleted at GitHub", codeDeregistered, "GitHub no longer has the runner %s", shown)
@@ -255,7 +255,7 @@ func (d *diff) group() kit.Setting {
 	wanted, known := d.wantedGroup()
 	seen := want
 	switch {
-	case d.entry == nil && d.view.Service != nil:
+	case d.entry == nil && d.view.Peer(inventory.CIService) != nil:
 		seen = "no entry"
 	case d.view.Fenced, !known, d.entry == nil, d.entry.Group == wanted.ID:
 	default:

@@ -5,11 +5,11 @@ package githubrunner
 import (
 	"cmp"
 	"embed"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/plan/lists"
 	"github.com/macfleet/macfleet/steps/kit"
@@ -39,6 +39,19 @@ func (githubRunner) ID() plan.StepID { return "github_runner" }
 func (g githubRunner) registers() bool { return g.desired != nil && g.desired.Registers() }
 
 // Agent returns the runner that the host should be.
+// Service is GitHub.
+func (githubRunner) Service() plan.Service {
+	return plan.Service{ID: inventory.CIService, Entry: "CI agent", Noun: "agent", Field: "entry", Idle: "offline", LeftOver: codeLeftOver, Works: true}
+}
+
+// Realm returns where the host's runner registers.
+func (g githubRunner) Realm() (string, bool) {
+	if !g.registers() {
+		return "", false
+	}
+	return g.desired.Scope(), true
+}
+
 func (g githubRunner) Agent() (plan.AgentSpec, bool) {
 	if !g.registers() {
 		return plan.AgentSpec{}, false
@@ -80,19 +93,8 @@ func (g githubRunner) Probes() []plan.Probe {
 	return kit.ProbeOrTraces(g.registers(), p)
 }
 
-// Reads reports the kind of input that the script of a registration reads.
-func (githubRunner) Reads(k plan.InputKind) bool { return k == plan.Registration }
-
-// Render returns the token on a line.
-func (githubRunner) Render(_ kit.InputFor, token string) (string, error) {
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("the registration token has spaces or characters that cannot be printed")
-	}
-	return token + "\n", nil
-}
-
-// Entry returns where the host's runner is registered, and the id of its entry there.
-func (g githubRunner) Entry(facts plan.Facts) (lists.Said, bool) {
+// Said returns where the host's runner is registered, and the id of its entry there.
+func (g githubRunner) Said(facts plan.Facts) (lists.Said, bool) {
 	s := read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, g.stateID()))
 	label, scope := g.label(), ""
 	if g.registers() {
@@ -130,6 +132,7 @@ func (g githubRunner) Diff(v plan.View) plan.Finding {
 
 func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Finding {
 	pods, trouble, unread := g.pods(v)
+	service := v.Peer(inventory.CIService)
 	switch {
 	case !g.registers():
 		left := g.leave(v, seen, r)
@@ -139,10 +142,10 @@ func (g githubRunner) compare(v plan.View, seen state, r *kit.Reader) plan.Findi
 		return plan.Finding{Facts: kit.Facts(pods), Refused: trouble, Unread: unread}
 	case len(r.Unread)+len(unread) > 0:
 		return plan.Finding{Unread: append(r.Unread, unread...)}
-	case v.Service == nil:
+	case service == nil:
 		return unlisted("it was not read")
-	case v.Service.Trouble != nil:
-		return unlisted(plan.ServiceUnread + " (" + v.Service.Trouble.Code.String() + ")")
+	case service.Trouble != nil:
+		return unlisted(plan.ServiceUnread + " (" + service.Trouble.Code.String() + ")")
 	}
 	d := newDiff(g, v, seen)
 	f := d.finding()
@@ -188,16 +191,17 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 		stop.Disruption = plan.Drain
 	}
 	f := plan.Finding{Facts: kit.Facts(all), Busy: kit.Tasks(seen.work), Changes: []plan.Change{stop}}
-	if v.Service != nil {
-		f.Refused = v.Service.Trouble // GitHub may know of a job, and would keep the entry
+	service := v.Peer(inventory.CIService)
+	if service != nil {
+		f.Refused = service.Trouble // GitHub may know of a job, and would keep the entry
 	}
-	if v.Service != nil && v.Service.Trouble == nil {
+	if service.Read() {
 		scope := cmp.Or(seen.receipt.scope, at.settings.scope())
-		for _, entry := range entriesOf(v, v.Service.AgentService, g.host.Name, scope, at.settings) {
-			f.Changes = append(f.Changes, change(plan.Change{Agent: &plan.AgentChange{Verb: plan.Deregister, Scope: scope, Agent: entry},
+		for _, entry := range entriesOf(v, service.Service(), g.host.Name, scope, at.settings) {
+			f.Changes = append(f.Changes, change(plan.Change{Peer: g.at(inventory.DeleteEntry, scope, entry),
 				Fields: []plan.Field{{Name: "entry at GitHub", Before: "id " + entry.ID, After: "deleted"}}}))
 		}
-	} else if v.Service == nil && at.settings.AgentID != 0 {
+	} else if service == nil && at.settings.AgentID != 0 {
 		f.Warnings = append(f.Warnings, *codeEntryStays.Trouble("macfleet cannot delete the entry " + at.settings.AgentName + " (id " + at.settings.id() + ") at " +
 			at.settings.GitHubURL + ": no fleet has credentials for it"))
 	}
@@ -205,6 +209,11 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 		Command: scripts.Command("github_runner-forget", plan.Root, kit.Choose(at.root != "", at.root, "/Users/"+g.host.User+"/actions-runner"),
 			kit.Choose(seen.receipt.made, "whole", ""))}))
 	return f
+}
+
+// at is a change of an entry at GitHub.
+func (g githubRunner) at(verb inventory.Verb, scope string, entry inventory.Agent) *plan.PeerChange {
+	return &plan.PeerChange{Peer: inventory.CIService, Realm: scope, Verb: verb, Entry: entry.Entry()}
 }
 
 // noPods compares the Pods on the Node of a builder.

@@ -32,7 +32,7 @@ type scene struct {
 func newScene() *scene {
 	s := &scene{runner: stepstest.SettledRunner(stepstest.Name, stepstest.RunnerPlist(stepstest.Name)), spec: *stepstest.GithubRunner()}
 	s.view = stepstest.View(stepstest.Host(fleet.Spec{}), nil)
-	s.view.Service, s.view.Servers = stepstest.Service(stepstest.Name), map[string]bool{stepstest.Name: true, "acme-prod-macos-m2-fffff": true}
+	s.view.Peers, s.view.Servers = []plan.HostPeer{{Peer: inventory.CIService, Works: true, Seen: stepstest.Service(stepstest.Name)}}, map[string]bool{stepstest.Name: true, "acme-prod-macos-m2-fffff": true}
 	s.view.Taken = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	return s
 }
@@ -45,7 +45,7 @@ func (s *scene) find(t *testing.T) plan.Finding {
 }
 
 // agent is the entry at GitHub.
-func (s *scene) agent() *inventory.Agent { return &s.view.Service.Agents[0] }
+func (s *scene) agent() *inventory.Agent { return &s.view.Peers[0].Seen.Agents.Agents[0] }
 
 // stopped lets the listener end with the code 0 after it has said something.
 func (s *scene) stopped(line string) {
@@ -59,7 +59,7 @@ func (s *scene) settings(old, fresh string) {
 }
 
 // new is a Mac without a runner, which GitHub does not list either.
-func (s *scene) new() { s.runner, s.view.Service.Agents = stepstest.FactoryRunner(), nil }
+func (s *scene) new() { s.runner, s.view.Peers[0].Seen.Agents.Agents = stepstest.FactoryRunner(), nil }
 
 // named is a runner with another name, here and at GitHub.
 func (s *scene) named(name string) {
@@ -69,7 +69,7 @@ func (s *scene) named(name string) {
 
 // groups are those of the organization: the default one, and one with a name.
 func (s *scene) groups(name string, public bool) {
-	s.view.Service.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: public}, {ID: "4", Name: name}})
+	s.view.Peers[0].Seen.Agents.Groups = inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", Default: true, Public: public}, {ID: "4", Name: name}})
 }
 
 // label gives the runner's job another label.
@@ -80,15 +80,15 @@ func (s *scene) label(text string) {
 // old makes the runner an old version, and GitHub's answer about it.
 func (s *scene) old(version string, until time.Time) {
 	s.runner.Version = version
-	s.view.Service.Sunsets = map[string]inventory.Sunset{version: {Running: until}}
+	s.view.Peers[0].Seen.Agents.Sunsets = map[string]inventory.Sunset{version: {Running: until}}
 }
 
 // brief shows changes as code, script or verb, and class, those of one code together; then what refuses them, and warnings.
 func brief(f plan.Finding) string {
 	lines := stepstest.Lines(f, func(c plan.Change) string {
 		what := strings.TrimPrefix(c.Command.Name, "github_runner-")
-		if c.Agent != nil {
-			what = string(c.Agent.Verb) + " " + c.Agent.Agent.ID
+		if c.Peer != nil {
+			what = string(c.Peer.Verb) + " " + c.Peer.Entry.ID
 		}
 		if what == "job" {
 			what += " " + c.Command.Args[4]
@@ -110,7 +110,7 @@ func brief(f plan.Finding) string {
 
 // again is what a new registration takes, where the stop is of a class.
 func again(code, stop string) string {
-	return code + ": " + stop + ", deregister 21, register, job load"
+	return code + ": " + stop + ", delete 21, register, job load"
 }
 
 const (
@@ -118,7 +118,7 @@ const (
 	clock    = "The local machine's clock may be out of sync with the server time by more than five minutes."
 	weak     = "\nwarns fence-weak"
 	setUp    = "runner-missing: install\nrunner-not-registered: register, job load"
-	replaced = "runner-missing: install\nrunner-not-registered: deregister 21, register, job load" // an entry
+	replaced = "runner-missing: install\nrunner-not-registered: delete 21, register, job load" // an entry
 )
 
 // TestFindings: what was seen of a builder in the three places, and what follows.
@@ -126,7 +126,7 @@ func TestFindings(t *testing.T) {
 	t.Parallel()
 	const other = "acme-prod-macos-m2-fffff"
 	at := func(days int) time.Time { return time.Date(2026, 11, 20+days, 12, 0, 0, 0, time.UTC) }
-	gone := func(s *scene) { s.view.Service.Agents = nil }
+	gone := func(s *scene) { s.view.Peers[0].Seen.Agents.Agents = nil }
 	for name, tc := range map[string]struct {
 		seen func(*scene)
 		want string
@@ -134,7 +134,7 @@ func TestFindings(t *testing.T) {
 		"in sync":           {func(*scene) {}, ""},
 		"updated by itself": {func(s *scene) { s.runner.Version = "2.338.0" }, ""},
 		"newer than offered": {func(s *scene) {
-			s.runner.Version, s.view.Service.Newest = "2.999.0", inventory.Absent[inventory.AgentRelease]()
+			s.runner.Version, s.view.Peers[0].Seen.Agents.Newest = "2.999.0", inventory.Absent[inventory.AgentRelease]()
 		}, ""},
 		"refreshed by GitHub": {func(s *scene) { s.runner.Files[".runner_migrated"], s.runner.Files[".credentials_migrated"] = 300, 260 }, ""},
 		"labels in another case": {func(s *scene) {
@@ -238,19 +238,21 @@ func TestFindings(t *testing.T) {
 		"busy-stuck":          {func(s *scene) { s.agent().Busy = true }, "warns busy-stuck"},
 		"group":               {func(s *scene) { s.spec.RunnerGroup = new("bakers"); s.groups("Bakers", false) }, "labels-edited: restore 21"},
 		"no such group":       {func(s *scene) { s.spec.RunnerGroup = new("bakers") }, "refused runner-group-missing"},
-		"groups unread":       {func(s *scene) { s.view.Service.Groups = inventory.Unread[[]inventory.AgentGroup]("502") }, ""},
+		"groups unread":       {func(s *scene) { s.view.Peers[0].Seen.Agents.Groups = inventory.Unread[[]inventory.AgentGroup]("502") }, ""},
 		"public":              {func(s *scene) { s.groups("bakers", true) }, "refused runner-public"},
-		"a public repository": {func(s *scene) { s.view.Service.Public = inventory.Present(true) }, "refused runner-public"},
+		"a public repository": {func(s *scene) { s.view.Peers[0].Seen.Agents.Public = inventory.Present(true) }, "refused runner-public"},
 		"public, allowed":     {func(s *scene) { s.spec.AllowPublicRepositories = new(true); s.groups("bakers", true) }, ""},
 		"no fence group":      {func(s *scene) { s.spec.FenceGroup = new("parked") }, "warns runner-group-missing"},
-		"read-only":           {func(s *scene) { s.view.Service.ReadOnly, s.agent().Labels = true, []string{"edited-by-hand"} }, "labels-edited: restore 21\nrefused runner-read-only"},
-		"read-only, in sync":  {func(s *scene) { s.view.Service.ReadOnly = true }, ""},
-		"unfinished":          {func(s *scene) { s.view.Pending = true }, "unfinished: job keep"},
-		"no session":          {func(s *scene) { s.runner.NoSession, s.runner.Job, s.agent().Online = true, "", false }, "runner-not-loaded: job load"},
-		"disk full":           {func(s *scene) { s.new(); s.runner.FreeBlocks = 1000 }, setUp + "\nrefused disk-full"},
-		"no digest":           {func(s *scene) { s.new(); s.spec.Version = new("2.330.0") }, setUp + "\nrefused runner-archive-unknown"},
-		"GitHub unread":       {func(s *scene) { s.view.Service = &plan.ServiceSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread the CI service could not be read (disk-full)"},
-		"GitHub not listed":   {func(s *scene) { s.view.Service = nil }, "unread it was not read"},
+		"read-only": {func(s *scene) {
+			s.view.Peers[0].Seen.Agents.ReadOnly, s.agent().Labels = true, []string{"edited-by-hand"}
+		}, "labels-edited: restore 21\nrefused runner-read-only"},
+		"read-only, in sync": {func(s *scene) { s.view.Peers[0].Seen.Agents.ReadOnly = true }, ""},
+		"unfinished":         {func(s *scene) { s.view.Pending = true }, "unfinished: job keep"},
+		"no session":         {func(s *scene) { s.runner.NoSession, s.runner.Job, s.agent().Online = true, "", false }, "runner-not-loaded: job load"},
+		"disk full":          {func(s *scene) { s.new(); s.runner.FreeBlocks = 1000 }, setUp + "\nrefused disk-full"},
+		"no digest":          {func(s *scene) { s.new(); s.spec.Version = new("2.330.0") }, setUp + "\nrefused runner-archive-unknown"},
+		"GitHub unread":      {func(s *scene) { s.view.Peers[0].Seen = &plan.PeerSeen{Trouble: plan.CodeDiskFull.Trouble("no answer")} }, "unread the CI service could not be read (disk-full)"},
+		"GitHub not listed":  {func(s *scene) { s.view.Peers[0].Seen = nil }, "unread it was not read"},
 	} {
 		s := newScene()
 		tc.seen(s)
@@ -297,7 +299,7 @@ func TestRegistrationArguments(t *testing.T) {
 	s.spec.Labels, s.spec.DefaultLabels, s.spec.RunnerGroup = []string{"Tart", "bare-metal"}, new(false), new("bakers")
 	c := s.registration(t)
 	stepstest.Expect(t, "arguments", []string{root, stepstest.RunnerScope, stepstest.Name, "bare-metal,tart", "bakers", "_work", "bare"}, c.Command.Args)
-	if c.Input != plan.Registration || c.Command.As != plan.Login {
+	if c.Input != plan.Admission || c.Command.As != plan.Login {
 		t.Errorf("input %q as %s", c.Input, c.Command.As)
 	}
 }
@@ -359,12 +361,12 @@ func TestLeave(t *testing.T) {
 		}
 		return keeper.Leave(s.view)
 	}
-	const whole = "runner-not-wanted: remove (drain), deregister 21, forget"
+	const whole = "runner-not-wanted: remove (drain), delete 21, forget"
 	stepstest.Expect(t, "with the block", whole, brief(leave()))
 	s.view.Host.Spec.GithubRunner = nil
 	s.view.Facts = plan.Facts{"github_runner.traces/m1": inventory.Present(s.runner.Answer())}
 	stepstest.Expect(t, "without the block", whole, brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
-	s.view.Service = nil
+	s.view.Peers[0].Seen = nil
 	stepstest.Expect(t, "without credentials", "runner-not-wanted: remove (drain), forget\nwarns runner-entry-stays", brief(stepstest.StepOf(t, step, s.view.Host).Diff(s.view)))
 	s.runner.Receipt = ""
 	stepstest.Expect(t, "a runner that someone else set up", "", brief(leave()))

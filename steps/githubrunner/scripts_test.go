@@ -185,14 +185,3 @@ func TestNoSession(t *testing.T) {
 		}
 	})
 }
-
-// TestRender: what the script reads, and that an error holds no part of the token.
-func TestRender(t *testing.T) {
-	t.Parallel()
-	reader, ok := stepstest.Step(t, step, fleet.Spec{GithubRunner: stepstest.GithubRunner()}).(interface {
-		Reads(plan.InputKind) bool
-	})
-	if !ok || !reader.Reads(plan.Registration) || reader.Reads(plan.Kubeconfig) {
-		t.Error("it reads other inputs than a registration")
-	}
-}

@@ -103,7 +103,7 @@ func TestFindings(t *testing.T) {
 			"metrics-on-public: install (9100 on every address)\nmetrics-on-public: run load (9100 on every address)"},
 		"an address whose key has expired": {func(s *scene) {
 			s.view.Taken = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-			s.view.Tailnet = &plan.TailnetSeen{Tailnet: inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Addresses: []string{address}, KeyExpires: s.view.Taken.Add(-time.Hour)}}}}
+			s.view.Peers = []plan.HostPeer{{Peer: inventory.TailnetService, Seen: &plan.PeerSeen{Listing: inventory.Listing{Tailnet: &inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Addresses: []string{address}, KeyExpires: s.view.Taken.Add(-time.Hour)}}}}}}}
 		}, "exporter-down: run ask"},
 		"an earlier run":     {func(s *scene) { s.view.Pending = true }, plan.CodeUnfinished.String() + ": run ask"},
 		"other collectors":   {func(s *scene) { s.spec.NodeExporter.Collectors = []string{"cpu"} }, "exporter-edited: run ask"},

@@ -44,7 +44,7 @@ func View(h fleet.Host, facts plan.Facts) plan.View {
 		Node: inventory.Present(inventory.Node{Name: h.Name, UID: "node-uid", ProviderID: Server().ProviderID(), Ready: inventory.Ready,
 			Labels: map[string]string{"topology.kubernetes.io/region": "fr-par", "topology.kubernetes.io/zone": Server().Zone}}),
 		Identity: inventory.Present(inventory.Identity{Host: h.Name, ServiceAccount: AccountUID, Secret: "secret-uid", Issued: true, Bound: true}),
-		Join:     inventory.Present(Join()), Pods: inventory.Present([]inventory.Pod{}), Service: Listed(h.Name, facts), Tailnet: TailnetOf(h.Name, facts)}
+		Join:     inventory.Present(Join()), Pods: inventory.Present([]inventory.Pod{}), Peers: Peers(h.Name, facts)}
 }
 
 // Claims are the middle part of a token of a ServiceAccount's Secret.

@@ -88,7 +88,7 @@ func Sound(t testing.TB, id plan.StepID, v plan.View, f plan.Finding) {
 			t.Errorf("%s: unread and yet %+v", id, f)
 		}
 		for _, u := range f.Unread {
-			if _, keeper := s.(plan.AgentKeeper); !asks(s, u.Probe) && !(keeper && u.Probe == "GitHub's list") && u.Probe != plan.TailnetList || u.Why == "" {
+			if _, peer := s.(plan.Peer); !asks(s, u.Probe) && !(peer && (u.Probe == "GitHub's list" || u.Probe == "the tailnet's list")) || u.Why == "" {
 				t.Errorf("%s: unread %+v", id, u)
 			}
 		}
@@ -98,7 +98,7 @@ func Sound(t testing.TB, id plan.StepID, v plan.View, f plan.Finding) {
 		t.Errorf("%s: %d changes from\n%sto\n%s", id, len(f.Changes), f.Facts, wanted)
 	}
 	for _, c := range f.Changes {
-		if len(c.Fields) == 0 || c.Reason.Code.String() == "" || c.Reason.Text == "" || (c.Command.Script == "" || c.Command.Name == "") != (c.Agent != nil || c.Device != nil) {
+		if len(c.Fields) == 0 || c.Reason.Code.String() == "" || c.Reason.Text == "" || (c.Command.Script == "" || c.Command.Name == "") != (c.Peer != nil) {
 			t.Errorf("%s: change %+v", id, c)
 		}
 		for _, field := range c.Fields {

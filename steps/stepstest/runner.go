@@ -123,23 +123,28 @@ func (r Runner) Answer() plan.Answer {
 }
 
 // Service is what GitHub lists of the sample runner of that name, and of its organization.
-func Service(name string) *plan.ServiceSeen {
-	return &plan.ServiceSeen{AgentService: inventory.AgentService{
+func Service(name string) *plan.PeerSeen {
+	return &plan.PeerSeen{Listing: inventory.Listing{Agents: &inventory.AgentService{
 		Agents: []inventory.Agent{{ID: RunnerID, Name: name, Fixed: []string{"arm64", "macos", "self-hosted"}, Online: true, Group: "1", Version: "2.337.0"}},
 		Groups: inventory.Present([]inventory.AgentGroup{{ID: "1", Name: "Default", All: true, Default: true}}),
 		Newest: inventory.Present(inventory.AgentRelease{Version: "2.337.0", URL: "https://github.com/actions/runner/releases/download/v2.337.0/actions-runner-osx-arm64-2.337.0.tar.gz",
-			SHA256: strings.Repeat("5e", 32)})}}
+			SHA256: strings.Repeat("5e", 32)})}}}
 }
 
 // Unlisted is what GitHub lists of the sample organization without a runner.
-func Unlisted() *plan.ServiceSeen {
+func Unlisted() *plan.PeerSeen {
 	s := Service("")
-	s.Agents = nil
+	s.Agents.Agents = nil
 	return s
 }
 
+// Peers are what the sample services list of a host that answered these facts.
+func Peers(name string, facts plan.Facts) []plan.HostPeer {
+	return []plan.HostPeer{{Peer: inventory.CIService, Works: true, Realm: RunnerScope, Seen: Listed(name, facts)}, {Peer: inventory.TailnetService, Seen: TailnetOf(name, facts)}}
+}
+
 // Listed is what GitHub lists where a host answered these facts: its entry if the host is registered.
-func Listed(name string, facts plan.Facts) *plan.ServiceSeen {
+func Listed(name string, facts plan.Facts) *plan.PeerSeen {
 	a, _ := facts.Get("github_runner.state/m1").Get()
 	if strings.Contains(a.Stdout, `"agentId"`) {
 		return Service(name)

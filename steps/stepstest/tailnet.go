@@ -44,10 +44,10 @@ func Device(name string) inventory.Device {
 }
 
 // TailnetOf is what the control server lists of a host that has joined, by its facts.
-func TailnetOf(name string, facts plan.Facts) *plan.TailnetSeen {
-	out := &plan.TailnetSeen{Tailnet: inventory.Tailnet{Keys: inventory.Present[[]inventory.DeviceKey](nil), Approval: inventory.Present(false), MagicDNS: inventory.Present(true), Suffix: "tail1234.ts.net"}}
+func TailnetOf(name string, facts plan.Facts) *plan.PeerSeen {
+	out := &plan.PeerSeen{Listing: inventory.Listing{Tailnet: &inventory.Tailnet{Keys: inventory.Present[[]inventory.DeviceKey](nil), Approval: inventory.Present(false), MagicDNS: inventory.Present(true), Suffix: "tail1234.ts.net"}}}
 	if a, ok := facts.Get("tailscale.state").Get(); ok && strings.Contains(a.Stdout, DeviceID) {
-		out.Devices = []inventory.Device{Device(name)}
+		out.Tailnet.Devices = []inventory.Device{Device(name)}
 	}
 	return out
 }
@@ -155,7 +155,7 @@ func argument(script string, i int) string {
 	facts := plan.Facts{"tailscale.state": inventory.Present(FactoryTailscale()), "node_exporter.state": inventory.Present(FactoryExporter()),
 		"boundary.listeners": inventory.Present(Listeners(false))}
 	for _, s := range steps.For(h) {
-		for _, c := range s.Diff(plan.View{Host: h, Facts: facts, Root: true, Tailnet: TailnetOf(h.Name, facts)}).Changes {
+		for _, c := range s.Diff(plan.View{Host: h, Facts: facts, Root: true, Peers: []plan.HostPeer{{Peer: inventory.TailnetService, Seen: TailnetOf(h.Name, facts)}}}).Changes {
 			if c.Command.Name == script {
 				return c.Command.Args[i]
 			}

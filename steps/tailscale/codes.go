@@ -38,6 +38,9 @@ var (
 		`connect over another path: via = ["public"] in the ssh block, then: macfleet apply`)
 	codeDeviceStays = plan.NewCode("device-stays", plan.Warning, "macfleet cannot delete a host's device, because the configuration has no credentials for its tailnet",
 		"delete the device in the admin console; next time set enabled = false and apply before the block is removed")
+	codeLeftOver = plan.NewCode("device-left-over", plan.Notice, "the tailnet lists a disconnected device whose host is gone")
+	codeCap      = plan.NewCode("device-cap-reached", plan.NotDrift, "the tailnet has no room for another device",
+		"delete unused devices; or change the tailnet's plan and raise device_budget; or disable the step in a fleet; or use your own control server (control_url)")
 	codeMagicDNS = plan.NewCode("magicdns-off", plan.Notice, "MagicDNS is off in the tailnet, so devices are found only by address",
 		"turn MagicDNS on in the admin console (DNS)")
 )

@@ -16,6 +16,7 @@ import (
 type diff struct {
 	step tailscale
 	view plan.View
+	list *plan.PeerSeen // what the control server lists; nil: only the wanted side of settings is needed
 	seen seen
 	goal kit.Goal
 }
@@ -119,14 +120,14 @@ func (d *diff) loaded(job launchd.Job) string {
 func (d *diff) alive() bool { return d.seen.answers && d.seen.service.PID != 0 }
 
 // lists reports whether the control server's list counts.
-func (d *diff) lists() bool { return d.view.Tailnet != nil && !d.view.Tailnet.Unlisted }
+func (d *diff) lists() bool { return d.list.Read() }
 
 // device returns the device that the daemon says it is, as the control server lists it.
 func (d *diff) device() (inventory.Device, bool) {
 	if !d.lists() {
 		return inventory.Device{}, false
 	}
-	return d.view.Tailnet.Device(d.seen.status.Self.ID)
+	return d.list.Net().Device(d.seen.status.Self.ID)
 }
 
 // listed returns what the list says of the host's device, or what is right if there is no list, or no device yet.
@@ -210,12 +211,12 @@ func (d *diff) left() []inventory.DeviceKey {
 	if !d.lists() {
 		return nil
 	}
-	return keysOf(d.view.Tailnet)
+	return keysOf(d.list)
 }
 
 // keysOf are macfleet's unused keys for the host; none if they cannot be listed.
-func keysOf(t *plan.TailnetSeen) []inventory.DeviceKey {
-	all, _ := t.Keys.Get()
+func keysOf(list *plan.PeerSeen) []inventory.DeviceKey {
+	all, _ := list.Net().Keys.Get()
 	return all
 }
 
@@ -224,7 +225,7 @@ func (d *diff) others() (stale, live []inventory.Device) {
 	if !d.lists() {
 		return nil, nil
 	}
-	for _, one := range d.view.Tailnet.Devices {
+	for _, one := range d.list.Net().Devices {
 		switch own := one.ID == d.seen.status.Self.ID; {
 		case own && (d.joined() || d.member() == "down"):
 		case own, d.step.stale(one):
@@ -240,7 +241,7 @@ func (d *diff) others() (stale, live []inventory.Device) {
 func (d *diff) finding() plan.Finding {
 	all := d.settings()
 	f := plan.Finding{Facts: kit.Facts(all)}
-	if on, known := d.view.Tailnet.MagicDNS.Get(); known && !on {
+	if on, known := d.list.Net().MagicDNS.Get(); known && !on {
 		f.Warnings = append(f.Warnings, *codeMagicDNS.Trouble("MagicDNS is off in the tailnet"))
 	}
 	if kit.Differing(all) == 0 {
@@ -269,10 +270,15 @@ func (d *diff) finding() plan.Finding {
 	return f
 }
 
+// at is a change of a device at the control server.
+func at(verb inventory.Verb, device inventory.Device) *plan.PeerChange {
+	return &plan.PeerChange{Peer: inventory.TailnetService, Verb: verb, Entry: device.Entry()}
+}
+
 // revoke ends a key that an earlier run left.
 func revoke(k inventory.DeviceKey) plan.Change {
 	return plan.Change{Reason: plan.Reason{Code: codeKeyLeft, Text: "the auth key " + k.ID + " of an earlier run can still be used"},
-		Device: &plan.DeviceChange{Verb: plan.RevokeKey, Key: k.ID}, Fields: []plan.Field{{Name: "auth key", Before: k.ID + ", unused", After: "revoked"}}}
+		Peer: &plan.PeerChange{Peer: inventory.TailnetService, Verb: inventory.RevokeKey, Key: k.ID}, Fields: []plan.Field{{Name: "auth key", Before: k.ID + ", unused", After: "revoked"}}}
 }
 
 // leftover is the reason of a change that only tidies up.
@@ -352,8 +358,10 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 	stale, live := d.others()
 	member := all[membership].Seen
 	one, is := d.device()
-	onlyDevice := func(verb plan.DeviceVerb, code plan.Code, text string, s kit.Setting) {
-		add(plan.Change{Reason: plan.Reason{Code: code, Text: text}, Device: &plan.DeviceChange{Verb: verb, Device: one, Tags: d.step.tailnet().OwnTags(), Name: d.step.host.Name}}, s)
+	onlyDevice := func(verb inventory.Verb, code plan.Code, text string, s kit.Setting, to ...string) {
+		change := at(verb, one)
+		change.To = to
+		add(plan.Change{Reason: plan.Reason{Code: code, Text: text}, Peer: change}, s)
 	}
 	// A daemon without a node key has the preferences of a new profile: they say nothing about where it belongs.
 	elsewhere := all[control].Differs() && d.alive() && d.seen.status.HaveNodeKey
@@ -367,7 +375,7 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 			"approve the machine in the admin console of the control server, then: macfleet apply")
 	case !restarts && !d.alive():
 		return nil
-	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder && !(d.lists() && len(d.view.Tailnet.Devices) == 0):
+	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder && !(d.lists() && len(d.list.Net().Devices) == 0):
 		return nil // it joined before: whether it still has is seen when it runs
 	case member == "down":
 		add(plan.Change{Reason: plan.Reason{Code: codeDown, Text: "someone ran tailscale down"}, Command: scripts.Command("tailscale-up", plan.Root)}, all[membership])
@@ -384,14 +392,14 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 			add(plan.Change{Reason: reason, Command: scripts.Command("tailscale-stop", plan.Root, ""), Fields: []plan.Field{{Name: "tailscaled", Before: "running", After: "stopped"}}})
 		}
 		for _, old := range stale {
-			add(plan.Change{Reason: reason, Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: old},
+			add(plan.Change{Reason: reason, Peer: at(inventory.DeleteEntry, old),
 				Fields: []plan.Field{{Name: "stale device in the tailnet", Before: old.Name + ", id " + old.ID, After: "deleted"}}})
 		}
 		fields := kit.Fields(all[membership])
 		if len(fields) == 0 {
 			fields = kit.Fields(all[control])
 		}
-		add(plan.Change{Reason: reason, Input: plan.TailnetKey, Fields: fields,
+		add(plan.Change{Reason: reason, Input: plan.Admission, Fields: fields,
 			Command: scripts.Command("tailscale-join", plan.Root, d.step.host.Name, d.step.tailnet().ControlURL, fresh)})
 		return nil
 	}
@@ -403,7 +411,7 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 	}
 	if all[approval].Differs() {
 		if !one.Approved {
-			onlyDevice(plan.ApproveDevice, codeUnapproved, "the device "+one.Name+" waits for an administrator's approval", all[approval])
+			onlyDevice(inventory.ApproveDevice, codeUnapproved, "the device "+one.Name+" waits for an administrator's approval", all[approval])
 		}
 		if d.alive() && d.seen.status.BackendState == NeedsMachineAuth {
 			add(plan.Change{Reason: plan.Reason{Code: codeUnapproved, Text: "tailscaled does not know of the approval yet"}, Command: scripts.Command("tailscale-wait", plan.Root),
@@ -411,20 +419,20 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 		}
 	}
 	if all[deviceTags].Differs() {
-		onlyDevice(plan.RetagDevice, codeTags, "the device has the tags "+all[deviceTags].Seen, all[deviceTags])
+		onlyDevice(inventory.RetagDevice, codeTags, "the device has the tags "+all[deviceTags].Seen, all[deviceTags], d.step.tailnet().OwnTags()...)
 	}
 	if all[expiry].Differs() {
-		onlyDevice(plan.KeepDevice, codeExpires, "the node key expires on "+all[expiry].Seen, all[expiry])
+		onlyDevice(inventory.KeepDevice, codeExpires, "the node key expires on "+all[expiry].Seen, all[expiry])
 	}
 	if all[deviceName].Differs() {
 		if len(live) > 0 {
 			return d.taken(live)
 		}
 		for _, old := range stale {
-			add(plan.Change{Reason: plan.Reason{Code: codeNameTaken, Text: "the stale device " + old.ID + " has the host's name"}, Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: old},
+			add(plan.Change{Reason: plan.Reason{Code: codeNameTaken, Text: "the stale device " + old.ID + " has the host's name"}, Peer: at(inventory.DeleteEntry, old),
 				Fields: []plan.Field{{Name: "stale device in the tailnet", Before: old.Name + ", id " + old.ID, After: "deleted"}}})
 		}
-		onlyDevice(plan.RenameDevice, kit.Choose(len(stale) > 0, codeNameTaken, codeRenamed), "the device is called "+all[deviceName].Seen, all[deviceName])
+		onlyDevice(inventory.RenameDevice, kit.Choose(len(stale) > 0, codeNameTaken, codeRenamed), "the device is called "+all[deviceName].Seen, all[deviceName], d.step.host.Name)
 	}
 	return nil
 }

@@ -314,7 +314,7 @@ func TestAFailedJoin(t *testing.T) {
 		m.Set("up", "backend error: invalid key\nkey "+key+" not found\n")
 		s := newScene(t)
 		s.loggedOut()
-		s.view.Tailnet.Devices = nil
+		s.view.Peers[0].Seen.Tailnet.Devices = nil
 		c := s.find(t).Changes
 		join := c[len(c)-1].Command
 		if a := m.Run(join, key+"\n"); a.Exit == 0 || !strings.Contains(a.Stderr, "invalid key") || strings.Contains(a.Stderr+a.Stdout+m.Calls(), key) {

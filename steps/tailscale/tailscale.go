@@ -4,7 +4,7 @@ package tailscale
 
 import (
 	"embed"
-	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -39,15 +39,43 @@ type tailscale struct {
 	host    fleet.Host
 }
 
-var _ plan.DeviceKeeper = tailscale{}
+var _ plan.Peer = tailscale{}
 
 // New returns the step for a host.
 func New(h fleet.Host) plan.Step { return tailscale{h.Spec.Tailscale, h} }
 
 func (tailscale) ID() plan.StepID { return "tailscale" }
 
-// Joins reports whether the host should be a device.
-func (t tailscale) Joins() bool { return t.desired != nil }
+// Service is the tailnet's control server.
+func (tailscale) Service() plan.Service {
+	return plan.Service{ID: inventory.TailnetService, Entry: "device in the tailnet", Noun: "device", Field: "device in the tailnet", Place: "the tailnet", Shown: "tailnet", Idle: "disconnected",
+		LeftOver: codeLeftOver, Required: true, Made: gives, Quota: quota}
+}
+
+// gives reports whether an entry has a tag that hosts get.
+func gives(cfg *fleet.Config, e inventory.Entry) bool {
+	return cfg.Tailnet != nil && cfg.Tailnet.Gives(e.Tags)
+}
+
+// quota counts all devices with tags, and those to come for which the configuration reserves room.
+func quota(cfg *fleet.Config, all []inventory.Entry) *plan.Quota {
+	if cfg.Tailnet == nil {
+		return &plan.Quota{}
+	}
+	t, tagged := *cfg.Tailnet, 0
+	for _, e := range all {
+		if len(e.Tags) > 0 {
+			tagged++
+		}
+	}
+	return &plan.Quota{Taken: tagged + t.ReservedDevices, Limit: t.DeviceBudget, Full: func(taken int) *plan.Trouble {
+		return codeCap.Trouble(fmt.Sprintf("the tailnet has %d devices with tags, %d of them reserved or planned by this run, and device_budget is %d",
+			taken, taken-tagged, t.DeviceBudget))
+	}}
+}
+
+// Realm reports whether the host should be a device. A configuration has one tailnet.
+func (t tailscale) Realm() (string, bool) { return "", t.desired != nil }
 
 // Restart returns the change that restarts the daemon.
 func (t tailscale) Restart(v plan.View) plan.Change {
@@ -77,21 +105,10 @@ func (t tailscale) Probes() []plan.Probe {
 	return kit.ProbeOrTraces(t.desired != nil, scripts.Probe(t.ID(), "state", plan.Root))
 }
 
-// Device returns the device that the host's daemon says it is.
-func (t tailscale) Device(facts plan.Facts) (lists.Said, bool) {
+// Said returns the device that the host's daemon says it is.
+func (t tailscale) Said(facts plan.Facts) (lists.Said, bool) {
 	s := read(&kit.Reader{Facts: facts}, kit.AnsweredProbe(facts, probe))
 	return lists.Said{ID: s.status.Self.ID, Realm: s.status.MagicDNSSuffix}, s.status.Self.ID != ""
-}
-
-// Reads reports the kind of input that the script of a join reads.
-func (tailscale) Reads(k plan.InputKind) bool { return k == plan.TailnetKey }
-
-// Render returns the key on a line.
-func (tailscale) Render(_ kit.InputFor, key string) (string, error) {
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("the key for the tailnet has spaces or characters that cannot be printed")
-	}
-	return key + "\n", nil
 }
 
 // job renders the daemon's job.
@@ -112,26 +129,29 @@ func (t tailscale) Wanted() string {
 	return kit.Wanted(d.settings())
 }
 
+// List names the control server's list where a probe is named.
+const List = "the tailnet's list"
+
 // unlisted is the finding without an answer of the control server: nothing about the device is a difference then.
 func unlisted(why string) plan.Finding {
-	return plan.Finding{Unread: []plan.Unread{{Probe: plan.TailnetList, Why: why}}}
+	return plan.Finding{Unread: []plan.Unread{{Probe: List, Why: why}}}
 }
 
 func (t tailscale) Diff(v plan.View) plan.Finding {
 	r := &kit.Reader{Facts: v.Facts}
-	seen := read(r, kit.AnsweredProbe(v.Facts, probe))
+	seen, list := read(r, kit.AnsweredProbe(v.Facts, probe)), v.Peer(inventory.TailnetService)
 	switch {
 	case t.desired == nil:
 		return t.leave(v, seen, r)
 	case len(r.Unread) > 0:
 		return plan.Finding{Unread: r.Unread}
-	case v.Tailnet == nil:
+	case list == nil:
 		return unlisted("it was not read")
-	case v.Tailnet.Trouble != nil:
-		return unlisted("it was not used (" + v.Tailnet.Trouble.Code.String() + ")")
+	case list.Trouble != nil:
+		return unlisted("it was not used (" + list.Trouble.Code.String() + ")")
 	}
 	goal, back := seen.daemon.Goal(t.desired.Artifact, seen.kept, v.Rollback)
-	d := &diff{step: t, view: v, seen: seen, goal: goal}
+	d := &diff{step: t, view: v, list: list, seen: seen, goal: goal}
 	f := d.finding()
 	f.Warnings = append(seen.daemon.RolledBack(goal, v.Rollback), f.Warnings...)
 	if back != nil {
@@ -155,7 +175,7 @@ func (t tailscale) leave(v plan.View, seen seen, r *kit.Reader) plan.Finding {
 	if !seen.daemon.Exists() && !v.Pending {
 		return plan.Finding{}
 	}
-	own := seen.status.Self
+	own, list := seen.status.Self, v.Peer(inventory.TailnetService)
 	all := []kit.Setting{
 		kit.Compare("Tailscale", kit.Choose(seen.daemon.Exists(), seen.daemon.Current.String(), "partly removed"), ""),
 		kit.Compare("device", kit.Choose(own.ID != "", own.name()+" ("+own.ID+")", "none"), "none"),
@@ -166,24 +186,24 @@ func (t tailscale) leave(v plan.View, seen seen, r *kit.Reader) plan.Finding {
 		return c
 	}
 	f := plan.Finding{Facts: kit.Facts(all), Changes: []plan.Change{change(plan.Change{Fields: kit.Fields(all...), Command: scripts.Command("tailscale-stop", plan.Root,
-		kit.Choose(v.Tailnet == nil || v.Tailnet.Unlisted, "logout", ""))})}}
+		kit.Choose(list == nil || list.Unlisted, "logout", ""))})}}
 	switch {
 	case overTailnet(v.Path):
 		f.Refused = codePathInUse.Trouble("the connection to the host goes over the tailnet, which the host would leave")
-	case v.Tailnet != nil && v.Tailnet.Trouble != nil:
-		f.Refused = v.Tailnet.Trouble // the device would stay
-	case v.Tailnet != nil && !v.Tailnet.Unlisted:
-		for _, d := range v.Tailnet.Devices {
+	case list != nil && list.Trouble != nil:
+		f.Refused = list.Trouble // the device would stay
+	case list.Read():
+		for _, d := range list.Net().Devices {
 			if !seen.answers && d.Connected && strings.EqualFold(d.Name, t.host.Name) { // an interrupted run stopped the daemon a moment ago
 				f.Refused = codeNameTaken.Trouble("the device "+d.Name+" (id "+d.ID+") is still connected, and no tailscaled of the host says that it is its own",
 					"if it is the host's, the tailnet sees within minutes that it is gone: macfleet apply; otherwise rename it in the admin console")
 			}
 			if d.ID == own.ID || t.stale(d) && d.Claims(t.host.Name) {
-				f.Changes = append(f.Changes, change(plan.Change{Device: &plan.DeviceChange{Verb: plan.DeleteDevice, Device: d},
+				f.Changes = append(f.Changes, change(plan.Change{Peer: at(inventory.DeleteEntry, d),
 					Fields: []plan.Field{{Name: "device in the tailnet", Before: d.Name + ", id " + d.ID, After: "deleted"}}}))
 			}
 		}
-		for _, k := range keysOf(v.Tailnet) {
+		for _, k := range keysOf(list) {
 			f.Changes = append(f.Changes, change(revoke(k)))
 		}
 	case own.ID != "":

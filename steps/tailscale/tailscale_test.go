@@ -38,7 +38,7 @@ func newScene(t *testing.T) *scene {
 	if err := errors.Join(json.Unmarshal([]byte(s.Status), &s.status), json.Unmarshal([]byte(s.Prefs), &s.prefs)); err != nil {
 		t.Fatal(err)
 	}
-	s.view.Tailnet = stepstest.TailnetOf(stepstest.Name, plan.Facts{"tailscale.state": inventory.Present(s.Answer())})
+	s.view.Peers = []plan.HostPeer{{Peer: inventory.TailnetService, Seen: stepstest.TailnetOf(stepstest.Name, plan.Facts{"tailscale.state": inventory.Present(s.Answer())})}}
 	return s
 }
 
@@ -46,12 +46,12 @@ func newScene(t *testing.T) *scene {
 func (s *scene) older() { s.Digest = strings.Repeat("01", 32) }
 
 // own is the host's device in the control server's list.
-func (s *scene) own() *inventory.Device { return &s.view.Tailnet.Devices[0] }
+func (s *scene) own() *inventory.Device { return &s.view.Peers[0].Seen.Tailnet.Devices[0] }
 
 // lists adds a device with the host's name.
 func (s *scene) lists(d inventory.Device) {
 	d.ID, d.Name, d.Approved = "nOther", stepstest.Name, true
-	s.view.Tailnet.Devices = append(s.view.Tailnet.Devices, d)
+	s.view.Peers[0].Seen.Tailnet.Devices = append(s.view.Peers[0].Seen.Tailnet.Devices, d)
 }
 
 // loggedOut is a daemon without a node key.
@@ -82,8 +82,8 @@ func brief(f plan.Finding) string {
 	return strings.Join(stepstest.Lines(f, func(c plan.Change) string {
 		what := strings.TrimPrefix(c.Command.Name, "tailscale-")
 		switch {
-		case c.Device != nil:
-			what = string(c.Device.Verb) + " " + c.Device.Device.ID + c.Device.Key
+		case c.Peer != nil:
+			what = string(c.Peer.Verb) + " " + c.Peer.Entry.ID + c.Peer.Key
 		case what == "run":
 			what += " " + strings.TrimSpace(c.Command.Args[1]+" "+c.Command.Args[2])
 		case what == "install":
@@ -106,7 +106,9 @@ func TestFindings(t *testing.T) {
 	}{
 		"in sync":                 {func(*scene) {}, ""},
 		"touched, the same bytes": {func(s *scene) { s.Daemon, s.SHA = "9 9 9", strings.Repeat("d1", 32) }, ""},
-		"nothing": {func(s *scene) { s.TailscaleMac, s.view.Tailnet.Devices = stepstest.TailscaleMac{FreeKB: s.FreeKB}, nil },
+		"nothing": {func(s *scene) {
+			s.TailscaleMac, s.view.Peers[0].Seen.Tailnet.Devices = stepstest.TailscaleMac{FreeKB: s.FreeKB}, nil
+		},
 			"tailscale-missing: install\ntailscale-missing: run load\ntailscale-not-joined: join"},
 		"the client is missing": {func(s *scene) { s.Client = "" }, "tailscale-missing: install client"},
 		"the client is edited":  {func(s *scene) { s.Client = "9 9 9" }, "tailscale-edited: install client"},
@@ -121,7 +123,7 @@ func TestFindings(t *testing.T) {
 		"files from before a roll":          {func(s *scene) { s.Former = true }, "unfinished: tidy"},
 		"an earlier run":                    {func(s *scene) { s.view.Pending = true }, "unfinished: tidy"},
 		"not loaded":                        {func(s *scene) { s.Process, s.view.Verified = "", true }, "tailscaled-stopped: run load"},
-		"stopped, and its device is gone":   {func(s *scene) { s.Process, s.view.Verified, s.view.Tailnet.Devices = "", true, nil }, "tailscaled-stopped: run load\ndevice-deleted: join fresh"},
+		"stopped, and its device is gone":   {func(s *scene) { s.Process, s.view.Verified, s.view.Peers[0].Seen.Tailnet.Devices = "", true, nil }, "tailscaled-stopped: run load\ndevice-deleted: join fresh"},
 		"no process":                        {func(s *scene) { s.Process, s.view.Verified = stepstest.DaemonWaits, true }, "tailscaled-stopped: run ask"},
 		"no state folder":                   {func(s *scene) { s.Process, s.Folder, s.own().Connected = stepstest.DaemonWaits, false, false }, "missing-state-folder: run ask\ntailscale-not-joined: delete nSample1CNTRL\ntailscale-not-joined: join fresh"},
 		"just started":                      {func(s *scene) { s.status.BackendState = tailscale.NoState }, "refused control-unreachable"},
@@ -137,8 +139,12 @@ func TestFindings(t *testing.T) {
 		"not approved":                              {func(s *scene) { s.status.BackendState, s.own().Approved = tailscale.NeedsMachineAuth, false }, "machine-not-approved: approve nSample1CNTRL\nmachine-not-approved: wait"},
 		"not approved, and the daemon runs":         {func(s *scene) { s.own().Approved = false }, "machine-not-approved: approve nSample1CNTRL"},
 		"approved, and the daemon does not know it": {func(s *scene) { s.status.BackendState = tailscale.NeedsMachineAuth }, "machine-not-approved: wait"},
-		"not approved by an unlisted server":        {func(s *scene) { s.status.BackendState, s.view.Tailnet.Unlisted = tailscale.NeedsMachineAuth, true }, "refused machine-not-approved"},
-		"a number behind its name, unlisted":        {func(s *scene) { s.status.Self.DNSName, s.view.Tailnet.Unlisted = stepstest.Name+"-1.acme.dev.", true }, ""},
+		"not approved by an unlisted server": {func(s *scene) {
+			s.status.BackendState, s.view.Peers[0].Seen.Unlisted = tailscale.NeedsMachineAuth, true
+		}, "refused machine-not-approved"},
+		"a number behind its name, unlisted": {func(s *scene) {
+			s.status.Self.DNSName, s.view.Peers[0].Seen.Unlisted = stepstest.Name+"-1.acme.dev.", true
+		}, ""},
 		"a stale device": {func(s *scene) { s.own().Name = stepstest.Name + "-1"; s.lists(tagged) },
 			"hostname-taken: delete " + other + "\nhostname-taken: rename nSample1CNTRL"},
 		"a stale device with another tag": {func(s *scene) {
@@ -148,11 +154,11 @@ func TestFindings(t *testing.T) {
 		"a stale device without tags":      {func(s *scene) { s.own().Name = stepstest.Name + "-1"; s.lists(inventory.Device{}) }, "refused hostname-taken"},
 		"a connected device with its name": {func(s *scene) { s.loggedOut(); s.lists(inventory.Device{Connected: true, Tags: tagged.Tags}) }, "refused hostname-taken"},
 		"expired":                          {func(s *scene) { s.status.BackendState, s.status.Self.Expired = tailscale.NeedsLogin, true }, "key-expired: stop\nkey-expired: delete nSample1CNTRL\nkey-expired: join fresh"},
-		"deleted":                          {func(s *scene) { s.view.Tailnet.Devices = nil }, "device-deleted: stop\ndevice-deleted: join fresh"},
+		"deleted":                          {func(s *scene) { s.view.Peers[0].Seen.Tailnet.Devices = nil }, "device-deleted: stop\ndevice-deleted: join fresh"},
 		"another address in the list":      {func(s *scene) { s.own().Addresses = []string{"100.101.0.8"} }, "device-deleted: stop\ndevice-deleted: delete nSample1CNTRL\ndevice-deleted: join fresh"},
 		"a key in its memory": {func(s *scene) {
 			s.loggedOut()
-			s.prefs.LoggedOut, s.prefs.WantRunning, s.view.Tailnet.Devices = false, true, nil
+			s.prefs.LoggedOut, s.prefs.WantRunning, s.view.Peers[0].Seen.Tailnet.Devices = false, true, nil
 		}, "join-retrying: stop\njoin-retrying: join fresh"},
 		"a shared node key":      {func(s *scene) { s.own().Shared = true }, "refused node-key-shared"},
 		"other tags":             {func(s *scene) { s.own().Tags = []string{"tag:edited"} }, "tags-edited: retag nSample1CNTRL"},
@@ -162,12 +168,12 @@ func TestFindings(t *testing.T) {
 		"a file with a key":      {func(s *scene) { s.Keys = "/etc/macfleet/.tailscale-key.x\n" }, "tailnet-key-file: tidy"},
 		"a resolver":             {func(s *scene) { s.Resolvers = "/etc/resolver/search.tailscale\n" }, "resolver-leftover: tidy"},
 		"a key that still works": {func(s *scene) {
-			s.view.Tailnet.Keys = inventory.Present([]inventory.DeviceKey{{ID: "kLeft"}})
+			s.view.Peers[0].Seen.Tailnet.Keys = inventory.Present([]inventory.DeviceKey{{ID: "kLeft"}})
 		}, "tailnet-key-left: revoke-key kLeft"},
 		"a full disk":        {func(s *scene) { s.Daemon, s.FreeKB, s.Kept = "", 1000, "" }, "tailscale-missing: install\ntailscale-missing: run load\nrefused disk-full"},
 		"a full disk, as is": {func(s *scene) { s.FreeKB = 1000 }, ""},
-		"MagicDNS is off":    {func(s *scene) { s.view.Tailnet.MagicDNS = inventory.Present(false) }, "warns magicdns-off"},
-		"no list":            {func(s *scene) { s.view.Tailnet.Trouble = &plan.Trouble{} }, "unread it was not used ()"},
+		"MagicDNS is off":    {func(s *scene) { s.view.Peers[0].Seen.Tailnet.MagicDNS = inventory.Present(false) }, "warns magicdns-off"},
+		"no list":            {func(s *scene) { s.view.Peers[0].Seen.Trouble = &plan.Trouble{} }, "unread it was not used ()"},
 	} {
 		s := newScene(t)
 		tc.seen(s)
@@ -190,7 +196,7 @@ func TestLeaving(t *testing.T) {
 		"interrupted, stopping": {func(s *scene) { s.Process, s.view.Pending = "", true }, "tailscale-not-wanted: stop\ntailscale-not-wanted: remove\nrefused hostname-taken"},
 		"a stale device":        {func(s *scene) { s.lists(inventory.Device{Tags: []string{"tag:macmini"}}) }, strings.Replace(all, "\ntailscale-not-wanted: remove", "\ntailscale-not-wanted: delete nOther\ntailscale-not-wanted: remove", 1)},
 		"another's device":      {func(s *scene) { s.lists(inventory.Device{Tags: []string{"tag:other"}}) }, all},
-		"no credentials":        {func(s *scene) { s.view.Tailnet.Unlisted = true }, "tailscale-not-wanted: stop\ntailscale-not-wanted: remove\nwarns device-stays"},
+		"no credentials":        {func(s *scene) { s.view.Peers[0].Seen.Unlisted = true }, "tailscale-not-wanted: stop\ntailscale-not-wanted: remove\nwarns device-stays"},
 	} {
 		s := newScene(t)
 		s.spec = s.spec.WithoutTailnet()

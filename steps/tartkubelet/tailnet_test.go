@@ -36,7 +36,7 @@ func newTailnetCase() *tailnetCase {
 
 func (c *tailnetCase) find(t *testing.T) plan.Finding {
 	t.Helper()
-	c.view.Tailnet = &plan.TailnetSeen{Tailnet: inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Name: ownName, Addresses: []string{c.address}}}}}
+	c.view.Peers = []plan.HostPeer{{Peer: inventory.TailnetService, Seen: &plan.PeerSeen{Listing: inventory.Listing{Tailnet: &inventory.Tailnet{Devices: []inventory.Device{{ID: "n1", Name: ownName, Addresses: []string{c.address}}}}}}}}
 	var sockets strings.Builder
 	for _, one := range c.sockets {
 		sockets.WriteString("tcp4       0      0  " + one + "        *.*                    LISTEN\n")
