@@ -22,6 +22,7 @@ type KeyRotation struct {
 	Verified int          `json:"verified"` // of these, hosts that the run logged in to with the new key
 	Lacking  []KeyLacking `json:"lacking"`  // the others, by name
 	Listing  int          `json:"listing"`  // hosts whose authorized keys list the previous key
+	Pool     []string     `json:"pool"`     // servers of the pool that accept only the previous key, by name
 	Next     string       `json:"next"`     // what a person does next
 }
 
@@ -60,6 +61,9 @@ func (r *KeyRotation) String() string {
 	if len(names) > 0 {
 		text += "; unknown: " + strings.Join(names, ", ")
 	}
+	if len(r.Pool) > 0 {
+		text += "; in the pool only the previous one: " + sampleOf(r.Pool)
+	}
 	return text
 }
 
@@ -78,17 +82,20 @@ func (c *computation) keyRotation() *KeyRotation {
 	if !ok {
 		return nil
 	}
-	r := &KeyRotation{Key: current.Fingerprint, Previous: previous.Fingerprint, Lacking: []KeyLacking{}}
+	r := &KeyRotation{Key: current.Fingerprint, Previous: previous.Fingerprint, Lacking: []KeyLacking{}, Pool: []string{}}
 	lacks := func(p *placed, why string) {
 		r.Lacking = append(r.Lacking, KeyLacking{cmp.Or(p.name, p.server.Name), why})
 	}
 	for i := range c.servers {
 		p := &c.servers[i]
+		seen, asked := c.snap.Hosts[p.server.ID]
+		if p.role == pool && seen.LoginKey == previous.Fingerprint {
+			r.Pool = append(r.Pool, p.server.Name)
+		}
 		if p.role != member && p.role != orphan {
 			continue
 		}
 		r.Hosts++
-		seen, asked := c.snap.Hosts[p.server.ID]
 		lists, _ := seen.Lists.Get()
 		if slices.Contains(lists, previous.Fingerprint) {
 			r.Listing++
@@ -110,6 +117,7 @@ func (c *computation) keyRotation() *KeyRotation {
 		r.Hosts++
 		lacks(&c.gone[i], "not in the inventory")
 	}
+	slices.Sort(r.Pool)
 	slices.SortFunc(r.Lacking, func(a, b KeyLacking) int { return cmp.Compare(a.Host, b.Host) })
 	r.Next = r.next(c.vendor.Console())
 	return r
@@ -155,7 +163,11 @@ func (r *KeyRotation) next(console string) string {
 	case r.Listing > 0:
 		return "macfleet apply removes the previous key from " + count(r.Listing, "host")
 	}
-	return "delete " + r.Previous + " from the project's SSH keys in " + console + ", then remove previous_private_key from the ssh block"
+	last := "delete " + r.Previous + " from the project's SSH keys in " + console + ", then remove previous_private_key from the ssh block"
+	if len(r.Pool) > 0 { // they are empty; without the previous key macfleet could never claim them
+		return "restart " + count(len(r.Pool), "server") + " of the pool in " + console + ", which installs the new key (" + sampleOf(r.Pool) + "); then " + last
+	}
+	return last
 }
 
 // RetireKeysLater leaves the previous key to the next apply: this one has just added the new key, and was not approved for

@@ -11,7 +11,8 @@ import (
 // Next returns the servers that must still be contacted before Compute can decide: all members, as many
 // candidates as claims need, and, before a claim, strays of the needed type, which may be renamed members. If
 // the pool seems too small, servers with other images are contacted too: they may have been updated to the
-// configured macOS.
+// configured macOS. While the fleet's key is rotated, the whole pool is contacted: a server that accepts only the previous key could never
+// be claimed after it.
 func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	c := takeCensus(cfg, snap)
 	wanted := make(map[string]bool) // server ids of candidates
@@ -36,6 +37,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	for _, p := range snap.Pins {
 		unfinished[p.ServerID] = p.Unfinished && sel.IsAll()
 	}
+	_, _, rotates := snap.rotating()
 	var out []inventory.Server
 	for i := range c.servers {
 		p := &c.servers[i]
@@ -44,7 +46,7 @@ func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 		case member:
 			ask = sel.matches(p)
 		case pool:
-			ask = ask || unfinished[p.server.ID] && p.server.Usable() ||
+			ask = ask || (unfinished[p.server.ID] || rotates && sel.IsAll()) && p.server.Usable() ||
 				short[p.server.Type] && mayRun(p.server) && !c.elsewhere[p.server.ID]
 		case orphan:
 			ask = sel.matches(p)
