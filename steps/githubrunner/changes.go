@@ -290,7 +290,7 @@ func (d *diff) inUse() *plan.Trouble {
 
 // warnings are what is worth knowing and no difference.
 func (d *diff) warnings() (out []plan.Trouble) {
-	jobs := slices.ContainsFunc(kit.Tasks(d.seen.work), func(t plan.Task) bool { return strings.Contains(t.Text, "job of a GitHub runner") })
+	jobs := kit.RunsJob(d.seen.work)
 	switch {
 	case d.entry == nil:
 	case jobs && !d.entry.Busy:

@@ -12,12 +12,20 @@ import (
 // Working is a process that runs, builds or transfers a virtual machine, or another build.
 type Working struct{ pid, does, machine string }
 
+// runnerJob is the program that runs a job of GitHub's runner.
+const runnerJob = "Runner.Worker"
+
+// RunsJob reports whether one of them is a job of a CI agent.
+func RunsJob(all []Working) bool {
+	return slices.ContainsFunc(all, func(w Working) bool { return w.does == runnerJob })
+}
+
 // String formats the process for display.
 func (w Working) String() string {
 	switch w.does {
 	case "packer":
 		return "packer " + w.machine + " (pid " + w.pid + ")"
-	case "Runner.Worker":
+	case runnerJob:
 		return "a job of a GitHub runner (pid " + w.pid + ")"
 	case "runner-update":
 		return "an update of a GitHub runner (pid " + w.pid + ")"
