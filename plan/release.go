@@ -197,6 +197,13 @@ func (h *Host) notErased() bool {
 	return h.Stage == Wiping && h.Seen.Trouble == nil && marked && m.ServerID == h.Server.ID
 }
 
+// Unerased reports whether a server whose reinstallation may have been requested still has its disk: it is not being installed, and its host
+// shows the pinned key and the marker of before.
+func Unerased(now inventory.Server, seen HostSeen) bool {
+	m, marked := seen.Marker.Get()
+	return now.Usable() && seen.Trouble == nil && seen.Pinned && marked && m.ServerID == now.ID
+}
+
 // waitsForAnother returns why a host that is replaced stays for now, or nil. A server that this run claims counts: the host
 // leaves after it has joined.
 func (c *computation) waitsForAnother(h *Host) *Trouble {

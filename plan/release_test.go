@@ -390,3 +390,23 @@ func TestAKeptServerIsWhatThePlanSaid(t *testing.T) {
 		w.settle(p)
 	}
 }
+
+// TestUnerased: a server that should be erased may stay only if all shows that it has its disk.
+func TestUnerased(t *testing.T) {
+	t.Parallel()
+	for n := range 24 {
+		usable, answers, pinned, marker := n&1 > 0, n&2 > 0, n&4 > 0, n/8
+		s := inventory.Server{ID: "0a1b2", Status: "ready", Delivered: true}
+		if !usable {
+			s.Status = "reinstalling"
+		}
+		seen := plan.HostSeen{Pinned: pinned, Marker: []inventory.Seen[plan.Marker]{inventory.Absent[plan.Marker](),
+			inventory.Present(plan.Marker{ServerID: s.ID}), inventory.Present(plan.Marker{ServerID: "fffff"})}[marker]}
+		if !answers {
+			seen.Trouble = plan.CodeUnreachable.Trouble("no answer")
+		}
+		if got, want := plan.Unerased(s, seen), usable && answers && pinned && marker == 1; got != want {
+			t.Errorf("usable %t, answers %t, pinned %t, marker %d: %t", usable, answers, pinned, marker, got)
+		}
+	}
+}

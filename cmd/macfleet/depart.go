@@ -15,7 +15,8 @@ the old host, revokes its identity, erases it and returns its server to the
 pool. If the pool has no server that fits, nothing happens to the host. A
 later apply continues an interrupted replacement.
 
---cancel keeps the host, as long as its server is not being erased.
+--cancel keeps the host, as long as its server is not being erased. If its
+reinstallation was requested, the host must show that it has its old disk.
 
 Exit codes: 0 replaced and verified, 1 error or not approved, 3 not replaced
 yet.`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
 
@@ -60,8 +61,8 @@ func (e *Engine) restage(serverID string, from, to plan.Stage) error {
 	return cmp.Or(err, found)
 }
 
-// CancelDeparture makes a server stay that a person asked to replace or release, or that a run started to release without
-// erasing it. name is any that plan.Find takes. If the stage that it returns is plan.Stays, nothing was stored.
+// CancelDeparture makes a server stay that a person asked to replace or release, or that a run started to release. One whose
+// reinstallation was requested, or may have been, stays if its host shows that its disk is the old one. name is any that plan.Find takes. If the stage that it returns is plan.Stays, nothing was stored.
 func (e *Engine) CancelDeparture(ctx context.Context, name string) (plan.Kept, error) {
 	snap, err := e.lists(ctx, never)
 	if err != nil {
@@ -71,12 +72,25 @@ func (e *Engine) CancelDeparture(ctx context.Context, name string) (plan.Kept, e
 	switch {
 	case err != nil:
 		return k, err
-	case k.Stage.Final():
+	case k.Stage.Final() && !e.unerased(ctx, snap, k):
 		return k, fmt.Errorf("%s is erased already or about to be, so its release must be finished; fix: macfleet apply", k.Name)
 	case k.Stage == plan.Stays:
 		return k, nil
 	}
 	return k, e.restage(k.ServerID, k.Stage, plan.Stays)
+}
+
+// unerased reports whether the host of a server that should be erased still has its disk, as the server and the host show now.
+func (e *Engine) unerased(ctx context.Context, snap plan.Snapshot, k plan.Kept) bool {
+	s := slices.IndexFunc(snap.Servers, func(s inventory.Server) bool { return s.ID == k.ServerID })
+	p := slices.IndexFunc(snap.Pins, func(p plan.Pin) bool { return p.ServerID == k.ServerID })
+	if k.Stage != plan.Wiping || s < 0 || p < 0 {
+		return false
+	}
+	server := snap.Servers[s]
+	seen := e.look(ctx, Target{Server: server, Name: k.Name, Trust: plan.Trust{Pin: &snap.Pins[p]}}, nil)
+	now, err := e.Servers.Get(ctx, server.Zone, server.ID)
+	return err == nil && plan.Unerased(now, seen)
 }
 
 // stillUnowned looks again, right before a server is erased that nothing shows to be this configuration's: it must still

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/internal/engine"
@@ -231,21 +232,37 @@ func TestCancelledTooLate(t *testing.T) {
 	})
 }
 
-// TestErasedIsNotCancelled: a release whose server is erased, or about to be, is finished.
+// TestErasedIsNotCancelled: a release whose server is erased is finished, and so is one whose reinstallation was requested, unless the host
+// shows that its disk is the old one.
 func TestErasedIsNotCancelled(t *testing.T) {
 	t.Parallel()
-	for _, stage := range plan.Stages() {
+	for name, tc := range map[string]struct {
+		stage plan.Stage
+		since func(*testing.T, *nodesInMemory, *enginetest.Machine)
+		kept  bool
+	}{
+		"replaced":        {plan.Replaced, nil, true},
+		"leaving":         {plan.Leaving, nil, true},
+		"wiped":           {plan.Wiped, nil, false},
+		"wiping":          {plan.Wiping, nil, true},
+		"being erased":    {plan.Wiping, func(_ *testing.T, _ *nodesInMemory, m *enginetest.Machine) { m.Server.Status = "reinstalling" }, false},
+		"does not answer": {plan.Wiping, func(_ *testing.T, _ *nodesInMemory, m *enginetest.Machine) { m.Away = true }, false},
+		"another disk": {plan.Wiping, func(t *testing.T, w *nodesInMemory, m *enginetest.Machine) {
+			must(t, w.engine.Servers.Reinstall(t.Context(), m.Server.Zone, m.Server.ID, "os-1"))
+			time.Sleep(enginetest.InstallTime + time.Minute) // on the virtual clock
+		}, false},
+	} {
 		twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
-			w.staged(t, names[0], stage)
-			if k, err := w.next("cancel", 2).CancelDeparture(t.Context(), names[0]); k.Stage != stage || (err != nil) != stage.Final() {
-				t.Errorf("stage %q: %+v, %v", stage, k, err)
+			w.staged(t, names[0], tc.stage)
+			if i := slices.IndexFunc(w.Machines, func(m *enginetest.Machine) bool { return m.Server.Name == names[0] }); tc.since != nil {
+				tc.since(t, w, w.Machines[i])
 			}
-			pins, err := w.engine.Pins.All()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if kept := slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.Stage == stage }); kept != stage.Final() {
-				t.Errorf("stage %q: stored %+v", stage, pins)
+			k, err := w.next("cancel", 2).CancelDeparture(t.Context(), names[0])
+			pins, perr := w.engine.Pins.All()
+			must(t, perr)
+			stays := !slices.ContainsFunc(pins, func(p plan.Pin) bool { return p.Stage == tc.stage })
+			if k.Stage != tc.stage || stays != tc.kept || (err == nil) != tc.kept {
+				t.Errorf("%s: %+v, %v; stored %+v", name, k, err, pins)
 			}
 		})
 	}
