@@ -15,51 +15,68 @@ import (
 // be claimed after it.
 func Next(cfg *fleet.Config, snap Snapshot, sel Selection) []inventory.Server {
 	c := takeCensus(cfg, snap)
-	wanted := make(map[string]bool) // server ids of candidates
-	types := make(map[string]bool)  // that a selected claim needs
-	short := make(map[string]bool)  // types of which the pool has too few
-	for _, n := range c.assign(sel) {
-		if n.missing()+len(n.unsure) > 0 && sel.matches(lackingIn(n.fleet, n.group)) {
-			for _, t := range n.group.Types() {
-				types[t], short[t] = true, short[t] || n.missing() > 0
-			}
-		}
-		for i := range n.chosen {
-			if p := &n.chosen[i]; sel.matches(p) {
-				wanted[p.server.ID] = true
-				for _, t := range n.group.Types() {
-					types[t] = true
-				}
-			}
-		}
-	}
-	unfinished := make(map[string]bool) // server ids of interrupted claims: a different machine there must be noticed
-	for _, p := range snap.Pins {
-		unfinished[p.ServerID] = p.Unfinished && sel.IsAll()
-	}
-	_, _, rotates := snap.rotating()
+	w := c.wanting(sel)
 	var out []inventory.Server
 	for i := range c.servers {
 		p := &c.servers[i]
-		ask := wanted[p.server.ID]
-		switch p.role {
-		case member:
-			ask = sel.matches(p)
-		case pool:
-			ask = ask || (unfinished[p.server.ID] || rotates && sel.IsAll()) && p.server.Usable() ||
-				short[p.server.Type] && mayRun(p.server) && !c.elsewhere[p.server.ID]
-		case orphan:
-			ask = sel.matches(p)
-		case stray:
-			// Without a cluster, only this configuration's pin shows where the server belongs.
-			wanted := types[p.server.Type] || p.wasAdopted && (len(types) > 0 || cfg.Kubernetes == nil)
-			ask = wanted && p.server.Usable() && !(p.foreign && c.pooled(p.server)) && !c.elsewhere[p.server.ID] && !ofAnotherEnvironment(cfg, p.server)
-		}
-		if _, asked := snap.Hosts[p.server.ID]; ask && !asked {
+		if _, asked := snap.Hosts[p.server.ID]; !asked && w.asks(p) {
 			out = append(out, p.server)
 		}
 	}
 	return out
+}
+
+// wanting is what a plan must read.
+type wanting struct {
+	*census
+	sel        Selection
+	candidates map[string]bool // server ids
+	types      map[string]bool // that a selected claim needs
+	short      map[string]bool // types of which the pool has too few
+	unfinished map[string]bool // server ids of interrupted claims: a different machine there must be noticed
+	rotates    bool            // the fleet's key, on all hosts
+}
+
+func (c *census) wanting(sel Selection) wanting {
+	w := wanting{c, sel, make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool), false}
+	for _, n := range c.assign(sel) {
+		if n.missing()+len(n.unsure) > 0 && sel.matches(lackingIn(n.fleet, n.group)) {
+			for _, t := range n.group.Types() {
+				w.types[t], w.short[t] = true, w.short[t] || n.missing() > 0
+			}
+		}
+		for i := range n.chosen {
+			if p := &n.chosen[i]; sel.matches(p) {
+				w.candidates[p.server.ID] = true
+				for _, t := range n.group.Types() {
+					w.types[t] = true
+				}
+			}
+		}
+	}
+	if sel.IsAll() {
+		for _, p := range c.snap.Pins {
+			w.unfinished[p.ServerID] = p.Unfinished
+		}
+		_, _, w.rotates = c.snap.rotating()
+	}
+	return w
+}
+
+// asks reports whether a server must be contacted.
+func (w wanting) asks(p *placed) bool {
+	s := p.server
+	switch p.role {
+	case member, orphan:
+		return w.sel.matches(p)
+	case pool:
+		return w.candidates[s.ID] || (w.unfinished[s.ID] || w.rotates) && s.Usable() || w.short[s.Type] && mayRun(s) && !w.elsewhere[s.ID]
+	case stray:
+		// Without a cluster, only this configuration's pin shows where the server belongs.
+		wanted := w.types[s.Type] || p.wasAdopted && (len(w.types) > 0 || w.cfg.Kubernetes == nil)
+		return wanted && s.Usable() && !(p.foreign && w.pooled(s)) && !w.elsewhere[s.ID] && !ofAnotherEnvironment(w.cfg, s)
+	}
+	return w.candidates[s.ID]
 }
 
 // ofAnotherEnvironment reports whether a server has a name of this configuration in another environment: it

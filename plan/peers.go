@@ -290,42 +290,46 @@ func (c *computation) quotas(d *draft) {
 	for _, p := range Peers(c.stepsFor(h.Spec)) {
 		s := p.Service()
 		realm, wanted := p.Realm()
-		list, known := c.peer(p.Service().ID, realm)
+		list, known := c.peer(s.ID, realm)
 		if !wanted || !known || list.Unlisted {
-			continue
-		}
-		if list.Trouble != nil && s.Required && !h.Member {
-			refuse(d.actions, list.Trouble)
-		}
-		if list.Trouble != nil || s.Quota == nil {
 			continue
 		}
 		joins := func(a Action) bool {
 			return a.Step == p.ID() && slices.ContainsFunc(a.Changes, func(c Change) bool { return c.Input == Admission })
 		}
-		if !slices.ContainsFunc(d.actions, func(a Action) bool { return a.Runs() && (a.Kind == ClaimServer || joins(a)) }) {
-			continue
-		}
-		if x := h.Peer(p.Service().ID); x.Seen != nil && len(x.Seen.Entries()) > 0 { // an entry of its name is replaced, not added
-			continue
-		}
-		if list.quota == nil {
-			list.quota = s.Quota(c.cfg, list.entries)
-		}
-		if list.quota.Limit == 0 {
-			continue
-		}
-		if list.quota.Taken < list.quota.Limit {
-			list.quota.Taken++
-			continue
-		}
-		why := list.quota.Full(list.quota.Taken)
-		for i := range d.actions {
-			if !h.Member || joins(d.actions[i]) {
-				refuse(d.actions[i:i+1], why)
+		switch joining := slices.ContainsFunc(d.actions, func(a Action) bool { return a.Runs() && (a.Kind == ClaimServer || joins(a)) }); {
+		case list.Trouble != nil:
+			if s.Required && !h.Member {
+				refuse(d.actions, list.Trouble)
+			}
+		case joining && s.Quota != nil && !h.Peer(s.ID).listed(): // an entry of its name is replaced, not added
+			if why := list.take(c.cfg, s); why != nil {
+				for i := range d.actions {
+					if !h.Member || joins(d.actions[i]) {
+						refuse(d.actions[i:i+1], why)
+					}
+				}
 			}
 		}
 	}
+}
+
+// listed reports whether the service has an entry of the host, or one that claims its name.
+func (p HostPeer) listed() bool { return p.Seen != nil && len(p.Seen.Entries()) > 0 }
+
+// take counts one more entry, or returns why the service does not take it.
+func (x *peerIndex) take(cfg *fleet.Config, s Service) *Trouble {
+	if x.quota == nil {
+		x.quota = s.Quota(cfg, x.entries)
+	}
+	switch q := x.quota; {
+	case q.Limit == 0:
+	case q.Taken < q.Limit:
+		q.Taken++
+	default:
+		return q.Full(q.Taken)
+	}
+	return nil
 }
 
 // leftOver reports whether an entry at a service, with a name of this configuration that no host has, is one that macfleet made: a server

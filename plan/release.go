@@ -312,71 +312,91 @@ func (h *Host) work(c *computation) []Task {
 
 // unreleasable returns why a host must not be wiped, or nil: it may be someone else's, or work may run on it.
 func (c *computation) unreleasable(h *Host) *Trouble {
-	unsafe := func(format string, args ...any) *Trouble { return c.unsafe(h, format, args...) }
-	n, isNode := h.Node.Get()
 	// A name that a person types does not show the owner, and neither does the stage. An earlier run that deleted the Node had
 	// drained the host.
+	n, isNode := h.Node.Get()
 	drained := h.Stage == Leaving && h.Spec.Spec.JoinsCluster() && h.Node.IsAbsent() && !h.Asked
 	proven := isNode && n.ProviderID == h.Server.ProviderID() || drained
-	if t := h.Seen.Trouble; t != nil {
+	if h.Seen.Trouble != nil {
 		h.Unknown = h.Diagnosed(c.vendor)
-		switch {
-		case t.Code != CodeUnreachable && t.Code != CodeHostDown: // it runs, so work may run there
-			return h.Unknown
-		case h.Name != h.Server.Name:
-			return unsafe("its host does not answer, and its server is called %s", h.Server.Name)
-		case !proven || h.Unowned:
-			return unsafe("its host does not answer, and no Node shows that it is this configuration's")
-		case h.trust.Pin == nil:
-			return unsafe("its host does not answer, and its key is not pinned")
-		case h.ForceBusy:
-			return nil
-		case h.Spec.Spec.BuildsImages():
-			return unsafe("its host does not answer, so it is unknown whether a job runs there")
-		case isNode && n.Ready == inventory.Ready:
-			return unsafe("its host does not answer, but its Node is Ready")
-		}
-		if isNode {
-			if busy := h.busy(n); busy != nil {
-				return unsafe("its host does not answer, and %s", busy.Text)
-			}
-		}
-		return nil
+		return c.unsafeSilent(h, proven)
 	}
-	if t := h.WrongKey(); t != nil {
-		h.Unknown = t
-		return t
+	if h.Unknown = h.WrongKey(); h.Unknown != nil {
+		return h.Unknown
 	}
 	if t := cmp.Or(MarkerForbids(c.cfg, h), c.controlled(h), c.cluster.misjoined(h)); t != nil {
 		return t
 	}
 	h.Compared = true
+	if t := c.notOwn(h, proven); t != nil {
+		return t
+	}
+	return c.unsafeWork(h)
+}
+
+// unsafeSilent returns why a host that does not answer must not be wiped, or nil. The flag says that a Node shows whose it is.
+func (c *computation) unsafeSilent(h *Host, proven bool) *Trouble {
+	unsafe := func(format string, args ...any) *Trouble {
+		return c.unsafe(h, "its host does not answer, "+format, args...)
+	}
+	n, isNode := h.Node.Get()
+	switch code := h.Seen.Trouble.Code; {
+	case code != CodeUnreachable && code != CodeHostDown: // it runs, so work may run there
+		return h.Unknown
+	case h.Name != h.Server.Name:
+		return unsafe("and its server is called %s", h.Server.Name)
+	case !proven || h.Unowned:
+		return unsafe("and no Node shows that it is this configuration's")
+	case h.trust.Pin == nil:
+		return unsafe("and its key is not pinned")
+	case h.ForceBusy:
+		return nil
+	case h.Spec.Spec.BuildsImages():
+		return unsafe("so it is unknown whether a job runs there")
+	case !isNode:
+		return nil
+	case n.Ready == inventory.Ready:
+		return unsafe("but its Node is Ready")
+	}
+	if busy := h.busy(n); busy != nil {
+		return unsafe("and %s", busy.Text)
+	}
+	return nil
+}
+
+// notOwn returns why nothing shows that a host that answers may be wiped by this configuration, or nil.
+func (c *computation) notOwn(h *Host, proven bool) *Trouble {
 	_, marked := h.Seen.Marker.Get()
 	if h.Unowned = h.Unowned || h.Asked && !proven && !marked; h.Unowned {
-		if t := c.unowned(h); t != nil {
-			return t
-		}
+		return c.unowned(h)
 	}
+	if !proven && !c.marks(h) {
+		return c.unsafe(h, "neither a marker on its host nor a Node shows that it is this configuration's")
+	}
+	return nil
+}
+
+// unsafeWork returns which work a wipe would end on a host that answers, or why that is unknown; nil: none, or it may be lost.
+func (c *computation) unsafeWork(h *Host) *Trouble {
+	n, isNode := h.Node.Get()
+	joins := h.Spec.Spec.JoinsCluster()
 	switch {
-	case !proven && !h.Unowned && !c.marks(h):
-		return unsafe("neither a marker on its host nor a Node shows that it is this configuration's")
-	case h.Spec.Spec.JoinsCluster() && h.Node.IsUnread():
-		return unsafe("it is unknown whether it is a Node: %s", h.Node.Why())
+	case joins && h.Node.IsUnread():
+		return c.unsafe(h, "it is unknown whether it is a Node: %s", h.Node.Why())
 	case !c.workRead(h):
-		return unsafe("it is unknown what runs on its host")
+		return c.unsafe(h, "it is unknown what runs on its host")
 	case h.ForceBusy:
 		return nil
 	case isNode && h.Pods.IsUnread():
-		return unsafe("it is unknown which Pods run on its Node: %s", h.Pods.Why())
+		return c.unsafe(h, "it is unknown which Pods run on its Node: %s", h.Pods.Why())
+	case h.Drainable():
+		return nil
 	}
-	if !h.Drainable() {
-		n.Name = cmp.Or(n.Name, h.Name) // Pods may outlive their Node
-		if busy := h.busy(n); busy != nil && (isNode || h.Spec.Spec.JoinsCluster() || len(h.evicted()) > 0) {
-			return busy
-		}
-		return h.waits("the release", h.work(c))
+	n.Name = cmp.Or(n.Name, h.Name) // Pods may outlive their Node
+	if busy := h.busy(n); busy != nil && (isNode || joins || len(h.evicted()) > 0) {
+		return busy
 	}
-	return nil
+	return h.waits("the release", h.work(c))
 }
 
 // marks reports whether the host has a marker that is its own and this configuration's.

@@ -353,26 +353,19 @@ func (d *diff) jobReason(all []kit.Setting) plan.Reason {
 	)[0]
 }
 
+// changer adds a change with the settings that it sets.
+type changer func(plan.Change, ...kit.Setting)
+
 // membershipChanges adds what makes the host a device with the right name, tags and settings.
-func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan.Change, ...kit.Setting)) *plan.Trouble {
-	stale, live := d.others()
+func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add changer) *plan.Trouble {
 	member := all[membership].Seen
-	one, is := d.device()
-	onlyDevice := func(verb inventory.Verb, code plan.Code, text string, s kit.Setting, to ...string) {
-		change := at(verb, one)
-		change.To = to
-		add(plan.Change{Reason: plan.Reason{Code: code, Text: text}, Peer: change}, s)
-	}
+	_, is := d.device()
 	// A daemon without a node key has the preferences of a new profile: they say nothing about where it belongs.
 	elsewhere := all[control].Differs() && d.alive() && d.seen.status.HaveNodeKey
+	if t := d.stuck(all, !is && !restarts); t != nil {
+		return t
+	}
 	switch {
-	case member == "another machine uses its node key":
-		return codeShared.Trouble("another machine uses a copy of the node key of " + one.Name + " (" + one.ID + ")")
-	case member == "no answer of the control server":
-		return codeOffline.Trouble("tailscaled does not reach its control server: " + kit.ListOr(d.seen.status.Health, "it does not say why"))
-	case all[approval].Differs() && !is && !restarts:
-		return codeUnapproved.Trouble("the host's device waits for an administrator's approval",
-			"approve the machine in the admin console of the control server, then: macfleet apply")
 	case !restarts && !d.alive():
 		return nil
 	case !d.alive() && d.seen.daemon.Exists() && d.view.Verified && d.seen.folder && !(d.lists() && len(d.list.Net().Devices) == 0):
@@ -380,34 +373,68 @@ func (d *diff) membershipChanges(all []kit.Setting, restarts bool, add func(plan
 	case member == "down":
 		add(plan.Change{Reason: plan.Reason{Code: codeDown, Text: "someone ran tailscale down"}, Command: scripts.Command("tailscale-up", plan.Root)}, all[membership])
 	case member != "joined" || elsewhere:
-		if overTailnet(d.view.Path) {
-			return codePathInUse.Trouble("the connection to the host goes over the tailnet, which the host would leave and join again")
-		}
-		if len(live) > 0 {
-			return d.taken(live)
-		}
-		fresh := kit.Choose(member != "not joined" || len(stale) > 0, "fresh", "")
-		reason := d.joinReason(member, elsewhere)
-		if fresh != "" && d.alive() {
-			add(plan.Change{Reason: reason, Command: scripts.Command("tailscale-stop", plan.Root, ""), Fields: []plan.Field{{Name: "tailscaled", Before: "running", After: "stopped"}}})
-		}
-		for _, old := range stale {
-			add(plan.Change{Reason: reason, Peer: at(inventory.DeleteEntry, old),
-				Fields: []plan.Field{{Name: "stale device in the tailnet", Before: old.Name + ", id " + old.ID, After: "deleted"}}})
-		}
-		fields := kit.Fields(all[membership])
-		if len(fields) == 0 {
-			fields = kit.Fields(all[control])
-		}
-		add(plan.Change{Reason: reason, Input: plan.Admission, Fields: fields,
-			Command: scripts.Command("tailscale-join", plan.Root, d.step.host.Name, d.step.tailnet().ControlURL, fresh)})
-		return nil
+		return d.join(all, elsewhere, add)
 	}
 	if all[preferences].Differs() && d.alive() {
 		add(plan.Change{Reason: plan.Reason{Code: codeSettings, Text: "the settings of tailscaled are " + all[preferences].Seen}, Command: scripts.Command("tailscale-set", plan.Root, d.step.host.Name)}, all[preferences])
 	}
-	if !is {
-		return nil
+	if is {
+		return d.deviceChanges(all, add)
+	}
+	return nil
+}
+
+// stuck returns why only a person can do the rest, or nil. waits says that an approval that is missing cannot be given by this run.
+func (d *diff) stuck(all []kit.Setting, waits bool) *plan.Trouble {
+	one, _ := d.device()
+	switch member := all[membership].Seen; {
+	case member == "another machine uses its node key":
+		return codeShared.Trouble("another machine uses a copy of the node key of " + one.Name + " (" + one.ID + ")")
+	case member == "no answer of the control server":
+		return codeOffline.Trouble("tailscaled does not reach its control server: " + kit.ListOr(d.seen.status.Health, "it does not say why"))
+	case all[approval].Differs() && waits:
+		return codeUnapproved.Trouble("the host's device waits for an administrator's approval",
+			"approve the machine in the admin console of the control server, then: macfleet apply")
+	}
+	return nil
+}
+
+// join adds what lets the host join, without what it is in the tailnet now.
+func (d *diff) join(all []kit.Setting, elsewhere bool, add changer) *plan.Trouble {
+	member := all[membership].Seen
+	stale, live := d.others()
+	switch {
+	case overTailnet(d.view.Path):
+		return codePathInUse.Trouble("the connection to the host goes over the tailnet, which the host would leave and join again")
+	case len(live) > 0:
+		return d.taken(live)
+	}
+	fresh := kit.Choose(member != "not joined" || len(stale) > 0, "fresh", "")
+	reason := d.joinReason(member, elsewhere)
+	if fresh != "" && d.alive() {
+		add(plan.Change{Reason: reason, Command: scripts.Command("tailscale-stop", plan.Root, ""), Fields: []plan.Field{{Name: "tailscaled", Before: "running", After: "stopped"}}})
+	}
+	for _, old := range stale {
+		add(plan.Change{Reason: reason, Peer: at(inventory.DeleteEntry, old),
+			Fields: []plan.Field{{Name: "stale device in the tailnet", Before: old.Name + ", id " + old.ID, After: "deleted"}}})
+	}
+	fields := kit.Fields(all[membership])
+	if len(fields) == 0 {
+		fields = kit.Fields(all[control])
+	}
+	add(plan.Change{Reason: reason, Input: plan.Admission, Fields: fields,
+		Command: scripts.Command("tailscale-join", plan.Root, d.step.host.Name, d.step.tailnet().ControlURL, fresh)})
+	return nil
+}
+
+// deviceChanges adds what gives the device of a host that has joined its approval, tags, expiry and name.
+func (d *diff) deviceChanges(all []kit.Setting, add changer) *plan.Trouble {
+	stale, live := d.others()
+	one, _ := d.device()
+	onlyDevice := func(verb inventory.Verb, code plan.Code, text string, s kit.Setting, to ...string) {
+		change := at(verb, one)
+		change.To = to
+		add(plan.Change{Reason: plan.Reason{Code: code, Text: text}, Peer: change}, s)
 	}
 	if all[approval].Differs() {
 		if !one.Approved {
