@@ -334,7 +334,7 @@ func (c *computation) unreleasable(h *Host) *Trouble {
 	return c.unsafeWork(h)
 }
 
-// unsafeSilent returns why a host that does not answer must not be wiped, or nil. The flag says that a Node shows whose it is.
+// unsafeSilent returns why a host that does not answer must not be wiped, or nil. The flag says that a Node shows its owner.
 func (c *computation) unsafeSilent(h *Host, proven bool) *Trouble {
 	unsafe := func(format string, args ...any) *Trouble {
 		return c.unsafe(h, "its host does not answer, "+format, args...)
