@@ -174,7 +174,7 @@ func (e *examination) peers(h plan.Host, steps []plan.Step) {
 		default:
 			i := x.Entry
 			all := []string{i.Name + " (id " + i.ID + ")", given(len(i.Addresses) > 0, "address "+strings.Join(i.Addresses, ", ")), i.Version,
-				given(i.Online, "online") + given(!i.Online, "offline"), given(i.Busy, "busy"), given(x.Fenced, "fenced"), "tags " + list(i.Tags)}
+				given(i.Online, "online") + given(!i.Online, "offline"), given(i.Busy, "busy") + given(x.Works && i.Online && !i.Busy, "idle"), given(x.Fenced, "fenced"), "tags " + list(i.Tags)}
 			e.ok(s.Noun, "%s", strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", "))
 		}
 	}

@@ -246,7 +246,7 @@ func TestExamineAgent(t *testing.T) {
 		"unread":   {service: plan.PeerSeen{Trouble: trouble}, want: "unknown: no right, fix: grant it"},
 		"unlisted": {service: plan.PeerSeen{Unlisted: true}, want: "ok: not checked: this control server's entries cannot be listed"},
 		"idle": {entry: &inventory.Entry{ID: "21", Name: "mini", Version: "2.337.0", Online: true, Tags: []string{"tart", "macos"}},
-			want: "ok: mini (id 21), 2.337.0, online, tags tart, macos"},
+			want: "ok: mini (id 21), 2.337.0, online, idle, tags tart, macos"},
 		"fenced": {entry: &inventory.Entry{ID: "21", Name: "mini", Busy: true, Addresses: []string{"100.64.0.7"}}, fenced: true,
 			want: "ok: mini (id 21), address 100.64.0.7, offline, busy, fenced, tags none"},
 	} {
@@ -264,7 +264,7 @@ func TestExamineAgent(t *testing.T) {
 		}
 		steps := func(h fleet.Host) []plan.Step { return append(w.steps(h), peerStep{}) }
 		p := plan.Compute(w.cfg, steps, w.snap, sel)
-		p.Hosts[0].Peers = []plan.HostPeer{{Peer: "peer", Realm: "https://ci.acme.dev", Seen: &c.service, Entry: c.entry, Fenced: c.fenced}}
+		p.Hosts[0].Peers = []plan.HostPeer{{Peer: "peer", Works: true, Realm: "https://ci.acme.dev", Seen: &c.service, Entry: c.entry, Fenced: c.fenced}}
 		got := ""
 		for _, check := range doctor.Examine(w.cfg, steps, w.snap, serverID(1), p).Checks {
 			if check.Name == "agent" {
