@@ -341,7 +341,7 @@ func TestAdoptOnly(t *testing.T) {
 	w.member("macos", "m2", 2)
 	w.found(2, "bad", "bad")
 	w.free(9)
-	w.sel = plan.Selection{AdoptOnly: true, Steps: []plan.StepID{"alpha"}}
+	w.sel = plan.Selection{Decisions: plan.Decisions{AdoptOnly: true}, Steps: []plan.StepID{"alpha"}}
 	p := w.plan(t)
 	expect(t, "actions", []string{legacy + " marker adopted P"}, lines(p))
 	expect(t, "asked", [][]string{{legacy}}, w.asked)
@@ -359,7 +359,7 @@ func TestAdoptOnly(t *testing.T) {
 
 	w = newWorld(1, 0, 0)
 	w.member("macos", "m2", 2)
-	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{AdoptOnly: true})
+	err := plan.CheckSelection(w.cfg, w.snap, plan.Selection{Decisions: plan.Decisions{AdoptOnly: true}})
 	if err == nil || !strings.Contains(err.Error(), "macfleet import") {
 		t.Errorf("nothing is adopted: %v", err)
 	}

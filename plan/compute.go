@@ -48,7 +48,7 @@ func (p *Plan) except(these map[string]bool) map[string]draft {
 // compute is Compute on a number of goroutines. It reuses what is known of hosts by their server ids.
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
-		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, AdoptOnly: sel.AdoptOnly, AcceptLists: sel.AcceptLists, ReleaseSurplus: sel.ReleaseSurplus,
+		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, Decisions: sel.Decisions,
 			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
 	c.believe()
 	c.needs = c.assign(sel)

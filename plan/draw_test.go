@@ -293,7 +293,7 @@ func drawFleet(t *rapid.T) *world {
 	}
 	if rapid.IntRange(0, 9).Draw(t, "departs") == 0 {
 		d := &plan.Departure{Name: rapid.SampledFrom(w.snap.Servers).Draw(t, "who").Name, Replace: rapid.Bool().Draw(t, "replace")}
-		if sel, err := plan.CheckLists(w.cfg, w.snap, plan.Selection{Departs: d, AllowOrphans: w.sel.AllowOrphans}); err == nil {
+		if sel, err := plan.CheckLists(w.cfg, w.snap, plan.Selection{Departs: d, Decisions: w.sel.Decisions}); err == nil {
 			w.sel, w.snap.Asked = sel, sel.Departs.Asked()
 		}
 	}

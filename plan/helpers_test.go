@@ -99,7 +99,7 @@ func newWorld(macosM2, macosM4, runnersM2 int) *world {
 		snap:    plan.Snapshot{Nodes: inventory.Present([]inventory.Node{}), Hosts: make(map[string]plan.HostSeen)},
 		hosts:   make(map[string]plan.HostSeen),
 		desired: map[plan.StepID]string{"alpha": good, "beta": good},
-		sel:     plan.Selection{ReleaseSurplus: 100}, // most tests are not about why a group has too many
+		sel:     plan.Selection{Decisions: plan.Decisions{ReleaseSurplus: 100}}, // most tests are not about why a group has too many
 	}
 }
 

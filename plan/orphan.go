@@ -97,7 +97,6 @@ func (c *census) placeless(p *placed) *Trouble {
 
 // unplaced records the hosts without a place.
 func (c *computation) unplaced() {
-	c.plan.AllowOrphans = c.sel.AllowOrphans
 	for i := range c.servers {
 		if p := &c.servers[i]; p.role == orphan && c.sel.matches(p) {
 			c.plan.Orphans = append(c.plan.Orphans, c.orphan(p))

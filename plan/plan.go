@@ -292,25 +292,21 @@ type Lost struct {
 
 // Plan is the whole difference between the configuration and what was seen.
 type Plan struct {
-	Owner     fleet.Owner        `json:"-"`
-	Narrowed  bool               `json:"narrowed"`             // the run is limited to a selection
-	On        []string           `json:"on,omitempty"`         // selectors that it is limited to
-	Exclude   []string           `json:"exclude,omitempty"`    // selectors whose hosts it leaves out
-	LeftOut   int                `json:"left_out,omitempty"`   // hosts that these leave out, including those still to be claimed
-	Steps     []StepID           `json:"steps,omitempty"`      // the only steps that were compared; empty: all
-	AdoptOnly bool               `json:"adopt_only,omitempty"` // only markers and host keys of adopted servers were compared
-	Fleets    []string           `json:"fleets,omitempty"`     // in the order of the configuration
-	Hosts     []Host             `json:"hosts"`                // by fleet and group in that order, members before claims, then by name
-	Actions   []Action           `json:"resource_changes"`     // those without a host first, then by host in that order, a host's in the order they run
+	Owner    fleet.Owner `json:"-"`
+	Narrowed bool        `json:"narrowed"`           // the run is limited to a selection
+	On       []string    `json:"on,omitempty"`       // selectors that it is limited to
+	Exclude  []string    `json:"exclude,omitempty"`  // selectors whose hosts it leaves out
+	LeftOut  int         `json:"left_out,omitempty"` // hosts that these leave out, including those still to be claimed
+	Steps    []StepID    `json:"steps,omitempty"`    // the only steps that were compared; empty: all
+	Decisions
+	Fleets    []string           `json:"fleets,omitempty"` // in the order of the configuration
+	Hosts     []Host             `json:"hosts"`            // by fleet and group in that order, members before claims, then by name
+	Actions   []Action           `json:"resource_changes"` // those without a host first, then by host in that order, a host's in the order they run
 	Shortages []Shortage         `json:"shortages"`
 	Rejected  []Rejected         `json:"rejected_pool_servers"`
 	Strays    []inventory.Server `json:"stray_servers,omitempty"` // in no pool and no fleet: shown, never touched
 	// Orphans are members without a place in the configuration: shown, never changed.
-	Orphans        []Orphan `json:"orphans,omitempty"`
-	AllowOrphans   bool     `json:"orphans_allowed,omitempty"`  // servers may be claimed in spite of orphans
-	ReleaseSurplus int      `json:"surplus_released,omitempty"` // how many surplus hosts a person releases
-	// AcceptLists are names of lists that count although they lack what hosts say of themselves.
-	AcceptLists  []string             `json:"accepted_lists,omitempty"`
+	Orphans      []Orphan             `json:"orphans,omitempty"`
 	Lost         []Lost               `json:"lost,omitempty"`
 	Cluster      bool                 `json:"cluster"`                    // the configuration has a cluster
 	ClusterID    *inventory.ClusterID `json:"cluster_id,omitempty"`       // the cluster that was read; null: none, or unknown

@@ -45,18 +45,8 @@ func texts(all []Selector) []string {
 type Selection struct {
 	On, Exclude []Selector
 	Steps       []StepID
-	Rollback    bool     // roll artifacts back to the previous version
-	NewTokens   bool     // replace the hosts' tokens
-	ForceBusy   []string // names of hosts that are changed without waiting until they are idle
-	// AllowOrphans allows claims although members are orphaned: a person wants other servers instead.
-	AllowOrphans   bool
-	ReleaseSurplus int // how many hosts may leave groups that have too many although replicas was not lowered
-	// AcceptLists are names of lists that a person says are right, although they lack what hosts say of themselves.
-	AcceptLists []string
-	MovedFrom   string // uid of the cluster from which hosts are moved to this one; empty: none
-	// AdoptOnly limits the run to adopted servers, and to their markers and host keys. Steps then has the step that
-	// sets up sudo: writing a marker needs it.
-	AdoptOnly bool
+	Decisions
+	ForceBusy []string // names of hosts that are changed without waiting until they are idle
 	// Departs limits the run to a server that a person asked to leave; nil: it is not limited so.
 	Departs   *Departure
 	Former    bool          // On has hosts of an earlier run: those that no longer exist are ignored
@@ -233,7 +223,7 @@ func CheckSelection(cfg *fleet.Config, snap Snapshot, sel Selection) error {
 // nothing is the error of a selection that no host matches, although each value of its selectors exists.
 func (s Selection) nothing(hosts []*placed) error {
 	switch on := (Selection{On: s.On}); {
-	case s.AdoptOnly && !slices.ContainsFunc(hosts, Selection{AdoptOnly: true}.matches):
+	case s.AdoptOnly && !slices.ContainsFunc(hosts, Selection{Decisions: Decisions{AdoptOnly: true}}.matches):
 		return errors.New("no host is selected: no host block adopts a server; macfleet import writes such blocks")
 	case s.AdoptOnly:
 		return errors.New("no host is selected: --on and --exclude leave no adopted server; macfleet plan --adopt-only shows all")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/macfleet/macfleet/internal/app"
+	"github.com/macfleet/macfleet/plan"
 )
 
 func tree() *cobra.Command {
@@ -125,6 +127,21 @@ func unparsed(words []string) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// TestDecisionFlags: what a plan file and a record keep of a run's decisions are the flags of apply that gave them.
+func TestDecisionFlags(t *testing.T) {
+	t.Parallel()
+	all := plan.Decisions{Rollback: true, NewTokens: true, AdoptOnly: true, AllowOrphans: true, ReleaseSurplus: 2,
+		AcceptLists: []string{"tailnet", "github.com/acme"}, MovedFrom: "uid-1"}
+	for i, of := 0, reflect.ValueOf(all); i < of.NumField(); i++ {
+		equal(t, of.Field(i).IsZero(), false, of.Type().Field(i).Name)
+	}
+	given := all.Flags()
+	equal(t, strings.Join(given, " "), "--rollback --rotate-tokens --adopt-only --allow-orphans --release-surplus 2 "+
+		"--accept-list tailnet --accept-list github.com/acme --moved-from-cluster uid-1")
+	equal(t, unparsed(strings.Fields("apply "+strings.Join(given, " "))), "")
+	equal(t, len(plan.Decisions{}.Flags()), 0)
 }
 
 // The topic names every command with an special exit code.

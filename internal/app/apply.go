@@ -35,17 +35,11 @@ type ApplyOptions struct {
 	FailOnDeferred bool
 }
 
-// Bounds say what one run may do in the place of what the guardrails say, or that it goes back to versions before.
+// Bounds say what one run may do in the place of what the guardrails say, and what a person decided for it.
 type Bounds struct {
 	MaxHosts, MaxDisrupted, MaxWipes int  // 0: as the guardrails say
 	AnyTime                          bool // the windows do not count
-	Rollback                         bool
-	NewTokens                        bool     // hosts get new tokens, and their old ones end
-	MovedFrom                        string   // uid of the cluster from which hosts are moved to this one
-	AdoptOnly                        bool     // only markers and host keys of adopted servers
-	Orphans                          bool     // claim servers although there are orphaned members
-	Surplus                          int      // how many surplus hosts leave
-	Lists                            []string // names of lists that are right although they lack what hosts say of themselves
+	plan.Decisions
 }
 
 // of returns what a run may do; nil: the command has no such bounds.
@@ -93,8 +87,7 @@ func Apply(ctx context.Context, env *Env, o ApplyOptions) error {
 // toApply says what an apply is about, before anything is read.
 func (env *Env) toApply(o ApplyOptions) (need, error) {
 	n := need{Selection: env.Selection, bounds: &o.Bounds, drain: o.DrainTimeout, full: o.Full, failOnDeferred: o.FailOnDeferred, asksRight: true}
-	n.AdoptOnly, n.Rollback, n.NewTokens, n.ForceBusy, n.Orphans, n.Lists, n.Surplus, n.MovedFrom = o.AdoptOnly, o.Rollback, o.NewTokens, o.ForceBusy, o.Orphans, o.Lists, o.Surplus, o.MovedFrom
-	n.Passwords = o.AskPasswords
+	n.Decisions, n.ForceBusy, n.Passwords = o.Decisions, o.ForceBusy, o.AskPasswords
 	kubelet, _ := plan.NodeStep(steps.For(fleet.Host{Spec: fleet.Spec{TartKubelet: &fleet.TartKubelet{}}}))
 	var err error
 	if err = refuse(o.NewTokens && len(n.Steps) > 0 && !slices.Contains(n.Steps, string(kubelet.ID())),

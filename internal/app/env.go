@@ -199,21 +199,15 @@ func machine() string {
 type Selection struct {
 	On, Exclude []string // selectors
 	Steps       []string
-	AdoptOnly   bool          // only markers and host keys of adopted servers
-	NewTokens   bool          // hosts get new tokens
-	Rollback    bool          // of artifacts, to the version before
-	MovedFrom   string        // uid of the cluster from which hosts are moved to this one; empty: none is
-	Orphans     bool          // claim servers although there are orphaned members
-	Surplus     int           // how many surplus hosts leave
-	Lists       []string      // names of lists that are right although they lack what hosts say of themselves
-	ForceBusy   []string      // names of hosts that are not waited for
-	Passwords   []string      // names of hosts whose login passwords were typed
-	WhatIf      []fleet.Scale // groups with other numbers of servers than configured
+	plan.Decisions
+	ForceBusy []string      // names of hosts that are not waited for
+	Passwords []string      // names of hosts whose login passwords were typed
+	WhatIf    []fleet.Scale // groups with other numbers of servers than configured
 }
 
 // parsed returns the selection as plans take it.
 func (s Selection) parsed() (plan.Selection, error) {
-	sel := plan.Selection{ForceBusy: s.ForceBusy, Passwords: s.Passwords, Rollback: s.Rollback, NewTokens: s.NewTokens, AllowOrphans: s.Orphans, AcceptLists: s.Lists, ReleaseSurplus: s.Surplus, MovedFrom: s.MovedFrom, WhatIf: s.WhatIf}
+	sel := plan.Selection{Decisions: s.Decisions, ForceBusy: s.ForceBusy, Passwords: s.Passwords, WhatIf: s.WhatIf}
 	for _, flag := range []struct {
 		name  string
 		texts []string
@@ -233,7 +227,7 @@ func (s Selection) parsed() (plan.Selection, error) {
 	if err := refuse(s.AdoptOnly && (len(s.Steps) > 0 || s.Rollback || s.NewTokens), "--adopt-only writes markers and host keys only: remove --step, --rollback and --rotate-tokens"); err != nil {
 		return sel, err
 	}
-	if sel.AdoptOnly = s.AdoptOnly; s.AdoptOnly {
+	if s.AdoptOnly {
 		sel.Steps = []plan.StepID{steps.RootStep}
 		return sel, nil
 	}

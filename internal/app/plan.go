@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/macfleet/macfleet/internal/runlog"
@@ -90,7 +91,7 @@ func Plan(ctx context.Context, env *Env, o PlanOptions) error {
 
 func (env *Env) planned(ctx context.Context, o PlanOptions) (looked, error) {
 	n := need{reading: reading{inside: o.NoSecrets}, Selection: env.Selection, bounds: &o.Bounds, asksRight: true}
-	n.AdoptOnly, n.Rollback, n.Orphans, n.Lists, n.Surplus, n.MovedFrom, n.whatIf = o.AdoptOnly, o.Rollback, o.Orphans, o.Lists, o.Surplus, o.MovedFrom, o.WhatIf
+	n.Decisions, n.whatIf = o.Decisions, o.WhatIf
 	if !o.NoSecrets || o.Snapshot != "" {
 		return env.look(ctx, o.Source, n)
 	}
@@ -110,8 +111,7 @@ func (env *Env) keepPlan(o PlanOptions, l looked) error {
 		return fmt.Errorf("--out: %w", shortSecret(o.Out))
 	}
 	f := wire.NewPlanFile(l.plan)
-	f.ConfigurationHash, f.MadeBy, f.On, f.Exclude, f.Rollback = l.config.Hash(), caller(), env.On, env.Exclude, o.Rollback
-	f.MovedFrom = o.MovedFrom
+	f.ConfigurationHash, f.MadeBy, f.On, f.Exclude = l.config.Hash(), caller(), env.On, env.Exclude
 	f.MadeAt = time.Now().UTC().Truncate(time.Second)
 	f.ExpiresAt = f.MadeAt.Add(o.Expires)
 	if o.Snapshot != "" {
@@ -162,17 +162,19 @@ func (env *Env) readPlanFile(name string) (wire.PlanFile, error) {
 func (env *Env) takePlanFile(name string, sel *Selection) (*approval, error) {
 	const cannot = "%s cannot be given with a plan file: what %s was planned for counts; plan again with --out to change that"
 	if err := cmp.Or(refuse(len(sel.On) > 0, cannot, "--on", name), refuse(len(sel.Exclude) > 0, cannot, "--exclude", name),
-		refuse(len(sel.Steps) > 0, cannot, "--step", name), refuse(sel.Rollback, cannot, "--rollback", name), refuse(sel.AdoptOnly, cannot, "--adopt-only", name),
-		refuse(sel.NewTokens, cannot, "--rotate-tokens", name), refuse(sel.Orphans, cannot, "--allow-orphans", name), refuse(len(sel.Lists) > 0, cannot, "--accept-list", name), refuse(sel.Surplus > 0, cannot, "--release-surplus", name),
-		refuse(sel.MovedFrom != "", cannot, "--moved-from-cluster", name)); err != nil {
+		refuse(len(sel.Steps) > 0, cannot, "--step", name)); err != nil {
 		return nil, err
+	}
+	if given := sel.Decisions.Flags(); len(given) > 0 {
+		flag, _, _ := strings.Cut(given[0], " ")
+		return nil, fmt.Errorf(cannot, flag, name)
 	}
 	f, err := env.readPlanFile(name)
 	if err != nil {
 		return nil, err
 	}
-	sel.On, sel.Exclude, sel.Rollback, sel.Orphans, sel.Lists, sel.Surplus, sel.MovedFrom = f.On, f.Exclude, f.Rollback, f.AllowOrphans, f.AcceptLists, f.ReleaseSurplus, f.MovedFrom
-	if sel.AdoptOnly = f.AdoptOnly; f.AdoptOnly {
+	sel.On, sel.Exclude, sel.Decisions = f.On, f.Exclude, f.Plan.Decisions
+	if sel.AdoptOnly {
 		return &approval{name, f}, nil
 	}
 	sel.Steps = mapped(f.Steps, func(id plan.StepID) string { return string(id) })

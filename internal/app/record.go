@@ -91,7 +91,7 @@ func (s *session) head() runlog.Head {
 	env := s.env
 	h := runlog.Head{ID: env.this.ID, Who: env.this.Who, Epoch: env.this.Epoch, Started: env.this.Started, Command: env.Command, Arguments: env.words(),
 		Version: fleet.Version, Configuration: s.config.Name, Environment: s.config.Environment, Directory: s.env.directory(), Sandbox: env.Sandbox != "", ConfigHash: s.config.Hash(),
-		Selection: runlog.Selection{On: s.On, Exclude: s.Exclude, Steps: s.Steps, Rollback: s.Rollback, AdoptOnly: s.AdoptOnly},
+		Selection: runlog.Selection{On: s.On, Exclude: s.Exclude, Steps: s.Steps, Decisions: s.Decisions},
 		Limits:    runlog.Limits{Hosts: env.Parallelism, ConnectionStarts: env.Starts, Uploads: hosts.DefaultUploads, Fleets: []runlog.FleetLimits{}}}
 	if at, ok := s.engine.Stop.Deadline(); ok {
 		h.Limits.Deadline = at.UTC().Format(time.RFC3339)

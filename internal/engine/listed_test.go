@@ -66,7 +66,7 @@ func TestAdopt(t *testing.T) {
 func TestAdoptOnlyWaitsForNoNode(t *testing.T) {
 	t.Parallel()
 	adopting(t, func(t *testing.T, w *nodesInMemory, _ *enginetest.Machine) {
-		w.engine.Selection = plan.Selection{AdoptOnly: true, Steps: []plan.StepID{"sudo"}}
+		w.engine.Selection = plan.Selection{Decisions: plan.Decisions{AdoptOnly: true}, Steps: []plan.StepID{"sudo"}}
 		w.OnCall = func(c enginetest.Call) (f enginetest.Fault) {
 			if c.Place == enginetest.OnHost && c.Name != legacy {
 				t.Errorf("%s of %s", c.What, c.Name)

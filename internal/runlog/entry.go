@@ -70,12 +70,10 @@ type Head struct {
 
 // Selection is what a run was limited to; without any, it was about everything.
 type Selection struct {
-	On       []string `json:"on,omitempty"`
-	Exclude  []string `json:"exclude,omitempty"`
-	Steps    []string `json:"steps,omitempty"`
-	Rollback bool     `json:"rollback,omitempty"`
-	// AdoptOnly says that only markers and host keys of adopted servers were written.
-	AdoptOnly bool `json:"adopt_only,omitempty"`
+	On      []string `json:"on,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+	Steps   []string `json:"steps,omitempty"`
+	plan.Decisions
 }
 
 // Limits are what a run keeps to at every moment.

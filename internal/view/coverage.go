@@ -24,7 +24,7 @@ func limit(c plan.Coverage) string {
 	}
 	out := listed(", ", given(c.LeftOut > 0, "%d of %s", c.LeftOut, count(c.LeftOut+c.Hosts, "host")),
 		given(len(c.Steps) > 0 && !c.AdoptOnly, "other steps, server names, replicas"), given(c.AdoptOnly, "steps, server names, replicas"), given(c.ObjectsLeftOut, "objects of the cluster"))
-	return "Limited by" + flags(shortened(c.On), shortened(c.Exclude), words(c.Steps), false, c.AdoptOnly) + given(out != "", ": %s not compared", out) + "."
+	return "Limited by" + flags(shortened(c.On), shortened(c.Exclude), words(c.Steps), plan.Decisions{AdoptOnly: c.AdoptOnly}) + given(out != "", ": %s not compared", out) + "."
 }
 
 // shortened keeps the first few values of a flag.

@@ -178,7 +178,7 @@ func (t *Text) Hosts(p *plan.Plan, o HostsOptions) {
 	rows := o.rows(p)
 	if len(rows) == 0 && !o.Bare {
 		if c := p.Coverage(); c.LeftOut > 0 {
-			t.Say(fmt.Sprintf("No host matches%s; %s left out.", flags(shortened(c.On), shortened(c.Exclude), nil, false, false), count(c.LeftOut, "host")))
+			t.Say(fmt.Sprintf("No host matches%s; %s left out.", flags(shortened(c.On), shortened(c.Exclude), nil, plan.Decisions{}), count(c.LeftOut, "host")))
 		} else {
 			t.Say("No hosts. macfleet plan shows what apply would claim.")
 		}

@@ -40,7 +40,7 @@ func kept() wire.PlanFile {
 	f := wire.NewPlanFile(everything())
 	f.ConfigurationHash, f.MadeBy = "sha256:"+strings.Repeat("0a", 32), "sam@desk"
 	f.MadeAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	f.ExpiresAt, f.On, f.Rollback = f.MadeAt.Add(24*time.Hour), []string{"fleet=runners"}, true
+	f.ExpiresAt, f.On, f.Plan.Rollback = f.MadeAt.Add(24*time.Hour), []string{"fleet=runners"}, true
 	return f
 }
 

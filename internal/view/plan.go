@@ -231,7 +231,7 @@ func (t *Text) PlanFile(f wire.PlanFile, o PlanForm, now time.Time) {
 	if !now.Before(f.ExpiresAt) {
 		good = "expired "
 	}
-	limits := flags(f.On, f.Exclude, words(f.Steps), f.Rollback, f.AdoptOnly)
+	limits := flags(f.On, f.Exclude, words(f.Steps), f.Plan.Decisions)
 	t.sayf("Made %s by %s with macfleet %s, %s.", moment(f.MadeAt), f.MadeBy, f.MacfleetVersion, good+moment(f.ExpiresAt))
 	t.sayf("It approves %s; configuration %s%s.", count(len(f.Actions()), "action"), f.ConfigurationHash, given(limits != "", "; planned with%s", limits))
 	t.blank()

@@ -37,18 +37,18 @@ func (t *Text) Runs(runs []runlog.Record) {
 // what says what a run was to do, and where.
 func what(h runlog.Head) string {
 	of := h.Selection
-	return h.Command + " " + cmp.Or(h.Environment, h.Configuration) + flags(of.On, of.Exclude, of.Steps, of.Rollback, of.AdoptOnly)
+	return h.Command + " " + cmp.Or(h.Environment, h.Configuration) + flags(of.On, of.Exclude, of.Steps, of.Decisions)
 }
 
 // flags are the flags of a selection, each behind a space.
-func flags(on, exclude, steps []string, rollback, adoptOnly bool) string {
-	if adoptOnly {
+func flags(on, exclude, steps []string, d plan.Decisions) string {
+	if d.AdoptOnly {
 		steps = nil // it implies them
 	}
 	each := func(flag string, all []string) string {
 		return strings.Join(mapped(all, func(v string) string { return " " + flag + " " + v }), "")
 	}
-	return each("--on", on) + each("--exclude", exclude) + each("--step", steps) + given(rollback, " --rollback") + given(adoptOnly, " --adopt-only")
+	return each("--on", on) + each("--exclude", exclude) + each("--step", steps) + strings.Join(mapped(d.Flags(), func(f string) string { return " " + f }), "")
 }
 
 func outcomeText(o runlog.Outcome, end *runlog.End) string {

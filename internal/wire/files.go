@@ -36,20 +36,14 @@ type PlanFile struct {
 	MadeAt            time.Time         `json:"made_at"`
 	MadeBy            string            `json:"made_by"` // user@machine
 	ExpiresAt         time.Time         `json:"expires_at"`
-	Expired           *bool             `json:"expired,omitempty"`            // only printed by macfleet show
-	On                []string          `json:"on"`                           // selectors, as given
-	Exclude           []string          `json:"exclude"`                      // likewise
-	Steps             []plan.StepID     `json:"steps"`                        // the only steps that were compared; empty: all
-	AdoptOnly         bool              `json:"adopt_only,omitempty"`         // only markers and host keys of adopted servers were compared
-	Rollback          bool              `json:"rollback"`                     // the previous version was planned
-	MovedFrom         string            `json:"moved_from_cluster,omitempty"` // uid of the cluster from which hosts may move
-	AllowOrphans      bool              `json:"allow_orphans,omitempty"`      // servers may be claimed despite orphaned members
-	ReleaseSurplus    int               `json:"release_surplus,omitempty"`    // how many surplus hosts leave
-	AcceptLists       []string          `json:"accept_lists,omitempty"`       // names of lists that count although they lack what hosts say of themselves
-	Approves          []string          `json:"approves"`                     // addresses of the approved actions
-	Document          Plan              `json:"plan"`                         // as macfleet plan --json prints it
-	Digests           map[string]string `json:"digests"`                      // of the approved actions, by address
-	SelfDigest        string            `json:"self_digest"`                  // of all other bytes of the file; the last key
+	Expired           *bool             `json:"expired,omitempty"` // only printed by macfleet show
+	On                []string          `json:"on"`                // selectors, as given
+	Exclude           []string          `json:"exclude"`           // likewise
+	Steps             []plan.StepID     `json:"steps"`             // the only steps that were compared; empty: all
+	Approves          []string          `json:"approves"`          // addresses of the approved actions
+	Document          Plan              `json:"plan"`              // as macfleet plan --json prints it
+	Digests           map[string]string `json:"digests"`           // of the approved actions, by address
+	SelfDigest        string            `json:"self_digest"`       // of all other bytes of the file; the last key
 
 	Plan *plan.Plan `json:"-"` // the content of Document: no script, no argument, no fact
 }
@@ -57,7 +51,7 @@ type PlanFile struct {
 // NewPlanFile returns the file of a plan that was just computed. The caller fills in the
 // times, the author and the flags.
 func NewPlanFile(p *plan.Plan) PlanFile {
-	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, AdoptOnly: p.AdoptOnly, AllowOrphans: p.AllowOrphans, AcceptLists: p.AcceptLists, ReleaseSurplus: p.ReleaseSurplus, Plan: p}
+	f := PlanFile{OwnedHead: HeadOf(p.Owner), Document: PlanOf(p), Digests: p.Approve().Digests, Steps: p.Steps, Plan: p}
 	f.FormatVersion = PlanFileFormat
 	return f
 }
