@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -158,6 +159,20 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// Among returns an error for the name of a thing that is not among those known. The error names those.
+func Among(kind, name string, known []string) error {
+	hint := ""
+	switch near := Nearest(name, known); {
+	case slices.Contains(known, name):
+		return nil
+	case len(known) == 0:
+		return fmt.Errorf("there is no %s %q: the configuration has none", kind, name)
+	case near != "":
+		hint = fmt.Sprintf(" did you mean %q?", near)
+	}
+	return fmt.Errorf("there is no %s %q;%s the %ss are %s", kind, name, hint, kind, strings.Join(known, ", "))
 }
 
 // distance counts the letters that differ. Swapped letters count once.

@@ -74,12 +74,8 @@ func ParseSteps(names []string, stepsFor StepsFor) ([]StepID, error) {
 	}
 	var out []StepID
 	for _, name := range names {
-		if !slices.Contains(known, name) {
-			hint := ""
-			if near := fleet.Nearest(name, known); near != "" {
-				hint = fmt.Sprintf(" did you mean %q?", near)
-			}
-			return nil, fmt.Errorf("there is no step %q;%s the steps are %s", name, hint, strings.Join(known, ", "))
+		if err := fleet.Among("step", name, known); err != nil {
+			return nil, err
 		}
 		out = append(out, StepID(name))
 	}

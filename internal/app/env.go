@@ -5,6 +5,7 @@ package app
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -205,8 +206,8 @@ type Selection struct {
 	WhatIf    []fleet.Scale // groups with other numbers of servers than configured
 }
 
-// parsed returns the selection as plans take it.
-func (s Selection) parsed() (plan.Selection, error) {
+// parsed returns the selection as plans of a configuration take it.
+func (s Selection) parsed(config *fleet.Config) (plan.Selection, error) {
 	sel := plan.Selection{Decisions: s.Decisions, ForceBusy: s.ForceBusy, Passwords: s.Passwords, WhatIf: s.WhatIf}
 	for _, flag := range []struct {
 		name  string
@@ -227,11 +228,16 @@ func (s Selection) parsed() (plan.Selection, error) {
 	if err := refuse(s.AdoptOnly && (len(s.Steps) > 0 || s.Rollback || s.NewTokens), "--adopt-only writes markers and host keys only: remove --step, --rollback and --rotate-tokens"); err != nil {
 		return sel, err
 	}
+	known, err := acceptable(config)
+	for _, name := range s.AcceptLists {
+		if err = cmp.Or(err, fleet.Among("list", name, known)); err != nil {
+			return sel, fmt.Errorf("--accept-list: %w", err)
+		}
+	}
 	if s.AdoptOnly {
 		sel.Steps = []plan.StepID{steps.RootStep}
 		return sel, nil
 	}
-	var err error
 	if sel.Steps, err = plan.ParseSteps(s.Steps, steps.For); err != nil {
 		return sel, fmt.Errorf("--step: %w", err)
 	}

@@ -83,7 +83,7 @@ const largestRecord = 1 << 30
 
 // recorded reads a recorded observation, and says what it lacks. It opens nothing but the file.
 func (env *Env) recorded(file string, config *fleet.Config, of Selection) (plan.Selection, wire.Record, error) {
-	sel, err := of.parsed()
+	sel, err := of.parsed(config)
 	if err != nil {
 		return sel, wire.Record{}, err
 	}

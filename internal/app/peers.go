@@ -6,6 +6,7 @@ import (
 	"github.com/macfleet/macfleet/internal/engine"
 	"github.com/macfleet/macfleet/plan"
 	"github.com/macfleet/macfleet/providers/transport"
+	"github.com/macfleet/macfleet/steps"
 )
 
 // peers returns the services that keep entries of hosts.
@@ -22,6 +23,20 @@ func (s *session) peers(sel plan.Selection) (map[inventory.ServiceName]engine.Se
 		out[inventory.TailnetService] = s.tailnet(*t)
 	}
 	return out, nil
+}
+
+// acceptable returns the names of the lists that a run of a configuration may read.
+func acceptable(config *fleet.Config) (names []string, err error) {
+	scopes, err := config.RunnerScopes()
+	for _, p := range plan.Peers(steps.For(fleet.Host{})) {
+		switch s := p.Service(); {
+		case s.ID == inventory.CIService:
+			names = append(names, mapped(scopes, func(at fleet.RunnerScope) string { return s.AcceptName(at.URL) })...)
+		case s.ID == inventory.TailnetService && config.Tailnet != nil:
+			names = append(names, s.AcceptName(""))
+		}
+	}
+	return names, err
 }
 
 // counted counts the requests to one service.

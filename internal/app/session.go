@@ -163,11 +163,11 @@ func (s *session) open(looking, acting context.Context) (err error) {
 
 // checked returns the selection, after what must not be is refused.
 func (s *session) checked() (plan.Selection, error) {
-	sel, err := s.parsed()
-	if err != nil {
-		return sel, err
+	if err := s.checkApproval(); err != nil { // first: a changed configuration may lack what the file names
+		return plan.Selection{}, err
 	}
-	if err := s.checkApproval(); err != nil {
+	sel, err := s.parsed(s.config)
+	if err != nil {
 		return sel, err
 	}
 	if s.failed != nil {
