@@ -111,7 +111,6 @@ type census struct {
 	servers []placed                  // by the name they should have
 	members map[fleet.Place][]*placed // by fleet and group
 	gone    []placed                  // by name: members that are not in the inventory
-	known   int                       // servers of the inventory that more than their name or a host block shows as members
 	stages  map[string]Pin            // by server id: the pins of servers on their way out
 }
 
@@ -121,7 +120,6 @@ func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
 	c.servers = c.placeAll(said)
 	for i := range c.servers {
 		p := &c.servers[i]
-		c.known += ones(p.believed())
 		if p.role == member && !p.leavesAnyway() {
 			at := groupOf(p.place)
 			c.members[at] = append(c.members[at], p)

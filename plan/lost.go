@@ -8,6 +8,7 @@ import (
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/plan/ledger"
+	"github.com/macfleet/macfleet/plan/lists"
 )
 
 var (
@@ -21,18 +22,26 @@ var (
 		"correct the name of the host block, or remove it")
 )
 
-// CheckInventory returns an error when the inventory has none of the servers that pins or Nodes name: an API
-// key without rights must not lead to "create everything".
+// CheckInventory returns an error when the inventory is foreign: it has none of the servers that pins or Nodes name. An API
+// key without rights must not lead to "create everything". One that lacks many counts: each of them keeps its place.
 func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 	c := takeCensus(cfg, snap)
-	var names []string
-	forget := "" // the command for the first one
-	for i := range c.gone {
-		if p := &c.gone[i]; p.why.Source != ledger.Block { // a block may be mistyped, and does not concern other servers
-			names, forget = append(names, p.name), cmp.Or(forget, p.forget())
+	var ids []string
+	var said []lists.Said
+	for i := range c.servers {
+		p := &c.servers[i]
+		if ids = append(ids, p.server.ID); p.believed() {
+			said = append(said, lists.Said{Host: p.name, ID: p.server.ID})
 		}
 	}
-	if len(names) == 0 || c.known > 0 {
+	forget := "" // the command for the first one that is gone
+	for i := range c.gone {
+		if p := &c.gone[i]; p.why.Source != ledger.Block { // a block may be mistyped, and does not concern other servers
+			said, forget = append(said, lists.Said{Host: p.name, ID: p.server.ID}), cmp.Or(forget, p.forget())
+		}
+	}
+	v := lists.Judge("", ids, said)
+	if v.State != lists.Foreign {
 		return nil
 	}
 	where := ""
@@ -40,7 +49,7 @@ func CheckInventory(cfg *fleet.Config, snap Snapshot) error {
 		where = "; searched: project " + a.Project + "; " + a.String()
 	}
 	return CodeWrongProject.Trouble(fmt.Sprintf("the inventory of zones %s has none of the %d servers known from earlier runs (%s)%s",
-		strings.Join(c.vendor.Zones, ", "), len(names), sampleOf(names), where),
+		strings.Join(c.vendor.Zones, ", "), v.Of, sampleOf(v.Missing), where),
 		fmt.Sprintf("check the project and the permissions of the %s key; if a machine is gone: %s", c.vendor.Name, forget))
 }
 

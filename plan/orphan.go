@@ -174,6 +174,6 @@ func (c *computation) anotherName() {
 // hasOwn reports whether anything is known to be this configuration's.
 func (c *computation) hasOwn() bool {
 	identities, _ := c.cluster.seen.Identities.Get()
-	return c.known+len(c.gone)+len(identities) > 0 ||
-		slices.ContainsFunc(c.servers, func(p placed) bool { return p.role == member || p.role == orphan })
+	return len(c.gone)+len(identities) > 0 ||
+		slices.ContainsFunc(c.servers, func(p placed) bool { return p.role == member || p.role == orphan || p.believed() })
 }

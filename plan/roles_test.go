@@ -227,7 +227,13 @@ func TestCheckInventory(t *testing.T) {
 		{"nothing known, servers there", func(w *world) { w.free(1); w.member("macos", "m2", 2) }, ""},
 		{"all known are gone", func(w *world) { w.pin(1, first); w.node(2, second, inventory.Ready) }, first},
 		{"all known are gone, strangers there", func(w *world) { w.pin(1, first); w.free(5) }, first},
-		{"some known are gone", func(w *world) { w.pin(1, first); w.pin(2, second); w.member("macos", "m2", 2) }, ""},
+		{"most known are gone", func(w *world) {
+			w.pin(1, first)
+			w.pin(2, second)
+			w.pin(3, third)
+			w.member("macos", "m2", 4)
+			w.pin(4, w.snap.Servers[0].Name)
+		}, ""},
 		{"one exists under another name", func(w *world) { w.pin(1, first); w.pin(2, second); w.server(2, "renamed") }, ""},
 		{"known, and another's", func(w *world) { w.pin(1, "acme-staging-macos-m2-00001") }, ""},
 		{"known, and of a deleted group", func(w *world) { w.pin(1, "acme-prod-deleted-m2-00001") }, ""},
