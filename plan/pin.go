@@ -71,6 +71,34 @@ func WithoutReleased(all []Pin) (pins, released []Pin) {
 	return pins, released
 }
 
+// stored returns when the pin's key or its stage was stored, whichever was later.
+func (p Pin) stored() time.Time {
+	if p.StageSince.After(p.Since) {
+		return p.StageSince
+	}
+	return p.Since
+}
+
+// JoinPins adds the pins of another store to those of one. Of a server that both know, the first store counts, but of a pin and the note
+// of a release the later: a claim may follow a release, and a release a claim, on another machine.
+func JoinPins(first, other []Pin) []Pin {
+	latest, ended := make(map[string]Pin), make(map[string]bool) // by server id
+	for _, p := range first {
+		if have, known := latest[p.ServerID]; !known || p.stored().After(have.stored()) {
+			latest[p.ServerID] = p
+		}
+	}
+	var added []Pin
+	for _, p := range other {
+		have, known := latest[p.ServerID]
+		ends := known && (p.Stage == Released) != (have.Stage == Released) && p.stored().After(have.stored())
+		if ended[p.ServerID] = ended[p.ServerID] || ends; ends || !known {
+			added = append(added, p)
+		}
+	}
+	return append(slices.DeleteFunc(slices.Clone(first), func(p Pin) bool { return ended[p.ServerID] }), added...)
+}
+
 // byAge returns pins, latest last.
 func byAge(pins []Pin) []Pin {
 	return slices.SortedFunc(slices.Values(pins), func(a, b Pin) int {

@@ -129,14 +129,14 @@ func (l *lookedUpPins) All() ([]plan.Pin, error) {
 // keeps them, and those that the cluster last said. So they stay pinned when the cluster has lost its own.
 type localPins struct{ own, cache hosts.KnownHosts }
 
-// All returns the pins of both files. Of a server that both know, the one pinned here counts.
+// All returns the pins of both files. Of a server that both know, the one pinned here counts, unless plan.JoinPins says otherwise.
 func (l localPins) All() ([]plan.Pin, error) {
 	own, err := l.own.All()
 	if err != nil {
 		return nil, err
 	}
 	cached, err := l.cache.All()
-	return joinPins(own, cached), err
+	return plan.JoinPins(own, cached), err
 }
 
 // Update changes all pins. What the cluster said once stays apart from what was pinned here, as
@@ -148,7 +148,7 @@ func (l localPins) Update(change func([]plan.Pin) []plan.Pin) error {
 	}
 	var after []plan.Pin
 	if err := l.own.Update(func(own []plan.Pin) []plan.Pin {
-		after = change(joinPins(own, cached))
+		after = change(plan.JoinPins(own, cached))
 		return slices.DeleteFunc(slices.Clone(after), func(p plan.Pin) bool { return slices.Contains(cached, p) && !slices.Contains(own, p) })
 	}); err != nil || len(cached) == 0 {
 		return err
@@ -165,17 +165,8 @@ func (l localPins) gather() error {
 	if err != nil || len(cached) == 0 {
 		return err
 	}
-	if err := l.own.Update(func(own []plan.Pin) []plan.Pin { return joinPins(own, cached) }); err != nil {
+	if err := l.own.Update(func(own []plan.Pin) []plan.Pin { return plan.JoinPins(own, cached) }); err != nil {
 		return err
 	}
 	return l.cache.Update(func([]plan.Pin) []plan.Pin { return nil })
-}
-
-func joinPins(own, cached []plan.Pin) []plan.Pin {
-	for _, c := range cached {
-		if !slices.ContainsFunc(own, func(p plan.Pin) bool { return p.ServerID == c.ServerID }) {
-			own = append(own, c)
-		}
-	}
-	return own
 }

@@ -13,12 +13,34 @@ import (
 	"github.com/macfleet/macfleet/providers/kubernetes"
 )
 
+// TestPinsOfThisMachine: the note of a release on this machine does not hide the pin that the cluster said since.
+func TestPinsOfThisMachine(t *testing.T) {
+	t.Parallel()
+	folder, at := t.TempDir(), time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	local := localPins{hosts.KnownHosts{Path: filepath.Join(folder, "own")}, hosts.KnownHosts{Path: filepath.Join(folder, "cache")}}
+	pin := plan.Pin{ServerID: "id-1", Name: "acme-1", Key: hostKey, Since: at.Add(time.Hour)}
+	note := plan.Pin{ServerID: "id-1", Name: "acme-1", Key: hostKey, Since: at, Stage: plan.Released}
+	must(t, local.own.Update(func([]plan.Pin) []plan.Pin { return []plan.Pin{note} }))
+	must(t, local.cache.Update(func([]plan.Pin) []plan.Pin { return []plan.Pin{pin} }))
+	check := func(when string, store kubernetes.PinStore) {
+		if pins, err := store.All(); err != nil || len(pins) != 1 || pins[0] != pin {
+			t.Errorf("%s: %+v, %v", when, pins, err)
+		}
+	}
+	check("both files", local)
+	must(t, local.Update(func(all []plan.Pin) []plan.Pin { return all }))
+	check("after an update", local)
+	must(t, local.gather())
+	check("this machine's own", local.own)
+}
+
+const hostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGVgseJVNntz69z2HpG97NLa3JAoOwNuSxMvYmCJ9rBr"
+
 // TestPinsUnread: pins that the cluster does not give are an error where something is changed. What only observes
 // uses this machine's with a warning, and takes no pinned host for an unknown one.
 func TestPinsUnread(t *testing.T) {
 	t.Parallel()
-	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGVgseJVNntz69z2HpG97NLa3JAoOwNuSxMvYmCJ9rBr"
-	pin := plan.Pin{ServerID: "id-1", Name: "acme-1", Key: key, Since: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+	pin := plan.Pin{ServerID: "id-1", Name: "acme-1", Key: hostKey, Since: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
 	for name, answer := range map[string]http.HandlerFunc{
 		"unauthorized": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
 		"forbidden":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },

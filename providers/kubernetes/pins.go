@@ -185,7 +185,8 @@ func (p *Pins) cache(before, after []plan.Pin) error {
 func (p *Pins) unprepared(version string) bool { return version == "" && p.options.Unprepared != nil }
 
 // withOwn adds the pins of servers that only this machine's own store knows. Of
-// one that both know, the cluster's counts: it is what other runs go by.
+// one that both know, the cluster's counts: it is what other runs go by. Its note
+// of a release does not count against a pin that is newer.
 func (p *Pins) withOwn(pins []plan.Pin) ([]plan.Pin, error) {
 	if p.options.Own == nil {
 		return pins, nil
@@ -195,7 +196,7 @@ func (p *Pins) withOwn(pins []plan.Pin) ([]plan.Pin, error) {
 		return nil, err
 	}
 	live, _ := plan.WithoutReleased(own) // another machine may have claimed the server since
-	return append(pins, without(live, pins)...), nil
+	return plan.JoinPins(pins, live), nil
 }
 
 // replace puts pins into a store in place of those that it has; nil: there is no store.

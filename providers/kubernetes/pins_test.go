@@ -69,6 +69,13 @@ func TestPins(t *testing.T) {
 		must(t, store.Update(func(have []plan.Pin) []plan.Pin { return have[1:] }))
 		holds(t, cache, pin(1), pin(3))
 
+		// Of a server that was released once, the pin that this machine stored later counts.
+		note, again := pin(5), pin(5)
+		note.Stage, again.Since = plan.Released, again.Since.Add(time.Hour)
+		must(t, other.Update(add(note)))
+		must(t, own.Update(add(again)))
+		holds(t, store, pin(3), again)
+
 		o := c.options(t)
 		o.Token = "refused"
 		cut := c.client(t, o)
