@@ -32,7 +32,7 @@ func TestLeft(t *testing.T) {
 	}
 	refuse := func(a *plan.Action) { a.Refusal = trouble }
 	later := func(a *plan.Action) { a.Deferral = trouble }
-	hold := func(a *plan.Action) { a.Refusal = &plan.Trouble{Code: plan.CodeHeld} }
+	hold := func(a *plan.Action) { a.Refusal = &plan.Trouble{Code: plan.CodeHeld, Text: "cause"} }
 	tests := map[string]struct {
 		after  *plan.Plan
 		events []engine.Event
@@ -47,7 +47,7 @@ func TestLeft(t *testing.T) {
 		"each kind": {&plan.Plan{
 			Hosts: []plan.Host{at("one"), at("two"),
 				at("blocked", func(h *plan.Host) { h.Refused = trouble }), at("down", func(h *plan.Host) { h.Unknown = unreachable }),
-				at("strange", func(h *plan.Host) { h.Unknown = trouble }), at("partly", func(h *plan.Host) { h.Unread = []plan.StepUnread{{}} }),
+				at("strange", func(h *plan.Host) { h.Unknown = trouble }), at("partly", func(h *plan.Host) { h.Unread = []plan.StepUnread{{Unread: plan.Unread{Why: "cut off"}}} }),
 				at("refused"), at("held"), at("later"), at("drifted")},
 			Lost:    []plan.Lost{{Name: "lost", Trouble: *trouble}},
 			Actions: []plan.Action{acted("refused", refuse), acted("held", hold), acted("later", later), *step("drifted", "power")},
@@ -80,6 +80,11 @@ func TestLeft(t *testing.T) {
 					counts[h.Left.State]++
 				}
 			}
+			for _, h := range runlog.LeftIn(c.after) {
+				if h.Text == "" {
+					t.Errorf("%s is left without a cause: %+v", h.Host, h)
+				}
+			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)
 			}
@@ -103,7 +108,14 @@ func TestLeftWithoutLine(t *testing.T) {
 	p := runlog.PlanOf(&plan.Plan{Hosts: []plan.Host{{Name: "down", Unknown: &plan.Trouble{Code: plan.CodeUnreachable}}, {Name: "fine"}},
 		Actions: []plan.Action{*step("one", "power"), refused}})
 	must(t, w.Write(runlog.Entry{Event: engine.Event{Type: runlog.TypePlan}, Plan: &p}))
-	if got := read(t, w.Path()).Unfinished(); !cmp.Equal(got, []string{"one", "down", "refused"}) {
-		t.Errorf("unfinished: %q", got)
+	r := read(t, w.Path())
+	for _, r.End = range []*runlog.End{nil, {Exit: 3}, {}} {
+		want := []string{"one", "down", "refused"}
+		if r.End != nil && r.End.Exit == 0 { // a run that left nothing
+			want = want[:1]
+		}
+		if got := r.Unfinished(); !cmp.Equal(got, want) {
+			t.Errorf("ended as %+v, unfinished: %q", r.End, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -87,4 +88,27 @@ func TestTokenRotation(t *testing.T) {
 			t.Errorf("after it was revoked: %+v", seen)
 		}
 	})
+}
+
+// TestTokenDeletedAtOnce: a token whose Secret someone deletes right after the cluster filled it is an error, not a host without a token.
+func TestTokenDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+	c := sandboxCluster(t)
+	c.prepared(t)
+	host, o, lists := name(t, "01"), c.options(t), 0 // lists of Secrets: before the token is issued, and after
+	o.Wrap = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/secrets") && r.Method == http.MethodGet {
+				if lists++; lists == 2 {
+					if err := c.admin.CoreV1().Secrets(agents(t)).Delete(r.Context(), inventory.FirstToken(host), metav1.DeleteOptions{}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	if made, err := c.client(t, o).RenewToken(t.Context(), host); err == nil || !strings.Contains(err.Error(), "was deleted after its token was issued") {
+		t.Errorf("%+v, %v", made, err)
+	}
 }
