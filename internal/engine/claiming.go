@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
 	"github.com/macfleet/macfleet/plan"
 )
@@ -20,6 +22,49 @@ type claiming struct {
 	won       bool        // the server has its new name
 	unsure    bool        // unknown whether it has
 	undoTried bool
+}
+
+// ErrClaimLost reports that another run claimed the host first. The next run takes another
+// server.
+var ErrClaimLost = errors.New("another run claimed the host first")
+
+// claim takes a server from the pool: first with a file on the host, which is atomic, then by
+// renaming it. A server that left the pool since the plan is not touched.
+func (w *worker) claim(ctx context.Context) error {
+	if err := w.asPlanned(ctx); err != nil {
+		return err
+	}
+	if err := w.mayJoinAll(ctx); err != nil {
+		return err
+	}
+	ours, err := w.claimHost(ctx)
+	if err != nil {
+		return err
+	}
+	w.taken = &ours
+	if err := w.engine.checkLock(); err != nil {
+		return err
+	}
+	return w.completeClaim(ctx)
+}
+
+// claimHost creates the claim on the host, or finds the one of an earlier run of this configuration.
+func (w *worker) claimHost(ctx context.Context) (plan.Claim, error) {
+	if err := w.connect(ctx); err != nil {
+		return plan.Claim{}, err
+	}
+	ours := plan.ClaimOf(w.engine.Config.Owner, w.host.Name, w.host.Server.ID)
+	ours.Nonce = rand.Text()
+	found := ours
+	if _, err := w.conn.Do(ctx, TakeClaim{&found}); err != nil {
+		return plan.Claim{}, err
+	}
+	if w.lost = !found.Same(ours); w.lost {
+		owner := fleet.Owner{Name: found.Configuration, Environment: found.Environment}
+		return plan.Claim{}, fmt.Errorf("%w as %s of %s; apply again to claim another server", ErrClaimLost, found.Name, owner)
+	}
+	w.claimed = true
+	return found, nil
 }
 
 // asPlanned returns an error if the server left the pool since the plan.
