@@ -50,6 +50,7 @@ func (c *census) enterStage(p *placed, pin Pin) {
 	asked := c.snap.Asked[p.server.ID] == Leaving
 	switch {
 	case p.adopted: // a person wrote its host block
+	case pin.Stage.Final() && c.named(ledger.Pin, pin.Name, pin.ServerID).Owner == ledger.Another: // its owner finishes that release
 	case pin.Stage == Wiped && marked: // it was claimed again since
 	case pin.Stage.Final() && p.server.Name != pin.Name: // it left under its pool name, or a person decided
 	case (p.role == orphan || p.role == stray) && (asked || pin.Stage.Final() && !p.foreign):
