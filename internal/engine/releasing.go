@@ -263,7 +263,7 @@ func (w *worker) eraseAgain(ctx context.Context, a plan.Action, old string) erro
 	if seen.Key != "" && seen.Key != old {
 		return nil
 	}
-	if _, marked := seen.Marker.Get(); marked && seen.Trouble == nil { // its disk is the old one: work may have started since
+	if seen.Trouble == nil { // its disk is the old one, with a marker or without: work may have started since
 		if err := w.stillIdle(ctx, a); err != nil {
 			return err
 		}
