@@ -92,6 +92,9 @@ func (c *census) placeless(p *placed) *Trouble {
 	if p.why.Source != ledger.Name {
 		why += " (known by its " + p.why.Source.String() + ")"
 	}
+	if e := p.against; e != nil { // macfleet release would refuse it
+		why, giveUp = fmt.Sprintf("%s; its %s shows %s, a host of %s", why, e.Source, e.Name, e.By), ""
+	}
 	return CodeOrphanedMember.Trouble(why, remedy+giveUp)
 }
 
