@@ -291,6 +291,8 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 			return now, codeInstallFailed.Trouble("the installation of server " + s.Name + " failed: its status is " + now.Status)
 		case err == nil && now.Status == "locked":
 			return now, codeNotReinstalled.Trouble(fmt.Sprintf("the status of server %s is %s", s.Name, now.Status))
+		case err != nil && w.serverGone(waiting, err):
+			return now, codeNotReinstalled.Trouble("server "+s.Name+" no longer exists", "macfleet hosts forget-key "+w.host.Name)
 		}
 		w.awaits(Installing, "waiting for the reinstallation")
 		if stopped := pause(waiting, cmp.Or(e.Install.Every, DefaultInstallEvery)); stopped != nil {
@@ -300,6 +302,16 @@ func (w *worker) settledServer(ctx context.Context, wanted func(inventory.Server
 			return now, w.overdue(ctx, err)
 		}
 	}
+}
+
+// serverGone reports whether the provider deleted the server, which may be the cause of an error. Scaleway also denies access to such a server.
+func (w *worker) serverGone(ctx context.Context, err error) bool {
+	class, s := inventory.ClassOf(err), w.host.Server
+	if class != inventory.NotFound && class != inventory.Denied {
+		return false
+	}
+	gone, err := w.engine.Servers.Gone(ctx, s.Zone, s.ID)
+	return err == nil && gone
 }
 
 // awaits emits what the run waits for, once for each wait: a reinstallation takes half an hour.
