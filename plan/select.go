@@ -323,7 +323,7 @@ func find(cfg *fleet.Config, snap Snapshot, name string) (placed, error) {
 		return *p, nil
 	case p != nil:
 		t := c.vanished(p)
-		return placed{}, fmt.Errorf("%s: %s; %s", p.name, t.Text, t.Remedy)
+		return placed{}, fmt.Errorf("%s: %w", p.name, &t)
 	}
 	hint := "; macfleet hosts lists the members, " + c.vendor.Console() + " lists all servers"
 	switch near := known.nearest(name); {

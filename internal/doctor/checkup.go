@@ -89,6 +89,8 @@ func Examine(cfg *fleet.Config, stepsFor plan.StepsFor, snap plan.Snapshot, serv
 	steps := stepsFor(e.of.Spec)
 	e.peers(planned, steps)
 	switch {
+	case e.of.Seen.Trouble != nil && planned.Stage.Final():
+		e.release(p, planned)
 	case e.of.Seen.Trouble != nil:
 	case e.planned:
 		e.advice(p, planned, steps)

@@ -9,6 +9,21 @@ import (
 	"github.com/macfleet/macfleet/plan"
 )
 
+// release enters the unfinished release of a host that is erased: it already has another key, or does not answer. Only apply helps then:
+// forgetting a pin would end the release.
+func (e *examination) release(p *plan.Plan, h plan.Host) {
+	for _, a := range p.Actions {
+		if a.ServerID == h.Server.ID {
+			e.find(difference(subjectOf(a), a))
+		}
+	}
+	for i := range e.checks {
+		if c := &e.checks[i]; strings.Contains(c.Remedy, "forget-key") {
+			c.Remedy = "macfleet apply (it continues the release)"
+		}
+	}
+}
+
 // advice enters what the plan has of a member: its differences, why they are refused, and its warnings. Code
 // and remedy are those of the plan, so doctor never advises anything else than plan does.
 func (e *examination) advice(p *plan.Plan, h plan.Host, all []plan.Step) {
