@@ -150,5 +150,11 @@ func (shelf) Unchanged(context.Context, fleet.Artifact) error { return nil }
 // Claim puts a claim on the machine, as another run does; nil removes it.
 func (m *Machine) Claim(c *plan.Claim) { m.claim = c }
 
+// Mark writes a marker, as another run does; empty: it removes it.
+func (m *Machine) Mark(text string) { m.marker = text }
+
+// Key returns the host key that the machine shows.
+func (m *Machine) Key() string { return m.key }
+
 // Claimed reports whether a claim is on the machine.
 func (m *Machine) Claimed() bool { return m.claim != nil }

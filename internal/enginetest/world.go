@@ -68,6 +68,10 @@ type World struct {
 	Objects []inventory.Object
 	// Catalogue is what the provider offers.
 	Catalogue inventory.Catalogue
+	// Erased are the ids of servers that the world's configuration erased.
+	Erased []string
+	// Copies are the pins that this machine remembers.
+	Copies []plan.Pin
 	// Keys are the SSH keys of the provider's project.
 	Keys []inventory.SSHKey
 	// Scopes are those of the CI services, and Entries their agents.
@@ -322,7 +326,7 @@ type cloud struct{ world *World }
 func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "list", ""}, func() error {
 		for _, m := range c.world.Machines {
-			if !m.Unlisted {
+			if !m.Unlisted && !slices.Contains(c.world.Deleted, m.Server.ID) {
 				out = append(out, m.server())
 			}
 			m.Unlisted = false
@@ -333,6 +337,9 @@ func (c cloud) List(ctx context.Context) (out []inventory.Server, err error) {
 
 func (c cloud) Get(ctx context.Context, _, id string) (out inventory.Server, err error) {
 	return out, c.world.call(ctx, Call{InCloud, "get", id}, func() error {
+		if slices.Contains(c.world.Deleted, id) {
+			return &inventory.ProviderError{Class: inventory.NotFound}
+		}
 		out = c.world.Member(id).server()
 		return nil
 	})
@@ -427,6 +434,7 @@ func (c cloud) Reinstall(ctx context.Context, _, id, _ string) error {
 			}
 		}
 		m.erase()
+		c.world.Erased = append(c.world.Erased, id)
 		return nil
 	})
 }
@@ -439,6 +447,15 @@ func (p pins) All() ([]plan.Pin, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
 	return slices.Clone(p.world.pins), nil
+}
+
+// Recall returns this machine's copies, without those that a stored pin ends.
+func (p pins) Recall() engine.Recollection {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	return engine.Recollection{Remembered: slices.DeleteFunc(slices.Clone(p.world.Copies), func(c plan.Pin) bool {
+		return slices.ContainsFunc(p.world.pins, func(stored plan.Pin) bool { return stored.Ends(c) })
+	})}
 }
 
 // Pin pins a machine's key under a name, as an earlier run did.
