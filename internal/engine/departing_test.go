@@ -178,34 +178,6 @@ func TestReplaceIsContinued(t *testing.T) {
 	}
 }
 
-// TestReplaceWithoutAServer changes nothing on the host, and is stored until a person cancels it.
-func TestReplaceWithoutAServer(t *testing.T) {
-	t.Parallel()
-	twoOfThree(t, func(t *testing.T, w *nodesInMemory, names []string) {
-		i := slices.IndexFunc(w.Machines, func(m *enginetest.Machine) bool { return strings.HasPrefix(m.Server.Name, "acme-pool-") })
-		w.Change(func() { w.Machines[i].Server.Type = "M4-M" })
-		w.engine.Selection.Departs = &plan.Departure{Name: names[0], Replace: true}
-		if r := apply(t, w.engine); r.Done > 0 || r.Finished() {
-			t.Errorf("done %d, finished %t", r.Done, r.Finished())
-		}
-		stage := func() plan.Stage {
-			pins, err := w.engine.Pins.All()
-			must(t, err)
-			j := slices.IndexFunc(pins, func(p plan.Pin) bool { return p.Name == names[0] })
-			return pins[j].Stage
-		}
-		if got := stage(); got != plan.Replaced {
-			t.Errorf("stored %q", got)
-		}
-		if k, err := w.next("cancel", 2).CancelDeparture(t.Context(), names[0]); err != nil || k.Stage != plan.Replaced || k.Surplus > 0 {
-			t.Errorf("cancelled %+v, %v", k, err)
-		}
-		if got := stage(); got != plan.Stays {
-			t.Errorf("stored %q after the cancellation", got)
-		}
-	})
-}
-
 // staged stores how far a host is on its way out.
 func (w *nodesInMemory) staged(t *testing.T, host string, stage plan.Stage) {
 	t.Helper()
