@@ -27,10 +27,10 @@ func TestTwoConfigurationsClaimAtOnce(t *testing.T) {
 		if !scripttest.Mine(int(seed)) {
 			continue
 		}
-		synctest.Test(t, func(t *testing.T) { lost += race(t, seed) })
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			defer showSeed(t, seed)
+			lost += race(t, seed)
+		})
 	}
 	if lost == 0 {
 		t.Error("no claim was ever lost: the two never met")
