@@ -117,7 +117,7 @@ func newHub(t *testing.T) *hub {
 	write("go", "#!/bin/sh\n[ \"$1 $2\" = 'install -trimpath' ] && mkdir -p \"$GOBIN\" && ln -s '"+self+"' \"$GOBIN/macfleet\"\n")
 	h.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "GITHUB_WORKSPACE=" + h.repo, "GITHUB_REPOSITORY=acme/macs", "GITHUB_ACTIONS=true", "CI=true",
 		"GITHUB_SERVER_URL=https://github.com", "GITHUB_RUN_ID=42", "GITHUB_ACTOR=ann", "GITHUB_SHA=c0ffee", "GITHUB_REF_NAME=main", "FAKE_GH=" + filepath.Join(dir, "gh"),
-		`MACFLEET_VAR_quiet_hours=["daily 00:00-24:00"]`, "GORACE=" + os.Getenv("GORACE"), "GOGC=" + os.Getenv("GOGC")}
+		`MACFLEET_VAR_quiet_hours=["daily 00:00-24:00"]`, "GORACE=" + os.Getenv("GORACE")}
 	return h
 }
 
