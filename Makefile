@@ -88,7 +88,7 @@ lint:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 .github/workflows/*.yml examples/ci/.github/workflows/*.yml
 	shellcheck --shell=sh --severity=warning examples/demo.sh
-	shellcheck .ci/run .ci/apiserver .ci/tailnet cmd/macfleet/testdata/gh
+	shellcheck .ci/run .ci/apiserver .ci/demo .ci/tailnet cmd/macfleet/testdata/gh
 	shellcheck --shell=sh --exclude=SC2154 $$(find . -path '*/scripts/*.sh' -not -path '*/shared/*')
 	shellcheck --shell=sh --exclude=SC2034,SC2154 $$(find . -path '*/scripts/shared/*.sh')
 
