@@ -23,8 +23,10 @@ var (
 // controlled returns why a host that another system controls must not be changed, or nil.
 func (c *computation) controlled(h *Host) *Trouble {
 	own := ""
-	if k, ok := keeper(c.stepsFor(h.Spec)); ok {
-		own = k.Job(h.Seen.Facts)
+	if jobs, _ := h.Seen.Jobs.Get(); len(jobs) > 0 { // to find its own among them takes parsing
+		if k, ok := keeper(c.stepsOf(h)); ok {
+			own = k.Job(h.Seen.Facts)
+		}
 	}
 	return cmp.Or(c.ownedByClusterAPI(h), c.otherController(h), c.foreignWriter(h), ForeignJob(c.cfg, h.Seen.Jobs, h.Spec.Spec, own))
 }

@@ -101,6 +101,7 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			}
 			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
 			c.finish(d)
+			d.host.steps = nil
 		})
 		for i := range some {
 			c.quotas(&some[i])
@@ -195,6 +196,14 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	h.Stage = p.stage
 	h.Rollback, h.ForceBusy = c.sel.Rollback, slices.Contains(c.sel.ForceBusy, p.name)
 	return h
+}
+
+// stepsOf returns the steps of a host, which are made once. The host keeps them until it is finished.
+func (c *computation) stepsOf(h *Host) []Step {
+	if h.steps == nil {
+		h.steps = c.stepsFor(h.Spec)
+	}
+	return h.steps
 }
 
 // finish compares the host's steps and then judges the host as a whole. A trouble of the host refuses all of
@@ -316,7 +325,7 @@ type stepWork struct {
 func (c *computation) compareSteps(d *draft, marker Marker) stepWork {
 	h := d.host
 	var w stepWork
-	for _, step := range c.stepsFor(h.Spec) {
+	for _, step := range c.stepsOf(h) {
 		if !c.sel.Includes(step.ID()) || c.sel.AdoptOnly && h.Seen.Root {
 			continue
 		}

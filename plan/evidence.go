@@ -20,7 +20,9 @@ func (c *census) evidence() map[string][]ledger.Evidence {
 	}
 	ended := func(p Pin) bool { return p.Stage.ends() || latest[p.ServerID].ends() }
 	nodes, _ := c.snap.Nodes.Get()
-	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) }) {
+	nodes = slices.Clone(nodes)
+	slices.SortFunc(nodes, func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, n := range nodes {
 		if id := n.ServerID(); id != "" {
 			add(id, c.named(ledger.Node, n.Name, id)) // a release deletes it, so one that exists is newer
 		}

@@ -79,7 +79,7 @@ func (c *computation) peer(id inventory.ServiceName, realm string) (*peerIndex, 
 func (c *computation) enterPeers(h *Host) {
 	h.servers, h.taken = c.names(), c.snap.Taken
 	m, _ := h.Seen.Marker.Get()
-	for _, p := range Peers(c.stepsFor(h.Spec)) {
+	for _, p := range Peers(c.stepsOf(h)) {
 		x, is := c.enterPeer(h, p)
 		if !is {
 			continue
@@ -229,7 +229,7 @@ func (c *computation) silent(p placed) bool {
 // others are the last change, because they may end the path that the connection uses. Of a host that does not answer, only unused entries are
 // deleted.
 func (c *computation) retirePeers(h *Host, works bool, add func(Kind, Code, string, ...Field) *Action, code Code, why string) *Trouble {
-	for _, p := range Peers(c.stepsFor(h.Spec)) {
+	for _, p := range Peers(c.stepsOf(h)) {
 		s, seen := p.Service(), h.Peer(p.Service().ID).Seen
 		if s.Works != works {
 			continue
@@ -287,7 +287,7 @@ func (c *computation) quotas(d *draft) {
 	if h.Leaves {
 		return
 	}
-	for _, p := range Peers(c.stepsFor(h.Spec)) {
+	for _, p := range Peers(c.stepsOf(h)) {
 		s := p.Service()
 		realm, wanted := p.Realm()
 		list, known := c.peer(s.ID, realm)

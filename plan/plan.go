@@ -200,6 +200,7 @@ type Host struct {
 	servers       map[string]bool // names of all servers and members
 	taken         time.Time       // when the lists were read
 	fence         *Fence          // an earlier run kept new jobs away from its agent
+	steps         []Step          // while the plan is computed; see computation.stepsOf
 }
 
 // MarkerStale reports whether the marker lacks something that is known now: the record of a step that is in

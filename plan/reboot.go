@@ -80,7 +80,7 @@ func (c *computation) restartFor(d *draft) {
 		return
 	}
 	blocked := slices.DeleteFunc(slices.Clone(d.actions), func(a Action) bool { return a.Refusal == nil })
-	d.actions = append(d.actions, h.rebooting(h.action(RebootServer, drifted, h.restarts.Code, h.restarts.Text), blocked, SessionStep(c.stepsFor(h.Spec))))
+	d.actions = append(d.actions, h.rebooting(h.action(RebootServer, drifted, h.restarts.Code, h.restarts.Text), blocked, SessionStep(c.stepsOf(h))))
 }
 
 // LacksKey reports whether the host refuses the fleet's key, which a restart installs.

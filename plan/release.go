@@ -298,7 +298,7 @@ func (c *computation) vacate(h *Host, add func(Kind, Code, string, ...Field) *Ac
 // work returns the work that runs on a host as its steps read it.
 func (h *Host) work(c *computation) []Task {
 	var out []Task
-	for _, step := range c.stepsFor(h.Spec) {
+	for _, step := range c.stepsOf(h) {
 		if f := step.Diff(h.View(step.ID())); !f.Running.IsUnread() {
 			f.readable()
 			all, _ := f.Running.Get()
@@ -416,7 +416,7 @@ func (c *computation) unrevocable(h *Host) *Trouble {
 
 // workRead reports whether a step read what runs on the host.
 func (c *computation) workRead(h *Host) bool {
-	return slices.ContainsFunc(c.stepsFor(h.Spec), func(s Step) bool { return !s.Diff(h.View(s.ID())).Running.IsUnread() })
+	return slices.ContainsFunc(c.stepsOf(h), func(s Step) bool { return !s.Diff(h.View(s.ID())).Running.IsUnread() })
 }
 
 // resetOf returns what a host that leaves becomes: the newest system of its family, under the pool name that it had.

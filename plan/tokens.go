@@ -101,7 +101,7 @@ func (p *Plan) RefuseTokens(steps StepsFor) {
 // restart the kubelet with its present token.
 func (c *computation) keepToken(h *Host, actions []Action, marker Marker) []Action {
 	h.NewToken = false
-	step, is := NodeStep(c.stepsFor(h.Spec))
+	step, is := NodeStep(c.stepsOf(h))
 	if !is || !c.sel.Includes(step.ID()) || refusalOf(step.ID(), actions) != nil {
 		return actions
 	}

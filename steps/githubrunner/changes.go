@@ -28,11 +28,7 @@ func (d *diff) finding() plan.Finding {
 		f.Refused = d.refusal(w)
 		return f
 	}
-	byName := make(map[string]kit.Setting, len(all))
-	for _, s := range all {
-		byName[s.Name] = s
-	}
-	f.Changes = d.changes(w, byName)
+	f.Changes = d.changes(w, all)
 	if slices.ContainsFunc(f.Changes, func(c plan.Change) bool { return c.Disruption == plan.Drain }) {
 		f.Busy = kit.Tasks(d.seen.work)
 		f.Warnings = append(f.Warnings, d.weak()...)
@@ -93,16 +89,22 @@ func shown(all []kit.Setting, names ...string) string {
 }
 
 // changes renders the work. The runner is stopped before its entry is deleted, so that it takes no job in between.
-func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
+func (d *diff) changes(w work, all []kit.Setting) (out []plan.Change) {
 	g, user, forced := d.step, d.step.host.User, kit.Forced(d.view)
-	fields := func(names ...string) (f []plan.Field) {
-		for _, name := range names {
-			if s, compared := all[name]; compared {
-				f = append(f, kit.Fields(s)...)
-			}
+	of := func(name string) (s kit.Setting) {
+		if i := slices.IndexFunc(all, func(s kit.Setting) bool { return s.Name == name }); i >= 0 {
+			return all[i]
 		}
-		return f
+		return s // it is not compared
 	}
+	fields := func(names ...string) []plan.Field {
+		some := make([]kit.Setting, len(names))
+		for i, name := range names {
+			some[i] = of(name)
+		}
+		return kit.Fields(some...)
+	}
+	out = make([]plan.Change, 0, 3) // most findings have no more
 	add := func(r plan.Reason, c plan.Change) {
 		if len(c.Fields) > 0 {
 			c.Reason = r
@@ -124,7 +126,7 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 	}
 	if w.install != (plan.Reason{}) {
 		a, _ := d.goal()
-		before := kit.Choose(all[nameProgram].Differs(), all[nameProgram].Seen, d.at.version)
+		before := kit.Choose(of(nameProgram).Differs(), of(nameProgram).Seen, d.at.version)
 		least := kit.Choose(value(g.desired.MinVersion) != "", " (at least "+value(g.desired.MinVersion)+")", "")
 		c := plan.Change{Fields: []plan.Field{{Name: nameProgram, Before: before, After: a.Version + least}}, Command: scripts.Command("github_runner-install", plan.Root,
 			user, d.root, a.HostPath(), a.Version, forced), Delivery: &plan.Delivery{Artifact: a, Space: space}}
@@ -153,7 +155,7 @@ func (d *diff) changes(w work, all map[string]kit.Setting) (out []plan.Change) {
 		}
 		c := plan.Change{Disruption: d.startDisruption(w), Fields: fields(names...),
 			Command: scripts.Command("github_runner-job", plan.Root, user, d.root, d.label, d.plist, w.way, searchPath, g.desired.Scope(), d.made(w), forced)}
-		if len(c.Fields) == 0 || w.way != "keep" && d.runs() && !all[nameProcess].Differs() {
+		if len(c.Fields) == 0 || w.way != "keep" && d.runs() && !of(nameProcess).Differs() {
 			c.Fields = append(c.Fields, plan.Field{Name: nameProcess, Before: running.Before, After: kit.Choose(d.runs(), "restarted", "running")})
 		}
 		add(w.start, c)

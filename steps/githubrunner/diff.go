@@ -124,15 +124,14 @@ func (d *diff) settings() []kit.Setting {
 	g := d.step.desired
 	program, _ := d.program()
 	registration, _ := d.registration()
-	all := []kit.Setting{
+	all := append(make([]kit.Setting, 0, 16), // all there are
 		kit.Compare(nameProgram, program, d.accepted()),
 		kit.Compare(nameRegistration, registration, d.registered()),
 		d.labels(),
 		kit.Compare(nameDefaults, d.defaults(), kit.Choose(*g.DefaultLabels, "set", "not set")),
 		kit.Compare(namePublic, d.public(), kit.Choose(*g.AllowPublicRepositories, "allowed", "refused")),
 		kit.Compare(nameWork, cmp.Or(d.at.settings.WorkFolder, "none"), *g.WorkFolder),
-		kit.Compare(nameMode, d.at.settings.mode(), *g.Mode),
-	}
+		kit.Compare(nameMode, d.at.settings.mode(), *g.Mode))
 	if value(g.Organization) != "" {
 		all = append(all, d.group())
 	}

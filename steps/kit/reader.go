@@ -3,6 +3,8 @@ package kit
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,20 +76,24 @@ type Part struct {
 
 // Lines returns the part's non-empty lines.
 func (p Part) Lines() []string {
-	var out []string
-	for line := range strings.Lines(p.Body) {
-		if line = strings.TrimRight(line, "\n"); strings.TrimSpace(line) != "" {
-			out = append(out, line)
+	return slices.AppendSeq(make([]string, 0, strings.Count(p.Body, "\n")+1), p.lines())
+}
+
+func (p Part) lines() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(p.Body) {
+			if line = strings.TrimRight(line, "\n"); strings.TrimSpace(line) != "" && !yield(line) {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // Value returns the rest of the first line that begins with a word.
 func (p Part) Value(word string) string {
-	for _, line := range p.Lines() {
-		if rest, ok := strings.CutPrefix(line, word+" "); ok {
-			return rest
+	for line := range p.lines() {
+		if rest, ok := strings.CutPrefix(line, word); ok && strings.HasPrefix(rest, " ") {
+			return rest[1:]
 		}
 	}
 	return ""

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"unique"
 
 	"github.com/macfleet/macfleet/fleet"
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -90,12 +89,15 @@ func (s Scripts) Command(name string, as plan.User, args ...string) plan.Command
 	return plan.Command{Name: name, Script: text, As: as, Args: args}
 }
 
-// oneCopy interns long texts: hosts of a fleet get the same few files.
+// copies are the latest long texts in commands.
+var copies Memo[string]
+
+// oneCopy returns the copy of a long text that an earlier host has: hosts of a fleet get the same few files.
 func oneCopy(text string) string {
 	if len(text) < 64 { // short texts cost more to look up than to keep
 		return text
 	}
-	return unique.Make(text).Value()
+	return copies.Of(text, func(text string) string { return text })
 }
 
 // Probe returns a script as a probe of a step.

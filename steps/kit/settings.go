@@ -108,12 +108,23 @@ func (r *Reader) Found(all []Setting, changes ...plan.Change) plan.Finding {
 	if len(r.Unread) > 0 {
 		return plan.Finding{Unread: r.Unread}
 	}
-	changes = slices.DeleteFunc(changes, func(c plan.Change) bool { return len(c.Fields) == 0 })
+	n := 0
 	for i := range changes {
-		c := &changes[i]
-		c.Reason.Text = cmp.Or(c.Reason.Text, isNot(c.Fields))
+		if len(changes[i].Fields) > 0 {
+			n++
+		}
 	}
-	return plan.Finding{Facts: Facts(all), Changes: changes}
+	f := plan.Finding{Facts: Facts(all)}
+	if n > 0 { // a slice that holds no more than the plan keeps
+		f.Changes = make([]plan.Change, 0, n)
+	}
+	for i := range changes {
+		if c := &changes[i]; len(c.Fields) > 0 {
+			c.Reason.Text = cmp.Or(c.Reason.Text, isNot(c.Fields))
+			f.Changes = append(f.Changes, *c)
+		}
+	}
+	return f
 }
 
 // Refused returns the finding for a difference that macfleet must not remove.
@@ -162,6 +173,9 @@ func Switched(on bool) string {
 
 // isNot lists fields with their current values.
 func isNot(diff []plan.Field) string {
+	if len(diff) == 1 {
+		return diff[0].Name + ": " + diff[0].Before
+	}
 	var out []string
 	for _, f := range diff {
 		out = append(out, f.Name+": "+f.Before)

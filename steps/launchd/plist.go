@@ -71,37 +71,39 @@ const (
 func Plist(j Job) string { return render(reflect.ValueOf(j)) }
 
 func render(job reflect.Value) string {
-	var b strings.Builder
-	b.Grow(usualSize)
-	b.WriteString(head)
+	var room [usualSize]byte
+	b := append(room[:0], head...)
 	for field, value := range job.Fields() {
 		if value.IsZero() || value.Kind() == reflect.Map && value.Len() == 0 {
 			continue
 		}
-		element(&b, "\t<key>", field.Tag.Get("plist"), "</key>\n")
+		b = element(b, "\t<key>", field.Tag.Get("plist"), "</key>\n")
+		switch value.Kind() { // without the allocation of an interface
+		case reflect.String:
+			b = element(b, "\t<string>", value.String(), "</string>\n")
+			continue
+		case reflect.Bool:
+			b = append(b, "\t"+boolean(value.Bool())+"\n"...)
+			continue
+		}
 		switch v := value.Interface().(type) {
-		case string:
-			element(&b, "\t<string>", v, "</string>\n")
-		case bool:
-			b.WriteString("\t" + boolean(v) + "\n")
 		case int:
-			b.WriteString("\t<integer>" + strconv.Itoa(v) + "</integer>\n")
+			b = append(b, "\t<integer>"+strconv.Itoa(v)+"</integer>\n"...)
 		case []string:
-			b.WriteString("\t<array>\n")
+			b = append(b, "\t<array>\n"...)
 			for _, item := range v {
-				element(&b, "\t\t<string>", item, "</string>\n")
+				b = element(b, "\t\t<string>", item, "</string>\n")
 			}
-			b.WriteString("\t</array>\n")
+			b = append(b, "\t</array>\n"...)
 		case map[string]string:
-			dictionary(&b, v, func(text string) { element(&b, "\t\t<string>", text, "</string>\n") })
+			b = dictionary(b, v, func(b []byte, text string) []byte { return element(b, "\t\t<string>", text, "</string>\n") })
 		case map[string]bool:
-			dictionary(&b, v, func(is bool) { b.WriteString("\t\t" + boolean(is) + "\n") })
+			b = dictionary(b, v, func(b []byte, is bool) []byte { return append(b, "\t\t"+boolean(is)+"\n"...) })
 		case map[string]int:
-			dictionary(&b, v, func(n int) { b.WriteString("\t\t<integer>" + strconv.Itoa(n) + "</integer>\n") })
+			b = dictionary(b, v, func(b []byte, n int) []byte { return append(b, "\t\t<integer>"+strconv.Itoa(n)+"</integer>\n"...) })
 		}
 	}
-	b.WriteString(tail)
-	return b.String()
+	return string(append(b, tail...))
 }
 
 func boolean(is bool) string {
@@ -111,28 +113,27 @@ func boolean(is bool) string {
 	return "<false/>"
 }
 
-// dictionary writes the entries of a map in the order of their keys.
-func dictionary[V any](b *strings.Builder, all map[string]V, value func(V)) {
-	b.WriteString("\t<dict>\n")
+// dictionary appends the entries of a map in the order of their keys.
+func dictionary[V any](b []byte, all map[string]V, value func([]byte, V) []byte) []byte {
+	b = append(b, "\t<dict>\n"...)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		element(b, "\t\t<key>", name, "</key>\n")
-		value(all[name])
+		b = value(element(b, "\t\t<key>", name, "</key>\n"), all[name])
 	}
-	b.WriteString("\t</dict>\n")
+	return append(b, "\t</dict>\n"...)
 }
 
-// usualSize is the initial buffer size for an agent's property list.
+// usualSize is room for most property lists, before they become strings of their own size.
 const usualSize = 2 << 10
 
-// element writes a value between its tags.
-func element(b *strings.Builder, before, value, after string) {
-	b.WriteString(before)
+// element appends a value between its tags.
+func element(b []byte, before, value, after string) []byte {
+	b = append(b, before...)
 	if strings.ContainsFunc(value, special) {
-		_ = xml.EscapeText(b, []byte(value)) // a strings.Builder takes everything
-	} else {
-		b.WriteString(value)
+		var escaped strings.Builder
+		_ = xml.EscapeText(&escaped, []byte(value)) // a strings.Builder takes everything
+		value = escaped.String()
 	}
-	b.WriteString(after)
+	return append(append(b, value...), after...)
 }
 
 // special reports whether XML may need to escape a character. Most values have none.

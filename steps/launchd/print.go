@@ -67,7 +67,6 @@ func ParsePrint(page string) (Service, error) {
 		return Service{}, ErrNoService
 	}
 	var s Service
-	fields := s.fields()
 	for lines = lines[1 : len(lines)-1]; len(lines) > 0; {
 		key, value, found := strings.Cut(strings.TrimPrefix(lines[0], "\t"), " = ")
 		lines = lines[1:]
@@ -83,7 +82,7 @@ func ParsePrint(page string) (Service, error) {
 			lines = lines[end+1:]
 			continue
 		}
-		switch to := fields[key].(type) {
+		switch to := s.field(key).(type) {
 		case *string:
 			*to = value
 		case *[]string:
@@ -120,13 +119,35 @@ func (s *Service) list(key string, lines []string) {
 	}
 }
 
-// fields maps the keys of the output to the fields of s.
-func (s *Service) fields() map[string]any {
-	return map[string]any{
-		"state": &s.State, "program": &s.Program, "username": &s.User, "stdout path": &s.Stdout, "stderr path": &s.Stderr,
-		"last exit code": &s.LastExit, "last terminating signal": &s.LastExit, "last exit reason": &s.LastReason,
-		"pid": &s.PID, "runs": &s.Runs, "minimum runtime": &s.Throttle, "exit timeout": &s.ExitTimeout, "properties": &s.Properties,
+// field returns the field of s for a key of the output, or nil.
+func (s *Service) field(key string) any {
+	switch key {
+	case "state":
+		return &s.State
+	case "program":
+		return &s.Program
+	case "username":
+		return &s.User
+	case "stdout path":
+		return &s.Stdout
+	case "stderr path":
+		return &s.Stderr
+	case "last exit code", "last terminating signal":
+		return &s.LastExit
+	case "last exit reason":
+		return &s.LastReason
+	case "pid":
+		return &s.PID
+	case "runs":
+		return &s.Runs
+	case "minimum runtime":
+		return &s.Throttle
+	case "exit timeout":
+		return &s.ExitTimeout
+	case "properties":
+		return &s.Properties
 	}
+	return nil
 }
 
 // Differs lists what differs between the loaded job and the wanted one. Some releases of

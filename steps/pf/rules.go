@@ -84,11 +84,11 @@ func (s Spec) File() string {
 // Rules returns the rules of an anchor in normal form. They have no direction: on the way
 // out, NAT may already have replaced the virtual machine's address, so they must match on
 // the bridge, too.
-func Rules() []string {
-	return []string{
-		"block drop quick from <" + SourceTable + "> to <" + BlockedTable + ">",
-		"block drop quick from <" + SourceTable + "> to " + metadata,
-	}
+func Rules() []string { return slices.Clone(rules) }
+
+var rules = []string{
+	"block drop quick from <" + SourceTable + "> to <" + BlockedTable + ">",
+	"block drop quick from <" + SourceTable + "> to " + metadata,
 }
 
 // IsManaged reports whether an anchor file starts with macfleet's header.

@@ -32,7 +32,7 @@ const kubeletSpace = 2
 // changes returns the changes that remove the difference: the program, the kubeconfig and,
 // in any case, a restart. Virtual machines survive it; if they may end with the job, the host is drained first.
 func (d *kubeletDiff) changes() []plan.Change {
-	var out []plan.Change
+	out := make([]plan.Change, 0, 3) // all there can be
 	killed := d.condition.Code == codeKilledByCodesigning
 	if d.version.Differs() || d.access.Differs() || killed {
 		out = append(out, d.program(killed))
@@ -176,25 +176,28 @@ func (d *kubeletDiff) argumentFields() []plan.Field {
 // moved returns the arguments after the program that differ, each by its name.
 func moved(seen, want []string, where string) []plan.Field {
 	var out []plan.Field
-	before, after := flags(seen), flags(want)
-	for _, arg := range slices.Concat(seen[1:], want[1:]) {
-		name, _, _ := strings.Cut(arg, "=")
-		f := plan.Field{Name: name + where, Before: cmp.Or(before[name], "none"), After: cmp.Or(after[name], "none")}
-		if f.Before != f.After && !slices.Contains(out, f) {
-			out = append(out, f)
+	for _, args := range [][]string{seen[1:], want[1:]} {
+		for _, arg := range args {
+			name, _, _ := strings.Cut(arg, "=")
+			f := plan.Field{Name: name + where, Before: flag(seen, name), After: flag(want, name)}
+			if f.Before != f.After && !slices.Contains(out, f) {
+				out = append(out, f)
+			}
 		}
 	}
 	return out
 }
 
-// flags returns the arguments after the program by name; a flag without a value is "set".
-func flags(args []string) map[string]string {
-	out := make(map[string]string)
-	for _, arg := range args[1:] {
-		name, value, given := strings.Cut(arg, "=")
-		out[name] = kit.Choose(given, value, "set")
+// flag returns the value of the last argument after the program with a name: "set" without a value, "none" if there is none.
+func flag(args []string, name string) string {
+	for _, arg := range slices.Backward(args[1:]) {
+		if rest, is := strings.CutPrefix(arg, name); is && rest == "" {
+			return "set"
+		} else if value, given := strings.CutPrefix(rest, "="); is && given {
+			return cmp.Or(value, "none")
+		}
 	}
-	return out
+	return "none"
 }
 
 // jobText describes how the job differs from the wanted one.
@@ -219,7 +222,7 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		// A failing process matters more than changed arguments.
 		{d.condition.Code != (plan.Code{}) && d.seen.loaded && !differs(d.jobSettings[1:]), d.condition},
 		{d.seen.loaded && d.view.Host.Spec.BuildsImages() && d.seen.collects(), plan.Reason{Code: codeGCOnBuilder, Text: "the kubelet deletes virtual machines without a Pod, also those that are pushed"}},
-		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob, Text: d.jobText()}},
+		{d.seen.loaded && differs(d.jobSettings), plan.Reason{Code: codePlistChangedUnderJob}},
 		{d.condition.Code != (plan.Code{}), d.condition},
 		{d.older, plan.Reason{Code: codePlistChangedUnderJob, Text: "an older macfleet wrote " + kubeletPlist + ": virtual machines may end with the job" +
 			kit.Choose(d.stopsMachines(), ", so the host is drained first", "")}},
@@ -230,6 +233,9 @@ func (d *kubeletDiff) reason(earlier []plan.Change) plan.Reason {
 		{d.outside.Code != (plan.Code{}), d.outside},
 		{d.cluster.Code != (plan.Code{}), d.cluster},
 	} {
+		if r.is && r.reason == (plan.Reason{Code: codePlistChangedUnderJob}) {
+			r.reason.Text = d.jobText()
+		}
 		if r.is {
 			return r.reason
 		}

@@ -112,8 +112,11 @@ func configSetting(v plan.View, seen seenKubeconfig, join inventory.Join) (kit.S
 		s.Seen = "missing"
 		return s, plan.Reason{Code: codeKubeconfigMissing, Text: kubeletConfig + " is missing"}, nil
 	}
-	elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
-	forAnother := err == nil && seen.server != join.Server && seen.sha == digest(elsewhere)
+	forAnother := false
+	if seen.server != join.Server {
+		elsewhere, err := kubeconfigHead(node, inventory.Join{Server: seen.server, CA: join.CA})
+		forAnother = err == nil && seen.sha == digest(elsewhere)
+	}
 	var revoked, differs []string
 	older := false // its token is valid, but there is a newer one
 	identity, known := v.Identity.Get()

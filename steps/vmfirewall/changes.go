@@ -40,8 +40,8 @@ var (
 
 // bootJobAnchor returns the anchor of a boot job written by this or an earlier macfleet, or "".
 func bootJobAnchor(text string) (anchor string, earlier bool) {
-	for i, does := range []string{bootScript, earlierBootScript} {
-		rest, head := strings.CutPrefix(text, bootJobHead+does+bootJobMiddle)
+	for i, until := range []string{bootJobHead + bootScript + bootJobMiddle, bootJobHead + earlierBootScript + bootJobMiddle} {
+		rest, head := strings.CutPrefix(text, until)
 		if anchor, tail := strings.CutSuffix(rest, bootJobTail); head && tail {
 			return anchor, i > 0
 		}

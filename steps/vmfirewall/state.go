@@ -58,10 +58,27 @@ func (p packetFilter) evaluates(anchor string) bool {
 func readPacketFilter(r *kit.Reader, id string) packetFilter {
 	p := packetFilter{anchors: make(map[string]anchorState), files: make(map[string]kit.FileState)}
 	r.Parts(id, p.take)
-	if p.conf, p.broken = pf.Parse(p.confText()); strings.ContainsRune(p.confText(), 0) {
+	if p.conf, p.broken = parse(p.confText()); strings.ContainsRune(p.confText(), 0) {
 		p.broken = errors.New("it contains a NUL byte")
 	}
 	return p
+}
+
+// parsed is a pf.conf, or why it could not be parsed.
+type parsed struct {
+	conf pf.Conf
+	err  error
+}
+
+var parsedConfs kit.Memo[parsed]
+
+// parse parses a pf.conf, once for hosts that have the same.
+func parse(text string) (pf.Conf, error) {
+	p := parsedConfs.Of(text, func(text string) (p parsed) {
+		p.conf, p.err = pf.Parse(strings.Clone(text)) // without the rest of the host's answer
+		return p
+	})
+	return p.conf, p.err
 }
 
 // take parses one part.
@@ -101,7 +118,7 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	case "tables":
 		p.tables, err = pf.Names(part.Body)
 	case "first":
-		p.first, err = pf.Parse(part.Body)
+		p.first, err = parse(part.Body)
 	case "anchors":
 		p.listed, err = pf.Names(part.Body)
 	case "file":

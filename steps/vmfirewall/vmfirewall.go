@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet"
@@ -48,11 +49,11 @@ func (f vmFirewall) Wanted() string {
 	if f.desired == nil {
 		return ""
 	}
-	want, err := f.wanted()
-	if err != nil {
-		return "not rendered: " + err.Error()
+	want := f.wanted()
+	if want.err != nil {
+		return "not rendered: " + want.err.Error()
 	}
-	return want.text()
+	return want.whole
 }
 
 func (f vmFirewall) Diff(v plan.View) plan.Finding {
@@ -61,9 +62,9 @@ func (f vmFirewall) Diff(v plan.View) plan.Finding {
 	if f.desired == nil {
 		return f.leave(v, seen, &r)
 	}
-	want, err := f.wanted()
-	if err != nil {
-		return kit.Refused(codeVMFirewallNotRendered.Trouble(err.Error()))
+	want := f.wanted()
+	if want.err != nil {
+		return kit.Refused(codeVMFirewallNotRendered.Trouble(want.err.Error()))
 	}
 	former, unsure := seen.created(v, want.anchor)
 	want.unsure, want.former = unsure, want.others(former)
@@ -90,17 +91,32 @@ type desiredFilter struct {
 	former  []string // anchors of an earlier configuration
 	givenUp []string // legacy and former
 	unsure  []string // anchors that may be of an earlier configuration
+	whole   string   // all of the configuration, in normal form
+	err     error    // why it cannot be rendered
 }
 
-// wanted renders the configuration.
-func (f vmFirewall) wanted() (desiredFilter, error) {
+var rendered kit.Memo[desiredFilter]
+
+// wanted renders the configuration, once for hosts that have the same.
+func (f vmFirewall) wanted() desiredFilter {
+	var key []byte
+	for _, texts := range [][]string{{*f.desired.Anchor}, f.desired.VMSources, f.desired.Block, f.desired.Legacy} {
+		for _, text := range texts {
+			key = append(strconv.AppendQuote(key, text), ' ')
+		}
+		key = append(key, '\n')
+	}
+	return rendered.Of(string(key), func(string) desiredFilter { return f.render() })
+}
+
+func (f vmFirewall) render() desiredFilter {
 	w := desiredFilter{anchor: *f.desired.Anchor}
-	var err error
-	if w.spec, err = pf.NewSpec(f.desired.VMSources, f.desired.Block); err != nil {
-		return w, err
+	if w.spec, w.err = pf.NewSpec(f.desired.VMSources, f.desired.Block); w.err != nil {
+		return w
 	}
 	w.file, w.legacy = w.spec.File(), w.others(f.desired.Legacy)
-	return w, nil
+	w.whole = w.text()
+	return w
 }
 
 // others returns the names without duplicates and without the wanted anchor.
