@@ -49,7 +49,7 @@ func (p *Plan) except(these map[string]bool) map[string]draft {
 func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection, workers int, known map[string]draft) *Plan {
 	c := computation{census: takeCensus(cfg, snap), stepsFor: stepsFor, sel: sel,
 		plan: &Plan{Owner: cfg.Owner, Narrowed: !sel.IsAll(), Steps: sel.Steps, Decisions: sel.Decisions,
-			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool)}
+			On: texts(sel.On), Exclude: texts(sel.Exclude)}, rejected: make(map[Rejected]bool), shared: make(sharing)}
 	c.believe()
 	c.needs = c.assign(sel)
 	c.leaves, c.surplus = c.leaving(c.needs, sel.ReleaseSurplus)
@@ -101,7 +101,6 @@ func compute(cfg *fleet.Config, stepsFor StepsFor, snap Snapshot, sel Selection,
 			}
 			d.actions = append(room[i*roomForActions:i*roomForActions:(i+1)*roomForActions], d.actions...)
 			c.finish(d)
-			d.host.steps = nil
 		})
 		for i := range some {
 			c.quotas(&some[i])
@@ -139,6 +138,7 @@ type computation struct {
 	drafts   []draft           // of the plan's hosts, in their order
 	doubt    *Trouble          // why nothing may start in this cluster: it is the wrong one or unknown; nil: it may
 	rejected map[Rejected]bool // listed once, however many groups considered them
+	shared   sharing
 }
 
 // draft is a host of the plan before its steps were compared, with the actions that come before theirs.
@@ -198,7 +198,7 @@ func (c *computation) host(g fleet.Group, p *placed) *Host {
 	return h
 }
 
-// stepsOf returns the steps of a host, which are made once. The host keeps them until it is finished.
+// stepsOf returns the steps of a host, which are made once. The host keeps them until its actions are in the plan.
 func (c *computation) stepsOf(h *Host) []Step {
 	if h.steps == nil {
 		h.steps = c.stepsFor(h.Spec)
@@ -255,7 +255,11 @@ func (c *computation) enter(some []draft, left int) {
 		c.plan.Actions = slices.Grow(c.plan.Actions, actions*left/len(some))
 	}
 	for i := range some {
+		for j := range some[i].actions {
+			c.shared.share(&some[i].actions[j])
+		}
 		c.plan.Actions = append(c.plan.Actions, some[i].actions...)
+		some[i].host.steps = nil
 		some[i] = draft{}
 	}
 }
