@@ -54,7 +54,7 @@ type placed struct {
 	former     []string         // names it had before moved blocks gave it its place
 }
 
-func inOrder(a, b placed) int {
+func inOrder(a, b *placed) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.server.ID, b.server.ID))
 }
 
@@ -112,10 +112,12 @@ type census struct {
 	members map[fleet.Place][]*placed // by fleet and group
 	gone    []placed                  // by name: members that are not in the inventory
 	stages  map[string]Pin            // by server id: the pins of servers on their way out
+	pins    []Pin                     // the latest last
 }
 
 func takeCensus(cfg *fleet.Config, snap Snapshot) *census {
-	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed), stages: snap.stages()}
+	c := &census{register: newRegister(cfg), snap: snap, cluster: indexCluster(snap), members: make(map[fleet.Place][]*placed), pins: byAge(snap.Pins)}
+	c.stages = snap.stagesOf(c.pins)
 	said := c.evidence()
 	c.servers = c.placeAll(said)
 	for i := range c.servers {
@@ -144,8 +146,22 @@ func (c *census) placeAll(said map[string][]ledger.Evidence) []placed {
 		p.node = c.cluster.node(p.name, s)
 		c.renamedNode(p)
 	}
-	slices.SortFunc(out, inOrder)
+	out = sorted(out, inOrder)
 	c.refuseAdopted(out)
+	return out
+}
+
+// sorted returns a sorted copy. It moves each element once: they are big.
+func sorted[T any](all []T, compare func(a, b *T) int) []T {
+	order := make([]*T, len(all))
+	for i := range all {
+		order[i] = &all[i]
+	}
+	slices.SortFunc(order, compare)
+	out := make([]T, len(all))
+	for i, p := range order {
+		out[i] = *p
+	}
 	return out
 }
 
@@ -210,8 +226,7 @@ func (c *census) missing(said map[string][]ledger.Evidence) []placed {
 	for id := range said {
 		enter(id)
 	}
-	slices.SortFunc(out, inOrder)
-	return out
+	return sorted(out, inOrder)
 }
 
 // hosts returns every host the plan could be about.

@@ -14,15 +14,13 @@ import (
 func (c *census) evidence() map[string][]ledger.Evidence {
 	out := make(map[string][]ledger.Evidence, len(c.snap.Servers))
 	add := func(id string, e ledger.Evidence) { out[id] = append(out[id], e) }
-	pins, latest := byAge(c.snap.Pins), make(map[string]Stage)
+	pins, latest := c.pins, make(map[string]Stage)
 	for _, p := range slices.Concat(c.snap.Released, pins) {
 		latest[p.ServerID] = p.Stage
 	}
 	ended := func(p Pin) bool { return p.Stage.ends() || latest[p.ServerID].ends() }
 	nodes, _ := c.snap.Nodes.Get()
-	nodes = slices.Clone(nodes)
-	slices.SortFunc(nodes, func(a, b inventory.Node) int { return cmp.Compare(a.Name, b.Name) })
-	for _, n := range nodes {
+	for _, n := range sorted(nodes, func(a, b *inventory.Node) int { return cmp.Compare(a.Name, b.Name) }) {
 		if id := n.ServerID(); id != "" {
 			add(id, c.named(ledger.Node, n.Name, id)) // a release deletes it, so one that exists is newer
 		}

@@ -101,11 +101,9 @@ func JoinPins(first, other []Pin) []Pin {
 
 // byAge returns pins, latest last.
 func byAge(pins []Pin) []Pin {
-	out := slices.Clone(pins)
-	slices.SortFunc(out, func(a, b Pin) int {
+	return sorted(pins, func(a, b *Pin) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Stage, b.Stage))
 	})
-	return out
 }
 
 // InStore orders pins as they are stored: by name and server id, of one server the latest first.

@@ -78,5 +78,5 @@ func (q *queue) next() (placed, bool) {
 }
 
 func (q *queue) before(a, b *line) bool {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(q.inZone[a.zone], q.inZone[b.zone]), inOrder(a.waiting[0], b.waiting[0])) < 0
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(q.inZone[a.zone], q.inZone[b.zone]), inOrder(&a.waiting[0], &b.waiting[0])) < 0
 }

@@ -31,9 +31,12 @@ func (s Stage) Final() bool { return s == Wiping || s == Wiped }
 func (s Stage) ends() bool { return s.Final() || s == Released }
 
 // stages returns the stages of servers by their ids, from the latest pin of each.
-func (snap Snapshot) stages() map[string]Pin {
+func (snap Snapshot) stages() map[string]Pin { return snap.stagesOf(byAge(snap.Pins)) }
+
+// stagesOf is stages for sorted pins.
+func (snap Snapshot) stagesOf(pins []Pin) map[string]Pin {
 	out := make(map[string]Pin)
-	for _, p := range byAge(snap.Pins) {
+	for _, p := range pins {
 		if p.Stage != Stays {
 			out[p.ServerID] = p
 		} else {

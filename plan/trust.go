@@ -153,13 +153,14 @@ func (c *census) trusts() *trusts {
 	for _, p := range c.snap.Released {
 		t.released[p.ServerID] = true
 	}
-	for _, p := range byAge(c.snap.Pins) {
+	for i := range c.pins {
+		p := &c.pins[i]
 		// Of two keys of one type, one is wrong. A host may have keys of several types.
 		if have := t.pins[p.ServerID]; have != nil && have.Key != p.Key && keyType(have.Key) == keyType(p.Key) {
 			older := Voucher{By: "an older pin, as " + have.Name, Key: KeyNote(have.Key, Fingerprint(have.Key))}
 			t.contradicting[p.ServerID] = append(t.contradicting[p.ServerID], older)
 		}
-		t.pins[p.ServerID], t.named[p.Name] = &p, p.ServerID
+		t.pins[p.ServerID], t.named[p.Name] = p, p.ServerID
 	}
 	for _, p := range c.snap.Remembered {
 		if have := t.pins[p.ServerID]; p.Stage == Released || have != nil && have.Ends(p) {
@@ -231,6 +232,11 @@ func FirstContacts(cfg *fleet.Config, snap Snapshot) []string {
 
 // known returns the source by which a server is a known member, or "".
 func (t *trusts) known(p *placed) string {
+	if _, listed := t.adopted[p.server.ID]; !listed {
+		if _, own := t.place(p.server.Name, p.server.ID); own {
+			return "its name" // the usual case, and parsing a name is slower
+		}
+	}
 	_, identified := t.cluster.identities[p.name]
 	node, isNode := t.nodeOf(p)
 	other, pinned := t.named[p.name]

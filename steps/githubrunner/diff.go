@@ -68,6 +68,18 @@ const (
 	saidNothing  said = ""
 )
 
+// sayings are what lines of the listener contain.
+var sayings = map[string]said{
+	"Listening for Jobs":                        saidListens,
+	"registration has been deleted":             saidDeleted,
+	"no longer exists on the server":            saidDeleted,
+	"Not configured":                            saidDeleted,
+	"session for this runner already exists":    saidConflict,
+	"SessionConflictException":                  saidConflict,
+	"is deprecated and cannot receive messages": saidRefused,
+	"clock may be out of sync":                  saidClock,
+}
+
 // lastSaid returns what the last line of the listener's output means for the installed version: an earlier one may have been
 // refused.
 func lastSaid(lines []string, version string) said {
@@ -75,16 +87,7 @@ func lastSaid(lines []string, version string) said {
 		if strings.Contains(line, ": Running job: ") || strings.Contains(line, ": Job ") { // a workflow's author chooses its name
 			continue
 		}
-		for text, means := range map[string]said{
-			"Listening for Jobs":                        saidListens,
-			"registration has been deleted":             saidDeleted,
-			"no longer exists on the server":            saidDeleted,
-			"Not configured":                            saidDeleted,
-			"session for this runner already exists":    saidConflict,
-			"SessionConflictException":                  saidConflict,
-			"is deprecated and cannot receive messages": saidRefused,
-			"clock may be out of sync":                  saidClock,
-		} {
+		for text, means := range sayings {
 			if strings.Contains(line, text) {
 				if means == saidRefused && version != "" && !strings.Contains(line, "v"+version+" ") {
 					return saidNothing
@@ -316,7 +319,8 @@ func (d *diff) file() string {
 }
 
 func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
+	var short [2 << 10]byte // most texts fit, so nothing is allocated
+	sum := sha256.Sum256(append(short[:0], text...))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -247,15 +247,21 @@ func (g githubRunner) pods(v plan.View) (all []kit.Setting, refused *plan.Troubl
 	return all, refused, nil
 }
 
+// What the jobs of all hosts have. The runner's own service ends with 0 when it stops for good; to restart it then would loop,
+// and hide why.
+var (
+	jobEnvironment = map[string]string{"ACTIONS_RUNNER_SVC": "1"}
+	jobKeepAlive   = map[string]bool{"SuccessfulExit": false}
+	jobLimits      = map[string]int{"NumberOfFiles": 65536}
+)
+
 // job renders the runner's job: the stock shape, without which its own update breaks.
 func (g githubRunner) job(root string) (label, text string) {
 	label = g.label()
 	logs := "/Users/" + g.host.User + "/Library/Logs/" + label
 	return label, launchd.AgentPlist(launchd.Agent{Label: label, Arguments: []string{root + "/runsvc.sh"}, User: g.host.User, Folder: root,
-		Environment: map[string]string{"ACTIONS_RUNNER_SVC": "1"}, RunAtLoad: true,
-		// The runner's own service ends with 0 when it stops for good; to restart it then would loop, and hide why.
-		KeepAlive:   map[string]bool{"SuccessfulExit": false},
-		ExitTimeOut: exitTimeout, Limits: map[string]int{"NumberOfFiles": 65536}, ProcessType: "Interactive", Session: true,
+		Environment: jobEnvironment, RunAtLoad: true, KeepAlive: jobKeepAlive,
+		ExitTimeOut: exitTimeout, Limits: jobLimits, ProcessType: "Interactive", Session: true,
 		Stdout: logs + "/stdout.log", Stderr: logs + "/stderr.log"})
 }
 

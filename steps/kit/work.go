@@ -3,6 +3,7 @@ package kit
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/macfleet/macfleet/fleet/inventory"
@@ -103,8 +104,8 @@ func FreeSpace(p Part) int64 {
 	if p.Exit != 0 || len(words) < 6 {
 		return UnknownSpace
 	}
-	var kilobytes int64
-	if n, err := fmt.Sscan(words[3], &kilobytes); n != 1 || err != nil || kilobytes < 0 {
+	kilobytes, err := strconv.ParseInt(words[3], 10, 64)
+	if err != nil || kilobytes < 0 {
 		return UnknownSpace
 	}
 	return kilobytes * 1024

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,9 +77,9 @@ func nodeLabels(desired *fleet.TartKubelet, v plan.View) map[string]string {
 	if h := v.Host; h.LabelPrefix != "" {
 		labels[h.LabelPrefix+"/fleet"], labels[h.LabelPrefix+"/group"] = h.Fleet, h.Group
 	}
-	for key, value := range map[string]string{labelZone: v.Server.Zone, labelRegion: v.Server.Region(), labelType: v.Server.Type} {
-		if labelValue.MatchString(value) {
-			labels[key] = value
+	for _, l := range [][2]string{{labelZone, v.Server.Zone}, {labelRegion, v.Server.Region()}, {labelType, v.Server.Type}} {
+		if isLabelValue(l[1]) {
+			labels[l[0]] = l[1]
 		}
 	}
 	return labels
@@ -93,8 +92,12 @@ const (
 	labelType   = "node.kubernetes.io/instance-type"
 )
 
-// labelValue matches valid label values; the provider's names have always been valid.
-var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// isLabelValue reports whether a text is a valid label value; the provider's names have always been valid.
+func isLabelValue(text string) bool {
+	return text != "" && len(text) <= 63 && strings.Trim(text, alphanumeric+"-_.") == "" && strings.Trim(text, "-_.") == text
+}
 
 // jobSettings compares the job's arguments, the loaded job and the property list, which the
 // next boot loads. The latter two are compared for the loaded arguments, so that a changed
@@ -161,7 +164,8 @@ func (s kubeletState) onDisk(want launchd.Job) (args []string, ok bool) {
 
 // digest returns the SHA-256 of a text in hex.
 func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
+	var short [2 << 10]byte // most texts fit, so nothing is allocated
+	sum := sha256.Sum256(append(short[:0], text...))
 	return hex.EncodeToString(sum[:])
 }
 

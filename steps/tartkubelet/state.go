@@ -105,7 +105,14 @@ func (s *kubeletState) take(p kit.Part) (err error) {
 		}
 	case "hardware":
 		if err = p.Worked(); err == nil {
-			if n, _ := fmt.Sscan(p.Body, &s.cpus, &s.memory, new(string)); n != 2 {
+			words := strings.Fields(p.Body)
+			if len(words) == 2 {
+				s.cpus, err = strconv.Atoi(words[0])
+			}
+			if len(words) == 2 && err == nil {
+				s.memory, err = strconv.ParseInt(words[1], 10, 64)
+			}
+			if len(words) != 2 || err != nil {
 				err = fmt.Errorf("malformed cores and memory %q", p.Body)
 			}
 		}

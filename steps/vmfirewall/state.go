@@ -81,6 +81,19 @@ func parse(text string) (pf.Conf, error) {
 	return p.conf, p.err
 }
 
+// points are those of a listing of live rules, or why it could not be parsed.
+type points struct {
+	points []pf.Point
+	err    error
+}
+
+var parsedPoints kit.Memo[points]
+
+func parsePoints(listing string) (p points) {
+	p.points, p.err = pf.Points(strings.Clone(listing))
+	return p
+}
+
 // take parses one part.
 func (p *packetFilter) take(part kit.Part) (err error) {
 	if what, inAnchor := strings.CutPrefix(part.Name, "live "); inAnchor {
@@ -109,9 +122,11 @@ func (p *packetFilter) take(part kit.Part) (err error) {
 	case "info":
 		p.enabled, err = pf.Enabled(part.Body)
 	case "rules", "nat":
-		var points []pf.Point
-		points, err = pf.Points(part.Body)
-		p.points = append(p.points, points...)
+		var all points
+		if all = parsedPoints.Of(part.Body, parsePoints); all.err != nil {
+			return all.err
+		}
+		p.points = append(p.points, all.points...)
 		if part.Name == "rules" {
 			p.main = part.Body
 		}
