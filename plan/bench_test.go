@@ -33,6 +33,30 @@ func TestRecordedFleets(t *testing.T) {
 	expect(t, "joining", plan.Summary{Hosts: n, Add: n, Change: n * plantest.Steps, Pending: n * (plantest.Steps + 1)}, p.Summarise())
 }
 
+// TestComputeAllocates bounds what planning a host costs, by what it allocates: unlike seconds, that does not depend on the
+// machine. The budget of seconds is internal/bench's.
+func TestComputeAllocates(t *testing.T) { // not in parallel: the counts are those of the whole process
+	const n = 500
+	for _, tc := range []struct {
+		name           string
+		record         recording
+		objects, bytes uint64
+	}{
+		{"everything differs", plantest.Recorded, 720, 96_000},
+		{"nothing differs", plantest.Converged, 640, 86_000},
+	} {
+		cfg, stepsFor, snap := tc.record(n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		compute(cfg, stepsFor, snap)
+		runtime.ReadMemStats(&after)
+		objects, bytes := (after.Mallocs-before.Mallocs)/n, (after.TotalAlloc-before.TotalAlloc)/n
+		if objects > tc.objects || bytes > tc.bytes {
+			t.Errorf("%s: %d objects and %d bytes for each host, more than %d and %d", tc.name, objects, bytes, tc.objects, tc.bytes)
+		}
+	}
+}
+
 type recording func(int) (*fleet.Config, plan.StepsFor, plan.Snapshot)
 
 func sizes(b *testing.B, record recording, run func(*fleet.Config, plan.StepsFor, plan.Snapshot)) {

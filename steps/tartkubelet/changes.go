@@ -191,10 +191,12 @@ func moved(seen, want []string, where string) []plan.Field {
 // flag returns the value of the last argument after the program with a name: "set" without a value, "none" if there is none.
 func flag(args []string, name string) string {
 	for _, arg := range slices.Backward(args[1:]) {
-		if rest, is := strings.CutPrefix(arg, name); is && rest == "" {
-			return "set"
-		} else if value, given := strings.CutPrefix(rest, "="); is && given {
+		switch has, value, given := strings.Cut(arg, "="); {
+		case has != name:
+		case given:
 			return cmp.Or(value, "none")
+		default:
+			return "set"
 		}
 	}
 	return "none"
