@@ -122,7 +122,7 @@ func dictionary[V any](b []byte, all map[string]V, value func([]byte, V) []byte)
 	return append(b, "\t</dict>\n"...)
 }
 
-// usualSize is room for most property lists, before they become strings of their own size.
+// usualSize is room for most property lists, before they become strings of exact size.
 const usualSize = 2 << 10
 
 // element appends a value between its tags.
