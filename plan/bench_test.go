@@ -36,14 +36,14 @@ func TestRecordedFleets(t *testing.T) {
 // TestComputeAllocates bounds what planning a host costs, by what it allocates: unlike seconds, that does not depend on the
 // machine. The budget of seconds is internal/bench's.
 func TestComputeAllocates(t *testing.T) { // not in parallel: the counts are those of the whole process
-	const n = 500
+	const n = 500 // the race detector adds some bytes to a host, a parse that is not shared 100 objects
 	for _, tc := range []struct {
 		name           string
 		record         recording
 		objects, bytes uint64
 	}{
-		{"everything differs", plantest.Recorded, 720, 96_000},
-		{"nothing differs", plantest.Converged, 640, 86_000},
+		{"everything differs", plantest.Recorded, 760, 105_000},
+		{"nothing differs", plantest.Converged, 680, 97_000},
 	} {
 		cfg, stepsFor, snap := tc.record(n)
 		var before, after runtime.MemStats
