@@ -28,7 +28,7 @@ func (d deviceStep) Diff(v plan.View) plan.Finding {
 }
 
 func (deviceStep) Service() plan.Service {
-	return plan.Service{ID: "device", Entry: "device", Noun: "device", Field: "device", Place: "the tailnet", Shown: "tailnet", Idle: "disconnected", LeftOver: plan.CodeFirstSetup,
+	return plan.Service{ID: "device", Entry: "device", Noun: "device", Field: "device", Place: "the tailnet", Accept: "tailnet", Idle: "disconnected", LeftOver: plan.CodeFirstSetup,
 		Made: func(cfg *fleet.Config, e inventory.Entry) bool { return cfg.Tailnet.Gives(e.Tags) }}
 }
 

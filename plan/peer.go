@@ -28,13 +28,13 @@ type Peer interface {
 
 // Service is what is the same about a service for all hosts.
 type Service struct {
-	ID    inventory.ServiceName
-	Entry string // what people call an entry, such as "CI agent"
-	Noun  string // in short, such as "agent"
-	Field string // names the entry among the fields of an action
-	Place string // names the service in a sentence; empty: its realm does
-	Shown string // by which a person accepts its list; empty: that of its realm
-	Idle  string // how an entry is called that nothing uses, such as "offline"
+	ID     inventory.ServiceName
+	Entry  string // what people call an entry, such as "CI agent"
+	Noun   string // in short, such as "agent"
+	Field  string // names the entry among the fields of an action
+	Place  string // names the service in a sentence; empty: its realm does
+	Accept string // the name by which a person accepts its list; empty: that of its realm
+	Idle   string // how an entry is called that nothing uses, such as "offline"
 	// LeftOver is the code of an entry whose host is gone.
 	LeftOver Code
 	// Required says that no server is claimed that could not join.
@@ -64,8 +64,8 @@ func (s Service) At(realm string) string {
 
 // AcceptName is how a person accepts the list of a realm.
 func (s Service) AcceptName(realm string) string {
-	if s.Shown != "" {
-		return s.Shown
+	if s.Accept != "" {
+		return s.Accept
 	}
 	return strings.TrimPrefix(realm, "https://")
 }

@@ -46,8 +46,8 @@ type Listing struct {
 	Plain   []Entry       `json:"entries,omitempty"` // of a service of which nothing else matters
 }
 
-// Service is what a CI service lists; zero: it is no CI service.
-func (l Listing) Service() AgentService {
+// CI is what a CI service lists; zero: it is no CI service.
+func (l Listing) CI() AgentService {
 	if l.Agents == nil {
 		return AgentService{}
 	}
@@ -66,10 +66,10 @@ func (l Listing) Net() Tailnet {
 func (l Listing) Realm() string { return l.Net().Suffix }
 
 // Churned says that entries came and went each time the list was read, so that it may lack some.
-func (l Listing) Churned() bool { return l.Service().Churned }
+func (l Listing) Churned() bool { return l.CI().Churned }
 
 // ReadOnly says that the credentials can list entries but not change them.
-func (l Listing) ReadOnly() bool { return l.Service().ReadOnly }
+func (l Listing) ReadOnly() bool { return l.CI().ReadOnly }
 
 // Entries are all entries, in the order of the list.
 func (l Listing) Entries() []Entry {
@@ -135,7 +135,7 @@ func (l Listing) Now(read []Listing, ended []string) Listing {
 		part := *l.Agents
 		part.Agents = nil
 		for _, r := range read {
-			part.Agents = append(part.Agents, r.Service().Agents...)
+			part.Agents = append(part.Agents, r.CI().Agents...)
 		}
 		l.Agents = &part
 	case l.Tailnet != nil:

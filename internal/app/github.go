@@ -62,7 +62,7 @@ func service(ctx context.Context, a *agents.Agents, scope fleet.RunnerScope) doc
 		return seen
 	}
 	seen.Service = a.Read(ctx, scope.URL)
-	for _, id := range doctor.GroupsOf(scope, seen.Service.Service()) {
+	for _, id := range doctor.GroupsOf(scope, seen.Service.CI()) {
 		names, err := a.Repositories(ctx, scope.URL, id)
 		seen.Repositories[id] = inventory.Present(names)
 		if err != nil {

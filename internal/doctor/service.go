@@ -104,12 +104,12 @@ func (e *serviceExam) listed() bool {
 		return false
 	}
 	online := 0
-	for _, a := range e.seen.Service.Service().Agents {
+	for _, a := range e.seen.Service.CI().Agents {
 		if a.Online {
 			online++
 		}
 	}
-	e.ok(checkRunners, "%d, of which %d online", len(e.seen.Service.Service().Agents), online)
+	e.ok(checkRunners, "%d, of which %d online", len(e.seen.Service.CI().Agents), online)
 	return true
 }
 
@@ -144,8 +144,8 @@ func (e *serviceExam) groups() {
 
 // group returns the group that an attribute names. Where a scope has no groups, an attribute that names none is right.
 func (e *serviceExam) group(check, name, attribute string) (inventory.AgentGroup, bool) {
-	all := e.seen.Service.Service().Groups
-	g, ok := e.seen.Service.Service().GroupNamed(name)
+	all := e.seen.Service.CI().Groups
+	g, ok := e.seen.Service.CI().GroupNamed(name)
 	switch {
 	case ok:
 		return g, true
@@ -200,7 +200,7 @@ func (e *serviceExam) fenceGroup(g inventory.AgentGroup) {
 
 func (e *serviceExam) newest() {
 	const check = "newest runner"
-	seen := e.seen.Service.Service().Newest
+	seen := e.seen.Service.CI().Newest
 	switch newest, ok := seen.Get(); {
 	case ok:
 		e.ok(check, "%s", newest.Version)

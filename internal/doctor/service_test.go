@@ -120,11 +120,11 @@ func faults(t *testing.T, checks []doctor.Check, unknownToo bool) string {
 func TestRepositoriesOfGroups(t *testing.T) {
 	t.Parallel()
 	seen := wellService()
-	if got := doctor.GroupsOf(seen.Scope, seen.Service.Service()); strings.Join(got, " ") != "3 5" {
+	if got := doctor.GroupsOf(seen.Scope, seen.Service.CI()); strings.Join(got, " ") != "3 5" {
 		t.Errorf("%q", got)
 	}
 	seen.Scope.Users[0].Spec.GithubRunner.RunnerGroup = nil // the default one, which all may use
-	if got := doctor.GroupsOf(seen.Scope, seen.Service.Service()); strings.Join(got, " ") != "5" {
+	if got := doctor.GroupsOf(seen.Scope, seen.Service.CI()); strings.Join(got, " ") != "5" {
 		t.Errorf("%q", got)
 	}
 }

@@ -62,7 +62,8 @@ func (e *Engine) restage(serverID string, from, to plan.Stage) error {
 }
 
 // CancelDeparture makes a server stay that a person asked to replace or release, or that a run started to release. One whose
-// reinstallation was requested, or may have been, stays if its host shows that its disk is the old one. name is any that plan.Find takes. If the stage that it returns is plan.Stays, nothing was stored.
+// reinstallation was requested, or may have been, stays if its host shows that its disk is the old one. name is any that
+// plan.Find takes. If the stage that it returns is plan.Stays, nothing was stored.
 func (e *Engine) CancelDeparture(ctx context.Context, name string) (plan.Kept, error) {
 	snap, err := e.lists(ctx, never)
 	if err != nil {

@@ -51,7 +51,7 @@ func (w *worker) agentFor(a plan.Action) (plan.AgentKeeper, plan.AgentSpec, bool
 		switch {
 		case i >= 0:
 			to := a.Changes[i].Peer
-			return k, plan.AgentSpec{Scope: to.Realm, Name: to.Entry.Name, Labels: to.Entry.Tags}, true
+			return k, plan.AgentSpec{Scope: to.Realm, Name: to.Entry.Name}, true
 		case a.Kind == plan.RetirePeer && a.Step == s.ID():
 			return k, plan.AgentSpec{}, true
 		}
@@ -131,7 +131,7 @@ func (w *worker) findAgent(ctx context.Context, k plan.AgentKeeper, spec plan.Ag
 // namesakes returns the ids of the listed agents with the host's name.
 func (w *worker) namesakes(k plan.AgentKeeper, spec plan.AgentSpec) (ids []string) {
 	if seen := w.host.Peer(k.Service().ID).Seen; seen != nil {
-		for _, a := range seen.Service().Named(spec.Name) {
+		for _, a := range seen.CI().Named(spec.Name) {
 			ids = append(ids, a.ID)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *worker) namesakes(k plan.AgentKeeper, spec plan.AgentSpec) (ids []strin
 // agent reads one agent of a service; there is false if it has none with the id.
 func (e *Engine) agent(ctx context.Context, of inventory.ServiceName, scope, id string) (a inventory.Agent, there bool, err error) {
 	l, there, err := e.entry(ctx, of, scope, id)
-	if all := l.Service().Agents; there && len(all) > 0 {
+	if all := l.CI().Agents; there && len(all) > 0 {
 		return all[0], true, err
 	}
 	return a, false, err

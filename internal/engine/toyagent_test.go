@@ -102,12 +102,12 @@ func (a toyAgent) Diff(v plan.View) plan.Finding {
 		f.Unread = append(f.Unread, plan.Unread{Probe: "toy.service", Why: "was not read"})
 		return f
 	}
-	for _, e := range listed.Service().Named(a.spec.Name) {
+	for _, e := range listed.CI().Named(a.spec.Name) {
 		if e.ID != id {
 			f.Changes = append(f.Changes, a.at(inventory.DeleteEntry, e))
 		}
 	}
-	e, there := listed.Service().Agent(id)
+	e, there := listed.CI().Agent(id)
 	switch {
 	case !there:
 		if runs {
@@ -136,7 +136,7 @@ func (a toyAgent) Leave(v plan.View) plan.Finding {
 		f.Changes = append(f.Changes, a.at(inventory.DeleteEntry, inventory.Agent{ID: id, Name: a.spec.Name}))
 	}
 	if listed != nil {
-		for _, e := range listed.Service().Agents {
+		for _, e := range listed.CI().Agents {
 			if e.ID == id || e.Name == a.spec.Name {
 				f.Changes = append(f.Changes, a.at(inventory.DeleteEntry, e))
 			}
@@ -188,7 +188,7 @@ func (w *nodesInMemory) toys() engine.Fencer { return w.engine.Peers["toy"].(eng
 func (w *nodesInMemory) isToy(t *testing.T, m *enginetest.Machine) {
 	t.Helper()
 	time.Sleep(10 * time.Second) // on the virtual clock
-	seen := w.toys().Observe(t.Context())[toyScope].Service()
+	seen := w.toys().Observe(t.Context())[toyScope].CI()
 	if len(seen.Agents) != 1 || seen.Agents[0].ID != m.Agent.ID || !seen.Agents[0].Online || strings.Join(seen.Agents[0].Labels, " ") != "bake m2" {
 		t.Errorf("the service lists %+v; the host has %+v", seen, m.Agent)
 	}

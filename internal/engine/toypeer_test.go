@@ -28,7 +28,7 @@ var _ plan.Peer = badge{}
 func (badge) ID() plan.StepID { return "badge" }
 
 func (badge) Service() plan.Service {
-	return plan.Service{ID: "badges", Entry: "badge", Noun: "badge", Field: "badge", Place: "the door", Shown: "door", Idle: "unused", LeftOver: plan.CodeFirstSetup, Required: true}
+	return plan.Service{ID: "badges", Entry: "badge", Noun: "badge", Field: "badge", Place: "the door", Accept: "door", Idle: "unused", LeftOver: plan.CodeFirstSetup, Required: true}
 }
 
 func (b badge) Realm() (string, bool) { return "", b.wanted }

@@ -153,17 +153,22 @@ func (d *diff) changes(w work, all []kit.Setting) (out []plan.Change) {
 		if d.entry != nil {
 			names = append(names, nameOnline)
 		}
-		c := plan.Change{Disruption: d.startDisruption(w), Fields: fields(names...),
-			Command: scripts.Command("github_runner-job", plan.Root, user, d.root, d.label, d.plist, w.way, searchPath, g.desired.Scope(), d.made(w), forced)}
-		if len(c.Fields) == 0 || w.way != "keep" && d.runs() && !of(nameProcess).Differs() {
-			c.Fields = append(c.Fields, plan.Field{Name: nameProcess, Before: running.Before, After: kit.Choose(d.runs(), "restarted", "running")})
-		}
-		add(w.start, c)
+		add(w.start, d.starts(w, fields(names...), of(nameProcess).Differs()))
 	}
 	if w.restore != (plan.Reason{}) && d.entry != nil {
 		add(w.restore, plan.Change{Peer: g.at(inventory.RestoreAgent, g.desired.Scope(), *d.entry), Fields: fields(nameLabels, nameGroup, nameFence)})
 	}
 	return out
+}
+
+// starts writes the job and starts the runner. differs says that its process is among the fields.
+func (d *diff) starts(w work, fields []plan.Field, differs bool) plan.Change {
+	host := d.step.host
+	if len(fields) == 0 || w.way != "keep" && d.runs() && !differs {
+		fields = append(fields, plan.Field{Name: nameProcess, Before: kit.Choose(d.runs(), "running", "none"), After: kit.Choose(d.runs(), "restarted", "running")})
+	}
+	return plan.Change{Disruption: d.startDisruption(w), Fields: fields, Command: scripts.Command("github_runner-job", plan.Root, host.User, d.root, d.label, d.plist,
+		w.way, searchPath, d.step.desired.Scope(), d.made(w), kit.Forced(d.view))}
 }
 
 // registers names the settings that a new registration shows. Without an entry everything about it differs: then only what is

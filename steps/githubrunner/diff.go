@@ -35,7 +35,7 @@ type diff struct {
 }
 
 func newDiff(g githubRunner, v plan.View, seen state) *diff {
-	d := &diff{step: g, view: v, seen: seen, service: v.Peer(inventory.CIService).Service(), label: g.label()}
+	d := &diff{step: g, view: v, seen: seen, service: v.Peer(inventory.CIService).CI(), label: g.label()}
 	d.at = seen.chosen(d.label, g.desired.Scope())
 	d.root = cmp.Or(d.at.root, "/Users/"+g.host.User+"/actions-runner")
 	_, d.plist = g.job(d.root)

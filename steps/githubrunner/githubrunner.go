@@ -197,7 +197,7 @@ func (g githubRunner) leave(v plan.View, seen state, r *kit.Reader) plan.Finding
 	}
 	if service.Read() {
 		scope := cmp.Or(seen.receipt.scope, at.settings.scope())
-		for _, entry := range entriesOf(v, service.Service(), g.host.Name, scope, at.settings) {
+		for _, entry := range entriesOf(v, service.CI(), g.host.Name, scope, at.settings) {
 			f.Changes = append(f.Changes, change(plan.Change{Peer: g.at(inventory.DeleteEntry, scope, entry),
 				Fields: []plan.Field{{Name: "entry at GitHub", Before: "id " + entry.ID, After: "deleted"}}}))
 		}

@@ -48,7 +48,7 @@ func (tailscale) ID() plan.StepID { return "tailscale" }
 
 // Service is the tailnet's control server.
 func (tailscale) Service() plan.Service {
-	return plan.Service{ID: inventory.TailnetService, Entry: "device in the tailnet", Noun: "device", Field: "device in the tailnet", Place: "the tailnet", Shown: "tailnet", Idle: "disconnected",
+	return plan.Service{ID: inventory.TailnetService, Entry: "device in the tailnet", Noun: "device", Field: "device in the tailnet", Place: "the tailnet", Accept: "tailnet", Idle: "disconnected",
 		LeftOver: codeLeftOver, Required: true, Made: gives, Quota: quota}
 }
 
@@ -129,12 +129,12 @@ func (t tailscale) Wanted() string {
 	return kit.Wanted(d.settings())
 }
 
-// List names the control server's list where a probe is named.
-const List = "the tailnet's list"
+// listProbe names the control server's list where a probe is named.
+const listProbe = "the tailnet's list"
 
 // unlisted is the finding without an answer of the control server: nothing about the device is a difference then.
 func unlisted(why string) plan.Finding {
-	return plan.Finding{Unread: []plan.Unread{{Probe: List, Why: why}}}
+	return plan.Finding{Unread: []plan.Unread{{Probe: listProbe, Why: why}}}
 }
 
 func (t tailscale) Diff(v plan.View) plan.Finding {
